@@ -1,1 +1,40 @@
-//! queue
+//! Queue state machines: what is in a queue, and who gets it next.
+//!
+//! A queue is two machines. The [`ledger`] knows which numbers are live and is rebuilt from the log;
+//! the dispatcher ([`consumers`]) knows consumers, credit and what was handed out, and starts empty
+//! after a restart. [`classic::ClassicQueue`] puts them together with [`contents`], the part of the
+//! messages that is in memory.
+//!
+//! Every durable change has two phases: submit validates and reserves numbers, apply happens once the
+//! record is durable, and only then come [`effects::Effects`]: who is to be woken, what the log is to
+//! be told, what is to be read. The caller fires them after it released the queue's lock.
+//!
+//! This crate must not know the log, sessions, sockets, threads or a clock: time is a parameter.
+#![forbid(unsafe_code)]
+
+pub mod classic;
+pub mod consumers;
+pub mod contents;
+mod dispatch;
+pub mod effects;
+mod get;
+pub mod ledger;
+mod limits;
+mod loading;
+mod settle;
+pub mod status;
+pub mod wait;
+
+pub use classic::{ClassicQueue, QueueState, Submission, TurnEnd};
+pub use consumers::{ConsumerId, ConsumerOptions};
+pub use contents::MemoryBudget;
+pub use effects::{Effects, Link, Run, Signal, Taken};
+pub use get::GetOutcome;
+pub use ledger::{Conservation, Ledger, Outcome};
+pub use status::{ConsumerStatus, QueueStatus};
+pub use wait::{QueueWait, WaitReason};
+
+/// Monotonic nanoseconds, as the caller counts them.
+pub type Nanos = u64;
+/// Position in the commit stream; 0 is before everything.
+pub type Position = u64;

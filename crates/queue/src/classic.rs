@@ -1,0 +1,364 @@
+//! The classic queue: one member, ledger and dispatcher behind one lock.
+//!
+//! The caller holds the lock, appends to the log what [`ClassicQueue::submit`] accepted, and reports
+//! the position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use leveret_message::Batch;
+use leveret_model::QueueOptions;
+
+use crate::consumers::{ConsumerId, ConsumerOptions, Consumers};
+use crate::contents::{Contents, MemoryBudget};
+use crate::effects::{Effects, Run, Signal};
+use crate::ledger::{Ledger, Outcome};
+use crate::limits::{self, Length};
+use crate::{Link, Nanos, Position};
+
+/// Whether a queue works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueState {
+    /// As it should be.
+    Running,
+    /// It stopped and has to be rebuilt from its log; everything is refused with this reason.
+    Failed(String),
+    /// It was deleted; late calls find nothing.
+    Deleted,
+}
+
+/// What phase one decided about messages offered together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submission {
+    /// Number of the first accepted message.
+    pub first: u64,
+    /// How many, from the first on, were accepted; the rest is refused by the length limit.
+    pub accepted: u32,
+}
+
+/// How a turn of a consumer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// It stays scheduled and should take again.
+    More,
+    /// It will be signalled when there is something for it.
+    Done,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub position: Position,
+    first: u64,
+    batch: Arc<Batch>,
+    index: u32,
+    count: u32,
+    durable: bool,
+    pub submitted: Nanos,
+}
+
+/// See the module.
+pub struct ClassicQueue {
+    pub(crate) options: QueueOptions,
+    /// Persistent messages of it are logged.
+    pub(crate) durable: bool,
+    pub(crate) state: QueueState,
+    pub(crate) ledger: Ledger,
+    pub(crate) contents: Contents,
+    pub(crate) consumers: Consumers,
+    pub(crate) pending: VecDeque<Pending>,
+    pub(crate) pending_length: Length,
+    /// The next number that submit gives.
+    next_submitted: u64,
+    /// Numbers from here on were never handed out.
+    pub(crate) cursor: u64,
+    /// Handed out before and given back; all below the cursor.
+    pub(crate) returned: BTreeSet<u64>,
+    /// Numbers below may have been delivered before a restart.
+    pub(crate) redelivered_below: u64,
+    pub(crate) ready: Length,
+    pub(crate) unacknowledged: Length,
+    /// A read of stored messages from this number on is under way.
+    pub(crate) reading: Option<u64>,
+    /// Nobody can be served before the read returns; since then.
+    pub(crate) disk_wait: Option<Nanos>,
+    pub(crate) get_waiters: Vec<(Arc<dyn Link>, u64)>,
+    pub(crate) emptied: Nanos,
+    pub(crate) changed: Nanos,
+    pub(crate) full_since: Option<Nanos>,
+    pub(crate) log_full_since: Option<Nanos>,
+    pub(crate) redelivered: u64,
+    pub(crate) delivered: u64,
+    pub(crate) refused: u64,
+}
+
+impl ClassicQueue {
+    /// An empty queue, or one with what recovery found in its log: then `redelivered_below` says which
+    /// numbers may have been delivered before.
+    pub fn new(
+        options: QueueOptions,
+        durable: bool,
+        mut ledger: Ledger,
+        redelivered_below: u64,
+        budget: Arc<MemoryBudget>,
+        now: Nanos,
+    ) -> Self {
+        ledger.start_counting();
+        let next = ledger.next();
+        let ready = Length { messages: ledger.len(), bytes: ledger.bytes() };
+        let mut contents = Contents::new(budget);
+        if ready.messages > 0 {
+            contents.spilled_from = Some(0);
+        }
+        Self {
+            options,
+            durable,
+            state: QueueState::Running,
+            ledger,
+            contents,
+            consumers: Consumers::default(),
+            pending: VecDeque::new(),
+            pending_length: Length::default(),
+            next_submitted: next,
+            cursor: 0,
+            returned: BTreeSet::new(),
+            redelivered_below,
+            ready,
+            unacknowledged: Length::default(),
+            reading: None,
+            disk_wait: None,
+            get_waiters: Vec::new(),
+            emptied: now,
+            changed: now,
+            full_since: None,
+            log_full_since: None,
+            redelivered: 0,
+            delivered: 0,
+            refused: 0,
+        }
+    }
+
+    /// Whether persistent messages of this queue go to the log.
+    pub fn is_durable(&self) -> bool {
+        self.durable
+    }
+
+    /// Running, failed or deleted.
+    pub fn state(&self) -> &QueueState {
+        &self.state
+    }
+
+    /// Ready messages.
+    pub fn ready(&self) -> u64 {
+        self.ready.messages
+    }
+
+    /// How many consumers.
+    pub fn consumer_count(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// Numbers from here on were never handed out: what a clean stop records.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// The ledger, for checkpoints.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Phase one: validates and reserves numbers. Nothing is in the queue before it is applied.
+    pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Submission {
+        if self.state != QueueState::Running {
+            return Submission { first: self.next_submitted, accepted: 0 };
+        }
+        let length = Length {
+            messages: self.ready.messages + self.pending_length.messages,
+            bytes: self.ready.bytes + self.pending_length.bytes,
+        };
+        let accepted = limits::acceptable(&self.options, length, batch, index as usize, count as usize) as u32;
+        if accepted < count {
+            self.full_since.get_or_insert(now);
+            self.refused += u64::from(count - accepted);
+        } else {
+            self.full_since = None;
+        }
+        let first = self.next_submitted;
+        self.next_submitted += u64::from(accepted);
+        Submission { first, accepted }
+    }
+
+    /// The accepted messages have their place in the commit stream. `position` is none for volatile
+    /// messages, which are applied at once, or after the durable ones that came before them.
+    pub fn submitted(
+        &mut self,
+        submission: Submission,
+        batch: Arc<Batch>,
+        index: u32,
+        position: Option<Position>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        if submission.accepted == 0 {
+            return;
+        }
+        let pending = Pending {
+            position: position.unwrap_or_else(|| self.pending.back().map_or(0, |last| last.position)),
+            first: submission.first,
+            batch,
+            index,
+            count: submission.accepted,
+            durable: position.is_some(),
+            submitted: now,
+        };
+        if pending.position == 0 {
+            self.admit(pending);
+            self.after_growth(effects);
+            return;
+        }
+        self.pending_length.messages += u64::from(pending.count);
+        self.pending_length.bytes += pending.batch.body_bytes(pending.index as usize, pending.count as usize);
+        self.pending.push_back(pending);
+    }
+
+    /// Phase two: everything up to `durable` becomes part of the queue.
+    pub fn apply(&mut self, durable: Position, effects: &mut Effects) {
+        let mut grew = false;
+        while let Some(pending) = self.pending.pop_front_if(|pending| pending.position <= durable) {
+            self.pending_length.messages -= u64::from(pending.count);
+            self.pending_length.bytes -= pending.batch.body_bytes(pending.index as usize, pending.count as usize);
+            self.admit(pending);
+            grew = true;
+        }
+        if grew {
+            self.after_growth(effects);
+        }
+    }
+
+    fn admit(&mut self, pending: Pending) {
+        let Pending { first, batch, index, count, durable, .. } = pending;
+        let bytes = batch.body_bytes(index as usize, count as usize);
+        self.ledger.accept(first, u64::from(count), bytes);
+        self.ready.messages += u64::from(count);
+        self.ready.bytes += bytes;
+        self.contents.admit(first, batch, index, count, durable, pending.submitted);
+    }
+
+    fn after_growth(&mut self, effects: &mut Effects) {
+        self.log_full_since = None;
+        self.drop_excess(effects);
+        self.schedule(effects);
+    }
+
+    pub(crate) fn schedule(&mut self, effects: &mut Effects) {
+        if self.disk_wait.is_none() && self.state == QueueState::Running {
+            self.consumers.schedule(self.ready.messages, effects);
+        }
+    }
+
+    /// Drops from the head while the queue holds more than its limits allow. A head that isn't in
+    /// memory is read first, since its size isn't known.
+    pub(crate) fn drop_excess(&mut self, effects: &mut Effects) {
+        while limits::is_over(&self.options, self.ready) {
+            let Some(number) = self.next_ready() else { return };
+            let Some((first, held)) = self.contents.find(number) else {
+                self.request_read(number, effects);
+                return;
+            };
+            let bytes = u64::from(held.batch.body_length((held.index as u64 + number - first) as usize));
+            let durable = held.durable;
+            self.leave_ready(number, number, bytes);
+            self.ledger.settle(number, number, bytes, Outcome::Dropped);
+            self.release(number, number);
+            match effects.drops.last_mut() {
+                Some(run) if run.last + 1 == number && run.durable == durable => {
+                    run.last = number;
+                    run.bytes += bytes;
+                }
+                _ => effects.drops.push(Run { first: number, last: number, bytes, durable }),
+            }
+        }
+    }
+
+    /// Adds a consumer. False when an exclusive one is there, or this one wants to be alone and isn't.
+    pub fn add_consumer(
+        &mut self,
+        id: ConsumerId,
+        options: ConsumerOptions,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> bool {
+        if self.consumers.exclusive().is_some() || (options.exclusive && self.consumers.len() > 0) {
+            return false;
+        }
+        self.changed = now;
+        self.consumers.add(id, options, now);
+        self.schedule(effects);
+        true
+    }
+
+    /// Removes a consumer; what it holds unacknowledged stays with its channel.
+    pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> bool {
+        let was_there = self.consumers.remove(id);
+        self.changed = now;
+        self.schedule(effects);
+        was_there
+    }
+
+    /// The consumer's connection can, or can't, take more bytes.
+    pub fn set_room(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
+        if let Some(consumer) = self.consumers.find(id)
+            && consumer.room != room
+        {
+            consumer.room = room;
+            consumer.changed = now;
+        }
+        if room {
+            self.consumers.enter_ring(id);
+        } else {
+            self.consumers.end_turn(id, false, now);
+        }
+        self.schedule(effects);
+    }
+
+    /// A publisher is held back, since the log takes no more for now.
+    pub fn publisher_held(&mut self, now: Nanos) {
+        self.log_full_since.get_or_insert(now);
+    }
+
+    /// The queue is gone: consumers are told, everything in memory goes. Returns the number of messages.
+    pub fn delete(&mut self, effects: &mut Effects) -> u64 {
+        let messages = self.ready.messages;
+        self.state = QueueState::Deleted;
+        self.stop(effects);
+        messages
+    }
+
+    /// The queue cannot go on; its consumers are cancelled and every later call is refused.
+    pub fn fail(&mut self, reason: String, effects: &mut Effects) {
+        self.state = QueueState::Failed(reason);
+        self.stop(effects);
+    }
+
+    fn stop(&mut self, effects: &mut Effects) {
+        self.consumers.cancel_all(effects);
+        for (link, key) in self.get_waiters.drain(..) {
+            effects.signals.push((link, Signal::Loaded(key)));
+        }
+        self.contents.clear();
+        self.pending.clear();
+        self.pending_length = Length::default();
+        self.disk_wait = None;
+    }
+}
+
+/// Appends a run, or lengthens the last one.
+pub(crate) fn push_run(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last) if last.last + 1 == run.first && last.durable == run.durable => {
+            last.last = run.last;
+            last.bytes += run.bytes;
+        }
+        _ => runs.push(run),
+    }
+}

@@ -1,0 +1,270 @@
+//! The messages of a queue that are in memory.
+//!
+//! A queue holds its head; what comes in above a limit is left on disk, and read back when a consumer
+//! gets near it. Volatile messages exist nowhere else and are always held.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leveret_message::{Batch, BatchBuilder};
+
+use crate::Nanos;
+
+/// One queue may hold this many bytes before it leaves new messages on disk.
+pub const QUEUE_BYTES_MAX: u64 = 16 << 20;
+/// What a queue may hold even when the node's budget is used up.
+pub const QUEUE_BYTES_MIN: u64 = 128 << 10;
+/// A consumer nearer than this to the end of what is in memory starts the next read.
+pub const READ_AHEAD_BYTES: u64 = 512 << 10;
+
+/// Bytes that all queues of a node hold, against a limit.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    used: AtomicU64,
+    limit: u64,
+}
+
+impl MemoryBudget {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: u64) -> Self {
+        Self { used: AtomicU64::new(0), limit }
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The limit in bytes.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+}
+
+/// Consecutive messages of one batch.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub batch: Arc<Batch>,
+    pub index: u32,
+    pub count: u32,
+    pub durable: bool,
+    /// When they were submitted, or read back.
+    pub submitted: Nanos,
+    /// Not settled yet; counted for volatile messages only.
+    left: u32,
+    memory: u64,
+}
+
+impl Held {
+    pub(crate) fn end(&self, first: u64) -> u64 {
+        first + u64::from(self.count)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Contents {
+    held: BTreeMap<u64, Held>,
+    bytes: u64,
+    budget: Arc<MemoryBudget>,
+    /// Durable messages from this number on are on disk only.
+    pub spilled_from: Option<u64>,
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Contents {
+    pub(crate) fn new(budget: Arc<MemoryBudget>) -> Self {
+        Self { held: BTreeMap::new(), bytes: 0, budget, spilled_from: None }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn is_over_limit(&self) -> bool {
+        self.bytes > QUEUE_BYTES_MAX || (self.bytes > QUEUE_BYTES_MIN && self.budget.used() > self.budget.limit)
+    }
+
+    /// Keeps messages that just became part of the queue, or leaves them on disk.
+    pub(crate) fn admit(
+        &mut self,
+        first: u64,
+        batch: Arc<Batch>,
+        index: u32,
+        count: u32,
+        durable: bool,
+        submitted: Nanos,
+    ) {
+        if durable {
+            if self.spilled_from.is_some() {
+                return;
+            }
+            if self.is_over_limit() {
+                self.spilled_from = Some(first);
+                return;
+            }
+        }
+        self.insert(first, batch, index, count, durable, submitted);
+    }
+
+    /// Keeps messages that are needed now.
+    pub(crate) fn insert(
+        &mut self,
+        first: u64,
+        batch: Arc<Batch>,
+        index: u32,
+        count: u32,
+        durable: bool,
+        submitted: Nanos,
+    ) {
+        let memory = batch.memory() as u64 * u64::from(count) / (batch.len() as u64).max(1) + 64;
+        self.bytes += memory;
+        self.budget.used.fetch_add(memory, Ordering::Relaxed);
+        let replaced = self.held.insert(first, Held { batch, index, count, durable, submitted, left: count, memory });
+        if let Some(old) = replaced {
+            self.release(&old);
+        }
+    }
+
+    pub(crate) fn release(&mut self, held: &Held) {
+        self.bytes -= held.memory;
+        self.budget.used.fetch_sub(held.memory, Ordering::Relaxed);
+    }
+
+    /// The entry that holds `number`.
+    pub(crate) fn find(&self, number: u64) -> Option<(u64, &Held)> {
+        let (first, held) = self.held.range(..=number).next_back()?;
+        (number < held.end(*first)).then_some((*first, held))
+    }
+
+    /// Forgets the entry that begins at `first`.
+    pub(crate) fn remove(&mut self, first: u64) {
+        if let Some(held) = self.held.remove(&first) {
+            self.release(&held);
+        }
+    }
+
+    /// Volatile messages were settled: gives their memory back when a whole entry is dead, and copies
+    /// the survivors out when under a quarter of it lives.
+    pub(crate) fn settled(&mut self, first: u64, last: u64, is_live: impl Fn(u64) -> bool) {
+        let mut at = first;
+        while at <= last {
+            let Some((&start, held)) = self.held.range_mut(..=at).next_back() else { return };
+            let end = held.end(start);
+            if at >= end {
+                let Some((&next, _)) = self.held.range(at..=last).next() else { return };
+                at = next;
+                continue;
+            }
+            let until = end.min(last + 1);
+            held.left = held.left.saturating_sub((until - at) as u32);
+            let (left, count, durable) = (held.left, held.count, held.durable);
+            at = until;
+            if left == 0 {
+                self.remove(start);
+            } else if !durable && count >= 16 && left < count / 4 {
+                self.copy_out(start, &is_live);
+            }
+        }
+    }
+
+    fn copy_out(&mut self, start: u64, is_live: &impl Fn(u64) -> bool) {
+        let Some(old) = self.held.remove(&start) else { return };
+        self.release(&old);
+        let mut survivors = (start..old.end(start)).filter(|number| is_live(*number)).peekable();
+        while let Some(first) = survivors.next() {
+            let mut builder = BatchBuilder::default();
+            let mut number = first;
+            loop {
+                let message = old.batch.message(old.index as usize + (number - start) as usize);
+                let view = message.view();
+                match message.large {
+                    Some(body) => builder.push_large(&view.envelope, view.properties, body.clone()),
+                    None => builder.push(&view.envelope, view.properties, view.body),
+                }
+                match survivors.next_if_eq(&(number + 1)) {
+                    Some(next) => number = next,
+                    None => break,
+                }
+            }
+            let batch = Arc::new(builder.finish());
+            let count = batch.len() as u32;
+            self.insert(first, batch, 0, count, old.durable, old.submitted);
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.held.clear();
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
+        self.spilled_from = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_message::Envelope;
+
+    use super::*;
+
+    fn batch(count: usize) -> Arc<Batch> {
+        let mut builder = BatchBuilder::default();
+        for at in 0..count {
+            let envelope =
+                Envelope { durable: false, priority: 0, exchange: b"", routing_key: b"k", expiry_ms: at as u64 };
+            builder.push(&envelope, b"\0\0", b"body");
+        }
+        Arc::new(builder.finish())
+    }
+
+    #[test]
+    fn memory_returns_to_the_budget() {
+        let budget = Arc::new(MemoryBudget::new(1 << 20));
+        let mut contents = Contents::new(budget.clone());
+        contents.admit(1, batch(10), 0, 10, false, 0);
+        contents.admit(11, batch(5), 0, 5, true, 0);
+        assert!(budget.used() > 0);
+        contents.settled(1, 10, |_| false);
+        assert!(contents.find(1).is_none());
+        contents.remove(11);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn survivors_are_copied_out_of_a_nearly_dead_batch() {
+        let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 20)));
+        contents.admit(100, batch(100), 0, 100, false, 0);
+        let before = contents.bytes();
+        contents.settled(100, 149, |_| true);
+        assert_eq!(contents.bytes(), before);
+        contents.settled(151, 180, |number| number == 150 || number > 180);
+        assert!(contents.bytes() < before / 3);
+        let (first, held) = contents.find(150).unwrap();
+        assert_eq!((first, held.count), (150, 1));
+        assert_eq!(held.batch.message(0).view().envelope.expiry_ms, 50);
+        assert!(contents.find(151).is_none());
+        let (first, held) = contents.find(199).unwrap();
+        assert_eq!(held.batch.message((199 - first) as usize).view().envelope.expiry_ms, 99);
+    }
+
+    #[test]
+    fn above_the_limit_durable_messages_stay_on_disk() {
+        let mut contents = Contents::new(Arc::new(MemoryBudget::new(0)));
+        let mut number = 0;
+        while contents.spilled_from.is_none() {
+            contents.admit(number, batch(100), 0, 100, true, 0);
+            number += 100;
+        }
+        assert!(contents.bytes() <= QUEUE_BYTES_MIN + 20_000);
+        let spilled = contents.spilled_from.unwrap();
+        assert!(contents.find(spilled).is_none());
+        contents.admit(number, batch(1), 0, 1, false, 0);
+        assert!(contents.find(number).is_some(), "volatile messages are always held");
+    }
+}

@@ -1,0 +1,191 @@
+//! Handing messages out: which ones are next, and what a consumer's turn takes.
+
+use crate::Nanos;
+use crate::classic::{ClassicQueue, TurnEnd, push_run};
+use crate::consumers::ConsumerId;
+use crate::effects::{Effects, Run, Taken};
+use crate::ledger::Outcome;
+
+/// See [`ClassicQueue::ready_run`].
+pub(crate) enum ReadyRun {
+    /// Messages and when they were submitted.
+    Found(Taken, Nanos),
+    /// The next one is on disk.
+    NotLoaded(u64),
+    /// Nothing is ready.
+    None,
+}
+
+/// Shortens a run to about `bytes`, at least one message; returns its body bytes.
+fn clip(taken: &mut Taken, bytes: u64) -> u64 {
+    let mut size = 0;
+    for at in 0..taken.count {
+        size += u64::from(taken.batch.body_length((taken.index + at) as usize));
+        if size + 64 * u64::from(at + 1) >= bytes {
+            taken.count = at + 1;
+            return size;
+        }
+    }
+    size
+}
+
+impl ClassicQueue {
+    /// The number that is delivered next.
+    pub(crate) fn next_ready(&self) -> Option<u64> {
+        if let Some(number) = self.returned.first() {
+            return Some(*number);
+        }
+        self.ledger.live_run(self.cursor).map(|(first, _)| first)
+    }
+
+    /// Moves numbers out of the ready ones; they are consecutive and all returned or all new.
+    pub(crate) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
+        if first < self.cursor {
+            for number in first..=last {
+                self.returned.remove(&number);
+            }
+        } else {
+            self.cursor = last + 1;
+        }
+        self.ready.messages -= last - first + 1;
+        self.ready.bytes = self.ready.bytes.saturating_sub(bytes);
+    }
+
+    /// Gives back memory after `first..=last` left the ready ones: durable entries without a ready
+    /// message go (their bodies are on disk), volatile ones when they are settled.
+    pub(crate) fn release(&mut self, first: u64, last: u64) {
+        let mut at = first;
+        while at <= last {
+            let Some((start, held)) = self.contents.find(at) else { return };
+            let end = held.end(start);
+            let durable = held.durable;
+            if durable {
+                let handed_out = end <= self.cursor && self.returned.range(start..end).next().is_none();
+                if handed_out {
+                    self.contents.remove(start);
+                }
+            } else {
+                let ledger = &self.ledger;
+                self.contents.settled(at, last.min(end - 1), |number| ledger.is_live(number));
+            }
+            at = end;
+        }
+    }
+
+    /// A run of ready messages that are in memory and lie together, at most `most` of them.
+    pub(crate) fn ready_run(&self, most: u64) -> ReadyRun {
+        let (number, last) = match self.returned.first() {
+            Some(&number) => (number, None),
+            None => match self.ledger.live_run(self.cursor) {
+                Some((first, last)) => (first, Some(last)),
+                None => return ReadyRun::None,
+            },
+        };
+        let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
+        let room = held.end(start) - number;
+        let count = match last {
+            Some(last) => room.min(most).min(last - number + 1),
+            None => {
+                let most = room.min(most);
+                let mut count = 1;
+                while count < most && self.returned.contains(&(number + count)) {
+                    count += 1;
+                }
+                count
+            }
+        };
+        let mut count = count;
+        let returned = last.is_none();
+        let old = number < self.redelivered_below;
+        if !returned && old {
+            count = count.min(self.redelivered_below - number);
+        }
+        ReadyRun::Found(
+            Taken {
+                batch: held.batch.clone(),
+                index: held.index + (number - start) as u32,
+                count: count as u32,
+                first: number,
+                redelivered: returned || old,
+                durable: held.durable,
+            },
+            held.submitted,
+        )
+    }
+
+    /// Hands messages to a scheduled consumer: at most `messages` and about `bytes`, and its fair share.
+    pub fn take(
+        &mut self,
+        id: ConsumerId,
+        messages: u32,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<Taken>,
+        effects: &mut Effects,
+    ) -> TurnEnd {
+        let share = self.ready.messages.div_ceil(self.consumers.sharers() as u64).max(1);
+        let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
+        if !consumer.scheduled {
+            return TurnEnd::Done;
+        }
+        let automatic = consumer.options.automatic_ack;
+        let mut left = share.min(u64::from(messages)).min(u64::from(consumer.credit()));
+        let mut bytes_left = bytes;
+        let mut blocked = false;
+        while left > 0 && bytes_left > 0 {
+            let (mut taken, submitted) = match self.ready_run(left) {
+                ReadyRun::Found(taken, submitted) => (taken, submitted),
+                ReadyRun::None => break,
+                ReadyRun::NotLoaded(number) => {
+                    self.request_read(number, effects);
+                    self.disk_wait.get_or_insert(now);
+                    blocked = true;
+                    break;
+                }
+            };
+            let size = clip(&mut taken, bytes_left);
+            left -= u64::from(taken.count);
+            bytes_left = bytes_left.saturating_sub(size + 64 * u64::from(taken.count));
+            self.hand_out(&taken, size, automatic, effects);
+            let consumer = self.consumers.find(id).expect("found above");
+            if !automatic {
+                consumer.unacknowledged += taken.count;
+            }
+            consumer.record_latency(now.saturating_sub(submitted), u64::from(taken.count));
+            out.push(taken);
+        }
+        if self.ready.messages == 0 {
+            self.emptied = now;
+        }
+        self.read_ahead(effects);
+        let more = self.ready.messages > 0 && !blocked;
+        if self.consumers.end_turn(id, more, now) {
+            return TurnEnd::More;
+        }
+        self.schedule(effects);
+        TurnEnd::Done
+    }
+
+    /// Bookkeeping of messages that leave the queue's ready ones for a consumer or a get.
+    pub(crate) fn hand_out(&mut self, taken: &Taken, size: u64, automatic: bool, effects: &mut Effects) {
+        let last = taken.first + u64::from(taken.count) - 1;
+        self.delivered += u64::from(taken.count);
+        if taken.redelivered {
+            self.redelivered += u64::from(taken.count);
+        }
+        self.leave_ready(taken.first, last, size);
+        if automatic {
+            self.ledger.settle(taken.first, last, size, Outcome::Settled);
+            if taken.durable {
+                push_run(&mut effects.settled, Run { first: taken.first, last, bytes: size, durable: true });
+            }
+            self.release(taken.first, last);
+        } else {
+            self.unacknowledged.messages += u64::from(taken.count);
+            self.unacknowledged.bytes += size;
+            if taken.durable {
+                self.release(taken.first, last);
+            }
+        }
+    }
+}

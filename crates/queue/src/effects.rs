@@ -1,0 +1,87 @@
+//! What a call on a queue causes outside it, collected under the lock and carried out after it.
+
+use std::sync::Arc;
+
+use leveret_message::Batch;
+use smallvec::SmallVec;
+
+/// A run of consecutive numbers that leave the queue together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// First number, inclusive.
+    pub first: u64,
+    /// Last number, inclusive.
+    pub last: u64,
+    /// Sum of the body lengths in bytes.
+    pub bytes: u64,
+    /// Their messages are in the log, so that the log must learn of this.
+    pub durable: bool,
+}
+
+impl Run {
+    /// How many numbers.
+    pub fn count(&self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
+/// Consecutive messages handed to a consumer: `count` messages of `batch` from `index` on.
+#[derive(Debug, Clone)]
+pub struct Taken {
+    /// The messages.
+    pub batch: Arc<Batch>,
+    /// Index of the first in the batch.
+    pub index: u32,
+    /// How many.
+    pub count: u32,
+    /// Number of the first in the queue.
+    pub first: u64,
+    /// Was, or may have been, delivered before.
+    pub redelivered: bool,
+    /// Settling them has to be logged.
+    pub durable: bool,
+}
+
+/// The other end of a consumer or of a waiting call: an outbox of its connection.
+pub trait Link: Send + Sync {
+    /// Must not call back into a queue; it is called outside the queue's lock.
+    fn signal(&self, signal: Signal);
+}
+
+/// What a connection is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// The consumer with this key may take.
+    Scheduled(u64),
+    /// The consumer with this key is gone, since its queue was deleted or failed.
+    Cancelled(u64),
+    /// What a `get` with this key waited for is in memory now.
+    Loaded(u64),
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Effects {
+    /// Signals in order.
+    pub signals: SmallVec<[(Arc<dyn Link>, Signal); 4]>,
+    /// Messages that a length limit dropped: to be logged as dropped.
+    pub drops: Vec<Run>,
+    /// Messages that were handed out to automatic acknowledgement: to be logged as settled.
+    pub settled: Vec<Run>,
+    /// The queue wants stored messages from this number on.
+    pub read: Option<u64>,
+}
+
+impl Effects {
+    /// Passes every signal on. Call it without any queue lock.
+    pub fn fire(&mut self) {
+        for (link, signal) in self.signals.drain(..) {
+            link.signal(signal);
+        }
+    }
+
+    /// True when there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.signals.is_empty() && self.drops.is_empty() && self.settled.is_empty() && self.read.is_none()
+    }
+}

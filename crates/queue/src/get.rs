@@ -1,0 +1,51 @@
+//! `basic.get`: one message without a consumer.
+
+use std::sync::Arc;
+
+use crate::Nanos;
+use crate::classic::{ClassicQueue, QueueState};
+use crate::dispatch::ReadyRun;
+use crate::effects::{Effects, Link, Taken};
+
+/// What a get found.
+#[derive(Debug)]
+pub enum GetOutcome {
+    /// One message, and how many stay ready.
+    Message(Taken, u64),
+    /// Nothing is ready.
+    Empty,
+    /// The message is being read from disk; [`crate::Signal::Loaded`] comes when to ask again.
+    Wait,
+}
+
+impl ClassicQueue {
+    /// Takes one message; `link` and `key` are signalled when it has to be read from disk first.
+    pub fn get(
+        &mut self,
+        automatic_ack: bool,
+        link: &Arc<dyn Link>,
+        key: u64,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> GetOutcome {
+        if self.state != QueueState::Running {
+            return GetOutcome::Empty;
+        }
+        match self.ready_run(1) {
+            ReadyRun::None => GetOutcome::Empty,
+            ReadyRun::NotLoaded(number) => {
+                self.request_read(number, effects);
+                self.get_waiters.push((link.clone(), key));
+                GetOutcome::Wait
+            }
+            ReadyRun::Found(taken, _) => {
+                let size = u64::from(taken.batch.body_length(taken.index as usize));
+                self.hand_out(&taken, size, automatic_ack, effects);
+                if self.ready() == 0 {
+                    self.emptied = now;
+                }
+                GetOutcome::Message(taken, self.ready())
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Which numbers of a queue are live, and what became of the others.
+//!
+//! Deterministic: the same records give the same ledger, with the outcome of every decision in the
+//! record itself. Numbers are dense and never reused; a gap (a volatile message of an earlier life) is
+//! a number that was never live.
+
+use roaring::RoaringTreemap;
+
+/// Where messages of a queue went. Conservation: `accepted` is the sum of all others and what remains.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Conservation {
+    /// Applied to the queue, those found at recovery included.
+    pub accepted: u64,
+    /// Acknowledged, or delivered with automatic acknowledgement.
+    pub settled: u64,
+    /// Moved to a dead-letter exchange.
+    pub dead_lettered: u64,
+    /// Past their time to live.
+    pub expired: u64,
+    /// Dropped by a length limit, or rejected without a dead-letter exchange.
+    pub dropped: u64,
+    /// Removed by a purge.
+    pub purged: u64,
+    /// Set aside.
+    pub parked: u64,
+}
+
+impl Conservation {
+    /// All that left the queue.
+    pub fn gone(&self) -> u64 {
+        self.settled + self.dead_lettered + self.expired + self.dropped + self.purged + self.parked
+    }
+}
+
+/// How a message leaves a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Acknowledged by its consumer.
+    Settled,
+    /// Rejected or dropped, for good.
+    Dropped,
+    /// Removed by a purge.
+    Purged,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Every number below is settled.
+    low: u64,
+    /// The next applied message gets this number or a higher one.
+    next: u64,
+    /// Settled numbers (and gaps) from `low` on.
+    holes: RoaringTreemap,
+    /// How many holes; the set would have to count its containers.
+    hole_count: u64,
+    /// Body bytes of live messages.
+    bytes: u64,
+    counters: Conservation,
+}
+
+impl Ledger {
+    /// A ledger as a checkpoint described it.
+    pub fn restore(next: u64, live: &RoaringTreemap, bytes: u64) -> Self {
+        let low = live.min().unwrap_or(next);
+        let mut holes = RoaringTreemap::new();
+        holes.insert_range(low..next);
+        holes -= live;
+        let hole_count = holes.len();
+        let accepted = (next - low) - hole_count;
+        Self { low, next, holes, hole_count, bytes, counters: Conservation { accepted, ..Conservation::default() } }
+    }
+
+    /// The number that the next message gets at the earliest.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// How many messages are live.
+    pub fn len(&self) -> u64 {
+        self.next - self.low - self.hole_count
+    }
+
+    /// True without a live message.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Body bytes of all live messages.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What became of all messages.
+    pub fn counters(&self) -> Conservation {
+        self.counters
+    }
+
+    /// Enters `count` messages with consecutive numbers from `first` on.
+    ///
+    /// # Panics
+    /// When a number would be used twice: the log or its replay is wrong.
+    pub fn accept(&mut self, first: u64, count: u64, bytes: u64) {
+        assert!(first >= self.next, "number {first} used twice, next is {}", self.next);
+        if first > self.next {
+            self.close_range(self.next, first - 1);
+        }
+        self.next = first + count;
+        self.bytes += bytes;
+        self.counters.accepted += count;
+    }
+
+    fn close_range(&mut self, first: u64, last: u64) {
+        if first == self.low {
+            // `next` moves right after, so an all-dead ledger stays without holes.
+            self.low = last + 1;
+            self.next = self.next.max(self.low);
+            self.absorb();
+        } else {
+            self.hole_count += self.holes.insert_range(first..=last);
+        }
+    }
+
+    /// Takes numbers out; returns how many were live. Settling twice, or a number that a crash took
+    /// before it was recorded, changes nothing.
+    pub fn settle(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) -> u64 {
+        let first = first.max(self.low);
+        let last = last.min(self.next.saturating_sub(1));
+        if self.low >= self.next || first > last {
+            return 0;
+        }
+        let removed = if first == self.low {
+            let before = self.len();
+            self.low = last + 1;
+            if self.hole_count > 0 {
+                self.hole_count -= self.holes.remove_range(first..=last);
+                self.absorb();
+            }
+            before - self.len()
+        } else {
+            let inserted = self.holes.insert_range(first..=last);
+            self.hole_count += inserted;
+            inserted
+        };
+        self.bytes = self.bytes.saturating_sub(bytes);
+        match outcome {
+            Outcome::Settled => self.counters.settled += removed,
+            Outcome::Dropped => self.counters.dropped += removed,
+            Outcome::Purged => self.counters.purged += removed,
+        }
+        removed
+    }
+
+    /// Moves `low` over the holes that touch it.
+    fn absorb(&mut self) {
+        if self.hole_count == 0 || self.holes.min() != Some(self.low) {
+            return;
+        }
+        let start = self.low;
+        while self.low < self.next && self.holes.contains(self.low) {
+            self.low += 1;
+        }
+        self.hole_count -= self.holes.remove_range(start..self.low);
+    }
+
+    /// True while the message is in the queue.
+    pub fn is_live(&self, number: u64) -> bool {
+        number >= self.low && number < self.next && (self.hole_count == 0 || !self.holes.contains(number))
+    }
+
+    /// The run of live numbers that begins at the first one at or after `from`: first and last.
+    pub fn live_run(&self, from: u64) -> Option<(u64, u64)> {
+        let mut first = from.max(self.low);
+        if self.hole_count == 0 {
+            return (first < self.next).then(|| (first, self.next - 1));
+        }
+        while first < self.next && self.holes.contains(first) {
+            first += 1;
+        }
+        if first >= self.next {
+            return None;
+        }
+        // `rank` counts the holes up to `first`, so `select` gives the next one after it.
+        let last = self.holes.select(self.holes.rank(first)).map_or(self.next - 1, |hole| hole - 1);
+        Some((first, last))
+    }
+
+    /// The live numbers as a set, for a checkpoint.
+    pub fn live_set(&self) -> RoaringTreemap {
+        let mut live = RoaringTreemap::new();
+        live.insert_range(self.low..self.next);
+        live -= &self.holes;
+        live
+    }
+
+    /// Forgets what became of earlier messages, so that conservation counts from here.
+    pub fn start_counting(&mut self) {
+        self.counters = Conservation { accepted: self.len(), ..Conservation::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn live(ledger: &Ledger) -> Vec<u64> {
+        ledger.live_set().iter().collect()
+    }
+
+    #[test]
+    fn settling_in_order_needs_no_holes() {
+        let mut ledger = Ledger::default();
+        ledger.accept(0, 1000, 12_000);
+        for number in 0..1000 {
+            assert_eq!(ledger.settle(number, number, 12, Outcome::Settled), 1);
+            assert_eq!(ledger.hole_count, 0);
+        }
+        assert!(ledger.is_empty());
+        assert_eq!(ledger.bytes(), 0);
+    }
+
+    #[test]
+    fn settling_twice_counts_once() {
+        let mut ledger = Ledger::default();
+        ledger.accept(0, 10, 0);
+        assert_eq!(ledger.settle(3, 5, 0, Outcome::Settled), 3);
+        assert_eq!(ledger.settle(3, 5, 0, Outcome::Settled), 0);
+        assert_eq!(ledger.settle(0, 9, 0, Outcome::Dropped), 7);
+        assert_eq!(ledger.settle(0, 9, 0, Outcome::Dropped), 0);
+        assert_eq!(ledger.counters().settled, 3);
+        assert_eq!(ledger.counters().dropped, 7);
+    }
+
+    #[test]
+    fn a_gap_is_never_live() {
+        let mut ledger = Ledger::default();
+        ledger.accept(5, 2, 0);
+        assert_eq!(live(&ledger), [5, 6]);
+        ledger.accept(10, 1, 0);
+        assert_eq!(live(&ledger), [5, 6, 10]);
+        assert_eq!(ledger.settle(0, 4, 0, Outcome::Settled), 0);
+        assert_eq!(ledger.settle(7, 9, 0, Outcome::Settled), 0);
+        assert_eq!(ledger.len(), 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "used twice")]
+    fn a_number_cannot_be_used_twice() {
+        let mut ledger = Ledger::default();
+        ledger.accept(0, 2, 0);
+        ledger.accept(1, 1, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_plain_set(steps in prop::collection::vec((0u8..3, 0u64..300, 1u64..40), 1..80)) {
+            let mut ledger = Ledger::default();
+            let mut plain = BTreeSet::new();
+            let mut accepted = 0;
+            for (kind, at, count) in steps {
+                if kind == 0 {
+                    let first = ledger.next() + at % 3;
+                    ledger.accept(first, count, 0);
+                    plain.extend(first..first + count);
+                    accepted += count;
+                } else {
+                    let removed = ledger.settle(at, at + count - 1, 0, Outcome::Settled);
+                    let before = plain.len();
+                    plain.retain(|number| *number < at || *number >= at + count);
+                    prop_assert_eq!(removed as usize, before - plain.len());
+                }
+                prop_assert_eq!(ledger.len() as usize, plain.len());
+                prop_assert_eq!(live(&ledger), plain.iter().copied().collect::<Vec<_>>());
+                prop_assert_eq!(ledger.live_run(at).map(|run| run.0), plain.range(at..).next().copied());
+                if let Some((first, last)) = ledger.live_run(at) {
+                    prop_assert!((first..=last).all(|number| plain.contains(&number)));
+                    prop_assert!(!plain.contains(&(last + 1)));
+                }
+                let counters = ledger.counters();
+                prop_assert_eq!(counters.accepted, accepted);
+                prop_assert_eq!(counters.accepted, counters.gone() + ledger.len());
+                let restored = Ledger::restore(ledger.next(), &ledger.live_set(), 0);
+                prop_assert_eq!(live(&restored), live(&ledger));
+                prop_assert_eq!(restored.len(), ledger.len());
+            }
+        }
+    }
+}

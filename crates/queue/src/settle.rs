@@ -1,0 +1,92 @@
+//! Messages that leave or come back: settle, requeue, purge.
+
+use crate::Nanos;
+use crate::classic::{ClassicQueue, push_run};
+use crate::consumers::ConsumerId;
+use crate::effects::{Effects, Run};
+use crate::ledger::Outcome;
+use crate::limits::Length;
+
+impl ClassicQueue {
+    /// Messages leave for good: acknowledged, or rejected without requeue. Durable runs are to be
+    /// logged by the caller, under the same lock.
+    pub fn settle(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        let mut count = 0;
+        for run in runs {
+            count += run.count();
+            self.ledger.settle(run.first, run.last, run.bytes, outcome);
+            self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
+            if !run.durable {
+                self.release(run.first, run.last);
+            }
+        }
+        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);
+        self.credit_back(id, count, now, effects);
+    }
+
+    pub(crate) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos, effects: &mut Effects) {
+        if let Some(id) = id
+            && let Some(consumer) = self.consumers.find(id)
+        {
+            if consumer.credit() == 0 {
+                consumer.changed = now;
+            }
+            consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32);
+            self.consumers.enter_ring(id);
+        }
+        self.schedule(effects);
+    }
+
+    /// Messages go back to their place, flagged redelivered.
+    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) {
+        let mut count = 0;
+        for run in runs {
+            count += run.count();
+            for number in run.first..=run.last {
+                if self.ledger.is_live(number) {
+                    self.returned.insert(number);
+                    self.ready.messages += 1;
+                }
+            }
+            self.ready.bytes += run.bytes;
+            self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
+        }
+        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);
+        self.drop_excess(effects);
+        self.credit_back(id, count, now, effects);
+    }
+
+    /// Removes all ready messages; returns how many and the runs to be logged.
+    pub fn purge(&mut self, now: Nanos) -> (u64, Vec<Run>) {
+        let purged = self.ready.messages;
+        let mut runs: Vec<Run> = Vec::new();
+        for number in std::mem::take(&mut self.returned) {
+            push_run(&mut runs, Run { first: number, last: number, bytes: 0, durable: true });
+        }
+        while let Some((first, last)) = self.ledger.live_run(self.cursor) {
+            push_run(&mut runs, Run { first, last, bytes: 0, durable: true });
+            self.cursor = last + 1;
+        }
+        if let Some(first) = runs.first_mut() {
+            first.bytes = self.ready.bytes;
+        }
+        self.contents.spilled_from = None;
+        for run in &runs {
+            self.ledger.settle(run.first, run.last, run.bytes, Outcome::Purged);
+            self.release(run.first, run.last);
+        }
+        self.ready = Length::default();
+        self.emptied = now;
+        if !self.durable {
+            runs.clear();
+        }
+        (purged, runs)
+    }
+}

@@ -1,0 +1,138 @@
+//! What operators see of a queue: counts, conservation, and why it or a consumer waits.
+
+use std::sync::Arc;
+
+use crate::classic::{ClassicQueue, QueueState};
+use crate::consumers::LatencyBuckets;
+use crate::ledger::Conservation;
+use crate::wait::{QueueWait, WaitReason};
+
+/// What a listing shows of one consumer.
+#[derive(Debug, Clone)]
+pub struct ConsumerStatus {
+    /// Its tag.
+    pub tag: Arc<str>,
+    /// Its connection and channel.
+    pub channel: Arc<str>,
+    /// Its prefetch; 0 is unlimited.
+    pub prefetch: u32,
+    /// Without acknowledgements.
+    pub automatic_ack: bool,
+    /// Alone on the queue.
+    pub exclusive: bool,
+    /// Delivered and not yet settled.
+    pub unacknowledged: u32,
+    /// Handed out since it began.
+    pub delivered: u64,
+    /// Why it waits.
+    pub wait: QueueWait,
+    /// Time from publish to hand-out in powers of two of microseconds.
+    pub latency: LatencyBuckets,
+}
+
+/// What a listing shows of a queue.
+#[derive(Debug, Clone)]
+pub struct QueueStatus {
+    /// Whether it works.
+    pub state: QueueState,
+    /// Ready messages.
+    pub ready: u64,
+    /// Their body bytes.
+    pub ready_bytes: u64,
+    /// Delivered, not settled.
+    pub unacknowledged: u64,
+    /// Their body bytes.
+    pub unacknowledged_bytes: u64,
+    /// Messages on their way to disk.
+    pub pending: u64,
+    /// Bytes of messages in memory.
+    pub memory: u64,
+    /// What became of all messages.
+    pub conservation: Conservation,
+    /// Why the queue itself waits, if it does.
+    pub waits: Vec<QueueWait>,
+    /// Its consumers, oldest first.
+    pub consumers: Vec<ConsumerStatus>,
+    /// Redeliveries so far.
+    pub redelivered: u64,
+    /// Handed out so far.
+    pub delivered: u64,
+    /// Refused by a length limit so far.
+    pub refused: u64,
+}
+
+impl ClassicQueue {
+    /// What a listing shows.
+    pub fn status(&self) -> QueueStatus {
+        let shared = if self.ready.messages == 0 {
+            Some(QueueWait { reason: WaitReason::Empty, since: self.emptied })
+        } else {
+            self.disk_wait.map(|since| QueueWait { reason: WaitReason::Disk, since })
+        };
+        let mut consumers: Vec<_> = self.consumers.iter().collect();
+        consumers.sort_by_key(|(id, _)| **id);
+        let consumers = consumers
+            .into_iter()
+            .map(|(_, consumer)| ConsumerStatus {
+                tag: consumer.options.tag.clone(),
+                channel: consumer.options.channel.clone(),
+                prefetch: consumer.options.prefetch,
+                automatic_ack: consumer.options.automatic_ack,
+                exclusive: consumer.options.exclusive,
+                unacknowledged: consumer.unacknowledged,
+                delivered: consumer.delivered,
+                wait: consumer.wait(shared),
+                latency: *consumer.latency,
+            })
+            .collect();
+        QueueStatus {
+            state: self.state.clone(),
+            ready: self.ready.messages,
+            ready_bytes: self.ready.bytes,
+            unacknowledged: self.unacknowledged.messages,
+            unacknowledged_bytes: self.unacknowledged.bytes,
+            pending: self.pending_length.messages,
+            memory: self.contents.bytes(),
+            conservation: self.ledger.counters(),
+            waits: self.waits(),
+            consumers,
+            redelivered: self.redelivered,
+            delivered: self.delivered,
+            refused: self.refused,
+        }
+    }
+
+    fn waits(&self) -> Vec<QueueWait> {
+        let mut waits = Vec::new();
+        let mut add = |reason, since| waits.push(QueueWait { reason, since });
+        if let QueueState::Failed(_) = self.state {
+            add(WaitReason::Failed, self.changed);
+        }
+        if let Some(first) = self.pending.front() {
+            add(WaitReason::Sync, first.submitted);
+        }
+        if let Some(since) = self.full_since {
+            add(WaitReason::Full, since);
+        }
+        if let Some(since) = self.log_full_since {
+            add(WaitReason::LogFull, since);
+        }
+        if let Some(since) = self.disk_wait {
+            add(WaitReason::Disk, since);
+        }
+        if self.consumers.exclusive().is_some() {
+            add(WaitReason::ExclusiveConsumer, self.changed);
+        }
+        if self.ready.messages > 0 {
+            if self.consumers.len() == 0 {
+                add(WaitReason::NoConsumers, self.changed);
+            } else if !self.consumers.any_able() {
+                let since = self.consumers.iter().map(|(_, consumer)| consumer.changed).max().unwrap_or(0);
+                add(WaitReason::ConsumersBusy, since);
+            }
+        } else if self.unacknowledged.messages > 0 {
+            add(WaitReason::Unacknowledged, self.emptied);
+        }
+        waits
+    }
+}

@@ -1,0 +1,64 @@
+//! Why somebody waits: a reason code for every wait, shown to operators with its beginning.
+
+use crate::Nanos;
+
+/// Reason codes, in the words that the HTTP API shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WaitReason {
+    /// Consumer: nothing is ready.
+    Empty,
+    /// Consumer: its prefetch is used up; it has to acknowledge.
+    Credit,
+    /// Consumer: its connection doesn't take more bytes; the client must read its socket.
+    Room,
+    /// Consumer: the head of the queue is being read from disk.
+    Disk,
+    /// Consumer: scheduled; its core comes to it.
+    Turn,
+    /// Queue: messages are ready and nobody consumes.
+    NoConsumers,
+    /// Queue: messages are ready and no consumer can take any (credit or room).
+    ConsumersBusy,
+    /// Queue: published messages wait for the disk's sync.
+    Sync,
+    /// Queue: its length limit refuses publishes.
+    Full,
+    /// Queue: an exclusive consumer holds it.
+    ExclusiveConsumer,
+    /// Queue: every message is delivered and unacknowledged.
+    Unacknowledged,
+    /// Queue: it stopped, and has to be rebuilt from its log.
+    Failed,
+    /// Queue: a publisher is held back, since the log's buffer is full.
+    LogFull,
+}
+
+impl WaitReason {
+    /// The code as shown.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Credit => "credit",
+            Self::Room => "room",
+            Self::Disk => "disk",
+            Self::Turn => "turn",
+            Self::NoConsumers => "no_consumers",
+            Self::ConsumersBusy => "consumers_busy",
+            Self::Sync => "sync",
+            Self::Full => "full",
+            Self::ExclusiveConsumer => "exclusive_consumer",
+            Self::Unacknowledged => "unacknowledged",
+            Self::Failed => "failed",
+            Self::LogFull => "log_full",
+        }
+    }
+}
+
+/// A wait and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueWait {
+    /// Why.
+    pub reason: WaitReason,
+    /// Monotonic nanoseconds at which it began.
+    pub since: Nanos,
+}
