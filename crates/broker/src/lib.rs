@@ -1,1 +1,33 @@
-//! broker
+//! The broker: sessions, the control plane's registry, queues behind their locks, the commit stream.
+//!
+//! It turns bytes of clients into calls on queues and the effects of those calls into bytes, and it
+//! hands disk work out as jobs. Whoever embeds it brings threads, sockets and time: [`Connection`] is
+//! driven by its task, [`Broker::next_job`] and [`Broker::next_read`] by disk threads.
+//!
+//! This crate must not know threads, sockets, files, clocks or tokio.
+#![forbid(unsafe_code)]
+
+mod amqp091;
+pub mod authenticate;
+pub mod broker;
+pub mod commit;
+mod confirms;
+pub mod connection;
+pub mod mailbox;
+pub mod outbox;
+pub mod output;
+pub mod queue_handle;
+pub mod reads;
+pub mod recovery;
+pub mod registry;
+pub mod settings;
+pub mod time;
+
+pub use authenticate::Authenticate;
+pub use broker::{Broker, StartError};
+pub use connection::{Connection, Peer};
+pub use outbox::Wake;
+pub use output::Output;
+pub use reads::ReadJob;
+pub use settings::Settings;
+pub use time::{Nanos, Now};

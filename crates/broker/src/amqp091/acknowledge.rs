@@ -1,0 +1,84 @@
+//! `basic.ack`, `nack`, `reject`, `recover`: deliveries that are settled or go back.
+
+use leveret_amqp091::{Method, encode_method, method::basic};
+use leveret_queue::{Outcome, Run};
+
+use super::channel::{Settled, Source, join};
+use super::error::{Result, not_implemented, precondition};
+use super::session::Session;
+use crate::time::Now;
+
+/// Acknowledgements that came in one read and go to their queue together.
+pub(crate) struct PendingAck {
+    source: Source,
+    runs: Vec<Run>,
+}
+
+impl Session {
+    /// `basic.ack`: collected until the read's frames are used up.
+    pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack) -> Result<()> {
+        let entry = self.channel(channel)?;
+        let Some(settled) = entry.settle(ack.delivery_tag, ack.multiple) else {
+            return Err(unknown_tag(ack.delivery_tag));
+        };
+        for Settled { source, runs } in settled {
+            let count: u64 = runs.iter().map(Run::count).sum();
+            self.counters.acked.add(count);
+            let source = &self.channels[&channel].sources[source as usize];
+            let same = |pending: &&mut PendingAck| {
+                pending.source.consumer == source.consumer
+                    && std::sync::Arc::ptr_eq(&pending.source.queue, &source.queue)
+            };
+            match self.acks.iter_mut().find(same) {
+                Some(pending) => runs.into_iter().for_each(|run| join(&mut pending.runs, run)),
+                None => self.acks.push(PendingAck { source: source.clone(), runs }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands collected acknowledgements to their queues.
+    pub(crate) fn flush_acks(&mut self, now: Now) {
+        for PendingAck { source, runs } in self.acks.drain(..) {
+            source.queue.settle(source.consumer, &runs, Outcome::Settled, now.monotonic);
+        }
+    }
+
+    /// `basic.nack` and `basic.reject`.
+    pub(crate) fn nack(&mut self, channel: u16, tag: u64, multiple: bool, requeue: bool, now: Now) -> Result<()> {
+        let Some(settled) = self.channel(channel)?.settle(tag, multiple) else { return Err(unknown_tag(tag)) };
+        self.give_back(channel, settled, requeue, now);
+        Ok(())
+    }
+
+    /// `basic.recover` and `basic.recover-async`: everything unacknowledged of the channel goes back.
+    pub(crate) fn recover(&mut self, channel: u16, requeue: bool, answer: bool, now: Now) -> Result<()> {
+        let settled = self.channel(channel)?;
+        if !requeue {
+            return Err(not_implemented("requeue=false"));
+        }
+        let settled = settled.settle_all();
+        self.give_back(channel, settled, true, now);
+        if answer {
+            encode_method(self.output.buffer(), channel, &Method::BasicRecoverOk(basic::RecoverOk {}));
+        }
+        Ok(())
+    }
+
+    /// Returns deliveries to their queues, or drops them for good.
+    pub(crate) fn give_back(&mut self, channel: u16, settled: Vec<Settled>, requeue: bool, now: Now) {
+        let Some(entry) = self.channels.get(&channel) else { return };
+        for Settled { source, runs } in settled {
+            let Source { queue, consumer } = &entry.sources[source as usize];
+            if requeue {
+                queue.requeue(*consumer, &runs, now.monotonic);
+            } else {
+                queue.settle(*consumer, &runs, Outcome::Dropped, now.monotonic);
+            }
+        }
+    }
+}
+
+fn unknown_tag(tag: u64) -> super::error::ProtocolError {
+    precondition(format!("unknown delivery tag {tag}"))
+}

@@ -1,0 +1,144 @@
+//! One channel: what it was asked for, what it delivered, what it has to answer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_queue::{ConsumerId, Run, Taken};
+
+use super::content::Incoming;
+use crate::confirms::Confirms;
+use crate::queue_handle::QueueRef;
+
+/// A delivery that its client hasn't settled.
+#[derive(Debug, Clone, Copy)]
+struct Delivery {
+    tag: u64,
+    number: u64,
+    bytes: u32,
+    source: u32,
+    durable: bool,
+    settled: bool,
+}
+
+/// Where deliveries came from: a consumer, or a queue asked by `basic.get`.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub queue: QueueRef,
+    pub consumer: Option<ConsumerId>,
+}
+
+/// Deliveries of one source that leave together.
+pub(crate) struct Settled {
+    pub source: u32,
+    pub runs: Vec<Run>,
+}
+
+#[derive(Default)]
+pub(crate) struct Channel {
+    /// We sent `channel.close` and ignore everything until its answer.
+    pub closing: bool,
+    pub incoming: Incoming,
+    pub confirms: Option<Confirms>,
+    /// For consumers that follow.
+    pub prefetch: u16,
+    pub last_queue: Option<Arc<str>>,
+    next_tag: u64,
+    deliveries: VecDeque<Delivery>,
+    pub sources: Vec<Source>,
+}
+
+impl Channel {
+    /// The tag that the next delivery gets.
+    pub(crate) fn next_tag(&mut self) -> u64 {
+        self.next_tag += 1;
+        self.next_tag
+    }
+
+    /// The index of a source, added when it is new.
+    pub(crate) fn source(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>) -> u32 {
+        let same = |source: &Source| source.consumer == consumer && Arc::ptr_eq(&source.queue, queue);
+        if let Some(at) = self.sources.iter().position(same) {
+            return at as u32;
+        }
+        self.sources.push(Source { queue: queue.clone(), consumer });
+        (self.sources.len() - 1) as u32
+    }
+
+    /// Notes message `at` of `taken` as delivered under `tag`.
+    pub(crate) fn delivered(&mut self, tag: u64, source: u32, taken: &Taken, at: u32) {
+        self.deliveries.push_back(Delivery {
+            tag,
+            number: taken.first + u64::from(at),
+            bytes: taken.batch.body_length((taken.index + at) as usize),
+            source,
+            durable: taken.durable,
+            settled: false,
+        });
+    }
+
+    /// How many deliveries wait for their client.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.deliveries.iter().filter(|delivery| !delivery.settled).count()
+    }
+
+    /// Takes out the delivery with this tag, or all up to it (all there are for tag 0). None when there
+    /// is no such delivery.
+    pub(crate) fn settle(&mut self, tag: u64, multiple: bool) -> Option<Vec<Settled>> {
+        let mut out = Vec::new();
+        if !multiple {
+            let at = self.deliveries.binary_search_by_key(&tag, |delivery| delivery.tag).ok()?;
+            let delivery = &mut self.deliveries[at];
+            if std::mem::replace(&mut delivery.settled, true) {
+                return None;
+            }
+            add(&mut out, delivery);
+            while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
+            return Some(out);
+        }
+        if tag == 0 {
+            return Some(self.settle_all());
+        }
+        let end = self.deliveries.binary_search_by_key(&tag, |delivery| delivery.tag).ok()?;
+        if self.deliveries[end].settled {
+            return None;
+        }
+        for delivery in self.deliveries.drain(..=end).filter(|delivery| !delivery.settled) {
+            add(&mut out, &delivery);
+        }
+        while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
+        Some(out)
+    }
+
+    /// Takes out all deliveries.
+    pub(crate) fn settle_all(&mut self) -> Vec<Settled> {
+        let mut out = Vec::new();
+        for delivery in self.deliveries.drain(..).filter(|delivery| !delivery.settled) {
+            add(&mut out, &delivery);
+        }
+        out
+    }
+}
+
+fn add(out: &mut Vec<Settled>, delivery: &Delivery) {
+    let run = Run {
+        first: delivery.number,
+        last: delivery.number,
+        bytes: u64::from(delivery.bytes),
+        durable: delivery.durable,
+    };
+    match out.iter_mut().find(|settled| settled.source == delivery.source) {
+        Some(settled) => join(&mut settled.runs, run),
+        None => out.push(Settled { source: delivery.source, runs: vec![run] }),
+    }
+}
+
+/// Adds a run to others, as part of the last one when it follows it.
+pub(crate) fn join(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last) if last.last + 1 == run.first && last.durable == run.durable => {
+            last.last = run.last;
+            last.bytes += run.bytes;
+        }
+        _ => runs.push(run),
+    }
+}

@@ -1,0 +1,138 @@
+//! `basic.qos`, `basic.consume`, `basic.cancel`, and consumers that the broker cancels.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic};
+use leveret_model::{Action, authorize};
+use leveret_queue::{ConsumerId, ConsumerOptions};
+
+use super::arguments;
+use super::deliver::Consumer;
+use super::error::{ProtocolError, Result, not_allowed, not_implemented};
+use super::publish::short;
+use super::session::Session;
+use crate::queue_handle::QueueRef;
+use crate::time::Now;
+
+/// The pseudo queue of direct reply-to, which isn't built yet.
+pub(crate) const REPLY_TO: &str = "amq.rabbitmq.reply-to";
+
+impl Session {
+    /// `basic.qos`. A global prefetch is taken as one per consumer, as RabbitMQ 4.3 does by default.
+    pub(crate) fn qos(&mut self, channel: u16, qos: &basic::Qos) -> Result<()> {
+        let entry = self.channel(channel)?;
+        if qos.prefetch_size != 0 {
+            return Err(not_implemented(format!("prefetch_size!=0 ({})", qos.prefetch_size)));
+        }
+        entry.prefetch = qos.prefetch_count;
+        encode_method(self.output.buffer(), channel, &Method::BasicQosOk(basic::QosOk {}));
+        Ok(())
+    }
+
+    /// The queue that a method means: by name, or the last one declared on the channel.
+    pub(crate) fn queue_name(&mut self, channel: u16, name: ShortStr<'_>) -> Result<Arc<str>> {
+        let name = arguments::name("queue", name)?;
+        if !name.is_empty() {
+            return Ok(name.into());
+        }
+        let last = self.channel(channel)?.last_queue.clone();
+        last.ok_or_else(|| ProtocolError::new(ReplyCode::NotFound, "no previously declared queue"))
+    }
+
+    /// A queue that this connection may use for `action`.
+    pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
+        if name == REPLY_TO || name.starts_with("amq.rabbitmq.reply-to.") {
+            return Err(not_implemented(format!("queue '{name}': direct reply-to is not supported yet")));
+        }
+        let snapshot = self.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.user, &self.vhost, action)?;
+        let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
+        let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone();
+        if let leveret_queue::QueueState::Failed(reason) = queue.state() {
+            let text = format!("queue '{name}' in vhost '{}' failed and is stopped: {reason}", self.vhost);
+            return Err(ProtocolError::new(ReplyCode::InternalError, text));
+        }
+        Ok(queue)
+    }
+
+    /// `basic.consume`.
+    pub(crate) fn consume(&mut self, channel: u16, consume: &basic::Consume<'_>, now: Now) -> Result<()> {
+        let name = self.queue_name(channel, consume.queue)?;
+        let queue = self.usable_queue(&name, Action::Consume(&name))?;
+        let options = arguments::arguments(consume.arguments)?;
+        leveret_model::check_consumer_arguments(&self.vhost, &name, &options)?;
+        let tag: Arc<[u8]> = if consume.consumer_tag.as_bytes().is_empty() {
+            self.generated_name("amq.ctag-").into_bytes().into()
+        } else {
+            consume.consumer_tag.as_bytes().into()
+        };
+        let taken = self.consumers.values().any(|other| other.channel == channel && *other.tag == *tag);
+        if taken {
+            return Err(not_allowed(format!("attempt to reuse consumer tag '{}'", String::from_utf8_lossy(&tag))));
+        }
+        let id = ConsumerId(self.broker.fresh_id());
+        let key = id.0;
+        let default = self.broker.settings.default_prefetch;
+        let entry = self.channel(channel)?;
+        let prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
+        let source = entry.source(&queue, Some(id));
+        let added = queue.add_consumer(
+            id,
+            ConsumerOptions {
+                link: self.outbox.clone(),
+                key,
+                tag: String::from_utf8_lossy(&tag).into(),
+                channel: format!("{} ({channel})", self.name).into(),
+                automatic_ack: consume.no_ack,
+                prefetch: u32::from(prefetch),
+                exclusive: consume.exclusive,
+            },
+            now.monotonic,
+        );
+        if !added {
+            let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.vhost);
+            return Err(ProtocolError::new(ReplyCode::AccessRefused, text));
+        }
+        let consumer =
+            Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, source, starved: false };
+        self.consumers.insert(key, consumer);
+        if !consume.nowait {
+            let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
+            encode_method(self.output.buffer(), channel, &answer);
+        }
+        Ok(())
+    }
+
+    /// `basic.cancel` from the client. What was delivered stays to be settled.
+    pub(crate) fn cancel(&mut self, channel: u16, cancel: &basic::Cancel<'_>, now: Now) -> Result<()> {
+        self.channel(channel)?;
+        let tag = cancel.consumer_tag.as_bytes();
+        let found = self.consumers.iter().find(|(_, other)| other.channel == channel && *other.tag == *tag);
+        if let Some(key) = found.map(|(key, _)| *key) {
+            self.remove_consumer(key, now);
+        }
+        if !cancel.nowait {
+            let answer = Method::BasicCancelOk(basic::CancelOk { consumer_tag: cancel.consumer_tag });
+            encode_method(self.output.buffer(), channel, &answer);
+        }
+        Ok(())
+    }
+
+    /// Ends a consumer; an auto-delete queue goes with its last one.
+    pub(crate) fn remove_consumer(&mut self, key: u64, now: Now) {
+        let Some(consumer) = self.consumers.remove(&key) else { return };
+        let left = consumer.queue.cancel(consumer.id, now.monotonic);
+        if left == Some(0) && consumer.queue.info().auto_delete {
+            self.delete_by_broker(consumer.queue.info(), now);
+        }
+    }
+
+    /// The broker ended a consumer, since its queue is gone.
+    pub(crate) fn cancelled(&mut self, key: u64) {
+        let Some(consumer) = self.consumers.remove(&key) else { return };
+        if self.client_knows_cancel {
+            let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
+            encode_method(self.output.buffer(), consumer.channel, &method);
+        }
+    }
+}

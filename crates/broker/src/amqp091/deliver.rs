@@ -1,0 +1,109 @@
+//! Deliveries: what scheduled consumers take, encoded into the connection's output.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
+use leveret_queue::{ConsumerId, Taken, TurnEnd};
+
+use super::session::Session;
+use crate::queue_handle::QueueRef;
+use crate::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
+use crate::time::Now;
+
+const CLASS_BASIC: u16 = 60;
+
+/// A consumer of this connection.
+pub(crate) struct Consumer {
+    pub id: ConsumerId,
+    pub channel: u16,
+    pub tag: Arc<[u8]>,
+    pub queue: QueueRef,
+    pub no_ack: bool,
+    /// Index of the source in its channel.
+    pub source: u32,
+    /// The queue was told that the socket is behind.
+    pub starved: bool,
+}
+
+impl Session {
+    /// Serves scheduled consumers until the output holds one write's worth.
+    pub(crate) fn deliver(&mut self, now: Now) {
+        if self.scheduled.is_empty() && self.starved.is_empty() {
+            return;
+        }
+        if self.output.len() >= TURN_BYTES_MAX {
+            // The socket did not take the last turn's output: others may have these messages.
+            while let Some(key) = self.scheduled.pop_front() {
+                if let Some(consumer) = self.consumers.get_mut(&key) {
+                    consumer.starved = true;
+                    let (queue, id) = (consumer.queue.clone(), consumer.id);
+                    self.starved.push(key);
+                    queue.set_room(id, false, now.monotonic);
+                }
+            }
+            return;
+        }
+        for key in std::mem::take(&mut self.starved) {
+            if let Some(consumer) = self.consumers.get_mut(&key) {
+                consumer.starved = false;
+                let (queue, id) = (consumer.queue.clone(), consumer.id);
+                queue.set_room(id, true, now.monotonic);
+            }
+        }
+        while self.output.len() < TURN_BYTES_MAX {
+            let Some(key) = self.scheduled.pop_front() else { return };
+            if self.serve(key, now) == TurnEnd::More {
+                self.scheduled.push_back(key);
+            }
+        }
+    }
+
+    /// One turn of one consumer.
+    fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
+        let Some(consumer) = self.consumers.get(&key) else { return TurnEnd::Done };
+        let mut taken = std::mem::take(&mut self.taken);
+        let end = consumer.queue.take(consumer.id, TAKE_MESSAGES_MAX, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        for run in &taken {
+            self.encode_run(key, run);
+        }
+        taken.clear();
+        self.taken = taken;
+        end
+    }
+
+    fn encode_run(&mut self, key: u64, taken: &Taken) {
+        let Some(consumer) = self.consumers.get(&key) else { return };
+        let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
+        let number = consumer.channel;
+        let frame_max = self.frame_max;
+        let out = self.output.buffer();
+        for at in 0..taken.count {
+            let tag = channel.next_tag();
+            let message = taken.batch.message((taken.index + at) as usize).view();
+            let envelope = &message.envelope;
+            encode_deliver(
+                out,
+                number,
+                &consumer.tag,
+                tag,
+                taken.redelivered,
+                envelope.exchange,
+                envelope.routing_key,
+            );
+            encode_header(out, number, CLASS_BASIC, message.body.len() as u64, message.properties);
+            encode_content_body(out, number, message.body, frame_max);
+            if !consumer.no_ack {
+                channel.delivered(tag, consumer.source, taken, at);
+            }
+        }
+        let count = u64::from(taken.count);
+        if consumer.no_ack {
+            self.counters.delivered_no_ack.add(count);
+        } else {
+            self.counters.delivered_ack.add(count);
+        }
+        if taken.redelivered {
+            self.counters.redelivered.add(count);
+        }
+    }
+}

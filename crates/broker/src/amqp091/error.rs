@@ -1,0 +1,65 @@
+//! Errors of a session, and whose fault they are.
+
+use leveret_amqp091::{DecodeError, Method, ReplyCode};
+use leveret_model::Refused;
+
+/// Ends a channel or the connection (specification 1.1.3, `reply-code`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProtocolError {
+    pub code: ReplyCode,
+    /// What follows the code's name.
+    pub text: String,
+    /// Class and method that caused it, 0 when none did.
+    pub method: (u16, u16),
+}
+
+impl ProtocolError {
+    pub(crate) fn new(code: ReplyCode, text: impl Into<String>) -> Self {
+        Self { code, text: text.into(), method: (0, 0) }
+    }
+
+    pub(crate) fn in_method(mut self, method: &Method<'_>) -> Self {
+        self.method = method.id();
+        self
+    }
+
+    /// RabbitMQ's form: the code's name, a dash, the reason.
+    pub(crate) fn reply_text(&self) -> String {
+        format!("{} - {}", self.code.text(), self.text)
+    }
+}
+
+impl From<Refused> for ProtocolError {
+    fn from(refused: Refused) -> Self {
+        let code = ReplyCode::from_code(refused.kind.code()).unwrap_or(ReplyCode::InternalError);
+        Self::new(code, refused.text)
+    }
+}
+
+impl From<DecodeError> for ProtocolError {
+    fn from(error: DecodeError) -> Self {
+        Self::new(error.reply_code(), error.to_string())
+    }
+}
+
+pub(crate) type Result<T> = core::result::Result<T, ProtocolError>;
+
+pub(crate) fn not_found_queue(vhost: &str, name: &str) -> ProtocolError {
+    Refused::no_queue(vhost, name).into()
+}
+
+pub(crate) fn syntax(text: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(ReplyCode::SyntaxError, text)
+}
+
+pub(crate) fn not_implemented(text: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(ReplyCode::NotImplemented, text)
+}
+
+pub(crate) fn precondition(text: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(ReplyCode::PreconditionFailed, text)
+}
+
+pub(crate) fn not_allowed(text: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(ReplyCode::NotAllowed, text)
+}

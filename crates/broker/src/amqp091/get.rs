@@ -1,0 +1,64 @@
+//! `basic.get`.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic};
+use leveret_model::Action;
+use leveret_queue::{GetOutcome, Link};
+
+use super::error::Result;
+use super::held::Held;
+use super::publish::short;
+use super::session::Session;
+use crate::queue_handle::QueueRef;
+use crate::time::Now;
+
+const CLASS_BASIC: u16 = 60;
+
+impl Session {
+    /// `basic.get`; when the message has to be read from disk, input waits for it.
+    pub(crate) fn get(&mut self, channel: u16, get: &basic::Get<'_>, now: Now) -> Result<()> {
+        let name = self.queue_name(channel, get.queue)?;
+        let queue = self.usable_queue(&name, Action::Consume(&name))?;
+        self.try_get(channel, queue, get.no_ack, now)
+    }
+
+    /// Answers a get, or holds input back until it can be.
+    pub(crate) fn try_get(&mut self, channel: u16, queue: QueueRef, no_ack: bool, now: Now) -> Result<()> {
+        let link: Arc<dyn Link> = self.outbox.clone();
+        let taken = match queue.get(no_ack, &link, 0, now.monotonic) {
+            GetOutcome::Wait => {
+                self.held = Held::Get { channel, queue, no_ack };
+                return Ok(());
+            }
+            GetOutcome::Empty => {
+                let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
+                encode_method(self.output.buffer(), channel, &answer);
+                return Ok(());
+            }
+            GetOutcome::Message(taken, left) => (taken, left),
+        };
+        let (taken, left) = taken;
+        self.counters.get.add(1);
+        let frame_max = self.frame_max;
+        let entry = self.channel(channel)?;
+        let tag = entry.next_tag();
+        if !no_ack {
+            let source = entry.source(&queue, None);
+            entry.delivered(tag, source, &taken, 0);
+        }
+        let message = taken.batch.message(taken.index as usize).view();
+        let answer = basic::GetOk {
+            delivery_tag: tag,
+            redelivered: taken.redelivered,
+            exchange: short(message.envelope.exchange),
+            routing_key: short(message.envelope.routing_key),
+            message_count: u32::try_from(left).unwrap_or(u32::MAX),
+        };
+        let out = self.output.buffer();
+        encode_method(out, channel, &Method::BasicGetOk(answer));
+        encode_header(out, channel, CLASS_BASIC, message.body.len() as u64, message.properties);
+        encode_content_body(out, channel, message.body, frame_max);
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! From the protocol header to `connection.open-ok` (specification 2.2.4).
+
+use leveret_amqp091::{FieldTable, Method, ReplyCode, ShortStr, Table, Value, encode_method, method::connection};
+use leveret_model::{Action, authorize};
+
+use super::arguments;
+use super::error::{ProtocolError, Result, not_allowed, syntax};
+use super::identity;
+use super::session::{Phase, Session};
+use crate::time::{Now, SECOND};
+
+/// What clients may negotiate down to; older ones propose just this.
+const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;
+
+impl Session {
+    /// The header was ours: `connection.start`.
+    pub(crate) fn start(&mut self, _now: Now) {
+        let properties = identity::server_properties(&self.broker.settings).encoded();
+        let start = connection::Start {
+            version_major: 0,
+            version_minor: 9,
+            server_properties: properties.as_table(),
+            mechanisms: identity::MECHANISMS,
+            locales: b"en_US",
+        };
+        encode_method(self.output.buffer(), 0, &Method::ConnectionStart(start));
+        self.phase = Phase::Start;
+    }
+
+    /// `connection.start-ok`: who the client is.
+    pub(crate) fn start_ok(&mut self, start_ok: &connection::StartOk<'_>) -> Result<()> {
+        let capabilities = match start_ok.client_properties.lookup("capabilities") {
+            Some(Value::Table(table)) => Some(table),
+            _ => None,
+        };
+        let has = |name: &str| capabilities.is_some_and(|table| table.lookup(name) == Some(Value::Bool(true)));
+        self.client_knows_cancel = has("consumer_cancel_notify");
+        let told = has("authentication_failure_close");
+        self.client_properties = start_ok.client_properties.into();
+        let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
+        let plain;
+        let response = match mechanism.as_str() {
+            "PLAIN" => start_ok.response,
+            "AMQPLAIN" => {
+                plain = amqplain(start_ok.response)?;
+                &plain
+            }
+            _ => {
+                let offered = String::from_utf8_lossy(identity::MECHANISMS);
+                let text = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
+                return Err(ProtocolError::new(ReplyCode::NotImplemented, text));
+            }
+        };
+        let topology = self.broker.registry.snapshot().topology.clone();
+        let loopback = self.peer.address.ip().to_canonical().is_loopback();
+        match self.broker.authenticator.authenticate(&topology, &mechanism, response, loopback) {
+            Ok(user) => {
+                tracing::info!(connection = %self.name, user, "user authenticated");
+                self.user = user.into();
+            }
+            Err(reason) => {
+                tracing::warn!(connection = %self.name, reason, "authentication failed");
+                if !told {
+                    // Such a client takes a closed socket for a refused login.
+                    self.phase = Phase::Finished;
+                    return Ok(());
+                }
+                let text = format!(
+                    "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+                );
+                return Err(ProtocolError::new(ReplyCode::AccessRefused, text));
+            }
+        }
+        let settings = &self.broker.settings;
+        let tune = connection::Tune {
+            channel_max: settings.channel_max,
+            frame_max: settings.frame_max,
+            heartbeat: settings.heartbeat_s,
+        };
+        encode_method(self.output.buffer(), 0, &Method::ConnectionTune(tune));
+        self.phase = Phase::Tune;
+        Ok(())
+    }
+
+    /// `connection.tune-ok`: the lower value of both sides, 0 being no limit.
+    pub(crate) fn tune_ok(&mut self, tune: &connection::TuneOk, now: Now) -> Result<()> {
+        let settings = &self.broker.settings;
+        if tune.frame_max != 0 && tune.frame_max < FRAME_MAX_LOWEST {
+            let received = tune.frame_max;
+            return Err(not_allowed(format!("negotiated frame_max = {received} is lower than the minimum allowed value ({FRAME_MAX_LOWEST})")));
+        }
+        if settings.frame_max != 0 && tune.frame_max > settings.frame_max {
+            let (received, allowed) = (tune.frame_max, settings.frame_max);
+            return Err(not_allowed(format!("negotiated frame_max = {received} is higher than the maximum allowed value ({allowed})")));
+        }
+        if settings.channel_max != 0 && tune.channel_max > settings.channel_max {
+            let (received, allowed) = (tune.channel_max, settings.channel_max);
+            return Err(not_allowed(format!("negotiated channel_max = {received} is higher than the maximum allowed value ({allowed})")));
+        }
+        self.frame_max = if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max };
+        self.channel_max = if tune.channel_max == 0 { settings.channel_max } else { tune.channel_max };
+        self.heartbeat = u64::from(tune.heartbeat) * SECOND;
+        self.last_input = now.monotonic;
+        self.last_output = now.monotonic;
+        self.phase = Phase::Open;
+        Ok(())
+    }
+
+    /// `connection.open`: into a vhost.
+    pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
+        let vhost = arguments::name("vhost", open.virtual_host)?;
+        {
+            let snapshot = self.broker.registry.snapshot();
+            authorize(&snapshot.topology, &self.user, vhost, Action::Enter)?;
+        }
+        self.vhost = vhost.into();
+        self.phase = Phase::Running;
+        let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
+        encode_method(self.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
+        tracing::info!(connection = %self.name, user = %self.user, vhost, "connection opened");
+        Ok(())
+    }
+}
+
+/// AMQPLAIN's table, which comes without a length, in PLAIN's form.
+fn amqplain(response: &[u8]) -> Result<Vec<u8>> {
+    let bad = |what: &str| syntax(format!("AMQPLAIN response {what}"));
+    let table = Table::new(response).map_err(|error| bad(&format!("is not a field table: {error}")))?;
+    let field = |name: &str| match table.lookup(name) {
+        Some(Value::LongString(bytes)) => Ok(bytes),
+        _ => Err(bad(&format!("has no string field {name}"))),
+    };
+    let mut plain = vec![0];
+    plain.extend_from_slice(field("LOGIN")?);
+    plain.push(0);
+    plain.extend_from_slice(field("PASSWORD")?);
+    Ok(plain)
+}
+
+/// What is kept of a client's properties for listings, in a bounded form.
+pub(crate) type ClientProperties = FieldTable;

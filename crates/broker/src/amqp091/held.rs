@@ -1,0 +1,36 @@
+//! Input that is held back: the connection isn't read until what it waits for has come.
+
+use std::sync::Arc;
+
+use leveret_log::Position;
+
+use crate::queue_handle::QueueRef;
+
+/// Why the connection's input waits. One at a time, since input is handled in order.
+#[derive(Default)]
+pub(crate) enum Held {
+    /// It doesn't.
+    #[default]
+    No,
+    /// A change of the control plane, or a purge, becomes durable; then it is answered.
+    Durable { position: Position, answer: Answer },
+    /// The log takes no publishes for now.
+    LogRoom,
+    /// A message is being read from disk for `basic.get`.
+    Get { channel: u16, queue: QueueRef, no_ack: bool },
+}
+
+/// The answer to a method that had to become durable first.
+pub(crate) enum Answer {
+    /// `nowait`.
+    Nothing,
+    QueueDeclareOk { channel: u16, queue: Arc<str>, messages: u32, consumers: u32 },
+    QueueDeleteOk { channel: u16, deleted: Vec<QueueRef> },
+    QueueBindOk { channel: u16 },
+    QueueUnbindOk { channel: u16 },
+    QueuePurgeOk { channel: u16, messages: u32 },
+    ExchangeDeclareOk { channel: u16 },
+    ExchangeDeleteOk { channel: u16 },
+    ExchangeBindOk { channel: u16 },
+    ExchangeUnbindOk { channel: u16 },
+}

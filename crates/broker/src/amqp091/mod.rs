@@ -1,0 +1,23 @@
+//! AMQP 0-9-1 sessions: frames in, calls on queues and the control plane, frames out.
+//!
+//! [`session`] drives a connection's states; each file beside it holds one group of methods.
+
+mod acknowledge;
+mod arguments;
+mod channel;
+mod consume;
+mod content;
+mod deliver;
+mod error;
+mod exchanges;
+mod get;
+mod handshake;
+mod headers;
+mod held;
+mod identity;
+mod publish;
+mod queues;
+mod route;
+mod session;
+
+pub use session::Session;

@@ -1,0 +1,347 @@
+//! `basic.publish`: collecting messages of the same route into runs, and handing runs to queues.
+//!
+//! A run ends when the route changes, the read's frames are used up, or another method comes: whatever a
+//! client does after a publish sees it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use leveret_amqp091::{
+    ContentHeader, FieldTable, FieldValue, Method, Properties, ReplyCode, Table, Value, delivery_mode,
+    encode_content_body, encode_header, encode_method, expiration, headers, method::basic, priority,
+};
+use leveret_message::{BatchBuilder, Envelope};
+
+use super::content::{Body, Incoming, Publish};
+use super::error::{ProtocolError, Result, not_implemented, precondition};
+use super::route::{self, Publisher, Route};
+use super::session::Session;
+use crate::settings::UNDURABLE_BYTES_MAX;
+use crate::time::Now;
+
+/// Class of all content (specification 1.8).
+const CLASS_BASIC: u16 = 60;
+/// Property flags (4.2.6.1): bit 15 is content-type.
+const FLAG_USER_ID: u16 = 1 << 4;
+const FLAG_EXPIRATION: u16 = 1 << 8;
+const FLAG_HEADERS: u16 = 1 << 13;
+const DELIVERY_MODE_PERSISTENT: u8 = 2;
+
+/// A body that lies in the read buffer, or one that was put together.
+pub(crate) enum BodyRef<'a> {
+    Slice(&'a [u8]),
+    Whole(Bytes),
+}
+
+impl BodyRef<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            BodyRef::Slice(bytes) => bytes,
+            BodyRef::Whole(bytes) => bytes,
+        }
+    }
+}
+
+/// Messages of one channel and route that wait to be handed on together.
+#[derive(Default)]
+pub(crate) struct PublishRun {
+    builder: BatchBuilder,
+    route: Option<Arc<Route>>,
+    channel: u16,
+    persistent: bool,
+}
+
+impl Session {
+    /// Begins a publish; its header and body follow in frames of their own.
+    pub(crate) fn begin_publish(&mut self, channel: u16, publish: &basic::Publish<'_>) -> Result<()> {
+        if publish.immediate {
+            return Err(not_implemented("immediate=true"));
+        }
+        let incoming = Publish {
+            exchange: publish.exchange.as_bytes().into(),
+            routing_key: publish.routing_key.as_bytes().into(),
+            mandatory: publish.mandatory,
+        };
+        self.channel(channel)?.incoming = Incoming::Header(incoming);
+        Ok(())
+    }
+
+    /// Checks a content header against the limits.
+    pub(crate) fn check_header(&self, header: &ContentHeader<'_>) -> Result<()> {
+        if header.class_id != CLASS_BASIC {
+            let text = format!("content header of class {}, expected {CLASS_BASIC} (basic)", header.class_id);
+            return Err(ProtocolError::new(ReplyCode::UnexpectedFrame, text));
+        }
+        let limit = self.broker.settings.max_message_size;
+        if header.body_size > limit {
+            return Err(precondition(format!(
+                "message size {} is larger than configured max size {limit}",
+                header.body_size
+            )));
+        }
+        Ok(())
+    }
+
+    /// A content header on `channel`.
+    pub(crate) fn content_header(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
+        let incoming = std::mem::take(&mut self.channel(channel)?.incoming);
+        let Incoming::Header(publish) = incoming else {
+            return Err(unexpected("content header", "a method"));
+        };
+        let header = ContentHeader::decode(payload)?;
+        self.check_header(&header)?;
+        if header.body_size == 0 {
+            return self.publish(
+                channel,
+                &publish.exchange,
+                &publish.routing_key,
+                publish.mandatory,
+                header.properties,
+                BodyRef::Slice(b""),
+                now,
+            );
+        }
+        let body = Body::new(header.properties, header.body_size as usize);
+        self.channel(channel)?.incoming = Incoming::Body(publish, body);
+        Ok(())
+    }
+
+    /// A content body on `channel`.
+    pub(crate) fn content_body(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
+        let incoming = &mut self.channel(channel)?.incoming;
+        let Incoming::Body(_, body) = incoming else {
+            return Err(unexpected("content body", "a method or content header"));
+        };
+        if !body.add(payload)? {
+            return Ok(());
+        }
+        let Incoming::Body(publish, body) = std::mem::take(incoming) else { unreachable!("matched above") };
+        let (properties, bytes) = body.finish();
+        self.publish(
+            channel,
+            &publish.exchange,
+            &publish.routing_key,
+            publish.mandatory,
+            &properties,
+            BodyRef::Whole(bytes),
+            now,
+        )
+    }
+
+    /// A complete message.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn publish(
+        &mut self,
+        channel: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        mandatory: bool,
+        properties: &[u8],
+        body: BodyRef<'_>,
+        now: Now,
+    ) -> Result<()> {
+        self.counters.published.add(1);
+        let flags = content_flags(properties);
+        let headers = if flags & FLAG_HEADERS != 0 { headers(properties) } else { None };
+        if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
+            self.check_properties(properties)?;
+        }
+        let publisher = Publisher { user: &self.user, vhost: &self.vhost };
+        let snapshot = self.broker.registry.snapshot();
+        let mut rewritten = None;
+        let route = match headers.map(|table| further_keys(table)).transpose()?.flatten() {
+            None => self.routes.find(&snapshot, &publisher, exchange, routing_key, headers)?,
+            Some(further) => {
+                if further.blind {
+                    rewritten = Some(without_blind_copies(properties)?);
+                }
+                let mut keys = vec![routing_key];
+                keys.extend(further.keys.iter().map(Vec::as_slice));
+                route::extended(&snapshot, &publisher, exchange, &keys, headers)?
+            }
+        };
+        drop(snapshot);
+        let properties = rewritten.as_deref().unwrap_or(properties);
+        let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
+        if route.queues.is_empty() {
+            return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
+        }
+        let run = &self.run;
+        let same = run.channel == channel
+            && run.persistent == persistent
+            && run.route.as_ref().is_some_and(|other| Arc::ptr_eq(other, &route));
+        if !same {
+            self.flush_run(now);
+            self.run.route = Some(route);
+            self.run.channel = channel;
+            self.run.persistent = persistent;
+        }
+        let envelope = Envelope {
+            durable: persistent,
+            priority: priority(properties).unwrap_or(0),
+            exchange,
+            routing_key,
+            expiry_ms: 0,
+        };
+        match body {
+            BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
+                self.run.builder.push_large(&envelope, properties, bytes);
+            }
+            body => self.run.builder.push(&envelope, properties, body.bytes()),
+        }
+        if self.run.builder.is_full() {
+            self.flush_run(now);
+        }
+        Ok(())
+    }
+
+    fn check_properties(&self, raw: &[u8]) -> Result<()> {
+        let properties = Properties::decode(raw)?;
+        if let Some(user) = properties.user_id
+            && user.as_bytes() != self.user.as_bytes()
+        {
+            let user = String::from_utf8_lossy(user.as_bytes());
+            return Err(precondition(format!(
+                "user_id property set to '{user}' but authenticated user was '{}'",
+                self.user
+            )));
+        }
+        let Some(expiration) = expiration(raw) else { return Ok(()) };
+        let text = String::from_utf8_lossy(expiration.as_bytes()).into_owned();
+        if text.is_empty() || text.len() > 15 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(precondition(format!("invalid expiration '{text}': expected a number of milliseconds as text")));
+        }
+        Err(not_implemented(format!("message property expiration='{text}': message TTL is not supported yet")))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn unroutable(
+        &mut self,
+        channel: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        mandatory: bool,
+        properties: &[u8],
+        body: &BodyRef<'_>,
+        now: Now,
+    ) -> Result<()> {
+        // Those before it keep their place in the order of confirms.
+        self.flush_run(now);
+        if mandatory {
+            self.counters.unroutable_returned.add(1);
+            let frame_max = self.frame_max;
+            let out = self.output.buffer();
+            let returned = basic::Return {
+                reply_code: ReplyCode::NoRoute.code(),
+                reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
+                exchange: short(exchange),
+                routing_key: short(routing_key),
+            };
+            encode_method(out, channel, &Method::BasicReturn(returned));
+            encode_header(out, channel, CLASS_BASIC, body.bytes().len() as u64, properties);
+            encode_content_body(out, channel, body.bytes(), frame_max);
+        } else {
+            self.counters.unroutable_dropped.add(1);
+        }
+        if let Some(confirms) = &mut self.channel(channel)?.confirms {
+            confirms.publish(1, 0, true);
+            self.note_confirming(channel);
+        }
+        Ok(())
+    }
+
+    /// Hands the collected run to its queues.
+    pub(crate) fn flush_run(&mut self, now: Now) {
+        if self.run.builder.is_empty() {
+            return;
+        }
+        let batch = Arc::new(self.run.builder.finish());
+        let count = batch.len() as u32;
+        let channel = self.run.channel;
+        let persistent = self.run.persistent;
+        let Some(route) = self.run.route.clone() else { return };
+        let mut accepted = count;
+        let mut position = 0;
+        let bytes = batch.memory() as u64;
+        for queue in &route.queues {
+            let published = queue.publish(&batch, 0, count, persistent, now.monotonic);
+            accepted = accepted.min(published.accepted);
+            if published.position > 0 {
+                position = position.max(published.position);
+                self.note_unapplied(published.position, queue, bytes);
+            }
+        }
+        self.counters.routed.add(u64::from(count) * route.queues.len() as u64);
+        let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
+        if let Some(confirms) = confirms {
+            confirms.publish(u64::from(accepted), position, true);
+            confirms.publish(u64::from(count - accepted), position, false);
+            self.note_confirming(channel);
+        }
+    }
+
+    /// True while this connection's publishes have to wait for the disk.
+    pub(crate) fn publishes_wait(&self) -> bool {
+        self.undurable_bytes > UNDURABLE_BYTES_MAX || !self.broker.commit.has_room()
+    }
+}
+
+fn unexpected(received: &str, expected: &str) -> ProtocolError {
+    ProtocolError::new(ReplyCode::UnexpectedFrame, format!("unexpected {received} frame, expected {expected}"))
+}
+
+/// A name that came over the wire as a short string fits one again.
+pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
+    leveret_amqp091::ShortStr::new(bytes).unwrap_or(leveret_amqp091::ShortStr::EMPTY)
+}
+
+/// Routing keys in the headers `CC` and `BCC`.
+struct FurtherKeys {
+    keys: Vec<Vec<u8>>,
+    blind: bool,
+}
+
+fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys>> {
+    let mut keys = Vec::new();
+    let mut blind = false;
+    for name in ["CC", "BCC"] {
+        let Some(value) = table.lookup(name) else { continue };
+        let Value::Array(array) = value else {
+            let kind = value.type_name();
+            return Err(precondition(format!("invalid header '{name}' of type {kind}: expected an array of strings")));
+        };
+        blind |= name == "BCC";
+        for item in array.iter() {
+            let Value::LongString(key) = item else {
+                let kind = item.type_name();
+                return Err(precondition(format!("invalid value of type {kind} in header '{name}': expected a string")));
+            };
+            keys.push(key.to_vec());
+        }
+    }
+    Ok((blind || !keys.is_empty()).then_some(FurtherKeys { keys, blind }))
+}
+
+/// The properties without the header `BCC`, which no receiver may see.
+fn without_blind_copies(raw: &[u8]) -> Result<Vec<u8>> {
+    let mut properties = Properties::decode(raw)?;
+    let mut kept = FieldTable::new();
+    for (key, value) in properties.headers.iter().flat_map(Table::iter) {
+        if key.as_bytes() != b"BCC" {
+            kept.insert(key.as_bytes(), FieldValue::from(value));
+        }
+    }
+    let encoded = kept.encoded();
+    properties.headers = Some(encoded.as_table());
+    let mut out = Vec::new();
+    properties.encode(&mut out);
+    Ok(out)
+}
+
+/// The first word of property flags (4.2.6.1).
+fn content_flags(properties: &[u8]) -> u16 {
+    match properties {
+        [high, low, ..] => u16::from_be_bytes([*high, *low]),
+        _ => 0,
+    }
+}

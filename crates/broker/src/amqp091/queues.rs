@@ -1,0 +1,186 @@
+//! `queue.*`: declare, bind, unbind, purge, delete.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{Method, encode_method, method::queue};
+use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Queue, Resource, authorize};
+
+use super::arguments;
+use super::error::{Result, not_implemented, precondition};
+use super::consume::REPLY_TO;
+use super::held::Answer;
+use super::publish::short;
+use super::session::Session;
+use crate::queue_handle::QueueRef;
+use crate::time::Now;
+
+fn clamp(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+impl Session {
+    /// `queue.declare`.
+    pub(crate) fn queue_declare(&mut self, channel: u16, declare: &queue::Declare<'_>, now: Now) -> Result<()> {
+        self.channel(channel)?;
+        let given = arguments::name("queue", declare.queue)?;
+        if declare.passive {
+            return self.queue_declare_passive(channel, declare, given);
+        }
+        if given == REPLY_TO {
+            return Err(not_implemented(format!("queue '{given}': direct reply-to is not supported yet")));
+        }
+        let name: Arc<str> = if given.is_empty() { self.generated_name("amq.gen-").into() } else { given.into() };
+        let options = arguments::arguments(declare.arguments)?;
+        let dead_letter_exchange = options.get("x-dead-letter-exchange").and_then(|value| value.as_str());
+        let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange })?;
+        let command = Command::DeclareQueue(DeclareQueue {
+            vhost: self.vhost.clone(),
+            name: name.clone(),
+            server_named: given.is_empty(),
+            durable: declare.durable,
+            auto_delete: declare.auto_delete,
+            exclusive: declare.exclusive,
+            connection: Some(self.id),
+            arguments: options.clone(),
+        });
+        let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        self.has_exclusive_queues |= declare.exclusive;
+        let existing = self.broker.registry.staged_snapshot().queue(&self.vhost, &name).map(|queue| queue.counts());
+        let (messages, consumers) = existing.unwrap_or_default();
+        self.channel(channel)?.last_queue = Some(name.clone());
+        let answer = if declare.nowait {
+            Answer::Nothing
+        } else {
+            Answer::QueueDeclareOk { channel, queue: name, messages: clamp(messages), consumers: clamp(consumers as u64) }
+        };
+        self.answer_when_durable(submitted.position, answer);
+        Ok(())
+    }
+
+    fn queue_declare_passive(&mut self, channel: u16, declare: &queue::Declare<'_>, given: &str) -> Result<()> {
+        let name = if given.is_empty() { self.queue_name(channel, declare.queue)? } else { given.into() };
+        let action = Action::DeclareQueue { queue: &name, dead_letter_exchange: None };
+        let queue = self.usable_queue(&name, action)?;
+        let (messages, consumers) = queue.counts();
+        self.channel(channel)?.last_queue = Some(name.clone());
+        if !declare.nowait {
+            let answer = queue::DeclareOk {
+                queue: short(name.as_bytes()),
+                message_count: clamp(messages),
+                consumer_count: clamp(consumers as u64),
+            };
+            encode_method(self.output.buffer(), channel, &Method::QueueDeclareOk(answer));
+        }
+        Ok(())
+    }
+
+    /// `queue.bind`.
+    pub(crate) fn queue_bind(&mut self, channel: u16, bind: &queue::Bind<'_>, now: Now) -> Result<()> {
+        let answer = if bind.nowait { Answer::Nothing } else { Answer::QueueBindOk { channel } };
+        let name = self.queue_name(channel, bind.queue)?;
+        // A queue bound without a name and a key is bound by its name (specification 1.7.2.4).
+        let key = if bind.queue.is_empty() && bind.routing_key.is_empty() {
+            name.as_bytes().into()
+        } else {
+            bind.routing_key.as_bytes().into()
+        };
+        let command = Bind {
+            vhost: self.vhost.clone(),
+            source: arguments::name("exchange", bind.exchange)?.into(),
+            destination: DestinationName::Queue(name),
+            routing_key: key,
+            arguments: arguments::arguments(bind.arguments)?,
+            connection: Some(self.id),
+        };
+        self.submit_binding(command, true, answer, now)
+    }
+
+    /// `queue.unbind`.
+    pub(crate) fn queue_unbind(&mut self, channel: u16, unbind: &queue::Unbind<'_>, now: Now) -> Result<()> {
+        let command = Bind {
+            vhost: self.vhost.clone(),
+            source: arguments::name("exchange", unbind.exchange)?.into(),
+            destination: DestinationName::Queue(self.queue_name(channel, unbind.queue)?),
+            routing_key: unbind.routing_key.as_bytes().into(),
+            arguments: arguments::arguments(unbind.arguments)?,
+            connection: Some(self.id),
+        };
+        self.submit_binding(command, false, Answer::QueueUnbindOk { channel }, now)
+    }
+
+    /// Binds or unbinds, after the check that is the same for both and for both kinds of destination.
+    pub(crate) fn submit_binding(&mut self, bind: Bind, add: bool, answer: Answer, now: Now) -> Result<()> {
+        let destination = match &bind.destination {
+            DestinationName::Queue(name) => Resource::Queue(name),
+            DestinationName::Exchange(name) => Resource::Exchange(name),
+        };
+        let permit = self.authorize(Action::Bind { source: &bind.source, destination })?;
+        let command = if add { Command::Bind(bind) } else { Command::Unbind(bind) };
+        let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        self.answer_when_durable(submitted.position, answer);
+        Ok(())
+    }
+
+    /// `queue.purge`.
+    pub(crate) fn queue_purge(&mut self, channel: u16, purge: &queue::Purge<'_>, now: Now) -> Result<()> {
+        let name = self.queue_name(channel, purge.queue)?;
+        let queue = self.usable_queue(&name, Action::Consume(&name))?;
+        let (count, position) = queue.purge(now.monotonic);
+        let answer = if purge.nowait {
+            Answer::Nothing
+        } else {
+            Answer::QueuePurgeOk { channel, messages: clamp(count) }
+        };
+        self.answer_when_durable(position, answer);
+        Ok(())
+    }
+
+    /// `queue.delete`. One that doesn't exist is deleted already.
+    pub(crate) fn queue_delete(&mut self, channel: u16, delete: &queue::Delete<'_>, now: Now) -> Result<()> {
+        let name = self.queue_name(channel, delete.queue)?;
+        let permit = self.authorize(Action::DeleteQueue(&name))?;
+        let snapshot = self.broker.registry.staged_snapshot();
+        if let Some(queue) = snapshot.queue(&self.vhost, &name) {
+            snapshot.topology.usable_queue(&self.vhost, &name, Some(self.id))?;
+            let (messages, consumers) = queue.counts();
+            if delete.if_unused && consumers > 0 {
+                return Err(precondition(format!("queue '{name}' in vhost '{}' in use", self.vhost)));
+            }
+            if delete.if_empty && messages > 0 {
+                return Err(precondition(format!("queue '{name}' in vhost '{}' is not empty", self.vhost)));
+            }
+        }
+        let command =
+            Command::DeleteQueue(DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) });
+        let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        let answer = if delete.nowait {
+            Answer::Nothing
+        } else {
+            Answer::QueueDeleteOk { channel, deleted: submitted.deleted }
+        };
+        self.answer_when_durable(submitted.position, answer);
+        Ok(())
+    }
+
+    /// Deletes a queue that has to go with its last consumer or its connection.
+    pub(crate) fn delete_by_broker(&self, queue: &Queue, now: Now) {
+        let command = Command::DeleteQueue(DeleteQueue {
+            vhost: queue.vhost.clone(),
+            name: queue.name.clone(),
+            connection: queue.exclusive_owner,
+        });
+        // It may be gone already, or be another queue of that name by now: then this is no error.
+        let same = |found: &QueueRef| found.info().id == queue.id;
+        if self.broker.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same)
+            && let Err(refused) = self.broker.registry.submit(Permit::system(), command, now.monotonic)
+        {
+            tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted");
+        }
+    }
+
+    /// The permit for what this connection's user wants to do in its vhost.
+    pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit> {
+        let snapshot = self.broker.registry.snapshot();
+        Ok(authorize(&snapshot.topology, &self.user, &self.vhost, action)?)
+    }
+}

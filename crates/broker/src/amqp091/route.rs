@@ -1,0 +1,158 @@
+//! Where a channel's messages go, remembered while the snapshot stays the same.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use leveret_amqp091::Table;
+use leveret_model::{Action, Destination, ExchangeType, authorize};
+use leveret_routing::Routes;
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+use super::error::{ProtocolError, Result};
+use super::headers::MessageHeaders;
+use crate::queue_handle::QueueRef;
+use crate::registry::Snapshot;
+
+/// Routes that one connection remembers at most.
+const ROUTES_MAX: usize = 1024;
+
+/// The queues for one exchange and routing key.
+pub(crate) struct Route {
+    exchange: Box<[u8]>,
+    key: Box<[u8]>,
+    pub queues: SmallVec<[QueueRef; 2]>,
+    /// It is the same for every message, whatever its headers.
+    ignores_headers: bool,
+}
+
+impl Route {
+    fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
+        *self.key == *key && *self.exchange == *exchange
+    }
+}
+
+/// Remembered routes of one connection.
+#[derive(Default)]
+pub(crate) struct RouteCache {
+    generation: u64,
+    last: Option<Arc<Route>>,
+    routes: FxHashMap<u64, Arc<Route>>,
+}
+
+/// Who publishes.
+pub(crate) struct Publisher<'a> {
+    pub user: &'a str,
+    pub vhost: &'a str,
+}
+
+impl RouteCache {
+    /// The route of a message with these headers.
+    ///
+    /// # Errors
+    /// 404 when there is no such exchange, 403 when the user may not publish to it.
+    pub(crate) fn find(
+        &mut self,
+        snapshot: &Snapshot,
+        publisher: &Publisher<'_>,
+        exchange: &[u8],
+        key: &[u8],
+        headers: Option<Table<'_>>,
+    ) -> Result<Arc<Route>> {
+        if self.generation != snapshot.generation {
+            self.generation = snapshot.generation;
+            self.last = None;
+            self.routes.clear();
+        }
+        let fits = |route: &Route| route.is_for(exchange, key) && (headers.is_none() || route.ignores_headers);
+        if let Some(last) = &self.last
+            && fits(last)
+        {
+            return Ok(last.clone());
+        }
+        let hash = hash(exchange, key);
+        if let Some(route) = self.routes.get(&hash)
+            && fits(route)
+        {
+            self.last = Some(route.clone());
+            return Ok(route.clone());
+        }
+        let route = Arc::new(resolve(snapshot, publisher, exchange, key, headers)?);
+        if headers.is_none() || route.ignores_headers {
+            if self.routes.len() >= ROUTES_MAX {
+                self.routes.clear();
+            }
+            self.routes.insert(hash, route.clone());
+            self.last = Some(route.clone());
+        }
+        Ok(route)
+    }
+}
+
+fn hash(exchange: &[u8], key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(exchange);
+    hasher.write_u8(0xff);
+    hasher.write(key);
+    hasher.finish()
+}
+
+fn resolve(
+    snapshot: &Snapshot,
+    publisher: &Publisher<'_>,
+    exchange: &[u8],
+    key: &[u8],
+    headers: Option<Table<'_>>,
+) -> Result<Route> {
+    let vhost = publisher.vhost;
+    let name = String::from_utf8_lossy(exchange);
+    authorize(&snapshot.topology, publisher.user, vhost, Action::Publish(&name))?;
+    let Some(found) = snapshot.topology.exchange(vhost, &name) else {
+        return Err(leveret_model::Refused::no_exchange(vhost, &name).into());
+    };
+    found.check_publish()?;
+    let mut routes = Routes::new();
+    let message = MessageHeaders(headers);
+    snapshot
+        .router
+        .route(vhost, &name, key, &message, &mut routes)
+        .map_err(|_| ProtocolError::from(leveret_model::Refused::no_exchange(vhost, &name)))?;
+    let queues = routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect();
+    let plain = found.kind != ExchangeType::Headers
+        && found.alternate().is_none()
+        && !snapshot
+            .topology
+            .bindings_of_source(vhost, &name)
+            .any(|binding| matches!(binding.destination, Destination::Exchange { .. }));
+    Ok(Route { exchange: exchange.into(), key: key.into(), queues, ignores_headers: plain })
+}
+
+/// Adds the queues of further keys (`CC`, `BCC`) to a route that belongs to one message only.
+///
+/// # Errors
+/// As for the message's own key.
+pub(crate) fn extended(
+    snapshot: &Snapshot,
+    publisher: &Publisher<'_>,
+    exchange: &[u8],
+    keys: &[&[u8]],
+    headers: Option<Table<'_>>,
+) -> Result<Arc<Route>> {
+    let mut all: Option<Route> = None;
+    for key in keys {
+        let route = resolve(snapshot, publisher, exchange, key, headers)?;
+        match &mut all {
+            None => all = Some(route),
+            Some(all) => {
+                for queue in route.queues {
+                    if !all.queues.iter().any(|other| Arc::ptr_eq(other, &queue)) {
+                        all.queues.push(queue);
+                    }
+                }
+            }
+        }
+    }
+    let mut route = all.expect("a message has a routing key");
+    route.ignores_headers = false;
+    Ok(Arc::new(route))
+}

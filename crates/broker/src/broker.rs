@@ -1,0 +1,228 @@
+//! The node's broker: everything that sessions, disk threads and the HTTP API share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, LiveState, LogId, Next, Options, Report, StorageError};
+use leveret_metrics::Counters;
+use leveret_model::{Command, ConnectionId, Permit, QueueId, Refused};
+use leveret_queue::MemoryBudget;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use crate::authenticate::Authenticate;
+use crate::commit::Commit;
+use crate::connection::{Connection, Peer};
+use crate::outbox::{Event, Outbox, Wake};
+use crate::reads::{ReadJob, Reads};
+use crate::recovery::{Recovered, RecoveryError};
+use crate::registry::Registry;
+use crate::settings::Settings;
+use crate::time::{Nanos, Now};
+
+/// Why a broker doesn't start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The disk's fault.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// What the disk holds can't be understood.
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+}
+
+/// See the module.
+pub struct Broker {
+    /// The operator's settings.
+    pub settings: Settings,
+    /// The control plane.
+    pub registry: Registry,
+    /// The commit stream.
+    pub commit: Arc<Commit>,
+    /// Requests for messages on disk.
+    pub reads: Arc<Reads>,
+    /// Who checks passwords.
+    pub authenticator: Arc<dyn Authenticate>,
+    /// What all queues hold in memory.
+    pub budget: Arc<MemoryBudget>,
+    counters: Vec<Arc<Counters>>,
+    connections: Mutex<FxHashMap<ConnectionId, Arc<Outbox>>>,
+    next_id: AtomicU64,
+}
+
+impl Broker {
+    /// Reads a data directory, or begins an empty one. `counters` has one entry for each core.
+    ///
+    /// # Errors
+    /// [`StartError`] with what was found and where.
+    pub fn recover(
+        disk: &dyn Disk,
+        log_options: Options,
+        settings: Settings,
+        authenticator: Arc<dyn Authenticate>,
+        counters: Vec<Arc<Counters>>,
+        now: Now,
+    ) -> Result<(Arc<Self>, Report), StartError> {
+        let mut recovered = Recovered::default();
+        let (log, report) = leveret_log::recover(disk, log_options, &mut recovered, now.monotonic)?;
+        recovered.check()?;
+        let commit = Arc::new(Commit::new(log));
+        commit.set_time(now.monotonic);
+        let reads = Arc::new(Reads::default());
+        let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
+        let model = std::mem::take(&mut recovered.model);
+        let clean = report.clean;
+        let registry = Registry::new(
+            model,
+            |id| recovered.take(id, clean),
+            commit.clone(),
+            reads.clone(),
+            budget.clone(),
+            now.monotonic,
+        );
+        // A log without an owner is left alone when the metadata may have lost its owner.
+        if report.damaged.is_empty() {
+            for orphan in recovered.orphans() {
+                commit.append(|log, _| log.forget(orphan));
+            }
+        }
+        for damage in &report.damaged {
+            for log in &damage.logs {
+                if let Some(queue) = registry.snapshot().queues.get(&QueueId(log.0)) {
+                    queue.fail(damage.to_string());
+                }
+            }
+        }
+        let broker = Arc::new(Self {
+            settings,
+            registry,
+            commit,
+            reads,
+            authenticator,
+            budget,
+            counters,
+            connections: Mutex::new(FxHashMap::default()),
+            next_id: AtomicU64::new(1),
+        });
+        Ok((broker, report))
+    }
+
+    /// True when there is no user yet: the node then creates the default one.
+    pub fn is_empty(&self) -> bool {
+        self.registry.staged_topology().users().next().is_none()
+    }
+
+    /// Carries out commands of the node itself, such as the first user.
+    ///
+    /// # Errors
+    /// [`Refused`] when the model refuses one; those before it stay.
+    pub fn bootstrap(&self, commands: Vec<Command>, now: Now) -> Result<(), Refused> {
+        for command in commands {
+            self.registry.submit(Permit::system(), command, now.monotonic)?;
+        }
+        self.commit.announce();
+        Ok(())
+    }
+
+    /// An id that no connection or consumer of this process has.
+    pub fn fresh_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A new connection on `core`; its task is woken by `wake`.
+    pub fn accept(self: &Arc<Self>, peer: Peer, wake: Arc<dyn Wake>, core: usize, now: Now) -> Connection {
+        let id = ConnectionId(self.fresh_id());
+        let outbox = Arc::new(Outbox::new(wake));
+        self.connections.lock().insert(id, outbox.clone());
+        let counters = self.counters[core % self.counters.len()].clone();
+        Connection::new(self.clone(), id, peer, outbox, counters, now)
+    }
+
+    pub(crate) fn forget_connection(&self, id: ConnectionId) {
+        self.connections.lock().remove(&id);
+    }
+
+    /// How many connections there are.
+    pub fn connection_count(&self) -> usize {
+        self.connections.lock().len()
+    }
+
+    /// The counters of every core.
+    pub fn counters(&self) -> &[Arc<Counters>] {
+        &self.counters
+    }
+
+    /// Sets who runs the jobs of a lane.
+    pub fn set_lane_wake(&self, lane: Lane, wake: Arc<dyn Wake>) {
+        self.commit.set_wake(lane, wake);
+    }
+
+    /// Sets who runs reads.
+    pub fn set_read_wake(&self, wake: Arc<dyn Wake>) {
+        self.reads.set_wake(wake);
+    }
+
+    /// The next disk job of a lane. Questions about live messages are answered here; what comes out is
+    /// for the disk.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the node has to stop.
+    pub fn next_job(&self, lane: Lane, now: Now) -> Result<Next, StorageError> {
+        self.commit.set_time(now.monotonic);
+        loop {
+            match self.commit.next_job(lane, now.monotonic) {
+                Next::Run(id, Job::Live { logs }) => {
+                    let live = self.live_states(&logs);
+                    self.commit.complete(id, Ok(Done::Live(live)), now.monotonic)?;
+                }
+                next => return Ok(next),
+            }
+        }
+    }
+
+    /// A disk job is done.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the node has to stop: the exact text is for the operator.
+    pub fn complete(&self, id: JobId, result: Result<Done, DiskError>, now: Now) -> Result<(), StorageError> {
+        self.commit.set_time(now.monotonic);
+        self.commit.complete(id, result, now.monotonic)
+    }
+
+    fn live_states(&self, logs: &[LogId]) -> Vec<LiveState> {
+        let snapshot = self.registry.staged_snapshot();
+        let state_of = |log: &LogId| {
+            if *log == LogId::METADATA {
+                let state = self.registry.model_snapshot();
+                return Some(LiveState { log: *log, next: 0, live: Default::default(), bytes: 0, state });
+            }
+            snapshot.queues.get(&QueueId(log.0)).and_then(|queue| queue.live_state())
+        };
+        logs.iter().filter_map(state_of).collect()
+    }
+
+    /// The next read to run on a disk thread.
+    pub fn next_read(&self) -> Option<ReadJob> {
+        self.reads.next(&self.commit)
+    }
+
+    /// Asks every connection to close, with this reason.
+    pub fn close_all(&self, reason: &str) {
+        let reason: Arc<str> = reason.into();
+        let all: Vec<_> = self.connections.lock().values().cloned().collect();
+        for outbox in all {
+            outbox.send(Event::Close(reason.clone()));
+        }
+    }
+
+    /// A clean stop: records what was delivered and closes the log. The commit lane then drains.
+    pub fn stop(&self, now: Now) {
+        self.commit.set_time(now.monotonic);
+        for queue in self.registry.staged_snapshot().queues.values() {
+            queue.record_delivered();
+        }
+        self.commit.append(|log, now: Nanos| log.close(now));
+        self.commit.announce();
+    }
+}

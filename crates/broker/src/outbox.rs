@@ -1,0 +1,56 @@
+//! What reaches a connection from elsewhere, in one order, with one wake-up.
+
+use std::sync::Arc;
+
+use leveret_queue::{Link, Signal};
+
+use crate::mailbox::{Inner, Mailbox};
+
+/// Wakes whoever owns something: a connection's task, a disk thread. Must not block and must not call
+/// back into the broker.
+pub trait Wake: Send + Sync {
+    /// May be called from any thread, any number of times.
+    fn wake(&self);
+}
+
+/// One thing a connection is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// From a queue.
+    Queue(Signal),
+    /// Something this connection waits for became durable, or the log has room again.
+    Durable,
+    /// The node wants the connection closed, for this reason.
+    Close(Arc<str>),
+}
+
+/// See the module.
+pub struct Outbox {
+    mailbox: Mailbox<Event, parking_lot::Mutex<Inner<Event>>>,
+    wake: Arc<dyn Wake>,
+}
+
+impl Outbox {
+    /// An outbox whose owner is woken by `wake`.
+    pub fn new(wake: Arc<dyn Wake>) -> Self {
+        Self { mailbox: Mailbox::default(), wake }
+    }
+
+    /// Leaves an event and wakes the owner when it must be.
+    pub fn send(&self, event: Event) {
+        if self.mailbox.push(event) {
+            self.wake.wake();
+        }
+    }
+
+    /// Takes all events.
+    pub fn drain(&self, out: &mut Vec<Event>) {
+        self.mailbox.drain(out);
+    }
+}
+
+impl Link for Outbox {
+    fn signal(&self, signal: Signal) {
+        self.send(Event::Queue(signal));
+    }
+}

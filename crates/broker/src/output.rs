@@ -1,0 +1,88 @@
+//! Bytes on their way to a socket.
+//!
+//! An idle connection owns no buffer: an output borrows one from its thread when it has something to
+//! say and gives it back when the socket took all.
+
+use std::cell::RefCell;
+
+/// A buffer that grew beyond this many bytes isn't kept.
+const KEEP_BYTES: usize = 512 << 10;
+const POOL_BUFFERS: usize = 16;
+
+thread_local! {
+    static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Output {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Output {
+    /// Where frames are appended.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        if self.bytes.capacity() == 0
+            && let Some(spare) = POOL.with_borrow_mut(Vec::pop)
+        {
+            self.bytes = spare;
+        }
+        &mut self.bytes
+    }
+
+    /// What the socket is to take next.
+    pub fn pending(&self) -> &[u8] {
+        &self.bytes[self.written..]
+    }
+
+    /// How many bytes wait.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// True when the socket took all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The socket took `count` bytes.
+    ///
+    /// # Panics
+    /// When that is more than there were.
+    pub fn written(&mut self, count: usize) {
+        self.written += count;
+        assert!(self.written <= self.bytes.len(), "more written than there was");
+        if self.written < self.bytes.len() {
+            return;
+        }
+        self.written = 0;
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        if bytes.capacity() <= KEEP_BYTES {
+            POOL.with_borrow_mut(|pool| {
+                if pool.len() < POOL_BUFFERS {
+                    pool.push(bytes);
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_output_owns_no_buffer() {
+        let mut output = Output::default();
+        output.buffer().extend_from_slice(b"abcdef");
+        output.written(2);
+        assert_eq!(output.pending(), b"cdef");
+        output.written(4);
+        assert!(output.is_empty());
+        assert_eq!(output.bytes.capacity(), 0);
+        output.buffer().extend_from_slice(b"x");
+        assert_eq!(output.pending(), b"x");
+    }
+}

@@ -1,0 +1,279 @@
+//! A queue as the rest of the broker reaches it: by calls, never by its guard.
+//!
+//! Each call takes the queue's lock once, appends to the log under it what has to be durable (so that
+//! log order is queue order), releases it, and then passes signals on. A panic under the lock marks
+//! that queue failed until it is rebuilt from its log.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leveret_log::{LogId, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_message::Batch;
+use leveret_model::Queue as QueueInfo;
+use leveret_queue::{
+    ClassicQueue, ConsumerId, ConsumerOptions, Effects, GetOutcome, Link, Outcome, QueueState, QueueStatus, Run, Taken,
+    TurnEnd,
+};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::commit::Commit;
+use crate::reads::Reads;
+use crate::time::Nanos;
+
+/// Kind of the control record that says which numbers were handed out before a clean stop: a
+/// little-endian number, all below it may have been delivered.
+pub const CONTROL_DELIVERED_BELOW: u8 = 1;
+
+/// What became of messages offered together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// How many, from the first on, the queue took.
+    pub accepted: u32,
+    /// What their confirm waits for; 0 for nothing.
+    pub position: Position,
+}
+
+/// See the module.
+pub struct QueueHandle {
+    info: Arc<QueueInfo>,
+    log_id: LogId,
+    inner: Mutex<ClassicQueue>,
+    commit: Arc<Commit>,
+    reads: Arc<Reads>,
+    deleted_messages: AtomicU64,
+}
+
+/// A shared queue.
+pub type QueueRef = Arc<QueueHandle>;
+
+impl QueueHandle {
+    /// Wraps a queue.
+    pub fn new(info: Arc<QueueInfo>, queue: ClassicQueue, commit: Arc<Commit>, reads: Arc<Reads>) -> QueueRef {
+        let log_id = LogId(info.id.0);
+        Arc::new(Self { info, log_id, inner: Mutex::new(queue), commit, reads, deleted_messages: AtomicU64::new(0) })
+    }
+
+    /// Its declaration.
+    pub fn info(&self) -> &Arc<QueueInfo> {
+        &self.info
+    }
+
+    /// Its log.
+    pub fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. None when the
+    /// queue panicked, now or before.
+    fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> Option<R> {
+        let mut effects = Effects::default();
+        let result = {
+            let mut queue = self.inner.lock();
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                let result = call(&mut queue, &mut effects);
+                if !effects.drops.is_empty() {
+                    self.log_settles(&effects.drops, SettleReason::Dropped, Wait::Lazy);
+                }
+                if !effects.settled.is_empty() {
+                    self.log_settles(&effects.settled, SettleReason::Acknowledged, Wait::Lazy);
+                }
+                result
+            }));
+            if result.is_err() {
+                tracing::error!(queue = %self.info.name, "queue failed: it panicked and stays stopped until restart");
+                effects = Effects::default();
+                queue.fail("internal error".into(), &mut effects);
+            }
+            result
+        };
+        effects.fire();
+        if let Some(from) = effects.read {
+            self.reads.request(self.clone(), from);
+        }
+        result.ok()
+    }
+
+    /// Appends settles of durable messages; returns the position of the last, if there was any.
+    fn log_settles(&self, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Position> {
+        let ranges: SmallVec<[SettleRange; 16]> = runs
+            .iter()
+            .filter(|run| run.durable)
+            .map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes })
+            .collect();
+        if ranges.is_empty() {
+            return None;
+        }
+        Some(self.commit.append(|log, now| log.append_settle(self.log_id, reason, &ranges, wait, now)))
+    }
+
+    /// Offers `count` messages of a batch from `index` on.
+    pub fn publish(
+        self: &Arc<Self>,
+        batch: &Arc<Batch>,
+        index: u32,
+        count: u32,
+        persistent: bool,
+        now: Nanos,
+    ) -> Published {
+        let published = self.with(|queue, effects| {
+            let submission = queue.submit(batch, index, count, now);
+            if submission.accepted == 0 {
+                return Published { accepted: 0, position: 0 };
+            }
+            let position = (persistent && queue.is_durable()).then(|| {
+                let payloads = (index..index + submission.accepted).map(|at| {
+                    let message = batch.message(at as usize);
+                    Payload { head: message.head, body: message.large }
+                });
+                self.commit.append(|log, now| {
+                    log.append_messages(self.log_id, submission.first, payloads, Wait::Confirm, now)
+                })
+            });
+            queue.submitted(submission, batch.clone(), index, position, now, effects);
+            Published { accepted: submission.accepted, position: position.unwrap_or(0) }
+        });
+        published.unwrap_or(Published { accepted: 0, position: 0 })
+    }
+
+    /// Applies everything that is durable by now.
+    pub fn apply(self: &Arc<Self>) {
+        let durable = self.commit.durable();
+        self.with(|queue, effects| queue.apply(durable, effects));
+    }
+
+    /// See [`ClassicQueue::take`].
+    pub fn take(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        messages: u32,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<Taken>,
+    ) -> TurnEnd {
+        self.with(|queue, effects| queue.take(id, messages, bytes, now, out, effects)).unwrap_or(TurnEnd::Done)
+    }
+
+    /// See [`ClassicQueue::get`].
+    pub fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
+        self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
+    }
+
+    /// Messages leave for good; the effect is at once, durable within the log's lazy flush.
+    pub fn settle(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
+        let reason = match outcome {
+            Outcome::Settled => SettleReason::Acknowledged,
+            Outcome::Dropped => SettleReason::Rejected,
+            Outcome::Purged => SettleReason::Purged,
+        };
+        self.with(|queue, effects| {
+            queue.settle(id, runs, outcome, now, effects);
+            self.log_settles(runs, reason, Wait::Lazy);
+        });
+    }
+
+    /// Messages go back to their place.
+    pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], now: Nanos) {
+        self.with(|queue, effects| queue.requeue(id, runs, now, effects));
+    }
+
+    /// Removes all ready messages: how many, and what the answer waits for.
+    pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Position) {
+        let purged = self.with(|queue, _| {
+            let (count, runs) = queue.purge(now);
+            (count, self.log_settles(&runs, SettleReason::Purged, Wait::Confirm).unwrap_or(0))
+        });
+        purged.unwrap_or((0, 0))
+    }
+
+    /// False when an exclusive consumer is in the way.
+    pub fn add_consumer(self: &Arc<Self>, id: ConsumerId, options: ConsumerOptions, now: Nanos) -> bool {
+        self.with(|queue, effects| queue.add_consumer(id, options, now, effects)).unwrap_or(false)
+    }
+
+    /// Ends a consumer. Returns how many are left when this one was there.
+    pub fn cancel(self: &Arc<Self>, id: ConsumerId, now: Nanos) -> Option<usize> {
+        self.with(|queue, effects| queue.cancel(id, now, effects).then(|| queue.consumer_count())).flatten()
+    }
+
+    /// See [`ClassicQueue::set_room`].
+    pub fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
+        self.with(|queue, effects| queue.set_room(id, room, now, effects));
+    }
+
+    /// Notes that a publisher waits for room in the log.
+    pub fn publisher_held(self: &Arc<Self>, now: Nanos) {
+        self.with(|queue, _| queue.publisher_held(now));
+    }
+
+    /// Stored messages that were asked for.
+    pub fn loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with(|queue, effects| queue.loaded(runs, now, effects));
+    }
+
+    /// The queue cannot go on.
+    pub fn fail(self: &Arc<Self>, reason: String) {
+        tracing::error!(queue = %self.info.name, reason, "queue failed");
+        self.with(|queue, effects| queue.fail(reason, effects));
+    }
+
+    /// Its deletion is durable: consumers are told, memory goes.
+    pub fn delete(self: &Arc<Self>) {
+        let count = self.with(|queue, effects| queue.delete(effects)).unwrap_or(0);
+        self.deleted_messages.store(count, Ordering::Relaxed);
+    }
+
+    /// How many ready messages went with the deletion.
+    pub fn deleted_messages(&self) -> u64 {
+        self.deleted_messages.load(Ordering::Relaxed)
+    }
+
+    /// What a listing shows.
+    pub fn status(&self) -> QueueStatus {
+        self.inner.lock().status()
+    }
+
+    /// Ready messages and consumers.
+    pub fn counts(&self) -> (u64, usize) {
+        let queue = self.inner.lock();
+        (queue.ready(), queue.consumer_count())
+    }
+
+    /// Running, failed or deleted.
+    pub fn state(&self) -> QueueState {
+        self.inner.lock().state().clone()
+    }
+
+    /// Its live state for a checkpoint.
+    pub fn live_state(&self) -> Option<leveret_log::LiveState> {
+        let queue = self.inner.lock();
+        if *queue.state() == QueueState::Deleted {
+            return None;
+        }
+        let ledger = queue.ledger();
+        Some(leveret_log::LiveState {
+            log: self.log_id,
+            next: ledger.next(),
+            live: ledger.live_set(),
+            bytes: ledger.bytes(),
+            state: Vec::new(),
+        })
+    }
+
+    /// Records for a clean stop what may have been delivered.
+    pub fn record_delivered(&self) {
+        let cursor = self.inner.lock().cursor();
+        if self.info.is_logged() {
+            self.commit.append(|log, now| {
+                log.append_control(
+                    self.log_id,
+                    CONTROL_DELIVERED_BELOW,
+                    &cursor.to_le_bytes(),
+                    Wait::Lazy,
+                    now,
+                )
+            });
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The control plane: the model behind its lock, and the snapshot that everybody reads without one.
+//!
+//! A change is validated and staged at once, so that the next one sees it; it is published, and answered,
+//! when its record is durable. Whoever learns that first publishes everything up to there, in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use leveret_log::{LogId, Position, Wait};
+use leveret_model::{
+    Change, Command, ConnectionId, Model, Outcome, Permit, QueueId, Refused, Topology,
+};
+use leveret_queue::{ClassicQueue, Ledger, MemoryBudget};
+use leveret_routing::Router;
+use parking_lot::Mutex;
+
+use crate::commit::Commit;
+use crate::queue_handle::{QueueHandle, QueueRef};
+use crate::reads::Reads;
+use crate::time::Nanos;
+
+/// Kind of the control records of the metadata log that carry a model command.
+pub const CONTROL_MODEL_COMMAND: u8 = 1;
+
+/// Everything that routing and lookups need, immutable.
+#[derive(Clone)]
+pub struct Snapshot {
+    /// Objects, users, permissions.
+    pub topology: Topology,
+    /// Where messages go.
+    pub router: Router,
+    /// The queues themselves.
+    pub queues: imbl::HashMap<QueueId, QueueRef>,
+    /// Grows with every published change.
+    pub generation: u64,
+}
+
+impl Snapshot {
+    /// The queue with this name.
+    pub fn queue(&self, vhost: &str, name: &str) -> Option<&QueueRef> {
+        self.queues.get(&self.topology.queue(vhost, name)?.id)
+    }
+}
+
+struct Unpublished {
+    position: Position,
+    snapshot: Arc<Snapshot>,
+    deleted: Vec<QueueRef>,
+}
+
+struct Staged {
+    model: Model,
+    latest: Arc<Snapshot>,
+    unpublished: VecDeque<Unpublished>,
+}
+
+/// What a submitted command came to.
+pub struct Submitted {
+    /// As the model said.
+    pub outcome: Outcome,
+    /// The answer waits until this is durable; 0 for nothing.
+    pub position: Position,
+    /// Queues that this command deletes.
+    pub deleted: Vec<QueueRef>,
+}
+
+/// See the module.
+pub struct Registry {
+    staged: Mutex<Staged>,
+    published: ArcSwap<Snapshot>,
+    commit: Arc<Commit>,
+    reads: Arc<Reads>,
+    budget: Arc<MemoryBudget>,
+}
+
+impl Registry {
+    /// A registry over a recovered model; `recovered` gives the ledger of each durable queue and the
+    /// number below which its messages may have been delivered before.
+    pub fn new(
+        model: Model,
+        mut recovered: impl FnMut(QueueId) -> (Ledger, u64),
+        commit: Arc<Commit>,
+        reads: Arc<Reads>,
+        budget: Arc<MemoryBudget>,
+        now: Nanos,
+    ) -> Self {
+        let topology = model.topology();
+        let mut queues = imbl::HashMap::new();
+        for info in topology.queues() {
+            let (ledger, redelivered_below) = recovered(info.id);
+            let queue =
+                ClassicQueue::new(info.options.clone(), info.is_logged(), ledger, redelivered_below, budget.clone(), now);
+            queues.insert(info.id, QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone()));
+        }
+        let router = Router::from_topology(&topology);
+        let snapshot = Arc::new(Snapshot { topology, router, queues, generation: 1 });
+        Self {
+            staged: Mutex::new(Staged { model, latest: snapshot.clone(), unpublished: VecDeque::new() }),
+            published: ArcSwap::new(snapshot),
+            commit,
+            reads,
+            budget,
+        }
+    }
+
+    /// The current snapshot.
+    pub fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
+        self.published.load()
+    }
+
+    /// The current snapshot, to be kept.
+    pub fn snapshot_full(&self) -> Arc<Snapshot> {
+        self.published.load_full()
+    }
+
+    /// Generation of the current snapshot.
+    pub fn generation(&self) -> u64 {
+        self.published.load().generation
+    }
+
+    /// Validates and stages a command.
+    ///
+    /// # Errors
+    /// [`Refused`] with RabbitMQ's words; nothing has changed then.
+    pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
+        let mut staged = self.staged.lock();
+        let submitted = staged.model.submit(permit, command)?;
+        let position = match &submitted.record {
+            Some(record) => self.commit.append(|log, now| {
+                log.append_control(LogId::METADATA, CONTROL_MODEL_COMMAND, record, Wait::Confirm, now)
+            }),
+            None => staged.unpublished.back().map_or(0, |last| last.position),
+        };
+        if submitted.changes.is_empty() {
+            return Ok(Submitted { outcome: submitted.outcome, position, deleted: Vec::new() });
+        }
+        let mut next = Snapshot::clone(&staged.latest);
+        let mut deleted = Vec::new();
+        for change in &submitted.changes {
+            match change {
+                Change::QueueDeclared(info) => {
+                    let queue = ClassicQueue::new(
+                        info.options.clone(),
+                        info.is_logged(),
+                        Ledger::default(),
+                        0,
+                        self.budget.clone(),
+                        now,
+                    );
+                    let handle = QueueHandle::new(info.clone(), queue, self.commit.clone(), self.reads.clone());
+                    next.queues.insert(info.id, handle);
+                }
+                Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),
+                _ => {}
+            }
+            next.router.apply(change);
+        }
+        next.topology = staged.model.topology();
+        next.generation += 1;
+        let snapshot = Arc::new(next);
+        staged.latest = snapshot.clone();
+        staged.unpublished.push_back(Unpublished { position, snapshot, deleted: deleted.clone() });
+        drop(staged);
+        self.commit.announce();
+        self.publish();
+        Ok(Submitted { outcome: submitted.outcome, position, deleted })
+    }
+
+    /// Publishes every change that is durable, and carries out its deletions.
+    pub fn publish(&self) {
+        let durable = self.commit.durable();
+        let mut deleted = Vec::new();
+        {
+            let mut staged = self.staged.lock();
+            let mut newest = None;
+            while let Some(due) = staged.unpublished.pop_front_if(|next| next.position <= durable) {
+                newest = Some(due.snapshot);
+                deleted.extend(due.deleted);
+            }
+            if let Some(snapshot) = newest {
+                self.published.store(snapshot);
+            }
+        }
+        for queue in deleted {
+            queue.delete();
+            if queue.info().is_logged() {
+                self.commit.append(|log, _| log.forget(queue.log_id()));
+            }
+        }
+    }
+
+    /// The snapshot with all changes that are on their way.
+    pub fn staged_snapshot(&self) -> Arc<Snapshot> {
+        self.staged.lock().latest.clone()
+    }
+
+    /// The objects with all changes that are on their way.
+    pub fn staged_topology(&self) -> Topology {
+        self.staged.lock().latest.topology.clone()
+    }
+
+    /// The model as a checkpoint keeps it.
+    pub fn model_snapshot(&self) -> Vec<u8> {
+        self.staged.lock().model.snapshot()
+    }
+
+    /// Names of the queues that belong to a connection alone.
+    pub fn exclusive_queues(&self, owner: ConnectionId) -> Vec<Arc<leveret_model::Queue>> {
+        let topology = self.staged_topology();
+        topology.queues().filter(|queue| queue.exclusive_owner == Some(owner)).cloned().collect()
+    }
+}
