@@ -1,20 +1,47 @@
-//! model
-/// What to do above the length limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Overflow {
-    /// Drop from the head.
-    #[default]
-    DropHead,
-    /// Refuse publishes.
-    RejectPublish,
-}
-/// Effective arguments of a queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct QueueOptions {
-    /// Ready messages at most.
-    pub max_length: Option<u64>,
-    /// Ready bytes at most.
-    pub max_length_bytes: Option<u64>,
-    /// Above the limit.
-    pub overflow: Overflow,
-}
+//! What a node knows of its vhosts, users, permissions, exchanges, queues and bindings.
+//!
+//! [`Model`] is a deterministic state machine: a [`Command`] is validated against the state that all
+//! commands before it left, takes effect at once and yields the [`Change`]s in order, together with
+//! the record to log when one of them must survive a restart. [`Topology`] is the state as an
+//! immutable snapshot with shared structure. [`authorize`] is the only way to the [`Permit`] that
+//! every command asks for.
+//!
+//! This crate must not know of sockets, disks, clocks, protocols or messages, and it draws no random
+//! number: the same commands give the same state on every node and in every replay.
+
+mod arguments;
+mod authorize;
+mod binding;
+mod change;
+mod command;
+mod exchange;
+mod id;
+mod model;
+mod permission;
+mod queue;
+mod queue_arguments;
+mod record;
+mod refused;
+mod topology;
+mod user;
+mod value;
+
+pub use arguments::{ARGUMENT_DEPTH_MAX, Arguments};
+pub use authorize::{Action, Permit, Resource, authorize};
+pub use binding::{Binding, Destination, TOPIC_HASHES_MAX};
+pub use change::{Change, Outcome, Submitted};
+pub use command::{
+    Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName,
+    PutUser, SetPermissions,
+};
+pub use exchange::{Exchange, ExchangeType, HeadersMatch};
+pub use id::{ConnectionId, ExchangeId, QueueId};
+pub use model::Model;
+pub use permission::{Pattern, Permission};
+pub use queue::{Overflow, Queue, QueueOptions};
+pub use queue_arguments::check_consumer_arguments;
+pub use record::RecordError;
+pub use refused::{Refused, RefusedKind};
+pub use topology::Topology;
+pub use user::User;
+pub use value::Value;

@@ -1,1 +1,15 @@
-//! routing
+//! Which queues a message goes to.
+//!
+//! A [`Router`] holds one table per exchange, follows the [`Change`](leveret_model::Change)s of the model and
+//! is cheap to clone: a clone is a snapshot that routes without a lock while the original changes.
+//!
+//! This crate must not know what a message is, only its routing key and a way to look up a
+//! [header](Headers); nor permissions, nor what a queue does.
+
+mod exchange;
+mod headers;
+mod router;
+mod targets;
+
+pub use headers::{Header, Headers, NoHeaders};
+pub use router::{NoExchange, Router, Routes};

@@ -1,0 +1,220 @@
+use std::sync::Arc;
+
+use crate::{Refused, RefusedKind, Topology};
+
+/// The name that permissions know the default exchange by.
+const DEFAULT_EXCHANGE: &str = "amq.default";
+
+/// A queue or exchange in a permission check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource<'a> {
+    /// A queue of this name.
+    Queue(&'a str),
+    /// An exchange of this name; empty for the default one.
+    Exchange(&'a str),
+}
+
+/// What somebody wants to do in a vhost. Which permissions an operation takes is decided in
+/// [`authorize`] alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Open a connection to the vhost.
+    Enter,
+    /// Configure one object.
+    Configure(Resource<'a>),
+    /// Write to one object.
+    Write(Resource<'a>),
+    /// Read from one object.
+    Read(Resource<'a>),
+    /// queue.declare, passive or not. Dead letters take read on the queue and write on their exchange.
+    DeclareQueue {
+        /// The queue.
+        queue: &'a str,
+        /// Argument `x-dead-letter-exchange`.
+        dead_letter_exchange: Option<&'a str>,
+    },
+    /// queue.delete.
+    DeleteQueue(&'a str),
+    /// queue.purge, basic.get, basic.consume.
+    Consume(&'a str),
+    /// exchange.declare, passive or not. An alternate takes read on the exchange and write on itself.
+    DeclareExchange {
+        /// The exchange.
+        exchange: &'a str,
+        /// Argument `alternate-exchange`.
+        alternate: Option<&'a str>,
+    },
+    /// exchange.delete.
+    DeleteExchange(&'a str),
+    /// basic.publish, to this exchange.
+    Publish(&'a str),
+    /// queue.bind and unbind, exchange.bind and unbind.
+    Bind {
+        /// The exchange that the binding leads out of.
+        source: &'a str,
+        /// Where it leads.
+        destination: Resource<'a>,
+    },
+    /// Manage users, vhosts and permissions; needs the tag `administrator` and no permission in the
+    /// vhost.
+    Administer,
+}
+
+/// Proof that [`authorize`] said yes; every operation on the model and on queues asks for one.
+#[derive(Clone, Debug)]
+pub struct Permit {
+    scope: Scope,
+}
+
+#[derive(Clone, Debug)]
+enum Scope {
+    System,
+    Administer,
+    Vhost { user: Arc<str>, vhost: Arc<str> },
+}
+
+impl Permit {
+    /// For what the broker does by itself: recovery, boot, and cleaning up after a connection. Never
+    /// for what a client asked for.
+    pub fn system() -> Self {
+        Permit {
+            scope: Scope::System,
+        }
+    }
+
+    /// The user that asked, if it was not the broker itself.
+    pub fn user(&self) -> Option<&str> {
+        match &self.scope {
+            Scope::Vhost { user, .. } => Some(user),
+            Scope::System | Scope::Administer => None,
+        }
+    }
+
+    /// Whether the permit is for something in `vhost`. A permit of another vhost is a bug of the caller
+    /// that must not become a hole.
+    pub(crate) fn check_vhost(&self, vhost: &str) -> Result<(), Refused> {
+        match &self.scope {
+            Scope::System => Ok(()),
+            Scope::Vhost {
+                vhost: permitted, ..
+            } if **permitted == *vhost => Ok(()),
+            Scope::Vhost { .. } | Scope::Administer => Err(Refused::new(
+                RefusedKind::NotAllowed,
+                format!("access to vhost '{vhost}' refused: the permit is for something else"),
+            )),
+        }
+    }
+
+    pub(crate) fn is_system(&self) -> bool {
+        matches!(self.scope, Scope::System)
+    }
+
+    pub(crate) fn check_administer(&self) -> Result<(), Refused> {
+        match &self.scope {
+            Scope::System | Scope::Administer => Ok(()),
+            Scope::Vhost { user, .. } => Err(not_administrator(user)),
+        }
+    }
+}
+
+/// Whether `user` may do `action` in `vhost`, by the table of RabbitMQ's access control.
+///
+/// # Errors
+/// `AccessRefused` names the first permission that is missing; `NotAllowed` if the vhost doesn't exist or
+/// the user may not enter it.
+pub fn authorize(
+    topology: &Topology,
+    user: &str,
+    vhost: &str,
+    action: Action<'_>,
+) -> Result<Permit, Refused> {
+    if action == Action::Administer {
+        let known = topology.user(user).ok_or_else(|| not_administrator(user))?;
+        if !known.has_tag("administrator") {
+            return Err(not_administrator(user));
+        }
+        return Ok(Permit {
+            scope: Scope::Administer,
+        });
+    }
+    let Some(vhost_name) = topology.vhost(vhost) else {
+        return Err(Refused::new(
+            RefusedKind::NotAllowed,
+            format!("vhost {vhost} not found"),
+        ));
+    };
+    let entered = topology.user(user).zip(topology.permission(user, vhost));
+    let Some((known, permission)) = entered else {
+        return Err(Refused::new(
+            RefusedKind::NotAllowed,
+            format!("access to vhost '{vhost}' refused for user '{user}'"),
+        ));
+    };
+    let check = |part: &str, resource: Resource<'_>| {
+        let (kind, name) = match resource {
+            Resource::Queue(name) => ("queue", name),
+            Resource::Exchange("") => ("exchange", DEFAULT_EXCHANGE),
+            Resource::Exchange(name) => ("exchange", name),
+        };
+        let pattern = match part {
+            "configure" => &permission.configure,
+            "write" => &permission.write,
+            _ => &permission.read,
+        };
+        match pattern.matches(name) {
+            true => Ok(()),
+            false => Err(Refused::access(format!(
+                "{part} access to {kind} '{name}' in vhost '{vhost}' refused for user '{user}'"
+            ))),
+        }
+    };
+    match action {
+        Action::Administer | Action::Enter => {}
+        Action::Configure(resource) => check("configure", resource)?,
+        Action::Write(resource) => check("write", resource)?,
+        Action::Read(resource) => check("read", resource)?,
+        Action::DeclareQueue {
+            queue,
+            dead_letter_exchange,
+        } => {
+            check("configure", Resource::Queue(queue))?;
+            if let Some(exchange) = dead_letter_exchange {
+                check("read", Resource::Queue(queue))?;
+                check("write", Resource::Exchange(exchange))?;
+            }
+        }
+        Action::DeleteQueue(queue) => check("configure", Resource::Queue(queue))?,
+        Action::Consume(queue) => check("read", Resource::Queue(queue))?,
+        Action::DeclareExchange {
+            exchange,
+            alternate,
+        } => {
+            check("configure", Resource::Exchange(exchange))?;
+            if let Some(alternate) = alternate {
+                check("read", Resource::Exchange(exchange))?;
+                check("write", Resource::Exchange(alternate))?;
+            }
+        }
+        Action::DeleteExchange(exchange) => check("configure", Resource::Exchange(exchange))?,
+        Action::Publish(exchange) => check("write", Resource::Exchange(exchange))?,
+        Action::Bind {
+            source,
+            destination,
+        } => {
+            check("write", destination)?;
+            check("read", Resource::Exchange(source))?;
+        }
+    }
+    Ok(Permit {
+        scope: Scope::Vhost {
+            user: known.name.clone(),
+            vhost: vhost_name.clone(),
+        },
+    })
+}
+
+fn not_administrator(user: &str) -> Refused {
+    Refused::access(format!(
+        "Not administrator user: '{user}' lacks the tag 'administrator'"
+    ))
+}

@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::{ExchangeType, HeadersMatch};
+use crate::value::text;
+use crate::{Arguments, ExchangeId, QueueId, Refused};
+
+/// A topic binding key may have this many `#`, as in RabbitMQ since 4.3.5: more of them make matching
+/// slower than linear.
+pub const TOPIC_HASHES_MAX: usize = 2;
+
+/// Where a binding leads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Destination {
+    /// To a queue.
+    Queue {
+        /// Its name.
+        name: Arc<str>,
+        /// Its incarnation.
+        id: QueueId,
+    },
+    /// To another exchange.
+    Exchange {
+        /// Its name.
+        name: Arc<str>,
+        /// Its incarnation.
+        id: ExchangeId,
+    },
+}
+
+impl Destination {
+    /// The name of the queue or exchange.
+    pub fn name(&self) -> &Arc<str> {
+        match self {
+            Destination::Queue { name, .. } | Destination::Exchange { name, .. } => name,
+        }
+    }
+
+    /// `queue` or `exchange`, as the HTTP API calls them.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Destination::Queue { .. } => "queue",
+            Destination::Exchange { .. } => "exchange",
+        }
+    }
+}
+
+/// A binding; source, destination, key and arguments identify it within its vhost.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Binding {
+    /// The vhost of both ends.
+    pub vhost: Arc<str>,
+    /// The name of the exchange that it leads out of.
+    pub source: Arc<str>,
+    /// Where it leads.
+    pub destination: Destination,
+    /// The binding key.
+    #[serde(with = "text")]
+    pub routing_key: Arc<[u8]>,
+    /// Its arguments; for headers exchanges what is compared.
+    pub arguments: Arguments,
+    /// The incarnation of the source.
+    pub source_id: ExchangeId,
+    /// Whether it survives a restart, which it does if both ends do.
+    pub logged: bool,
+}
+
+/// Whether an exchange of this type can evaluate the binding.
+pub(crate) fn check(kind: ExchangeType, key: &[u8], arguments: &Arguments) -> Result<(), Refused> {
+    arguments.check_depth()?;
+    match kind {
+        ExchangeType::Topic => {
+            let hashes = key
+                .split(|byte| *byte == b'.')
+                .filter(|word| *word == b"#")
+                .count();
+            if hashes > TOPIC_HASHES_MAX {
+                return Err(Refused::precondition(format!(
+                    "Topic binding key '{}' uses {hashes} '#' wildcards, at most {TOPIC_HASHES_MAX} are allowed",
+                    String::from_utf8_lossy(key)
+                )));
+            }
+            Ok(())
+        }
+        ExchangeType::Headers => HeadersMatch::of(arguments).map(drop),
+        ExchangeType::Direct | ExchangeType::Fanout => Ok(()),
+    }
+}

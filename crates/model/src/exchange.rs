@@ -1,0 +1,156 @@
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Arguments, ExchangeId, Refused, Value};
+
+/// How an exchange picks destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExchangeType {
+    /// Binding key equals routing key.
+    Direct,
+    /// All bindings.
+    Fanout,
+    /// Words with `*` for one and `#` for any number.
+    Topic,
+    /// Message headers against binding arguments.
+    Headers,
+}
+
+impl ExchangeType {
+    /// All types, in the order in which RabbitMQ lists them.
+    pub const ALL: [ExchangeType; 4] = [
+        ExchangeType::Direct,
+        ExchangeType::Fanout,
+        ExchangeType::Headers,
+        ExchangeType::Topic,
+    ];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExchangeType::Direct => "direct",
+            ExchangeType::Fanout => "fanout",
+            ExchangeType::Topic => "topic",
+            ExchangeType::Headers => "headers",
+        }
+    }
+
+    /// The type of this name.
+    ///
+    /// # Errors
+    /// Nothing has that name.
+    pub fn parse(name: &str) -> Result<Self, Refused> {
+        let known = ExchangeType::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name);
+        known.ok_or_else(|| match name {
+            "" => Refused::precondition("invalid exchange type ''"),
+            _ => Refused::precondition(format!("unknown exchange type '{name}'")),
+        })
+    }
+}
+
+impl fmt::Display for ExchangeType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a binding of a headers exchange compares (argument `x-match`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadersMatch {
+    /// Every header of the binding, those that start with `x-` aside.
+    #[default]
+    All,
+    /// At least one header of the binding, those that start with `x-` aside.
+    Any,
+    /// Every header of the binding but `x-match`.
+    AllWithX,
+    /// At least one header of the binding but `x-match`.
+    AnyWithX,
+}
+
+impl HeadersMatch {
+    /// What the arguments of a binding ask for.
+    ///
+    /// # Errors
+    /// `x-match` has another type or value.
+    pub fn of(arguments: &Arguments) -> Result<Self, Refused> {
+        match arguments.get("x-match") {
+            None => Ok(HeadersMatch::All),
+            Some(Value::String(text)) => match &text[..] {
+                b"all" => Ok(HeadersMatch::All),
+                b"any" => Ok(HeadersMatch::Any),
+                b"all-with-x" => Ok(HeadersMatch::AllWithX),
+                b"any-with-x" => Ok(HeadersMatch::AnyWithX),
+                other => Err(Refused::precondition(format!(
+                    "Invalid x-match field value <<\"{}\">>; expected all, any, all-with-x, or any-with-x",
+                    String::from_utf8_lossy(other)
+                ))),
+            },
+            Some(other) => Err(Refused::precondition(format!(
+                "Invalid x-match field type {} (value {other}); expected longstr",
+                other.type_name()
+            ))),
+        }
+    }
+}
+
+/// What an exchange was declared with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// This incarnation.
+    pub id: ExchangeId,
+    /// The vhost it lives in.
+    pub vhost: Arc<str>,
+    /// Its name there; empty for the default exchange.
+    pub name: Arc<str>,
+    /// How it routes.
+    pub kind: ExchangeType,
+    /// Whether it survives a restart.
+    pub durable: bool,
+    /// Whether it goes with the last binding that leads out of it.
+    pub auto_delete: bool,
+    /// Whether clients may not publish to it.
+    pub internal: bool,
+    /// The arguments of the declaration.
+    pub arguments: Arguments,
+}
+
+impl Exchange {
+    /// Whether this is the default exchange, which routes to the queue named by the routing key.
+    pub fn is_default(&self) -> bool {
+        self.name.is_empty()
+    }
+
+    /// The exchange that gets what this one can't route (argument `alternate-exchange`).
+    pub fn alternate(&self) -> Option<&str> {
+        self.arguments.get("alternate-exchange")?.as_str()
+    }
+
+    /// # Errors
+    /// Clients may not publish to this exchange.
+    pub fn check_publish(&self) -> Result<(), Refused> {
+        if !self.internal {
+            return Ok(());
+        }
+        Err(Refused::access(format!(
+            "cannot publish to internal exchange '{}' in vhost '{}'",
+            self.name, self.vhost
+        )))
+    }
+}
+
+/// The exchanges that every vhost has: name, type, internal.
+pub(crate) const PREDECLARED: [(&str, ExchangeType, bool); 7] = [
+    ("", ExchangeType::Direct, false),
+    ("amq.direct", ExchangeType::Direct, false),
+    ("amq.fanout", ExchangeType::Fanout, false),
+    ("amq.headers", ExchangeType::Headers, false),
+    ("amq.match", ExchangeType::Headers, false),
+    ("amq.rabbitmq.trace", ExchangeType::Topic, true),
+    ("amq.topic", ExchangeType::Topic, false),
+];

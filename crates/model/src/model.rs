@@ -1,0 +1,546 @@
+use std::sync::Arc;
+
+use crate::exchange::PREDECLARED;
+use crate::id::TRANSIENT;
+use crate::record::{self, Effect, RecordError, Snapshot};
+use crate::{
+    Change, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange,
+    ExchangeId, ExchangeType, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused,
+    SetPermissions, Submitted, Topology, User,
+};
+use crate::{Pattern, Permission, queue_arguments};
+
+mod bindings;
+
+/// Everything declared on a node, changed by commands.
+///
+/// A command takes effect on this staged state at once. Who submits it logs the record, waits until it is
+/// durable, and only then publishes [`Model::topology`] and answers.
+#[derive(Clone, Debug)]
+pub struct Model {
+    topology: Topology,
+    next_queue: u64,
+    next_exchange: u64,
+    next_transient: u64,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Model::new()
+    }
+}
+
+impl Model {
+    /// A new node's: the vhost `/` with its predeclared exchanges, nobody who could log in.
+    pub fn new() -> Self {
+        let mut model = Model::empty();
+        model
+            .create_vhost(Arc::from("/"))
+            .expect("there is no vhost that it could collide with");
+        model
+    }
+
+    fn empty() -> Self {
+        Model {
+            topology: Topology::default(),
+            next_queue: 1,
+            next_exchange: 1,
+            next_transient: 0,
+        }
+    }
+
+    /// The state after all commands so far.
+    pub fn topology(&self) -> Topology {
+        self.topology.clone()
+    }
+
+    /// Does a command.
+    ///
+    /// # Errors
+    /// It can't be done, and nothing changed.
+    pub fn submit(&mut self, permit: Permit, command: Command) -> Result<Submitted, Refused> {
+        let (outcome, changes) = match command {
+            Command::CreateVhost { name } => {
+                permit.check_administer()?;
+                self.create_vhost(name)?
+            }
+            Command::DeleteVhost { name } => {
+                permit.check_administer()?;
+                self.delete_vhost(&name)?
+            }
+            Command::PutUser(command) => {
+                permit.check_administer()?;
+                self.put_user(command)?
+            }
+            Command::DeleteUser { name } => {
+                permit.check_administer()?;
+                self.delete_user(&name)
+            }
+            Command::SetPermissions(command) => {
+                permit.check_administer()?;
+                self.set_permissions(command)?
+            }
+            Command::ClearPermissions { user, vhost } => {
+                permit.check_administer()?;
+                self.clear_permissions(&user, &vhost)
+            }
+            Command::DeclareExchange(command) => {
+                permit.check_vhost(&command.vhost)?;
+                self.declare_exchange(command)?
+            }
+            Command::DeleteExchange(command) => {
+                permit.check_vhost(&command.vhost)?;
+                self.delete_exchange(&command)?
+            }
+            Command::DeclareQueue(command) => {
+                permit.check_vhost(&command.vhost)?;
+                self.declare_queue(command)?
+            }
+            Command::DeleteQueue(command) => {
+                permit.check_vhost(&command.vhost)?;
+                self.delete_queue(&permit, &command)?
+            }
+            Command::Bind(command) => {
+                permit.check_vhost(&command.vhost)?;
+                self.bind(command)?
+            }
+            Command::Unbind(command) => {
+                permit.check_vhost(&command.vhost)?;
+                self.unbind(command)?
+            }
+        };
+        if !changes.is_empty() {
+            self.topology.generation += 1;
+        }
+        let record = record::record_of(&changes);
+        Ok(Submitted {
+            outcome,
+            changes,
+            record,
+        })
+    }
+
+    /// Does again what a record of [`Model::submit`] did. Nothing is decided anew.
+    ///
+    /// # Errors
+    /// The record can't be read; nothing changed.
+    pub fn replay(&mut self, record: &[u8]) -> Result<(), RecordError> {
+        for effect in record::decode::<Vec<Effect>>(record)? {
+            self.apply(effect);
+        }
+        Ok(())
+    }
+
+    /// Everything that survives a restart.
+    pub fn snapshot(&self) -> Vec<u8> {
+        record::encode(&Snapshot {
+            next_queue: self.next_queue,
+            next_exchange: self.next_exchange,
+            effects: record::effects_of(&self.topology),
+        })
+    }
+
+    /// The model that [`Model::snapshot`] wrote, without what doesn't survive a restart.
+    ///
+    /// # Errors
+    /// The snapshot can't be read.
+    pub fn restore(snapshot: &[u8]) -> Result<Self, RecordError> {
+        let snapshot: Snapshot = record::decode(snapshot)?;
+        let mut model = Model::empty();
+        for effect in snapshot.effects {
+            model.apply(effect);
+        }
+        model.next_queue = model.next_queue.max(snapshot.next_queue);
+        model.next_exchange = model.next_exchange.max(snapshot.next_exchange);
+        Ok(model)
+    }
+
+    fn apply(&mut self, effect: Effect) {
+        match &effect {
+            Effect::Queue(queue) => self.next_queue = self.next_queue.max(queue.id.0 + 1),
+            Effect::Exchange(exchange) => {
+                self.next_exchange = self.next_exchange.max(exchange.id.0 + 1);
+            }
+            _ => {}
+        }
+        record::apply(&mut self.topology, effect);
+        self.topology.generation += 1;
+    }
+
+    fn create_vhost(&mut self, name: Arc<str>) -> Result<(Outcome, Vec<Change>), Refused> {
+        if self.topology.vhost(&name).is_some() {
+            return Ok((Outcome::Exists, Vec::new()));
+        }
+        check_name("vhost", &name)?;
+        self.topology.insert_vhost(&name);
+        let mut changes = vec![Change::VhostCreated(name.clone())];
+        for (exchange, kind, internal) in PREDECLARED {
+            let exchange = Arc::new(Exchange {
+                id: self.exchange_id(true),
+                vhost: name.clone(),
+                name: Arc::from(exchange),
+                kind,
+                durable: true,
+                auto_delete: false,
+                internal,
+                arguments: crate::Arguments::default(),
+            });
+            self.topology.insert_exchange(exchange.clone());
+            changes.push(Change::ExchangeDeclared(exchange));
+        }
+        Ok((Outcome::Created, changes))
+    }
+
+    fn delete_vhost(&mut self, name: &str) -> Result<(Outcome, Vec<Change>), Refused> {
+        let shared = self
+            .topology
+            .vhost(name)
+            .cloned()
+            .ok_or_else(|| Refused::no_vhost(name))?;
+        let mut changes: Vec<Change> = self
+            .topology
+            .bindings(name)
+            .map(|binding| Change::Unbound(binding.clone()))
+            .collect();
+        let queues = self
+            .topology
+            .queues(name)
+            .map(|queue| Change::QueueDeleted(queue.clone()));
+        changes.extend(queues);
+        let exchanges = self.topology.exchanges(name);
+        changes.extend(exchanges.map(|exchange| Change::ExchangeDeleted(exchange.clone())));
+        let permissions = self
+            .topology
+            .permissions()
+            .filter(|permission| permission.vhost == shared);
+        changes
+            .extend(permissions.map(|permission| Change::PermissionsCleared(permission.clone())));
+        self.topology.remove_vhost(name);
+        changes.push(Change::VhostDeleted(shared));
+        Ok((Outcome::Deleted, changes))
+    }
+
+    fn put_user(&mut self, command: PutUser) -> Result<(Outcome, Vec<Change>), Refused> {
+        check_name("user", &command.name)?;
+        let user = User {
+            name: command.name,
+            password_hash: command.password_hash,
+            hashing_algorithm: command.hashing_algorithm,
+            tags: command.tags,
+        };
+        let outcome = match self.topology.user(&user.name) {
+            Some(current) if **current == user => return Ok((Outcome::Exists, Vec::new())),
+            Some(_) => Outcome::Updated,
+            None => Outcome::Created,
+        };
+        let user = Arc::new(user);
+        self.topology.insert_user(user.clone());
+        Ok((outcome, vec![Change::UserPut(user)]))
+    }
+
+    fn delete_user(&mut self, name: &str) -> (Outcome, Vec<Change>) {
+        let Some(user) = self.topology.user(name).cloned() else {
+            return (Outcome::Absent, Vec::new());
+        };
+        let permissions = self
+            .topology
+            .permissions()
+            .filter(|permission| permission.user == user.name);
+        let mut changes: Vec<Change> = permissions
+            .map(|permission| Change::PermissionsCleared(permission.clone()))
+            .collect();
+        self.topology.remove_user(name);
+        changes.push(Change::UserDeleted(user));
+        (Outcome::Deleted, changes)
+    }
+
+    fn set_permissions(
+        &mut self,
+        command: SetPermissions,
+    ) -> Result<(Outcome, Vec<Change>), Refused> {
+        let SetPermissions {
+            user,
+            vhost,
+            configure,
+            write,
+            read,
+        } = command;
+        if self.topology.user(&user).is_none() {
+            return Err(Refused::not_found(format!("no user '{user}'")));
+        }
+        if self.topology.vhost(&vhost).is_none() {
+            return Err(Refused::no_vhost(&vhost));
+        }
+        let object = format!("user '{user}' in vhost '{vhost}'");
+        let permission = Arc::new(Permission {
+            configure: Pattern::new(&configure, &object, "configure")?,
+            write: Pattern::new(&write, &object, "write")?,
+            read: Pattern::new(&read, &object, "read")?,
+            user,
+            vhost,
+        });
+        let outcome = match self
+            .topology
+            .permission(&permission.user, &permission.vhost)
+        {
+            Some(current) if *current == permission => return Ok((Outcome::Exists, Vec::new())),
+            Some(_) => Outcome::Updated,
+            None => Outcome::Created,
+        };
+        self.topology.insert_permission(permission.clone());
+        Ok((outcome, vec![Change::PermissionsSet(permission)]))
+    }
+
+    fn clear_permissions(&mut self, user: &str, vhost: &str) -> (Outcome, Vec<Change>) {
+        let Some(permission) = self.topology.permission(user, vhost).cloned() else {
+            return (Outcome::Absent, Vec::new());
+        };
+        self.topology.remove_permission(user, vhost);
+        (
+            Outcome::Deleted,
+            vec![Change::PermissionsCleared(permission)],
+        )
+    }
+
+    fn declare_exchange(
+        &mut self,
+        command: DeclareExchange,
+    ) -> Result<(Outcome, Vec<Change>), Refused> {
+        let DeclareExchange {
+            vhost,
+            name,
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+        } = command;
+        if name.is_empty() {
+            return Err(Refused::default_exchange());
+        }
+        let vhost = self
+            .topology
+            .vhost(&vhost)
+            .cloned()
+            .ok_or_else(|| Refused::no_vhost(&vhost))?;
+        let kind = ExchangeType::parse(&kind)?;
+        if let Some(current) = self.topology.exchange(&vhost, &name) {
+            let differs =
+                |key, received: &dyn std::fmt::Display, current: &dyn std::fmt::Display| {
+                    inequivalent("exchange", &vhost, &name, key, received, current)
+                };
+            if kind != current.kind {
+                return Err(differs("type", &kind, &current.kind));
+            }
+            for (key, received, current) in [
+                ("durable", durable, current.durable),
+                ("auto_delete", auto_delete, current.auto_delete),
+                ("internal", internal, current.internal),
+            ] {
+                if received != current {
+                    return Err(differs(key, &received, &current));
+                }
+            }
+            const ALTERNATE: &str = "alternate-exchange";
+            let (current, received) = (current.arguments.get(ALTERNATE), arguments.get(ALTERNATE));
+            queue_arguments::equivalent("exchange", &vhost, &name, ALTERNATE, current, received)?;
+            return Ok((Outcome::Exists, Vec::new()));
+        }
+        if name.starts_with("amq.") {
+            return Err(Refused::reserved("exchange", &name));
+        }
+        check_name("exchange", &name)?;
+        arguments.check_depth()?;
+        if let Some(alternate) = arguments.get("alternate-exchange")
+            && alternate.as_str().is_none()
+        {
+            return Err(Refused::precondition(format!(
+                "invalid type '{}' for arg 'alternate-exchange' in exchange '{name}' in vhost '{vhost}'",
+                alternate.type_name()
+            )));
+        }
+        let id = self.exchange_id(durable);
+        let exchange = Arc::new(Exchange {
+            id,
+            vhost,
+            name,
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+        });
+        self.topology.insert_exchange(exchange.clone());
+        Ok((Outcome::Created, vec![Change::ExchangeDeclared(exchange)]))
+    }
+
+    fn delete_exchange(
+        &mut self,
+        command: &DeleteExchange,
+    ) -> Result<(Outcome, Vec<Change>), Refused> {
+        let DeleteExchange {
+            vhost,
+            name,
+            if_unused,
+        } = command;
+        if name.is_empty() {
+            return Err(Refused::default_exchange());
+        }
+        if name.starts_with("amq.") {
+            return Err(Refused::access(format!(
+                "deletion of system exchange '{name}' in vhost '{vhost}' not allowed"
+            )));
+        }
+        let Some(exchange) = self.topology.exchange(vhost, name).cloned() else {
+            return Ok((Outcome::Absent, Vec::new()));
+        };
+        if *if_unused
+            && self
+                .topology
+                .bindings_of_source(vhost, name)
+                .next()
+                .is_some()
+        {
+            return Err(Refused::precondition(format!(
+                "exchange '{name}' in vhost '{vhost}' in use"
+            )));
+        }
+        let mut changes = Vec::new();
+        self.drop_exchange(exchange, &mut changes);
+        Ok((Outcome::Deleted, changes))
+    }
+
+    fn declare_queue(&mut self, command: DeclareQueue) -> Result<(Outcome, Vec<Change>), Refused> {
+        let DeclareQueue {
+            vhost,
+            name,
+            server_named,
+            durable,
+            auto_delete,
+            exclusive,
+            connection,
+            arguments,
+        } = command;
+        if name.starts_with("amq.") && !server_named {
+            return Err(Refused::reserved("queue", &name));
+        }
+        let vhost = self
+            .topology
+            .vhost(&vhost)
+            .cloned()
+            .ok_or_else(|| Refused::no_vhost(&vhost))?;
+        let owner = match (exclusive, connection) {
+            (true, Some(connection)) => Some(connection),
+            (true, None) => {
+                return Err(Refused::precondition(format!(
+                    "queue '{name}' in vhost '{vhost}' can't be exclusive: no connection would own it"
+                )));
+            }
+            (false, _) => None,
+        };
+        if let Some(current) = self.topology.queue(&vhost, &name) {
+            if current.exclusive_owner != owner {
+                return Err(Refused::locked(&vhost, &name));
+            }
+            for (key, received, current) in [
+                ("durable", durable, current.durable),
+                ("auto_delete", auto_delete, current.auto_delete),
+            ] {
+                if received != current {
+                    return Err(inequivalent(
+                        "queue", &vhost, &name, key, &received, &current,
+                    ));
+                }
+            }
+            let received = queue_arguments::complete(&arguments);
+            queue_arguments::check_equivalent(&vhost, &name, &current.arguments, &received)?;
+            return Ok((Outcome::Exists, Vec::new()));
+        }
+        check_name("queue", &name)?;
+        queue_arguments::check(&vhost, &name, &arguments)?;
+        let arguments = queue_arguments::complete(&arguments);
+        let queue = Arc::new(Queue {
+            id: self.queue_id(durable && !exclusive),
+            vhost,
+            name,
+            durable,
+            auto_delete,
+            exclusive_owner: owner,
+            options: QueueOptions::effective(&arguments),
+            arguments,
+        });
+        self.topology.insert_queue(queue.clone());
+        Ok((Outcome::Created, vec![Change::QueueDeclared(queue)]))
+    }
+
+    fn delete_queue(
+        &mut self,
+        permit: &Permit,
+        command: &DeleteQueue,
+    ) -> Result<(Outcome, Vec<Change>), Refused> {
+        let DeleteQueue {
+            vhost,
+            name,
+            connection,
+        } = command;
+        let Some(queue) = self.topology.queue(vhost, name).cloned() else {
+            return Ok((Outcome::Absent, Vec::new()));
+        };
+        if !permit.is_system() {
+            self.topology.usable_queue(vhost, name, *connection)?;
+        }
+        let removed = self.topology.remove_queue(&queue);
+        let mut changes: Vec<Change> = removed.iter().cloned().map(Change::Unbound).collect();
+        changes.push(Change::QueueDeleted(queue));
+        self.auto_delete_sources(&removed, &mut changes);
+        Ok((Outcome::Deleted, changes))
+    }
+
+    fn queue_id(&mut self, logged: bool) -> QueueId {
+        QueueId(if logged {
+            take(&mut self.next_queue)
+        } else {
+            TRANSIENT | take(&mut self.next_transient)
+        })
+    }
+
+    fn exchange_id(&mut self, logged: bool) -> ExchangeId {
+        ExchangeId(if logged {
+            take(&mut self.next_exchange)
+        } else {
+            TRANSIENT | take(&mut self.next_transient)
+        })
+    }
+}
+
+fn take(counter: &mut u64) -> u64 {
+    let number = *counter;
+    *counter += 1;
+    number
+}
+
+/// Names are short strings of 0-9-1: at most 255 bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+fn check_name(kind: &str, name: &str) -> Result<(), Refused> {
+    match name.len() {
+        1..=NAME_BYTES_MAX => Ok(()),
+        0 => Err(Refused::precondition(format!("{kind} name is empty"))),
+        length => Err(Refused::precondition(format!(
+            "{kind} name has {length} bytes, at most {NAME_BYTES_MAX} are allowed"
+        ))),
+    }
+}
+
+fn inequivalent(
+    kind: &str,
+    vhost: &str,
+    name: &str,
+    key: &str,
+    received: &dyn std::fmt::Display,
+    current: &dyn std::fmt::Display,
+) -> Refused {
+    Refused::precondition(format!(
+        "inequivalent arg '{key}' for {kind} '{name}' in vhost '{vhost}': received '{received}' but current is '{current}'"
+    ))
+}

@@ -1,0 +1,117 @@
+use std::sync::Arc;
+
+use regex::Regex;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Refused;
+
+/// The compiled form of one pattern may take this many bytes.
+const PATTERN_BYTES_MAX: usize = 256 * 1024;
+
+/// A permission pattern: the text that an administrator gave, compiled once.
+///
+/// As in RabbitMQ the match isn't anchored, and the empty pattern matches the empty name only.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: Arc<str>,
+    compiled: Regex,
+}
+
+impl Pattern {
+    /// Compiles `text`; `object` and `part` say whose pattern it is, should it be refused.
+    ///
+    /// # Errors
+    /// The pattern is malformed, too large, or needs look-around or back-references, which a linear-time
+    /// engine doesn't have.
+    pub fn new(text: &str, object: &str, part: &str) -> Result<Self, Refused> {
+        let source = if text.is_empty() { "^$" } else { text };
+        let compiled = regex::RegexBuilder::new(source)
+            .size_limit(PATTERN_BYTES_MAX)
+            .build()
+            .map_err(|error| {
+                let reason = error.to_string();
+                let reason = reason
+                    .lines()
+                    .last()
+                    .unwrap_or("")
+                    .trim_start_matches("error: ")
+                    .to_owned();
+                Refused::precondition(format!(
+                    "invalid {part} pattern '{text}' of {object}: {reason}"
+                ))
+            })?;
+        Ok(Pattern {
+            text: Arc::from(text),
+            compiled,
+        })
+    }
+
+    /// The text as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether `name` is covered.
+    pub fn matches(&self, name: &str) -> bool {
+        self.compiled.is_match(name)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Serialize for Pattern {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(input)?;
+        Pattern::new(&text, "a logged permission", "").map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a user may do in one vhost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Permission {
+    /// The user.
+    pub user: Arc<str>,
+    /// The vhost.
+    pub vhost: Arc<str>,
+    /// Which objects may be declared and deleted.
+    pub configure: Pattern,
+    /// Which may be published to and bound into.
+    pub write: Pattern,
+    /// Which may be consumed from and bound out of.
+    pub read: Pattern,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_unanchored_and_the_empty_one_matches_nothing_named() {
+        let pattern = |text| Pattern::new(text, "user 'u' in vhost '/'", "read").unwrap();
+        assert!(pattern("b").matches("abc"));
+        assert!(!pattern("^b").matches("abc"));
+        assert!(pattern("").matches(""));
+        assert!(!pattern("").matches("abc"));
+    }
+
+    #[test]
+    fn look_around_is_refused_with_object_pattern_and_part() {
+        let refused = Pattern::new("^(?!amq)", "user 'u' in vhost '/'", "write").unwrap_err();
+        assert!(
+            refused
+                .text
+                .starts_with("invalid write pattern '^(?!amq)' of user 'u' in vhost '/': ")
+        );
+        assert!(refused.text.contains("look-around"), "{refused}");
+    }
+}

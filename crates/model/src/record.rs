@@ -1,0 +1,200 @@
+//! What is logged of a command: its effects on objects that survive a restart, not its words, so that
+//! a replay decides nothing. docs/metadata.md describes the format.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Binding, Change, Exchange, ExchangeId, Permission, Queue, QueueId, QueueOptions, Topology, User,
+};
+
+/// The first byte of a record and of a snapshot.
+const VERSION: u8 = 1;
+
+/// A record or snapshot that can't be read. The bytes were damaged after they were written, or a newer
+/// release wrote them.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// There is no byte.
+    #[error("metadata record is empty")]
+    Empty,
+    /// The version byte isn't one that this release writes.
+    #[error("metadata record has version {0}, this release reads version {VERSION}")]
+    Version(u8),
+    /// The body isn't what the version says.
+    #[error("metadata record is malformed: {0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
+/// One effect.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Effect {
+    Vhost(Arc<str>),
+    DropVhost(Arc<str>),
+    User(Arc<User>),
+    DropUser(Arc<str>),
+    Permission(Arc<Permission>),
+    DropPermission {
+        user: Arc<str>,
+        vhost: Arc<str>,
+    },
+    Exchange(Arc<Exchange>),
+    DropExchange {
+        vhost: Arc<str>,
+        name: Arc<str>,
+        id: ExchangeId,
+    },
+    Queue(Arc<Queue>),
+    DropQueue(QueueId),
+    Binding(Arc<Binding>),
+    DropBinding(Arc<Binding>),
+}
+
+/// Everything that survives a restart, with the counters.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    pub(crate) next_queue: u64,
+    pub(crate) next_exchange: u64,
+    pub(crate) effects: Vec<Effect>,
+}
+
+pub(crate) fn encode<T: Serialize>(body: &T) -> Vec<u8> {
+    let mut out = vec![VERSION];
+    serde_json::to_writer(&mut out, body).expect("every type of a record has a JSON form");
+    out
+}
+
+pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, RecordError> {
+    match bytes {
+        [] => Err(RecordError::Empty),
+        [VERSION, body @ ..] => Ok(serde_json::from_slice(body)?),
+        [version, ..] => Err(RecordError::Version(*version)),
+    }
+}
+
+/// What of `changes` must be logged, if anything.
+pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
+    // A vhost takes all that it holds along, a queue or exchange its bindings.
+    let vhost_deleted = changes.iter().find_map(|change| match change {
+        Change::VhostDeleted(name) => Some(name),
+        _ => None,
+    });
+    let effects: Vec<Effect> = match vhost_deleted {
+        Some(name) => vec![Effect::DropVhost(name.clone())],
+        None => {
+            let drops_object = drops_object(changes);
+            changes
+                .iter()
+                .filter_map(|change| effect_of(change, drops_object))
+                .collect()
+        }
+    };
+    (!effects.is_empty()).then(|| encode(&effects))
+}
+
+fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
+    Some(match change {
+        Change::VhostCreated(name) => Effect::Vhost(name.clone()),
+        Change::VhostDeleted(name) => Effect::DropVhost(name.clone()),
+        Change::QueueDeclared(queue) if queue.is_logged() => Effect::Queue(queue.clone()),
+        Change::QueueDeleted(queue) if queue.is_logged() => Effect::DropQueue(queue.id),
+        Change::ExchangeDeclared(exchange) if exchange.durable => {
+            Effect::Exchange(exchange.clone())
+        }
+        Change::ExchangeDeleted(exchange) if exchange.durable => Effect::DropExchange {
+            vhost: exchange.vhost.clone(),
+            name: exchange.name.clone(),
+            id: exchange.id,
+        },
+        Change::Bound(binding) if binding.logged => Effect::Binding(binding.clone()),
+        Change::Unbound(binding) if binding.logged && !drops_object => {
+            Effect::DropBinding(binding.clone())
+        }
+        Change::UserPut(user) => Effect::User(user.clone()),
+        Change::UserDeleted(user) => Effect::DropUser(user.name.clone()),
+        Change::PermissionsSet(permission) => Effect::Permission(permission.clone()),
+        Change::PermissionsCleared(permission) => Effect::DropPermission {
+            user: permission.user.clone(),
+            vhost: permission.vhost.clone(),
+        },
+        Change::QueueDeclared(_)
+        | Change::QueueDeleted(_)
+        | Change::ExchangeDeclared(_)
+        | Change::ExchangeDeleted(_)
+        | Change::Bound(_)
+        | Change::Unbound(_) => return None,
+    })
+}
+
+/// Whether the object that the command named is logged as gone, so that its bindings needn't be.
+fn drops_object(all: &[Change]) -> bool {
+    let logged_drop = |change: &Change| match change {
+        Change::QueueDeleted(queue) => queue.is_logged(),
+        Change::ExchangeDeleted(exchange) => exchange.durable,
+        _ => false,
+    };
+    // That object is the first to go, after its bindings.
+    all.iter()
+        .find(|change| !matches!(change, Change::Unbound(_)))
+        .is_some_and(logged_drop)
+}
+
+/// Everything in `topology` that survives a restart, such that each effect finds what it refers to.
+pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
+    let mut effects: Vec<Effect> = topology
+        .users()
+        .map(|user| Effect::User(user.clone()))
+        .collect();
+    for vhost in topology.vhosts() {
+        effects.push(Effect::Vhost(vhost.clone()));
+        let exchanges = topology
+            .exchanges(vhost)
+            .filter(|exchange| exchange.durable);
+        effects.extend(exchanges.map(|exchange| Effect::Exchange(exchange.clone())));
+        let queues = topology.queues(vhost).filter(|queue| queue.is_logged());
+        effects.extend(queues.map(|queue| Effect::Queue(queue.clone())));
+        let bindings = topology.bindings(vhost).filter(|binding| binding.logged);
+        effects.extend(bindings.map(|binding| Effect::Binding(binding.clone())));
+    }
+    effects.extend(
+        topology
+            .permissions()
+            .map(|permission| Effect::Permission(permission.clone())),
+    );
+    effects
+}
+
+/// Does what `effect` says and nothing else. What it takes away may already be gone.
+pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
+    match effect {
+        Effect::Vhost(name) => topology.insert_vhost(&name),
+        Effect::DropVhost(name) => topology.remove_vhost(&name),
+        Effect::User(user) => topology.insert_user(user),
+        Effect::DropUser(name) => topology.remove_user(&name),
+        Effect::Permission(permission) => topology.insert_permission(permission),
+        Effect::DropPermission { user, vhost } => topology.remove_permission(&user, &vhost),
+        Effect::Exchange(exchange) => topology.insert_exchange(exchange),
+        Effect::DropExchange { vhost, name, id } => {
+            let exchange = topology
+                .exchange(&vhost, &name)
+                .filter(|exchange| exchange.id == id);
+            if let Some(exchange) = exchange.cloned() {
+                topology.remove_exchange(&exchange);
+            }
+        }
+        Effect::Queue(queue) => {
+            let mut queue = Arc::unwrap_or_clone(queue);
+            queue.options = QueueOptions::effective(&queue.arguments);
+            topology.insert_queue(Arc::new(queue));
+        }
+        Effect::DropQueue(id) => {
+            if let Some(queue) = topology.queue_by_id(id).cloned() {
+                topology.remove_queue(&queue);
+            }
+        }
+        Effect::Binding(binding) => topology.insert_binding(binding),
+        Effect::DropBinding(binding) => topology.remove_binding(&binding),
+    }
+}

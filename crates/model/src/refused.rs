@@ -1,0 +1,135 @@
+use std::fmt;
+
+/// Why an operation was refused, in the terms of AMQP 0-9-1's reply codes (section 1.8 of its XML).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusedKind {
+    /// 403: the permissions of the user, or a name that is reserved.
+    AccessRefused,
+    /// 404: the object doesn't exist.
+    NotFound,
+    /// 405: another connection owns the queue.
+    ResourceLocked,
+    /// 406: the object exists with other properties, or an argument is wrong.
+    PreconditionFailed,
+    /// 503: the command makes no sense.
+    CommandInvalid,
+    /// 530: not by this user in this vhost.
+    NotAllowed,
+    /// 540: known, but not built.
+    NotImplemented,
+    /// 541: RabbitMQ's answer to features that it withdrew.
+    InternalError,
+}
+
+impl RefusedKind {
+    /// The reply code.
+    pub fn code(self) -> u16 {
+        match self {
+            RefusedKind::AccessRefused => 403,
+            RefusedKind::NotFound => 404,
+            RefusedKind::ResourceLocked => 405,
+            RefusedKind::PreconditionFailed => 406,
+            RefusedKind::CommandInvalid => 503,
+            RefusedKind::NotAllowed => 530,
+            RefusedKind::NotImplemented => 540,
+            RefusedKind::InternalError => 541,
+        }
+    }
+
+    /// The name that begins a reply text.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusedKind::AccessRefused => "ACCESS_REFUSED",
+            RefusedKind::NotFound => "NOT_FOUND",
+            RefusedKind::ResourceLocked => "RESOURCE_LOCKED",
+            RefusedKind::PreconditionFailed => "PRECONDITION_FAILED",
+            RefusedKind::CommandInvalid => "COMMAND_INVALID",
+            RefusedKind::NotAllowed => "NOT_ALLOWED",
+            RefusedKind::NotImplemented => "NOT_IMPLEMENTED",
+            RefusedKind::InternalError => "INTERNAL_ERROR",
+        }
+    }
+
+    /// Whether 0-9-1 ends the connection with this code, and not only the channel.
+    pub fn closes_connection(self) -> bool {
+        self.code() >= 500
+    }
+}
+
+/// A refusal: its kind and a text that begins with RabbitMQ's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Refused {
+    /// What sort of refusal.
+    pub kind: RefusedKind,
+    /// The reason, without the name of the kind.
+    pub text: String,
+}
+
+impl Refused {
+    /// A refusal of this kind.
+    pub fn new(kind: RefusedKind, text: impl Into<String>) -> Self {
+        Refused {
+            kind,
+            text: text.into(),
+        }
+    }
+
+    /// The text as 0-9-1 sends it: the name of the code, a dash, the reason.
+    pub fn reply_text(&self) -> String {
+        format!("{} - {}", self.kind.name(), self.text)
+    }
+
+    /// No such queue.
+    pub fn no_queue(vhost: &str, name: &str) -> Self {
+        Refused::not_found(format!("no queue '{name}' in vhost '{vhost}'"))
+    }
+
+    /// No such exchange.
+    pub fn no_exchange(vhost: &str, name: &str) -> Self {
+        Refused::not_found(format!("no exchange '{name}' in vhost '{vhost}'"))
+    }
+
+    /// No such vhost.
+    pub fn no_vhost(vhost: &str) -> Self {
+        Refused::not_found(format!("no vhost '{vhost}'"))
+    }
+
+    pub(crate) fn not_found(text: impl Into<String>) -> Self {
+        Refused::new(RefusedKind::NotFound, text)
+    }
+
+    pub(crate) fn access(text: impl Into<String>) -> Self {
+        Refused::new(RefusedKind::AccessRefused, text)
+    }
+
+    pub(crate) fn precondition(text: impl Into<String>) -> Self {
+        Refused::new(RefusedKind::PreconditionFailed, text)
+    }
+
+    pub(crate) fn default_exchange() -> Self {
+        Refused::access("operation not permitted on the default exchange")
+    }
+
+    pub(crate) fn reserved(kind: &str, name: &str) -> Self {
+        Refused::access(format!(
+            "{kind} name '{name}' contains reserved prefix 'amq.*'"
+        ))
+    }
+
+    pub(crate) fn locked(vhost: &str, queue: &str) -> Self {
+        Refused::new(
+            RefusedKind::ResourceLocked,
+            format!(
+                "cannot obtain exclusive access to locked queue '{queue}' in vhost '{vhost}'. It could be \
+                 originally declared on another connection or the exclusive property value does not match \
+                 that of the original declaration."
+            ),
+        )
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

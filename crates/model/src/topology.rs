@@ -1,0 +1,174 @@
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use crate::{
+    Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, User,
+};
+
+mod edit;
+
+/// Everything declared, as an immutable snapshot. A clone costs a few reference counts, and a changed
+/// copy shares all but the path to the change with the original.
+///
+/// All iteration is in the order of names, so that whatever follows from it is deterministic.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    pub(crate) generation: u64,
+    pub(crate) vhosts: OrdMap<Arc<str>, Arc<Vhost>>,
+    pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
+    pub(crate) users: OrdMap<Arc<str>, Arc<User>>,
+    pub(crate) permissions: OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Permission>>>,
+}
+
+/// What one vhost holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Vhost {
+    pub(crate) name: Arc<str>,
+    pub(crate) queues: OrdMap<Arc<str>, Arc<Queue>>,
+    pub(crate) exchanges: OrdMap<Arc<str>, Arc<Exchange>>,
+    pub(crate) by_source: OrdMap<Arc<str>, OrdSet<Arc<Binding>>>,
+    pub(crate) by_destination: OrdMap<Destination, OrdSet<Arc<Binding>>>,
+}
+
+impl Topology {
+    /// Goes up with every change; caches of what a snapshot says are keyed by it.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The name of the vhost, shared, if it exists.
+    pub fn vhost(&self, vhost: &str) -> Option<&Arc<str>> {
+        self.vhosts.get(vhost).map(|vhost| &vhost.name)
+    }
+
+    /// The names of all vhosts.
+    pub fn vhosts(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.vhosts.keys()
+    }
+
+    /// A queue by name.
+    pub fn queue(&self, vhost: &str, name: &str) -> Option<&Arc<Queue>> {
+        self.vhosts.get(vhost)?.queues.get(name)
+    }
+
+    /// A queue by incarnation.
+    pub fn queue_by_id(&self, id: QueueId) -> Option<&Arc<Queue>> {
+        self.queues.get(&id)
+    }
+
+    /// The queues of a vhost; none if there is no such vhost.
+    pub fn queues(&self, vhost: &str) -> impl Iterator<Item = &Arc<Queue>> {
+        self.vhosts
+            .get(vhost)
+            .into_iter()
+            .flat_map(|vhost| vhost.queues.values())
+    }
+
+    /// How many queues there are in all vhosts.
+    pub fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// The queue, if it exists and isn't another connection's: what queue.declare with passive, get,
+    /// consume, purge, delete and bind begin with.
+    ///
+    /// # Errors
+    /// `NotFound`, `ResourceLocked`.
+    pub fn usable_queue(
+        &self,
+        vhost: &str,
+        name: &str,
+        connection: Option<ConnectionId>,
+    ) -> Result<&Arc<Queue>, Refused> {
+        let queue = self
+            .queue(vhost, name)
+            .ok_or_else(|| Refused::no_queue(vhost, name))?;
+        match queue.exclusive_owner {
+            Some(owner) if connection != Some(owner) => Err(Refused::locked(vhost, name)),
+            _ => Ok(queue),
+        }
+    }
+
+    /// An exchange by name; the default exchange by the empty one.
+    pub fn exchange(&self, vhost: &str, name: &str) -> Option<&Arc<Exchange>> {
+        self.vhosts.get(vhost)?.exchanges.get(name)
+    }
+
+    /// The exchanges of a vhost; none if there is no such vhost.
+    pub fn exchanges(&self, vhost: &str) -> impl Iterator<Item = &Arc<Exchange>> {
+        self.vhosts
+            .get(vhost)
+            .into_iter()
+            .flat_map(|vhost| vhost.exchanges.values())
+    }
+
+    /// exchange.declare with passive: the exchange, if it exists.
+    ///
+    /// # Errors
+    /// `NotFound`, or `AccessRefused` for the default exchange.
+    pub fn passive_exchange(&self, vhost: &str, name: &str) -> Result<&Arc<Exchange>, Refused> {
+        if name.is_empty() {
+            return Err(Refused::default_exchange());
+        }
+        self.exchange(vhost, name)
+            .ok_or_else(|| Refused::no_exchange(vhost, name))
+    }
+
+    /// The bindings of a vhost, by source.
+    pub fn bindings(&self, vhost: &str) -> impl Iterator<Item = &Arc<Binding>> {
+        let sources = self
+            .vhosts
+            .get(vhost)
+            .into_iter()
+            .flat_map(|vhost| vhost.by_source.values());
+        sources.flat_map(|bindings| bindings.iter())
+    }
+
+    /// The bindings that lead out of an exchange. The default exchange has none of its own: it knows
+    /// every queue by name.
+    pub fn bindings_of_source(
+        &self,
+        vhost: &str,
+        exchange: &str,
+    ) -> impl Iterator<Item = &Arc<Binding>> {
+        let bindings = self
+            .vhosts
+            .get(vhost)
+            .and_then(|vhost| vhost.by_source.get(exchange));
+        bindings.into_iter().flat_map(|bindings| bindings.iter())
+    }
+
+    /// The bindings that lead to a queue or exchange.
+    pub fn bindings_of_destination(
+        &self,
+        vhost: &str,
+        destination: &Destination,
+    ) -> impl Iterator<Item = &Arc<Binding>> {
+        let bindings = self
+            .vhosts
+            .get(vhost)
+            .and_then(|vhost| vhost.by_destination.get(destination));
+        bindings.into_iter().flat_map(|bindings| bindings.iter())
+    }
+
+    /// A user by name.
+    pub fn user(&self, name: &str) -> Option<&Arc<User>> {
+        self.users.get(name)
+    }
+
+    /// All users.
+    pub fn users(&self) -> impl Iterator<Item = &Arc<User>> {
+        self.users.values()
+    }
+
+    /// What a user may do in a vhost; nothing, not even enter, without one.
+    pub fn permission(&self, user: &str, vhost: &str) -> Option<&Arc<Permission>> {
+        self.permissions.get(user)?.get(vhost)
+    }
+
+    /// All permissions, by user.
+    pub fn permissions(&self) -> impl Iterator<Item = &Arc<Permission>> {
+        self.permissions.values().flat_map(|vhosts| vhosts.values())
+    }
+}

@@ -1,0 +1,174 @@
+//! The changes that a snapshot can take. None of them decides anything: that is the model's part.
+
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use super::{Topology, Vhost};
+use crate::{Binding, Destination, Exchange, Permission, Queue, User};
+
+impl Topology {
+    pub(crate) fn insert_vhost(&mut self, name: &Arc<str>) {
+        let vhost = Vhost {
+            name: name.clone(),
+            queues: OrdMap::new(),
+            exchanges: OrdMap::new(),
+            by_source: OrdMap::new(),
+            by_destination: OrdMap::new(),
+        };
+        self.vhosts.insert(name.clone(), Arc::new(vhost));
+    }
+
+    /// Takes a vhost away with all that it holds.
+    pub(crate) fn remove_vhost(&mut self, name: &str) {
+        let Some(vhost) = self.vhosts.remove(name) else {
+            return;
+        };
+        for queue in vhost.queues.values() {
+            self.queues.remove(&queue.id);
+        }
+        let users: Vec<_> = self.permissions.keys().cloned().collect();
+        for user in users {
+            self.remove_permission(&user, name);
+        }
+    }
+
+    pub(crate) fn insert_queue(&mut self, queue: Arc<Queue>) {
+        let Some(vhost) = self.vhost_mut(&queue.vhost) else {
+            return;
+        };
+        vhost.queues.insert(queue.name.clone(), queue.clone());
+        self.queues.insert(queue.id, queue);
+    }
+
+    /// Takes a queue away and returns the bindings that led to it, which are gone too.
+    pub(crate) fn remove_queue(&mut self, queue: &Queue) -> Vec<Arc<Binding>> {
+        self.queues.remove(&queue.id);
+        let Some(vhost) = self.vhost_mut(&queue.vhost) else {
+            return Vec::new();
+        };
+        vhost.queues.remove(&queue.name);
+        vhost.remove_destination(&queue.destination())
+    }
+
+    pub(crate) fn insert_exchange(&mut self, exchange: Arc<Exchange>) {
+        if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
+            vhost.exchanges.insert(exchange.name.clone(), exchange);
+        }
+    }
+
+    /// Takes an exchange away and returns the bindings from and to it, which are gone too.
+    pub(crate) fn remove_exchange(&mut self, exchange: &Exchange) -> Vec<Arc<Binding>> {
+        let Some(vhost) = self.vhost_mut(&exchange.vhost) else {
+            return Vec::new();
+        };
+        vhost.exchanges.remove(&exchange.name);
+        let from = vhost.by_source.remove(&exchange.name).unwrap_or_default();
+        let mut removed: Vec<Arc<Binding>> = from.iter().cloned().collect();
+        for binding in &removed {
+            unindex(&mut vhost.by_destination, &binding.destination, binding);
+        }
+        removed.extend(vhost.remove_destination(&exchange.destination()));
+        removed
+    }
+
+    pub(crate) fn insert_binding(&mut self, binding: Arc<Binding>) {
+        let Some(vhost) = self.vhost_mut(&binding.vhost) else {
+            return;
+        };
+        index(&mut vhost.by_source, &binding.source, &binding);
+        index(&mut vhost.by_destination, &binding.destination, &binding);
+    }
+
+    pub(crate) fn remove_binding(&mut self, binding: &Arc<Binding>) {
+        let Some(vhost) = self.vhost_mut(&binding.vhost) else {
+            return;
+        };
+        unindex(&mut vhost.by_source, &binding.source, binding);
+        unindex(&mut vhost.by_destination, &binding.destination, binding);
+    }
+
+    pub(crate) fn has_binding(&self, binding: &Binding) -> bool {
+        let bindings = self
+            .vhosts
+            .get(&*binding.vhost)
+            .and_then(|vhost| vhost.by_source.get(&binding.source));
+        bindings.is_some_and(|bindings| bindings.contains(binding))
+    }
+
+    pub(crate) fn insert_user(&mut self, user: Arc<User>) {
+        self.users.insert(user.name.clone(), user);
+    }
+
+    /// Takes a user away with its permissions.
+    pub(crate) fn remove_user(&mut self, name: &str) {
+        self.users.remove(name);
+        self.permissions.remove(name);
+    }
+
+    pub(crate) fn insert_permission(&mut self, permission: Arc<Permission>) {
+        let vhosts = self.permissions.entry(permission.user.clone()).or_default();
+        vhosts.insert(permission.vhost.clone(), permission);
+    }
+
+    pub(crate) fn remove_permission(&mut self, user: &str, vhost: &str) {
+        if let Some(vhosts) = self.permissions.get_mut(user) {
+            vhosts.remove(vhost);
+            if vhosts.is_empty() {
+                self.permissions.remove(user);
+            }
+        }
+    }
+
+    fn vhost_mut(&mut self, name: &str) -> Option<&mut Vhost> {
+        self.vhosts.get_mut(name).map(Arc::make_mut)
+    }
+}
+
+impl Vhost {
+    fn remove_destination(&mut self, destination: &Destination) -> Vec<Arc<Binding>> {
+        let to = self.by_destination.remove(destination).unwrap_or_default();
+        let removed: Vec<Arc<Binding>> = to.iter().cloned().collect();
+        for binding in &removed {
+            unindex(&mut self.by_source, &binding.source, binding);
+        }
+        removed
+    }
+}
+
+impl Queue {
+    /// The queue as the end of a binding.
+    pub fn destination(&self) -> Destination {
+        Destination::Queue {
+            name: self.name.clone(),
+            id: self.id,
+        }
+    }
+}
+
+impl Exchange {
+    /// The exchange as the end of a binding.
+    pub fn destination(&self) -> Destination {
+        Destination::Exchange {
+            name: self.name.clone(),
+            id: self.id,
+        }
+    }
+}
+
+fn index<K: Ord + Clone>(
+    map: &mut OrdMap<K, OrdSet<Arc<Binding>>>,
+    key: &K,
+    binding: &Arc<Binding>,
+) {
+    map.entry(key.clone()).or_default().insert(binding.clone());
+}
+
+fn unindex<K: Ord + Clone>(map: &mut OrdMap<K, OrdSet<Arc<Binding>>>, key: &K, binding: &Binding) {
+    if let Some(bindings) = map.get_mut(key) {
+        bindings.remove(binding);
+        if bindings.is_empty() {
+            map.remove(key);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! One file per exchange type. Each table takes bindings in and out in logarithmic time and shares the
+//! rest with its clones.
+
+mod direct;
+mod fanout;
+mod headers;
+mod topic;
+
+use leveret_model::{Binding, Exchange, ExchangeType};
+
+use self::{direct::Direct, fanout::Fanout, headers::HeadersTable, topic::Topic};
+use crate::headers::Headers;
+use crate::targets::Target;
+
+/// The bindings of one exchange.
+#[derive(Clone, Debug)]
+pub(crate) enum Table {
+    Direct(Direct),
+    Fanout(Fanout),
+    Topic(Topic),
+    Headers(HeadersTable),
+}
+
+impl Table {
+    pub(crate) fn new(exchange: &Exchange) -> Self {
+        match exchange.kind {
+            ExchangeType::Direct => Table::Direct(Direct::default()),
+            ExchangeType::Fanout => Table::Fanout(Fanout::default()),
+            ExchangeType::Topic => Table::Topic(Topic::default()),
+            ExchangeType::Headers => Table::Headers(HeadersTable::default()),
+        }
+    }
+
+    pub(crate) fn bind(&mut self, binding: &Binding) {
+        let target = Target::from(binding);
+        match self {
+            Table::Direct(table) => table.bind(&binding.routing_key, target),
+            Table::Fanout(table) => table.bind(target),
+            Table::Topic(table) => table.bind(&binding.routing_key, target),
+            Table::Headers(table) => table.bind(&binding.arguments, target),
+        }
+    }
+
+    pub(crate) fn unbind(&mut self, binding: &Binding) {
+        let target = Target::from(binding);
+        match self {
+            Table::Direct(table) => table.unbind(&binding.routing_key, &target),
+            Table::Fanout(table) => table.unbind(&target),
+            Table::Topic(table) => table.unbind(&binding.routing_key, &target),
+            Table::Headers(table) => table.unbind(&binding.arguments, &target),
+        }
+    }
+
+    /// Shows every target that the message goes to, some maybe more than once.
+    pub(crate) fn matches<'a>(
+        &'a self,
+        routing_key: &[u8],
+        headers: &dyn Headers,
+        visit: &mut dyn FnMut(&'a Target),
+    ) {
+        match self {
+            Table::Direct(table) => table.matches(routing_key, visit),
+            Table::Fanout(table) => table.matches(visit),
+            Table::Topic(table) => table.matches(routing_key, visit),
+            Table::Headers(table) => table.matches(headers, visit),
+        }
+    }
+}

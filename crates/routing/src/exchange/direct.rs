@@ -1,0 +1,33 @@
+use std::sync::Arc;
+
+use imbl::HashMap;
+
+use crate::targets::{Target, Targets};
+
+/// Bindings by their key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Direct {
+    keys: HashMap<Arc<[u8]>, Targets>,
+}
+
+impl Direct {
+    pub(crate) fn bind(&mut self, key: &Arc<[u8]>, target: Target) {
+        self.keys.entry(key.clone()).or_default().add(target);
+    }
+
+    pub(crate) fn unbind(&mut self, key: &[u8], target: &Target) {
+        let Some(targets) = self.keys.get_mut(key) else {
+            return;
+        };
+        targets.remove(target);
+        if targets.is_empty() {
+            self.keys.remove(key);
+        }
+    }
+
+    pub(crate) fn matches<'a>(&'a self, key: &[u8], visit: &mut dyn FnMut(&'a Target)) {
+        if let Some(targets) = self.keys.get(key) {
+            targets.for_each(visit);
+        }
+    }
+}

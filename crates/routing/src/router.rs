@@ -1,0 +1,188 @@
+use std::sync::Arc;
+
+use imbl::HashMap;
+use leveret_model::{Binding, Change, Exchange, QueueId, Topology};
+use smallvec::SmallVec;
+
+use crate::exchange::Table;
+use crate::headers::Headers;
+use crate::targets::Target;
+
+/// The queues of a message, in the order of their ids, each once.
+pub type Routes = SmallVec<[QueueId; 4]>;
+
+/// The message was published to an exchange that doesn't exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such exchange")]
+pub struct NoExchange;
+
+/// The routing tables of all vhosts. A clone is a snapshot and costs one reference count; a change costs
+/// the path to it, in logarithmic time.
+#[derive(Clone, Debug, Default)]
+pub struct Router {
+    vhosts: HashMap<Arc<str>, Arc<Vhost>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Vhost {
+    /// What the default exchange knows.
+    queues: HashMap<Arc<str>, QueueId>,
+    exchanges: HashMap<Arc<str>, Arc<Node>>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    table: Table,
+    alternate: Option<Arc<str>>,
+}
+
+impl Router {
+    /// The tables of everything in a topology.
+    pub fn new(topology: &Topology) -> Self {
+        let mut router = Router::default();
+        for name in topology.vhosts() {
+            router.apply(&Change::VhostCreated(name.clone()));
+            for exchange in topology.exchanges(name) {
+                router.insert_exchange(exchange);
+            }
+            for queue in topology.queues(name) {
+                router.apply(&Change::QueueDeclared(queue.clone()));
+            }
+            for binding in topology.bindings(name) {
+                router.change_binding(binding, Table::bind);
+            }
+        }
+        router
+    }
+
+    /// Follows a change of the model.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::VhostCreated(name) => {
+                self.vhosts.insert(name.clone(), Arc::default());
+            }
+            Change::VhostDeleted(name) => {
+                self.vhosts.remove(name);
+            }
+            Change::QueueDeclared(queue) => {
+                if let Some(vhost) = self.vhost_mut(&queue.vhost) {
+                    vhost.queues.insert(queue.name.clone(), queue.id);
+                }
+            }
+            Change::QueueDeleted(queue) => {
+                if let Some(vhost) = self.vhost_mut(&queue.vhost)
+                    && vhost.queues.get(&queue.name) == Some(&queue.id)
+                {
+                    vhost.queues.remove(&queue.name);
+                }
+            }
+            Change::ExchangeDeclared(exchange) => self.insert_exchange(exchange),
+            Change::ExchangeDeleted(exchange) => {
+                if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
+                    vhost.exchanges.remove(&exchange.name);
+                }
+            }
+            Change::Bound(binding) => self.change_binding(binding, Table::bind),
+            Change::Unbound(binding) => self.change_binding(binding, Table::unbind),
+            Change::UserPut(_)
+            | Change::UserDeleted(_)
+            | Change::PermissionsSet(_)
+            | Change::PermissionsCleared(_) => {}
+        }
+    }
+
+    /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and
+    /// without duplicates. For a message with several routing keys, call it for each.
+    ///
+    /// An exchange that finds no destination hands the message to its alternate exchange, if it has one
+    /// and that exists. No exchange sees the message twice, so loops end.
+    ///
+    /// # Errors
+    /// There is no such exchange or vhost. That `out` stays empty is no error.
+    pub fn route(
+        &self,
+        vhost: &str,
+        exchange: &str,
+        routing_key: &[u8],
+        headers: &dyn Headers,
+        out: &mut Routes,
+    ) -> Result<(), NoExchange> {
+        let vhost = self.vhosts.get(vhost).ok_or(NoExchange)?;
+        if exchange.is_empty() {
+            out.extend(vhost.queue(routing_key));
+        } else {
+            let node = vhost.exchanges.get(exchange).ok_or(NoExchange)?;
+            vhost.follow(exchange, node, routing_key, headers, out);
+        }
+        out.sort_unstable();
+        out.dedup();
+        Ok(())
+    }
+
+    fn insert_exchange(&mut self, exchange: &Exchange) {
+        if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
+            let node = Node {
+                table: Table::new(exchange),
+                alternate: exchange.alternate().map(Arc::from),
+            };
+            vhost
+                .exchanges
+                .insert(exchange.name.clone(), Arc::new(node));
+        }
+    }
+
+    fn change_binding(&mut self, binding: &Binding, change: fn(&mut Table, &Binding)) {
+        let vhost = self.vhost_mut(&binding.vhost);
+        if let Some(node) = vhost.and_then(|vhost| vhost.exchanges.get_mut(&binding.source)) {
+            change(&mut Arc::make_mut(node).table, binding);
+        }
+    }
+
+    fn vhost_mut(&mut self, name: &str) -> Option<&mut Vhost> {
+        self.vhosts.get_mut(name).map(Arc::make_mut)
+    }
+}
+
+impl Vhost {
+    fn queue(&self, routing_key: &[u8]) -> Option<QueueId> {
+        self.queues
+            .get(std::str::from_utf8(routing_key).ok()?)
+            .copied()
+    }
+
+    fn follow<'a>(
+        &'a self,
+        name: &'a str,
+        node: &'a Node,
+        routing_key: &[u8],
+        headers: &dyn Headers,
+        out: &mut Routes,
+    ) {
+        let mut seen: SmallVec<[&str; 4]> = SmallVec::from_slice(&[name]);
+        let mut todo: SmallVec<[&Node; 4]> = SmallVec::from_slice(&[node]);
+        while let Some(node) = todo.pop() {
+            let mut found = false;
+            let mut go = |name: &'a str, out: &mut Routes| {
+                if seen.contains(&name) {
+                    return;
+                }
+                seen.push(name);
+                if name.is_empty() {
+                    out.extend(self.queue(routing_key));
+                } else if let Some(next) = self.exchanges.get(name) {
+                    todo.push(next);
+                }
+            };
+            node.table.matches(routing_key, headers, &mut |target| {
+                found = true;
+                match target {
+                    Target::Queue(id) => out.push(*id),
+                    Target::Exchange(name) => go(name, out),
+                }
+            });
+            if !found && let Some(alternate) = &node.alternate {
+                go(alternate, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use leveret_model::{Binding, Destination, QueueId};
+
+/// Where a binding leads, as routing follows it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Target {
+    Queue(QueueId),
+    Exchange(Arc<str>),
+}
+
+impl From<&Binding> for Target {
+    fn from(binding: &Binding) -> Self {
+        match &binding.destination {
+            Destination::Queue { id, .. } => Target::Queue(*id),
+            Destination::Exchange { name, .. } => Target::Exchange(name.clone()),
+        }
+    }
+}
+
+/// The targets of one key, each with the number of bindings that lead to it: bindings may differ in
+/// arguments only. Most keys have one target, and a map for each would cost half a kilobyte.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Targets {
+    #[default]
+    None,
+    One(Target, u32),
+    Many(OrdMap<Target, u32>),
+}
+
+impl Targets {
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Targets::None)
+    }
+
+    pub(crate) fn add(&mut self, target: Target) {
+        match self {
+            Targets::None => *self = Targets::One(target, 1),
+            Targets::One(have, count) if *have == target => *count += 1,
+            Targets::One(have, count) => {
+                *self = Targets::Many(OrdMap::from_iter([(have.clone(), *count), (target, 1)]));
+            }
+            Targets::Many(map) => *map.entry(target).or_insert(0) += 1,
+        }
+    }
+
+    pub(crate) fn remove(&mut self, target: &Target) {
+        match self {
+            Targets::One(have, count) if have == target => {
+                *count -= 1;
+                if *count == 0 {
+                    *self = Targets::None;
+                }
+            }
+            Targets::None | Targets::One(..) => {}
+            Targets::Many(map) => {
+                let Some(count) = map.get_mut(target) else {
+                    return;
+                };
+                *count -= 1;
+                if *count == 0 {
+                    map.remove(target);
+                }
+                let left = map
+                    .iter()
+                    .next()
+                    .map(|(target, count)| (target.clone(), *count));
+                if let (1, Some((target, count))) = (map.len(), left) {
+                    *self = Targets::One(target, count);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn for_each<'a>(&'a self, visit: &mut dyn FnMut(&'a Target)) {
+        match self {
+            Targets::None => {}
+            Targets::One(target, _) => visit(target),
+            Targets::Many(map) => map.keys().for_each(visit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_stays_until_its_last_binding_goes() {
+        let (a, b) = (Target::Queue(QueueId(1)), Target::Queue(QueueId(2)));
+        let mut targets = Targets::default();
+        for target in [&a, &a, &b] {
+            targets.add(target.clone());
+        }
+        let listed = |targets: &Targets| {
+            let mut list = Vec::new();
+            targets.for_each(&mut |target| list.push(target.clone()));
+            list
+        };
+        targets.remove(&a);
+        assert_eq!(listed(&targets), [a.clone(), b.clone()]);
+        targets.remove(&a);
+        assert_eq!(listed(&targets), [b.clone()]);
+        targets.remove(&a);
+        targets.remove(&b);
+        assert!(targets.is_empty());
+    }
+}
