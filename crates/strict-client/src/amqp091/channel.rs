@@ -101,7 +101,7 @@ impl Channel {
         }
     }
 
-    pub(crate) fn add_consumer(&mut self, tag: Vec<u8>, no_ack: bool, prefetch: u16) {
+    fn add_consumer(&mut self, tag: Vec<u8>, no_ack: bool, prefetch: u16) {
         let index = self.consumers.len() as u32;
         self.consumers.push(Consumer {
             state: ConsumerState::Live,
@@ -378,6 +378,12 @@ impl Channel {
             ) => {
                 if ok.consumer_tag.is_empty()
                     || (!tag.is_empty() && tag != ok.consumer_tag.as_bytes())
+                {
+                    return self.violation(Rule::ReplyValue, method);
+                }
+                if self
+                    .consumer(&ok.consumer_tag)
+                    .is_some_and(|old| old.state != ConsumerState::Gone)
                 {
                     return self.violation(Rule::ReplyValue, method);
                 }
