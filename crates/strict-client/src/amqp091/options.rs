@@ -1,0 +1,46 @@
+//! What a client asks for.
+
+use leveret_amqp091::FieldTable;
+
+/// Credentials and limits of a connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// User name, for PLAIN.
+    pub user: String,
+    /// Password, for PLAIN.
+    pub password: String,
+    /// Virtual host.
+    pub virtual_host: String,
+    /// Largest frame to ask for, in bytes; the server's wish counts if it is smaller.
+    pub frame_max: u32,
+    /// Highest channel number to ask for.
+    pub channel_max: u16,
+    /// Heartbeat interval to ask for, in seconds; sending them is up to the socket's owner.
+    pub heartbeat: u16,
+    /// Client properties; these decide which notifications the server may send.
+    pub properties: FieldTable,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let capabilities = FieldTable::new()
+            .with("publisher_confirms", true)
+            .with("exchange_exchange_bindings", true)
+            .with("basic.nack", true)
+            .with("consumer_cancel_notify", true)
+            .with("connection.blocked", true)
+            .with("authentication_failure_close", true);
+        Self {
+            user: "guest".into(),
+            password: "guest".into(),
+            virtual_host: "/".into(),
+            frame_max: 131_072,
+            channel_max: 2047,
+            heartbeat: 0,
+            properties: FieldTable::new()
+                .with("product", "leveret-strict-client")
+                .with("version", env!("CARGO_PKG_VERSION"))
+                .with("capabilities", capabilities),
+        }
+    }
+}
