@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use leveret_broker::{Broker, Wake};
-use leveret_log::{Disk, Lane, Next};
+use leveret_log::{Disk, Job, Lane, Next};
 
 use super::signal::Signal;
 use crate::clock::Clock;
@@ -31,7 +31,7 @@ struct Worker {
 }
 
 impl DiskThreads {
-    /// Starts them. `sync_delay` is slept after each job of the commit lane, before anybody learns that it is
+    /// Starts them. `sync_delay` is slept after each sync of the commit lane, before anybody learns that it is
     /// done: a slow disk, for tests that show that nothing is confirmed before its sync.
     pub(crate) fn start(
         broker: &Arc<Broker>,
@@ -103,10 +103,9 @@ impl Jobs {
     fn run(&self, signal: &Signal, draining: &AtomicBool, fatal: &Fatal) {
         loop {
             match self.broker.next_job(self.lane, self.clock.monotonic()) {
-                Next::Job(job) => {
-                    let id = job.id;
+                Next::Run(id, job) => {
                     let result = job.run(&*self.disk);
-                    if !self.sync_delay.is_zero() {
+                    if matches!(job, Job::Sync { .. }) && !self.sync_delay.is_zero() {
                         thread::sleep(self.sync_delay);
                     }
                     if let Err(error) = self.broker.complete(id, result, self.clock.now()) {
