@@ -19,6 +19,7 @@ mod http;
 mod lock;
 mod node;
 mod ports;
+mod signals;
 
 pub use clock::Clock;
 pub use counters::{CoreCounters, CoreCounts};

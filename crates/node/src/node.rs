@@ -17,6 +17,7 @@ use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::http::SideRuntime;
 use crate::lock::{DirectoryLock, LockError};
 use crate::ports::{Ports, PortsFile};
+use crate::signals;
 
 /// How long a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
@@ -183,6 +184,14 @@ impl Node {
     #[must_use]
     pub fn handle(&self) -> NodeHandle {
         NodeHandle { inner: self.inner.clone() }
+    }
+
+    /// Waits until the process is asked to stop; the name of the signal.
+    ///
+    /// # Errors
+    /// The signals can't be listened to.
+    pub fn wait_for_signal(&self) -> io::Result<&'static str> {
+        signals::wait(self.side.handle())
     }
 
     /// Stops cleanly: no new connections, `connection.close` with `reason` to those that are there, then

@@ -79,7 +79,7 @@ impl ConnectionTask {
             return self.end(now);
         }
         self.connection.turn(now);
-        let output = self.write(cx);
+        let output = self.write(cx, now);
         if output == Step::Gone {
             return self.end(now);
         }
@@ -154,7 +154,7 @@ impl ConnectionTask {
         Poll::Ready(Ok(true))
     }
 
-    fn write(&mut self, cx: &mut Context<'_>) -> Step {
+    fn write(&mut self, cx: &mut Context<'_>, now: Now) -> Step {
         let output = self.connection.output();
         let pending = output.pending();
         if pending.is_empty() {
@@ -166,7 +166,7 @@ impl ConnectionTask {
             Poll::Ready(Ok(written)) => {
                 output.written(written);
                 self.core.counters.written(written);
-                self.core.load.add(self.core.clock.monotonic(), written);
+                self.core.load.add(now.monotonic, written);
                 // If the socket is full, the next turn finds that out, and waits, without a system call.
                 if output.pending().is_empty() { Step::Idle } else { Step::More }
             }
