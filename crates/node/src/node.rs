@@ -2,6 +2,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use leveret_broker::{Authenticate, Broker, Settings};
@@ -78,6 +79,7 @@ pub struct Node {
     disk_threads: DiskThreads,
     running: Vec<RunningCore>,
     side: SideRuntime,
+    stop_signal: Receiver<&'static str>,
     population: Arc<Population>,
     data_directory: PathBuf,
     _lock: DirectoryLock,
@@ -126,13 +128,16 @@ impl Node {
             descriptor_limit,
             ports: Mutex::default(),
         };
+        let side = SideRuntime::start()?;
+        let stop_signal = signals::listen(side.handle())?;
         let node = Self {
             inner: Arc::new(inner),
             acceptors: None,
             ports_file: None,
             disk_threads,
             running,
-            side: SideRuntime::start()?,
+            side,
+            stop_signal,
             population: Arc::default(),
             data_directory: options.data_directory,
             _lock: lock,
@@ -186,12 +191,11 @@ impl Node {
         NodeHandle { inner: self.inner.clone() }
     }
 
-    /// Waits until the process is asked to stop; the name of the signal.
-    ///
-    /// # Errors
-    /// The signals can't be listened to.
-    pub fn wait_for_signal(&self) -> io::Result<&'static str> {
-        signals::wait(self.side.handle())
+    /// Waits until the process is asked to stop, by SIGTERM or SIGINT; the name of the signal.
+    #[must_use]
+    pub fn wait_for_signal(&self) -> &'static str {
+        // It can't end before the runtime that holds the sender, which is ours.
+        self.stop_signal.recv().unwrap_or("the end of its runtime")
     }
 
     /// Stops cleanly: no new connections, `connection.close` with `reason` to those that are there, then
