@@ -119,7 +119,6 @@ impl Node {
         let (broker, report) = Broker::recover(&*disk, options.log, options.broker, options.authenticate, clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
-        let count = options.cores.unwrap_or_else(available_cores).max(1);
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         let inner = Inner {
             broker,

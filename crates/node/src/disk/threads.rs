@@ -47,19 +47,19 @@ impl DiskThreads {
             }
         };
         let commit = Worker::start("leveret-commit", lane(Lane::Commit, sync_delay))?;
-        broker.commit_wake(commit.signal.clone());
+        broker.set_lane_wake(Lane::Commit, commit.signal.clone());
         let background = Worker::start("leveret-retire", lane(Lane::Background, Duration::ZERO))?;
-        broker.background_wake(background.signal.clone());
+        broker.set_lane_wake(Lane::Background, background.signal.clone());
         let (reading, disk) = (broker.clone(), disk.clone());
         let read = Worker::start("leveret-read", move |signal, draining| {
             while !draining.load(Ordering::Acquire) {
                 while let Some(job) = reading.next_read() {
-                    job.run(&*disk);
+                    job.run(&*disk, clock.now());
                 }
                 signal.wait(None);
             }
         })?;
-        broker.read_wake(read.signal.clone());
+        broker.set_read_wake(read.signal.clone());
         // Work that came before the wakes were known.
         [&commit, &background, &read].into_iter().for_each(|worker| worker.signal.wake());
         Ok(Self { commit, background, read })
@@ -101,21 +101,23 @@ struct Jobs {
 
 impl Jobs {
     fn run(&self, signal: &Signal, draining: &AtomicBool, fatal: &Fatal) {
-        loop {
-            match self.broker.next_job(self.lane, self.clock.monotonic()) {
-                Next::Run(id, job) => {
+        let ended = loop {
+            match self.broker.next_job(self.lane, self.clock.now()) {
+                Ok(Next::Run(id, job)) => {
                     let result = job.run(&*self.disk);
                     if matches!(job, Job::Sync { .. }) && !self.sync_delay.is_zero() {
                         thread::sleep(self.sync_delay);
                     }
                     if let Err(error) = self.broker.complete(id, result, self.clock.now()) {
-                        return fatal(&error.to_string());
+                        break error;
                     }
                 }
-                Next::At(when) => signal.wait(Some(self.clock.instant(when))),
-                Next::Idle if draining.load(Ordering::Acquire) => return,
-                Next::Idle => signal.wait(None),
+                Ok(Next::At(when)) => signal.wait(Some(self.clock.instant(when))),
+                Ok(Next::Idle) if draining.load(Ordering::Acquire) => return,
+                Ok(Next::Idle) => signal.wait(None),
+                Err(error) => break error,
             }
-        }
+        };
+        fatal(&ended.to_string());
     }
 }
