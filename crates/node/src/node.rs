@@ -116,7 +116,10 @@ impl Node {
         PortsFile::remove_stale(&options.data_directory).map_err(directory(options.data_directory.clone()))?;
         let log_directory = options.data_directory.join("log");
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&log_directory).map_err(directory(log_directory))?);
-        let (broker, report) = Broker::recover(&*disk, options.log, options.broker, options.authenticate, clock.now())?;
+        let count = options.cores.unwrap_or_else(available_cores).max(1);
+        let counters = (0..count).map(|_| Arc::default()).collect();
+        let (broker, report) =
+            Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters, clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;

@@ -68,8 +68,9 @@ impl DiskThreads {
     /// Lets each lane finish what it has and ends the threads. The broker has stopped: nothing new comes.
     pub(crate) fn drain(&mut self) {
         self.read.join();
-        self.background.join();
+        // The commit lane may need a file that the background lane prepares.
         self.commit.join();
+        self.background.join();
     }
 }
 
