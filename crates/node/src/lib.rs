@@ -1,1 +1,29 @@
-//! node
+//! The shell around `broker`: cores, sockets, disk threads, timers, the clock and the file system.
+//!
+//! A [`Node`] locks its data directory, lets the broker recover from it, and then moves bytes: each core is
+//! a thread with a runtime of its own, each connection one task on the core that had the least to do
+//! when it was accepted. A task reads into its core's buffer, gives the bytes to the broker's
+//! `Connection`, and writes what that has to say. Disk work is done by three threads that core threads
+//! never wait for.
+//!
+//! What it must not know: frames, queues, messages, users. It never looks into the bytes it moves.
+//!
+//! Reading order: [`Node`], `cores` (`cores/connection.rs` is the heart), `disk`.
+
+mod clock;
+mod cores;
+mod counters;
+mod descriptors;
+mod disk;
+mod http;
+mod lock;
+mod node;
+mod ports;
+mod signals;
+
+pub use clock::Clock;
+pub use counters::{CoreCounters, CoreCounts};
+pub use disk::FsDisk;
+pub use lock::{DirectoryLock, LockError};
+pub use node::{Node, NodeHandle, NodeOptions, StartError};
+pub use ports::Ports;

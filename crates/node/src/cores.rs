@@ -1,0 +1,111 @@
+//! The cores: one thread with a current-thread runtime each, its connections, timers and read buffer.
+
+mod accept;
+mod connection;
+mod linger;
+mod load;
+mod mailbox;
+mod population;
+mod timers;
+mod wake;
+mod wheel;
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+pub(crate) use self::accept::{Acceptors, listen};
+pub(crate) use self::population::Population;
+
+use self::load::Load;
+use self::mailbox::Mailbox;
+use self::timers::{Driver, Timers};
+use self::wake::WakeMailbox;
+use crate::clock::Clock;
+use crate::counters::CoreCounters;
+
+/// What the tasks of one core share, and what other threads may know of it.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) index: usize,
+    pub(crate) clock: Clock,
+    pub(crate) counters: CoreCounters,
+    load: Load,
+    mailbox: Arc<WakeMailbox>,
+    timers: Arc<Timers>,
+    /// All reads of this core go here; taken for the time of a turn. Only its own thread takes it.
+    buffer: Mutex<Vec<u8>>,
+}
+
+/// A core whose thread runs.
+#[derive(Debug)]
+pub(crate) struct RunningCore {
+    pub(crate) core: Arc<Core>,
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Core {
+    fn new(index: usize, clock: Clock) -> Self {
+        Self {
+            index,
+            clock,
+            counters: CoreCounters::default(),
+            load: Load::default(),
+            mailbox: Arc::new(Mailbox::new()),
+            timers: Arc::new(Timers::new()),
+            buffer: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Schedules the tasks that other threads left notes for.
+    fn collect_mail(&self) {
+        wake::deliver(self.mailbox.collect());
+    }
+}
+
+impl RunningCore {
+    /// Starts the thread of core `index`.
+    pub(crate) fn start(index: usize, clock: Clock) -> io::Result<Self> {
+        let core = Arc::new(Core::new(index, clock));
+        let (parking, waking) = (core.mailbox.clone(), core.mailbox.clone());
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .on_thread_park(move || wake::deliver(parking.park()))
+            .on_thread_unpark(move || wake::deliver(waking.unparked()))
+            .build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let here = core.clone();
+        let thread = thread::Builder::new().name(format!("leveret-core-{index}")).spawn(move || {
+            wake::enter(&here.mailbox);
+            runtime.spawn(Driver::new(here.timers.clone(), here.clock));
+            // An error means that the sender is gone, which is a stop too.
+            let _ = runtime.block_on(stopped);
+            // Dropping the runtime drops the connections that are left, which tell the broker so.
+        })?;
+        Ok(Self { core, handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Drops this core's connections and waits for its thread.
+    pub(crate) fn stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for RunningCore {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,168 @@
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use leveret_broker::{Broker, Peer};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+use super::connection::ConnectionTask;
+use super::load::least_loaded;
+use super::population::Population;
+use super::{Core, RunningCore};
+
+/// Connections that may wait to be accepted; the kernel lowers it to net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+/// After a failed accept, such as for want of descriptors, the next try waits this long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Binds one listener. An unspecified IPv6 address also takes IPv4 peers, as RabbitMQ's does, and falls
+/// back to IPv4 where the host has no IPv6.
+///
+/// # Errors
+/// The address is taken, not this host's, or not allowed.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    match bind(address) {
+        Err(error) if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && has_no_ipv6(&error) => {
+            bind((Ipv4Addr::UNSPECIFIED, address.port()).into())
+        }
+        bound => bound,
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(address.ip() != IpAddr::V6(Ipv6Addr::UNSPECIFIED))?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn has_no_ipv6(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = error.raw_os_error();
+    errno == Some(Errno::AFNOSUPPORT.raw_os_error()) || errno == Some(Errno::ADDRNOTAVAIL.raw_os_error())
+}
+
+/// The tasks that accept connections and hand each to the core with the least to do.
+#[derive(Debug)]
+pub(crate) struct Acceptors {
+    tasks: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Clone)]
+struct Seat {
+    core: Arc<Core>,
+    handle: Handle,
+}
+
+impl Acceptors {
+    /// Starts accepting. The tasks live on the first core: what they do per connection is small beside
+    /// what its handshake costs.
+    pub(crate) fn start(
+        listeners: Vec<std::net::TcpListener>,
+        cores: &[RunningCore],
+        broker: &Arc<Broker>,
+        population: &Arc<Population>,
+    ) -> Self {
+        let seats: Vec<Seat> = cores.iter().map(|c| Seat { core: c.core.clone(), handle: c.handle.clone() }).collect();
+        let tasks = listeners
+            .into_iter()
+            .map(|listener| cores[0].handle.spawn(accept(listener, seats.clone(), broker.clone(), population.clone())))
+            .collect();
+        Self { tasks }
+    }
+
+    /// Closes the listeners.
+    pub(crate) fn stop(&mut self) {
+        self.tasks.drain(..).for_each(|task| task.abort());
+    }
+}
+
+async fn accept(listener: std::net::TcpListener, seats: Vec<Seat>, broker: Arc<Broker>, population: Arc<Population>) {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return warn!("the runtime refused a listener: {error}"),
+    };
+    loop {
+        let taken = match listener.accept().await {
+            Ok((stream, address)) => stream.into_std().map(|stream| (stream, address)),
+            Err(error) => Err(error),
+        };
+        match taken {
+            Ok((stream, address)) => {
+                let seat = &seats[choose(&seats)];
+                seat.core.load.connected();
+                let place = Place { core: seat.core.clone(), _member: population.join() };
+                seat.handle.spawn(serve(stream, address, place, broker.clone()));
+            }
+            Err(error) => {
+                warn!("cannot accept a connection: {error}; the next try is in {ACCEPT_PAUSE:?}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn choose(seats: &[Seat]) -> usize {
+    let now = seats[0].core.clock.monotonic();
+    least_loaded(seats.iter().map(|seat| &seat.core.load), now)
+}
+
+/// A connection's place on its core, given back when dropped.
+struct Place {
+    core: Arc<Core>,
+    _member: super::population::Member,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.core.load.disconnected();
+    }
+}
+
+async fn serve(stream: std::net::TcpStream, address: SocketAddr, place: Place, broker: Arc<Broker>) {
+    let prepared = stream.set_nodelay(true).and_then(|()| stream.local_addr()).and_then(|local| {
+        let peer = Peer { address: canonical(address), local: canonical(local) };
+        Ok((peer, TcpStream::from_std(stream)?))
+    });
+    match prepared {
+        Ok((peer, stream)) => ConnectionTask::serve(stream, peer, place.core.clone(), &broker).await,
+        // The peer may be gone again already.
+        Err(error) => debug!("cannot use the connection from {address}: {error}"),
+    }
+    drop(place);
+}
+
+/// An IPv4 peer of an IPv6 socket under its IPv4 address, so that 127.0.0.1 counts as loopback.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv4_peer_of_a_dual_stack_socket_is_known_by_its_ipv4_address() {
+        let address: SocketAddr = "[::ffff:127.0.0.1]:5672".parse().expect("an address");
+        assert_eq!(canonical(address), "127.0.0.1:5672".parse().expect("an address"));
+        assert!(canonical(address).ip().is_loopback());
+    }
+
+    #[test]
+    fn port_zero_picks_a_free_port_and_a_taken_one_is_refused() {
+        let first = listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
+        let taken = first.local_addr().expect("bound");
+        assert_ne!(taken.port(), 0);
+        assert_eq!(listen(taken).expect_err("taken").kind(), io::ErrorKind::AddrInUse);
+    }
+}

@@ -1,0 +1,278 @@
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use leveret_broker::{Broker, Connection, Nanos, Now, Peer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tracing::debug;
+
+use super::Core;
+use super::linger::Linger;
+use super::wake::TaskWake;
+
+/// Bytes of one read, and of one write: a turn's bound.
+const READ_BYTES: usize = 128 * 1024;
+const WRITE_BYTES: usize = 128 * 1024;
+/// A kept partial frame up to this size is copied in front of the next read; behind a longer one the
+/// read is appended, so that a large frame that trickles in isn't copied again with every packet.
+const HEAD_BYTES: usize = 16 * 1024;
+
+/// One connection: its socket and the broker's side of it, driven by one task.
+///
+/// Each poll is one turn: at most one read, one look at the broker's effects, one write.
+pub(crate) struct ConnectionTask {
+    stream: TcpStream,
+    connection: Connection,
+    core: Arc<Core>,
+    /// Input that the connection didn't consume: a partial frame, or what flow control holds back.
+    /// An idle connection has none, and then this owns no memory.
+    kept: Vec<u8>,
+    /// Flow control refused `kept`; it is offered again before anything is read.
+    held_back: bool,
+    /// The deadline that is in the core's wheel.
+    armed: Option<Nanos>,
+    lingering: Option<Linger>,
+    disconnected: bool,
+}
+
+/// What a step of a turn found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Nothing more to do until a wake.
+    Idle,
+    /// There is more to do in the next turn.
+    More,
+    /// The socket is of no use any more.
+    Gone,
+}
+
+impl ConnectionTask {
+    /// Serves a connection to its end.
+    pub(crate) async fn serve(stream: TcpStream, peer: Peer, core: Arc<Core>, broker: &Arc<Broker>) {
+        let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+        let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
+        let connection = broker.accept(peer, wake, core.index, core.clock.now());
+        core.counters.accepted();
+        let task = Self {
+            stream,
+            connection,
+            core,
+            kept: Vec::new(),
+            held_back: false,
+            armed: None,
+            lingering: None,
+            disconnected: false,
+        };
+        task.await;
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let now = self.core.clock.now();
+        if self.armed.is_some_and(|at| at <= now.monotonic) {
+            self.armed = None;
+        }
+        let input = self.take_input(cx, now);
+        if input == Step::Gone {
+            return self.end(now);
+        }
+        self.connection.turn(now);
+        let output = self.write(cx, now);
+        if output == Step::Gone {
+            return self.end(now);
+        }
+        if self.connection.is_finished() {
+            return self.finish(cx, now);
+        }
+        self.arm(cx, now);
+        if input == Step::More || output == Step::More || self.connection.wants_turn() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Offers what was held back, then reads once.
+    fn take_input(&mut self, cx: &mut Context<'_>, now: Now) -> Step {
+        if !self.connection.wants_read() {
+            return Step::Idle;
+        }
+        if self.held_back {
+            let consumed = self.connection.receive(&self.kept, now);
+            forget(&mut self.kept, consumed);
+            self.held_back = !self.connection.wants_read();
+            if self.held_back {
+                return Step::Idle;
+            }
+        }
+        let mut buffer = std::mem::take(&mut *self.core.buffer.lock());
+        buffer.resize(HEAD_BYTES + READ_BYTES, 0);
+        let step = match self.read(cx, &mut buffer, now) {
+            Poll::Pending => Step::Idle,
+            Poll::Ready(Ok(true)) => Step::More,
+            Poll::Ready(Ok(false)) => Step::Gone,
+            Poll::Ready(Err(error)) => {
+                debug!("cannot read from a connection: {error}");
+                Step::Gone
+            }
+        };
+        *self.core.buffer.lock() = buffer;
+        if step != Step::More || !self.connection.wants_read() {
+            return step;
+        }
+        // A read that didn't fill its buffer has emptied the socket, and the runtime knows it: this
+        // registers for the next packet without another system call.
+        match self.stream.poll_read_ready(cx) {
+            Poll::Pending => Step::Idle,
+            Poll::Ready(_) => Step::More,
+        }
+    }
+
+    /// One read and what the connection makes of it; false at the end of the peer's stream.
+    fn read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], now: Now) -> Poll<io::Result<bool>> {
+        let head = if self.kept.len() <= HEAD_BYTES { self.kept.len() } else { 0 };
+        let mut into = ReadBuf::new(&mut buffer[head..head + READ_BYTES]);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut into))?;
+        let read = into.filled().len();
+        if read == 0 {
+            return Poll::Ready(Ok(false));
+        }
+        self.core.counters.read(read);
+        self.core.load.add(now.monotonic, read);
+        if head == self.kept.len() {
+            buffer[..head].copy_from_slice(&self.kept);
+            let input = &buffer[..head + read];
+            let consumed = self.connection.receive(input, now);
+            replace(&mut self.kept, &input[consumed..]);
+        } else {
+            self.kept.extend_from_slice(&buffer[..read]);
+            let consumed = self.connection.receive(&self.kept, now);
+            forget(&mut self.kept, consumed);
+        }
+        self.held_back = !self.kept.is_empty() && !self.connection.wants_read();
+        Poll::Ready(Ok(true))
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, now: Now) -> Step {
+        let output = self.connection.output();
+        let pending = output.pending();
+        if pending.is_empty() {
+            return Step::Idle;
+        }
+        let bytes = &pending[..pending.len().min(WRITE_BYTES)];
+        match Pin::new(&mut self.stream).poll_write(cx, bytes) {
+            Poll::Pending => Step::Idle,
+            Poll::Ready(Ok(written)) => {
+                output.written(written);
+                self.core.counters.written(written);
+                self.core.load.add(now.monotonic, written);
+                // If the socket is full, the next turn finds that out, and waits, without a system call.
+                if output.pending().is_empty() { Step::Idle } else { Step::More }
+            }
+            Poll::Ready(Err(error)) => {
+                debug!("cannot write to a connection: {error}");
+                Step::Gone
+            }
+        }
+    }
+
+    fn arm(&mut self, cx: &mut Context<'_>, now: Now) {
+        let Some(deadline) = self.connection.next_deadline() else { return };
+        let fires = super::wheel::firing_time(deadline.max(now.monotonic + 1));
+        if self.armed.is_none_or(|armed| fires < armed) {
+            self.core.timers.arm(fires, cx.waker().clone());
+            self.armed = Some(fires);
+        }
+    }
+
+    /// The broker is done and all it had to say is written: close so that the peer can read it.
+    fn finish(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
+        self.tell_broker(now);
+        self.kept = Vec::new();
+        let linger = Linger::start(&self.stream, &self.core, now.monotonic, cx.waker());
+        self.lingering = Some(linger);
+        self.linger(cx)
+    }
+
+    fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.lingering {
+            Some(linger) => linger.poll(cx, &mut self.stream, self.core.clock.monotonic()),
+            None => Poll::Ready(()),
+        }
+    }
+
+    fn end(&mut self, now: Now) -> Poll<()> {
+        self.tell_broker(now);
+        Poll::Ready(())
+    }
+
+    fn tell_broker(&mut self, now: Now) {
+        if !self.disconnected {
+            self.disconnected = true;
+            self.connection.disconnected(now);
+            self.core.counters.closed();
+        }
+    }
+}
+
+impl Future for ConnectionTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.core.collect_mail();
+        if self.lingering.is_some() { self.linger(cx) } else { self.turn(cx) }
+    }
+}
+
+impl Drop for ConnectionTask {
+    fn drop(&mut self) {
+        let now = self.core.clock.now();
+        self.tell_broker(now);
+    }
+}
+
+/// Drops the consumed front; what is left owns no more memory than it needs.
+fn forget(kept: &mut Vec<u8>, consumed: usize) {
+    if consumed == kept.len() {
+        *kept = Vec::new();
+    } else {
+        kept.drain(..consumed);
+        if kept.capacity() > 4 * kept.len().max(1024) {
+            kept.shrink_to_fit();
+        }
+    }
+}
+
+fn replace(kept: &mut Vec<u8>, rest: &[u8]) {
+    if rest.is_empty() {
+        *kept = Vec::new();
+    } else {
+        kept.clear();
+        kept.extend_from_slice(rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_consumed_whole_leaves_no_memory_behind() {
+        let mut kept = vec![7; 100_000];
+        forget(&mut kept, 100_000);
+        assert_eq!(kept.capacity(), 0);
+        replace(&mut kept, &[1, 2, 3]);
+        assert_eq!(kept, [1, 2, 3]);
+        replace(&mut kept, &[]);
+        assert_eq!(kept.capacity(), 0);
+    }
+
+    #[test]
+    fn a_short_rest_of_a_long_frame_gives_its_memory_back() {
+        let mut kept = vec![7; 100_000];
+        forget(&mut kept, 99_990);
+        assert_eq!(kept, [7; 10]);
+        assert!(kept.capacity() < 1_000);
+    }
+}

@@ -1,0 +1,186 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+/// Tasks of one core that other threads want polled.
+///
+/// Waking a task of another thread's runtime costs a system call each time, also when that thread is
+/// busy and would look by itself. So other threads leave a note here; the core looks before every
+/// connection's turn and before it sleeps, and only a sleeping core is roused, once.
+///
+/// Generic over its lock and flags, so that the hand-off is explored with `shuttle`.
+#[derive(Debug)]
+pub(crate) struct Mailbox<T, F = AtomicBool, L = Mutex<Vec<T>>> {
+    parked: F,
+    waiting: F,
+    list: L,
+    _of: std::marker::PhantomData<fn(T)>,
+}
+
+/// A flag shared by threads.
+pub(crate) trait Flag: Default {
+    fn store(&self, value: bool);
+    fn load(&self) -> bool;
+    fn swap(&self, value: bool) -> bool;
+}
+
+/// A list behind a lock.
+pub(crate) trait Locked<T>: Default {
+    fn with<R>(&self, f: impl FnOnce(&mut Vec<T>) -> R) -> R;
+}
+
+impl<T, F: Flag, L: Locked<T>> Mailbox<T, F, L> {
+    pub(crate) fn new() -> Self {
+        Self { parked: F::default(), waiting: F::default(), list: L::default(), _of: std::marker::PhantomData }
+    }
+
+    /// Leaves a note. True: the core sleeps, and the caller has to rouse it.
+    #[must_use]
+    pub(crate) fn post(&self, note: T) -> bool {
+        self.list.with(|list| {
+            list.push(note);
+            self.waiting.store(true);
+        });
+        self.parked.swap(false)
+    }
+
+    /// Takes what is there. One load when nothing is.
+    pub(crate) fn collect(&self) -> Vec<T> {
+        if !self.waiting.load() {
+            return Vec::new();
+        }
+        self.list.with(|list| {
+            self.waiting.store(false);
+            std::mem::take(list)
+        })
+    }
+
+    /// Called when the core is about to sleep. If notes are returned it must not: they came before it
+    /// was known to sleep, and nobody will rouse it for them.
+    #[must_use]
+    pub(crate) fn park(&self) -> Vec<T> {
+        self.parked.store(true);
+        let notes = self.list.with(|list| {
+            self.waiting.store(false);
+            std::mem::take(list)
+        });
+        if !notes.is_empty() {
+            self.parked.store(false);
+        }
+        notes
+    }
+
+    /// Called when the core runs again, for whatever reason.
+    pub(crate) fn unparked(&self) -> Vec<T> {
+        self.parked.store(false);
+        self.collect()
+    }
+}
+
+impl Flag for AtomicBool {
+    fn store(&self, value: bool) {
+        AtomicBool::store(self, value, Ordering::SeqCst);
+    }
+    fn load(&self) -> bool {
+        AtomicBool::load(self, Ordering::SeqCst)
+    }
+    fn swap(&self, value: bool) -> bool {
+        AtomicBool::swap(self, value, Ordering::SeqCst)
+    }
+}
+
+impl<T> Locked<T> for Mutex<Vec<T>> {
+    fn with<R>(&self, f: impl FnOnce(&mut Vec<T>) -> R) -> R {
+        f(&mut self.lock())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use shuttle::sync::atomic::AtomicBool as ExploredFlag;
+    use shuttle::sync::{Condvar as ExploredCondvar, Mutex as ExploredMutex};
+
+    use super::*;
+
+    impl Flag for ExploredFlag {
+        fn store(&self, value: bool) {
+            ExploredFlag::store(self, value, Ordering::SeqCst);
+        }
+        fn load(&self) -> bool {
+            ExploredFlag::load(self, Ordering::SeqCst)
+        }
+        fn swap(&self, value: bool) -> bool {
+            ExploredFlag::swap(self, value, Ordering::SeqCst)
+        }
+    }
+
+    impl<T> Locked<T> for ExploredMutex<Vec<T>> {
+        fn with<R>(&self, f: impl FnOnce(&mut Vec<T>) -> R) -> R {
+            f(&mut self.lock().expect("not poisoned"))
+        }
+    }
+
+    type Explored = Mailbox<u32, ExploredFlag, ExploredMutex<Vec<u32>>>;
+
+    #[test]
+    fn a_note_to_an_awake_core_rouses_nobody() {
+        let mailbox: Mailbox<u32> = Mailbox::new();
+        assert!(!mailbox.post(1));
+        assert_eq!(mailbox.collect(), [1]);
+        assert!(mailbox.park().is_empty());
+        assert!(mailbox.post(2), "the core sleeps now");
+        assert!(!mailbox.post(3), "and is roused once");
+        assert_eq!(mailbox.unparked(), [2, 3]);
+    }
+
+    /// Every interleaving of two posting threads with a core that looks, parks and sleeps: the core ends
+    /// up with all notes. A lost wake-up leaves it asleep, which shuttle reports as a deadlock.
+    #[test]
+    fn no_note_is_left_with_a_sleeping_core() {
+        shuttle::check_random(
+            || {
+                let mailbox = Arc::new(Explored::new());
+                // Stands for the eventfd: what rouses a core that blocks in epoll.
+                let eventfd = Arc::new((ExploredMutex::new(false), ExploredCondvar::new()));
+                let posters: Vec<_> = (0..2u32)
+                    .map(|poster| {
+                        let (mailbox, eventfd) = (mailbox.clone(), eventfd.clone());
+                        shuttle::thread::spawn(move || {
+                            for n in 0..3 {
+                                if mailbox.post(poster * 10 + n) {
+                                    *eventfd.0.lock().expect("not poisoned") = true;
+                                    eventfd.1.notify_one();
+                                }
+                            }
+                        })
+                    })
+                    .collect();
+                let mut seen = Vec::new();
+                while seen.len() < 6 {
+                    seen.extend(mailbox.collect());
+                    let notes = mailbox.park();
+                    if !notes.is_empty() {
+                        seen.extend(notes);
+                        continue;
+                    }
+                    if seen.len() == 6 {
+                        break;
+                    }
+                    let mut roused = eventfd.0.lock().expect("not poisoned");
+                    while !*roused {
+                        roused = eventfd.1.wait(roused).expect("not poisoned");
+                    }
+                    *roused = false;
+                    drop(roused);
+                    seen.extend(mailbox.unparked());
+                }
+                posters.into_iter().for_each(|p| p.join().expect("no panic"));
+                seen.sort_unstable();
+                assert_eq!(seen, [0, 1, 2, 10, 11, 12]);
+            },
+            2_000,
+        );
+    }
+}

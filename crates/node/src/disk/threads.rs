@@ -1,0 +1,124 @@
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use leveret_broker::{Broker, Wake};
+use leveret_log::{Disk, Job, Lane, Next};
+
+use super::signal::Signal;
+use crate::clock::Clock;
+
+/// What is called, on a disk thread, with the text of an error that ends the node. It must not return to
+/// business: nothing after the error may be confirmed.
+pub(crate) type Fatal = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The threads that do the disk's work: commit (write and sync), background (retirement, checkpoints)
+/// and reads.
+#[derive(Debug)]
+pub(crate) struct DiskThreads {
+    commit: Worker,
+    background: Worker,
+    read: Worker,
+}
+
+#[derive(Debug)]
+struct Worker {
+    signal: Arc<Signal>,
+    draining: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DiskThreads {
+    /// Starts them. `sync_delay` is slept after each sync of the commit lane, before anybody learns that it is
+    /// done: a slow disk, for tests that show that nothing is confirmed before its sync.
+    pub(crate) fn start(
+        broker: &Arc<Broker>,
+        disk: &Arc<dyn Disk>,
+        clock: Clock,
+        sync_delay: Duration,
+        fatal: &Fatal,
+    ) -> io::Result<Self> {
+        let lane = |lane: Lane, sync_delay: Duration| {
+            let (broker, disk, fatal) = (broker.clone(), disk.clone(), fatal.clone());
+            move |signal: &Signal, draining: &AtomicBool| {
+                Jobs { broker, disk, clock, lane, sync_delay }.run(signal, draining, &fatal);
+            }
+        };
+        let commit = Worker::start("leveret-commit", lane(Lane::Commit, sync_delay))?;
+        broker.set_lane_wake(Lane::Commit, commit.signal.clone());
+        let background = Worker::start("leveret-retire", lane(Lane::Background, Duration::ZERO))?;
+        broker.set_lane_wake(Lane::Background, background.signal.clone());
+        let (reading, disk) = (broker.clone(), disk.clone());
+        let read = Worker::start("leveret-read", move |signal, draining| {
+            while !draining.load(Ordering::Acquire) {
+                while let Some(job) = reading.next_read() {
+                    job.run(&*disk, clock.now());
+                }
+                signal.wait(None);
+            }
+        })?;
+        broker.set_read_wake(read.signal.clone());
+        // Work that came before the wakes were known.
+        [&commit, &background, &read].into_iter().for_each(|worker| worker.signal.wake());
+        Ok(Self { commit, background, read })
+    }
+
+    /// Lets each lane finish what it has and ends the threads. The broker has stopped: nothing new comes.
+    pub(crate) fn drain(&mut self) {
+        self.read.join();
+        // The commit lane may need a file that the background lane prepares.
+        self.commit.join();
+        self.background.join();
+    }
+}
+
+impl Worker {
+    fn start(name: &str, work: impl FnOnce(&Signal, &AtomicBool) + Send + 'static) -> io::Result<Self> {
+        let (signal, draining) = (Arc::new(Signal::default()), Arc::new(AtomicBool::new(false)));
+        let (waiting, ending) = (signal.clone(), draining.clone());
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || work(&waiting, &ending))?;
+        Ok(Self { signal, draining, thread: Some(thread) })
+    }
+
+    fn join(&mut self) {
+        self.draining.store(true, Ordering::Release);
+        self.signal.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The jobs of one of the log's lanes, one after the other.
+struct Jobs {
+    broker: Arc<Broker>,
+    disk: Arc<dyn Disk>,
+    clock: Clock,
+    lane: Lane,
+    sync_delay: Duration,
+}
+
+impl Jobs {
+    fn run(&self, signal: &Signal, draining: &AtomicBool, fatal: &Fatal) {
+        let ended = loop {
+            match self.broker.next_job(self.lane, self.clock.now()) {
+                Ok(Next::Run(id, job)) => {
+                    let result = job.run(&*self.disk);
+                    if matches!(job, Job::Sync { .. }) && !self.sync_delay.is_zero() {
+                        thread::sleep(self.sync_delay);
+                    }
+                    if let Err(error) = self.broker.complete(id, result, self.clock.now()) {
+                        break error;
+                    }
+                }
+                Ok(Next::At(when)) => signal.wait(Some(self.clock.instant(when))),
+                Ok(Next::Idle) if draining.load(Ordering::Acquire) => return,
+                Ok(Next::Idle) => signal.wait(None),
+                Err(error) => break error,
+            }
+        };
+        fatal(&ended.to_string());
+    }
+}

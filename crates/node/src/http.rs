@@ -1,0 +1,37 @@
+use std::future::Future;
+use std::io;
+use std::thread;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+/// The runtime beside the cores, of one thread: HTTP, and whatever else is slow and none of AMQP's
+/// business.
+#[derive(Debug)]
+pub(crate) struct SideRuntime {
+    handle: Handle,
+    /// Dropping it ends the runtime and all that runs on it.
+    _stop: oneshot::Sender<()>,
+}
+
+impl SideRuntime {
+    pub(crate) fn start() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        thread::Builder::new().name("leveret-http".to_owned()).spawn(move || {
+            let _ = runtime.block_on(stopped);
+            // Not waited for: a request that hangs must not hold up the end of the process.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { handle, _stop: stop })
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(work);
+    }
+}

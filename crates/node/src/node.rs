@@ -1,0 +1,257 @@
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use leveret_broker::{Authenticate, Broker, Settings};
+use leveret_log::{Disk, Options as LogOptions, Report};
+use parking_lot::Mutex;
+use tracing::{info, warn};
+
+use crate::clock::Clock;
+use crate::cores::{Acceptors, Population, RunningCore, listen};
+use crate::counters::CoreCounts;
+use crate::descriptors;
+use crate::disk::{DiskThreads, Fatal, FsDisk};
+use crate::http::SideRuntime;
+use crate::lock::{DirectoryLock, LockError};
+use crate::ports::{Ports, PortsFile};
+use crate::signals;
+
+/// How long a stop waits for connections to answer `connection.close`.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a node needs to start.
+pub struct NodeOptions {
+    /// Holds the log, the lock and `ports.json`; made if it isn't there.
+    pub data_directory: PathBuf,
+    /// Cores; `None`: as many as the machine and the cgroup's quota allow.
+    pub cores: Option<usize>,
+    /// Slept after each sync of the write-ahead log; for tests.
+    pub sync_delay: Duration,
+    /// The log's limits and delays.
+    pub log: LogOptions,
+    /// The broker's limits and texts.
+    pub broker: Settings,
+    /// Who checks passwords.
+    pub authenticate: Arc<dyn Authenticate>,
+    /// Called with the text of a storage error that ends the node. It must end the process.
+    pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Why a node doesn't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory is taken or of no use.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The data directory can't be read or written.
+    #[error("cannot use {path}: {source}")]
+    Directory {
+        /// The path that refused.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What is in the data directory can't be recovered.
+    #[error(transparent)]
+    Recovery(#[from] leveret_broker::StartError),
+    /// A listener can't be opened.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread or runtime can't be started.
+    #[error("cannot start threads: {0}")]
+    Threads(#[from] io::Error),
+}
+
+/// A node that runs. Dropping it without [`Node::stop`] is like a crash to its clients and its log.
+pub struct Node {
+    inner: Arc<Inner>,
+    acceptors: Option<Acceptors>,
+    ports_file: Option<PortsFile>,
+    disk_threads: DiskThreads,
+    running: Vec<RunningCore>,
+    side: SideRuntime,
+    stop_signal: Receiver<&'static str>,
+    population: Arc<Population>,
+    data_directory: PathBuf,
+    _lock: DirectoryLock,
+}
+
+/// What the HTTP API and others may know of the node; cheap to clone.
+#[derive(Clone)]
+pub struct NodeHandle {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    broker: Arc<Broker>,
+    clock: Clock,
+    cores: Vec<Arc<crate::cores::Core>>,
+    descriptor_limit: u64,
+    ports: Mutex<Ports>,
+}
+
+impl Node {
+    /// Locks the data directory, recovers what is in it and starts the threads. Nothing is accepted yet:
+    /// see [`Node::accept`].
+    ///
+    /// # Errors
+    /// The directory is taken or can't be used, its content can't be recovered, or a thread can't be started.
+    pub fn start(options: NodeOptions) -> Result<(Self, Report), StartError> {
+        let clock = Clock::start();
+        let descriptor_limit = descriptors::raise_limit();
+        if let Some(text) = descriptors::warning(descriptor_limit) {
+            warn!("{text}");
+        }
+        let lock = DirectoryLock::acquire(&options.data_directory)?;
+        let directory = |path: PathBuf| move |source| StartError::Directory { path, source };
+        PortsFile::remove_stale(&options.data_directory).map_err(directory(options.data_directory.clone()))?;
+        let log_directory = options.data_directory.join("log");
+        let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&log_directory).map_err(directory(log_directory))?);
+        let count = options.cores.unwrap_or_else(available_cores).max(1);
+        let counters = (0..count).map(|_| Arc::default()).collect();
+        let (broker, report) =
+            Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters, clock.now())?;
+        let fatal: Fatal = options.fatal;
+        let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
+        let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
+        let inner = Inner {
+            broker,
+            clock,
+            cores: running.iter().map(|running| running.core.clone()).collect(),
+            descriptor_limit,
+            ports: Mutex::default(),
+        };
+        let side = SideRuntime::start()?;
+        let stop_signal = signals::listen(side.handle())?;
+        let node = Self {
+            inner: Arc::new(inner),
+            acceptors: None,
+            ports_file: None,
+            disk_threads,
+            running,
+            side,
+            stop_signal,
+            population: Arc::default(),
+            data_directory: options.data_directory,
+            _lock: lock,
+        };
+        Ok((node, report))
+    }
+
+    /// Opens a listener for [`Node::accept`] or [`Node::spawn`].
+    ///
+    /// # Errors
+    /// The address is taken, not this host's, or not allowed.
+    pub fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+        listen(address).map_err(|source| StartError::Listen { address, source })
+    }
+
+    /// Accepts AMQP connections on `amqp` and writes `ports.json`, whose other ports are `http` and
+    /// `prometheus`.
+    ///
+    /// # Errors
+    /// `ports.json` can't be written.
+    pub fn accept(
+        &mut self,
+        amqp: Vec<TcpListener>,
+        http: Option<u16>,
+        prometheus: Option<u16>,
+    ) -> Result<Ports, StartError> {
+        let port = amqp.first().and_then(|listener| listener.local_addr().ok()).map(|address| address.port());
+        let ports = Ports { amqp: port, http, prometheus };
+        *self.inner.ports.lock() = ports;
+        self.acceptors = Some(Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population));
+        let file = PortsFile::write(&self.data_directory, ports)
+            .map_err(|source| StartError::Directory { path: self.data_directory.clone(), source })?;
+        self.ports_file = Some(file);
+        Ok(ports)
+    }
+
+    /// Runs `work` on the runtime beside the cores, which serves HTTP. It is dropped when the node is.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.side.spawn(work);
+    }
+
+    /// The runtime beside the cores.
+    #[must_use]
+    pub fn side_runtime(&self) -> &tokio::runtime::Handle {
+        self.side.handle()
+    }
+
+    /// What others may know of the node.
+    #[must_use]
+    pub fn handle(&self) -> NodeHandle {
+        NodeHandle { inner: self.inner.clone() }
+    }
+
+    /// Waits until the process is asked to stop, by SIGTERM or SIGINT; the name of the signal.
+    #[must_use]
+    pub fn wait_for_signal(&self) -> &'static str {
+        // It can't end before the runtime that holds the sender, which is ours.
+        self.stop_signal.recv().unwrap_or("the end of its runtime")
+    }
+
+    /// Stops cleanly: no new connections, `connection.close` with `reason` to those that are there, then
+    /// everything to the disk and a closing record.
+    pub fn stop(mut self, reason: &str) {
+        self.ports_file = None;
+        if let Some(mut acceptors) = self.acceptors.take() {
+            acceptors.stop();
+        }
+        self.inner.broker.close_all(reason);
+        let left = self.population.wait_until_empty(CLOSE_PATIENCE);
+        if left > 0 {
+            info!("{left} connections did not answer connection.close in {CLOSE_PATIENCE:?} and are cut off");
+        }
+        // Their tasks are dropped and tell the broker, before the log gets its closing record.
+        self.running.iter_mut().for_each(RunningCore::stop);
+        self.inner.broker.stop(self.inner.clock.now());
+        self.disk_threads.drain();
+    }
+}
+
+impl NodeHandle {
+    /// The broker.
+    #[must_use]
+    pub fn broker(&self) -> &Arc<Broker> {
+        &self.inner.broker
+    }
+
+    /// The node's clock.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.inner.clock
+    }
+
+    /// The ports it listens on.
+    #[must_use]
+    pub fn ports(&self) -> Ports {
+        *self.inner.ports.lock()
+    }
+
+    /// Counters of each core since the start.
+    #[must_use]
+    pub fn core_counts(&self) -> Vec<CoreCounts> {
+        self.inner.cores.iter().map(|core| core.counters.counts()).collect()
+    }
+
+    /// Files and sockets that the process may have open.
+    #[must_use]
+    pub fn descriptor_limit(&self) -> u64 {
+        self.inner.descriptor_limit
+    }
+}
+
+/// Cores of this machine that the process may use, by affinity and the cgroup's quota.
+fn available_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

@@ -1,0 +1,90 @@
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The ports that the node listens on, as written to `ports.json` in its data directory once it accepts
+/// connections. The file goes with a clean stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ports {
+    /// AMQP without TLS.
+    pub amqp: Option<u16>,
+    /// The HTTP API.
+    pub http: Option<u16>,
+    /// Metrics in Prometheus' format.
+    pub prometheus: Option<u16>,
+}
+
+/// `ports.json` on disk, removed when dropped.
+#[derive(Debug)]
+pub(crate) struct PortsFile {
+    path: PathBuf,
+}
+
+impl PortsFile {
+    /// Removes what a killed node has left, so that nobody takes it for ours.
+    pub(crate) fn remove_stale(directory: &Path) -> io::Result<()> {
+        match std::fs::remove_file(directory.join("ports.json")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the file in one step: who sees it sees all of it.
+    pub(crate) fn write(directory: &Path, ports: Ports) -> io::Result<Self> {
+        let path = directory.join("ports.json");
+        let fresh = directory.join("ports.json.new");
+        let mut text = serde_json::Map::new();
+        let named = [("amqp", ports.amqp), ("http", ports.http), ("prometheus", ports.prometheus)];
+        for (name, port) in named.into_iter().filter_map(|(name, port)| Some((name, port?))) {
+            text.insert(name.to_owned(), port.into());
+        }
+        text.insert("pid".to_owned(), std::process::id().into());
+        let mut file = File::create(&fresh)?;
+        writeln!(file, "{}", serde_json::Value::Object(text))?;
+        drop(file);
+        std::fs::rename(&fresh, &path)?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for PortsFile {
+    fn drop(&mut self) {
+        // A file that is left behind is replaced at the next start.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_names_ports_and_process_and_goes_when_dropped() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: Some(15692) };
+        let file = PortsFile::write(directory.path(), ports).expect("writes");
+        let text = std::fs::read_to_string(directory.path().join("ports.json")).expect("is there");
+        let read: serde_json::Value = serde_json::from_str(&text).expect("is JSON");
+        let expected = serde_json::json!({"amqp": 5672, "http": 15672, "prometheus": 15692, "pid": std::process::id()});
+        assert_eq!(read, expected);
+        drop(file);
+        assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0);
+    }
+
+    #[test]
+    fn a_port_that_is_not_open_is_not_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let _file = PortsFile::write(directory.path(), Ports { amqp: Some(1), ..Ports::default() }).expect("writes");
+        let text = std::fs::read_to_string(directory.path().join("ports.json")).expect("is there");
+        assert!(!text.contains("http") && text.contains("\"amqp\":1"), "{text}");
+    }
+
+    #[test]
+    fn a_killed_nodes_file_is_removed_and_its_absence_is_no_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("ports.json"), "{}").expect("writes");
+        PortsFile::remove_stale(directory.path()).expect("removes");
+        PortsFile::remove_stale(directory.path()).expect("nothing to do");
+        assert!(!directory.path().join("ports.json").exists());
+    }
+}

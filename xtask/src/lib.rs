@@ -1,0 +1,11 @@
+//! What the repository asks of itself beyond what compiler and linter see.
+
+pub mod tidy;
+
+use std::path::{Path, PathBuf};
+
+/// The repository's root.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
+}

@@ -1,0 +1,25 @@
+//! The rules of the house, each a function from the repository to its complaints.
+
+mod directions;
+mod documents;
+mod manifest;
+mod names;
+mod repository;
+mod size;
+mod traces;
+mod unsafe_code;
+
+use std::io;
+use std::path::Path;
+
+pub use self::repository::{File, Repository};
+
+/// Every complaint about the repository at `root`; none in a tidy one.
+///
+/// # Errors
+/// A file can't be read, or git can't be asked for the list of files.
+pub fn check(root: &Path) -> io::Result<Vec<String>> {
+    let repository = Repository::read(root)?;
+    let rules = [directions::check, documents::check, names::check, size::check, traces::check, unsafe_code::check];
+    Ok(rules.iter().flat_map(|rule| rule(&repository)).collect())
+}

@@ -1,0 +1,126 @@
+use super::Repository;
+use super::manifest::Dependencies;
+
+/// Who may use what of ours, in tests too unless the next table says more. It is the table of
+/// ARCHITECTURE.md: a crate that isn't here may not be made without a line here.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("amqp091", &[]),
+    ("message", &["amqp091"]),
+    ("model", &[]),
+    ("routing", &["model", "message"]),
+    ("queue", &["message", "model"]),
+    ("log", &[]),
+    ("broker", &["amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
+    ("auth", &["model"]),
+    ("config", &[]),
+    ("metrics", &[]),
+    // `model` because the broker hands the topology with its users to whoever checks a password.
+    ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
+    ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
+    ("strict-client", &["amqp091"]),
+    ("bench", &["strict-client", "amqp091", "metrics"]),
+];
+/// What tests of a crate may use beyond that.
+const TESTS_MAY_USE: &[(&str, &[&str])] = &[("broker", &["strict-client"]), ("node", &["strict-client"])];
+/// The binary, which puts the parts together.
+const BINARY_MAY_USE: &[&str] = &["management", "ctl", "bench", "node", "config", "log"];
+/// These may use anything.
+const FREE: &[&str] = &["sim", "tests", "xtask", "fuzz"];
+
+/// Crates with threads, sockets and clocks of their own.
+const SHELL: &[&str] = &["node", "management", "auth", "ctl", "bench"];
+/// Third-party crates that only the shell may use: threads, sockets, clocks.
+const SHELL_ONLY: &[&str] = &["tokio", "socket2", "rustix", "axum", "hyper", "mio"];
+
+/// Whether a crate may name threads, sockets, files and clocks.
+pub(super) fn is_shell(folder: &str) -> bool {
+    SHELL.contains(&folder) || folder == "leveret" || FREE.contains(&folder)
+}
+
+/// Dependencies go in the directions of the design.
+pub(super) fn check(repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (path, text) in repository.texts("Cargo.toml") {
+        let Some(folder) = folder(path) else { continue };
+        if FREE.contains(&folder) {
+            continue;
+        }
+        match Dependencies::read(text) {
+            Ok(dependencies) => complaints.extend(complain(path, folder, &dependencies)),
+            Err(reason) => complaints.push(format!("{path} {reason}")),
+        }
+    }
+    complaints
+}
+
+/// `node` for `crates/node/Cargo.toml`, `sim` for `sim/Cargo.toml`.
+fn folder(manifest: &str) -> Option<&str> {
+    let folder = manifest.strip_suffix("/Cargo.toml")?;
+    let folder = folder.strip_prefix("crates/").unwrap_or(folder);
+    Some(folder.split_once('/').map_or(folder, |(first, _)| first))
+}
+
+fn complain(path: &str, folder: &str, dependencies: &Dependencies) -> Vec<String> {
+    let allowed = if folder == "leveret" { Some(BINARY_MAY_USE) } else { find(MAY_USE, folder) };
+    let Some(allowed) = allowed else {
+        return vec![format!("{path}: crate {folder} is not in the table of xtask/src/tidy/directions.rs")];
+    };
+    let in_tests = find(TESTS_MAY_USE, folder).unwrap_or_default();
+    let ours = |name: &String| name.strip_prefix("leveret-").map(str::to_owned);
+    let mut complaints = Vec::new();
+    for used in dependencies.normal.iter().filter_map(ours).filter(|used| !allowed.contains(&used.as_str())) {
+        complaints.push(format!("{path}: {folder} may not use {used}; it may use {allowed:?}"));
+    }
+    for used in dependencies.dev.iter().filter_map(ours) {
+        if !allowed.contains(&used.as_str()) && !in_tests.contains(&used.as_str()) && used != folder {
+            complaints.push(format!("{path}: tests of {folder} may not use {used}"));
+        }
+    }
+    if !is_shell(folder) {
+        for used in dependencies.normal.iter().filter(|used| SHELL_ONLY.contains(&used.as_str())) {
+            complaints.push(format!("{path}: {folder} may not use {used}: it has no threads, sockets or clock"));
+        }
+    }
+    complaints
+}
+
+fn find(table: &[(&str, &'static [&'static str])], folder: &str) -> Option<&'static [&'static str]> {
+    table.iter().find(|(name, _)| *name == folder).map(|(_, allowed)| *allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(path: &str, text: &str) -> Vec<String> {
+        check(&Repository::from([(path, text)]))
+    }
+
+    #[test]
+    fn a_dependency_against_the_direction_is_named() {
+        let found = complaints("crates/queue/Cargo.toml", "[dependencies]\nleveret-log.workspace = true");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("queue may not use log"), "{found:?}");
+    }
+
+    #[test]
+    fn tests_are_bound_too() {
+        let text = "[dev-dependencies]\nleveret-broker.workspace = true";
+        assert!(complaints("crates/log/Cargo.toml", text)[0].contains("tests of log may not use broker"));
+        let text = "[dev-dependencies]\nleveret-strict-client.workspace = true";
+        assert_eq!(complaints("crates/broker/Cargo.toml", text), [""; 0]);
+    }
+
+    #[test]
+    fn only_the_shell_has_a_runtime() {
+        let text = "[dependencies]\ntokio.workspace = true";
+        assert!(complaints("crates/broker/Cargo.toml", text)[0].contains("broker may not use tokio"));
+        assert_eq!(complaints("crates/node/Cargo.toml", text), [""; 0]);
+        assert_eq!(complaints("sim/Cargo.toml", text), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_without_a_line_in_the_table_is_refused() {
+        assert!(complaints("crates/new/Cargo.toml", "")[0].contains("crate new is not in the table"));
+    }
+}
