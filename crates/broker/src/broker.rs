@@ -130,6 +130,23 @@ impl Broker {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// A name for an object that its client left unnamed: the same seed never gives the same one twice.
+    pub(crate) fn generated_name(&self, prefix: &str, connection: ConnectionId, given: u64) -> String {
+        use std::hash::{Hash, Hasher};
+        const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let mut name = String::from(prefix);
+        for part in 0..2u8 {
+            let mut hasher = std::hash::SipHasher::new_with_keys(self.settings.name_seed.0, self.settings.name_seed.1);
+            (connection.0, given, part).hash(&mut hasher);
+            let mut bits = hasher.finish();
+            for _ in 0..11 {
+                name.push(char::from(ALPHABET[(bits & 63) as usize]));
+                bits >>= 6;
+            }
+        }
+        name
+    }
+
     /// A new connection on `core`; its task is woken by `wake`.
     pub fn accept(self: &Arc<Self>, peer: Peer, wake: Arc<dyn Wake>, core: usize, now: Now) -> Connection {
         let id = ConnectionId(self.fresh_id());
@@ -191,13 +208,15 @@ impl Broker {
     }
 
     fn live_states(&self, logs: &[LogId]) -> Vec<LiveState> {
+        // The log's own word: a session may not have been told yet.
+        let durable = self.commit.inspect(leveret_log::Log::durable);
         let snapshot = self.registry.staged_snapshot();
         let state_of = |log: &LogId| {
             if *log == LogId::METADATA {
-                let state = self.registry.model_snapshot();
-                return Some(LiveState { log: *log, next: 0, live: Default::default(), bytes: 0, state });
+                let (state, position) = self.registry.model_snapshot();
+                return Some(LiveState { log: *log, next: 0, position, live: Default::default(), bytes: 0, state });
             }
-            snapshot.queues.get(&QueueId(log.0)).and_then(|queue| queue.live_state())
+            snapshot.queues.get(&QueueId(log.0)).and_then(|queue| queue.live_state(durable))
         };
         logs.iter().filter_map(state_of).collect()
     }

@@ -10,7 +10,25 @@ use leveret_log::{DiskError, Done, Event as LogEvent, JobId, Lane, Log, Next, Po
 use parking_lot::{Mutex, RwLock};
 
 use crate::outbox::{Event, Outbox, Wake};
+use crate::queue_handle::QueueRef;
 use crate::time::Nanos;
+
+/// Who is told that a position is durable.
+enum Waiter {
+    /// A connection, which then does its work itself.
+    Connection(Arc<Outbox>),
+    /// A queue whose publisher is gone.
+    Queue(QueueRef),
+}
+
+impl Waiter {
+    fn tell(self) {
+        match self {
+            Self::Connection(outbox) => outbox.send(Event::Durable),
+            Self::Queue(queue) => queue.apply(),
+        }
+    }
+}
 
 /// See the module.
 pub struct Commit {
@@ -19,7 +37,7 @@ pub struct Commit {
     /// The time of the latest call that brought one, for appends in between.
     clock: AtomicU64,
     room: AtomicBool,
-    waiters: Mutex<Vec<(Position, Arc<Outbox>)>>,
+    waiters: Mutex<Vec<(Position, Waiter)>>,
     /// Something was appended that the commit lane hasn't been told of.
     unannounced: AtomicBool,
     writer: RwLock<Option<Arc<dyn Wake>>>,
@@ -94,7 +112,16 @@ impl Commit {
 
     /// Leaves word that `outbox` wants to know when `position` is durable.
     pub fn notify(&self, position: Position, outbox: &Arc<Outbox>) {
-        self.waiters.lock().push((position, outbox.clone()));
+        self.wait(position, Waiter::Connection(outbox.clone()));
+    }
+
+    /// Has `queue` applied when `position` is durable: its publisher doesn't live to do it.
+    pub fn apply_later(&self, position: Position, queue: QueueRef) {
+        self.wait(position, Waiter::Queue(queue));
+    }
+
+    fn wait(&self, position: Position, waiter: Waiter) {
+        self.waiters.lock().push((position, waiter));
         // It may have become durable between the caller's look and the push.
         if self.durable() >= position {
             self.wake_waiters();
@@ -107,8 +134,8 @@ impl Commit {
             let mut waiters = self.waiters.lock();
             waiters.extract_if(.., |(position, _)| *position <= durable).collect()
         };
-        for (_, outbox) in due {
-            outbox.send(Event::Durable);
+        for (_, waiter) in due {
+            waiter.tell();
         }
     }
 
@@ -142,9 +169,10 @@ impl Commit {
         }
         if room && !had_room {
             // Those held back wait for the position after the last one that they saw.
-            let all: Vec<_> = std::mem::take(&mut *self.waiters.lock());
-            for (_, outbox) in all {
-                outbox.send(Event::Durable);
+            let connection = |(_, waiter): &mut (Position, Waiter)| matches!(waiter, Waiter::Connection(_));
+            let all: Vec<_> = self.waiters.lock().extract_if(.., connection).collect();
+            for (_, waiter) in all {
+                waiter.tell();
             }
         }
         let _ = wake_background;

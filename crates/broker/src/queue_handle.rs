@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leveret_log::{LogId, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
@@ -40,6 +40,8 @@ pub struct QueueHandle {
     info: Arc<QueueInfo>,
     log_id: LogId,
     inner: Mutex<ClassicQueue>,
+    /// Position of the queue's last record; written under its lock.
+    last_record: AtomicU64,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
     deleted_messages: AtomicU64,
@@ -52,7 +54,7 @@ impl QueueHandle {
     /// Wraps a queue.
     pub fn new(info: Arc<QueueInfo>, queue: ClassicQueue, commit: Arc<Commit>, reads: Arc<Reads>) -> QueueRef {
         let log_id = LogId(info.id.0);
-        Arc::new(Self { info, log_id, inner: Mutex::new(queue), commit, reads, deleted_messages: AtomicU64::new(0) })
+        Arc::new(Self { info, log_id, inner: Mutex::new(queue), last_record: AtomicU64::new(0), commit, reads, deleted_messages: AtomicU64::new(0) })
     }
 
     /// Its declaration.
@@ -105,7 +107,9 @@ impl QueueHandle {
         if ranges.is_empty() {
             return None;
         }
-        Some(self.commit.append(|log, now| log.append_settle(self.log_id, reason, &ranges, wait, now)))
+        let position = self.commit.append(|log, now| log.append_settle(self.log_id, reason, &ranges, wait, now));
+        self.last_record.store(position, Ordering::Relaxed);
+        Some(position)
     }
 
     /// Offers `count` messages of a batch from `index` on.
@@ -127,9 +131,11 @@ impl QueueHandle {
                     let message = batch.message(at as usize);
                     Payload { head: message.head, body: message.large }
                 });
-                self.commit.append(|log, now| {
+                let position = self.commit.append(|log, now| {
                     log.append_messages(self.log_id, submission.first, payloads, Wait::Confirm, now)
-                })
+                });
+                self.last_record.store(position, Ordering::Relaxed);
+                position
             });
             queue.submitted(submission, batch.clone(), index, position, now, effects);
             Published { accepted: submission.accepted, position: position.unwrap_or(0) }
@@ -246,26 +252,32 @@ impl QueueHandle {
     }
 
     /// Its live state for a checkpoint.
-    pub fn live_state(&self) -> Option<leveret_log::LiveState> {
-        let queue = self.inner.lock();
-        if *queue.state() == QueueState::Deleted {
-            return None;
-        }
-        let ledger = queue.ledger();
-        Some(leveret_log::LiveState {
-            log: self.log_id,
-            next: ledger.next(),
-            live: ledger.live_set(),
-            bytes: ledger.bytes(),
-            state: Vec::new(),
+    pub fn live_state(self: &Arc<Self>, durable: Position) -> Option<LiveState> {
+        self.with(|queue, effects| {
+            // Every durable message has to be in it.
+            queue.apply(durable, effects);
+            let (live, bytes) = queue.durable_live();
+            (*queue.state() != QueueState::Deleted).then(|| LiveState {
+                log: self.log_id,
+                next: queue.ledger().next(),
+                position: self.last_record.load(Ordering::Relaxed),
+                live,
+                bytes,
+                state: Vec::new(),
+            })
         })
+        .flatten()
     }
 
     /// Records for a clean stop what may have been delivered.
     pub fn record_delivered(&self) {
-        let cursor = self.inner.lock().cursor();
-        if self.info.is_logged() {
-            self.commit.append(|log, now| {
+        if !self.info.is_logged() {
+            return;
+        }
+        let queue = self.inner.lock();
+        let cursor = queue.cursor();
+        if cursor > 0 {
+            let position = self.commit.append(|log, now| {
                 log.append_control(
                     self.log_id,
                     CONTROL_DELIVERED_BELOW,
@@ -274,6 +286,7 @@ impl QueueHandle {
                     now,
                 )
             });
+            self.last_record.store(position, Ordering::Relaxed);
         }
     }
 }

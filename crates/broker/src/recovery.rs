@@ -83,10 +83,11 @@ impl Recovered {
 impl Replay for Recovered {
     fn restore(&mut self, state: LiveState) {
         if state.log == LogId::METADATA {
-            if !state.state.is_empty()
-                && let Err(error) = self.model.restore(&state.state)
-            {
-                self.fail(RecoveryError::Metadata(error.to_string()));
+            if !state.state.is_empty() {
+                match Model::restore(&state.state) {
+                    Ok(model) => self.model = model,
+                    Err(error) => self.fail(RecoveryError::Metadata(error.to_string())),
+                }
             }
             return;
         }

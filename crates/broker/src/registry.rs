@@ -53,6 +53,8 @@ struct Staged {
     model: Model,
     latest: Arc<Snapshot>,
     unpublished: VecDeque<Unpublished>,
+    /// Position of the last record appended.
+    last_record: Position,
 }
 
 /// What a submitted command came to.
@@ -87,16 +89,16 @@ impl Registry {
     ) -> Self {
         let topology = model.topology();
         let mut queues = imbl::HashMap::new();
-        for info in topology.queues() {
+        for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             let (ledger, redelivered_below) = recovered(info.id);
             let queue =
                 ClassicQueue::new(info.options.clone(), info.is_logged(), ledger, redelivered_below, budget.clone(), now);
             queues.insert(info.id, QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone()));
         }
-        let router = Router::from_topology(&topology);
+        let router = Router::new(&topology);
         let snapshot = Arc::new(Snapshot { topology, router, queues, generation: 1 });
         Self {
-            staged: Mutex::new(Staged { model, latest: snapshot.clone(), unpublished: VecDeque::new() }),
+            staged: Mutex::new(Staged { model, latest: snapshot.clone(), unpublished: VecDeque::new(), last_record: 0 }),
             published: ArcSwap::new(snapshot),
             commit,
             reads,
@@ -132,6 +134,9 @@ impl Registry {
             }),
             None => staged.unpublished.back().map_or(0, |last| last.position),
         };
+        if submitted.record.is_some() {
+            staged.last_record = position;
+        }
         if submitted.changes.is_empty() {
             return Ok(Submitted { outcome: submitted.outcome, position, deleted: Vec::new() });
         }
@@ -201,13 +206,15 @@ impl Registry {
     }
 
     /// The model as a checkpoint keeps it.
-    pub fn model_snapshot(&self) -> Vec<u8> {
-        self.staged.lock().model.snapshot()
+    /// It comes with the position of its last record.
+    pub fn model_snapshot(&self) -> (Vec<u8>, Position) {
+        let staged = self.staged.lock();
+        (staged.model.snapshot(), staged.last_record)
     }
 
-    /// Names of the queues that belong to a connection alone.
-    pub fn exclusive_queues(&self, owner: ConnectionId) -> Vec<Arc<leveret_model::Queue>> {
+    /// The queues that belong to a connection alone.
+    pub fn exclusive_queues(&self, vhost: &str, owner: ConnectionId) -> Vec<Arc<leveret_model::Queue>> {
         let topology = self.staged_topology();
-        topology.queues().filter(|queue| queue.exclusive_owner == Some(owner)).cloned().collect()
+        topology.queues(vhost).filter(|queue| queue.exclusive_owner == Some(owner)).cloned().collect()
     }
 }

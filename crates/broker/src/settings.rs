@@ -25,6 +25,8 @@ pub struct Settings {
     pub platform: String,
     /// `information` of the server properties.
     pub information: String,
+    /// Where names of server-named queues and consumers come from: random on a node, fixed in a simulation.
+    pub name_seed: (u64, u64),
     /// Bytes of message bodies that all queues together keep in memory before they leave them on disk.
     pub queue_memory_bytes: u64,
 }
@@ -44,6 +46,7 @@ impl Default for Settings {
             version: "4.3.6".into(),
             platform: format!("Leveret {own}"),
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
+            name_seed: (0, 0),
             queue_memory_bytes: 64 << 20,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 use leveret_model::QueueOptions;
+use roaring::RoaringTreemap;
 
 use crate::consumers::{ConsumerId, ConsumerOptions, Consumers};
 use crate::contents::{Contents, MemoryBudget};
@@ -165,6 +166,20 @@ impl ClassicQueue {
     /// The ledger, for checkpoints.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// What of the ledger outlives this process: the live durable messages and their body bytes.
+    pub fn durable_live(&self) -> (RoaringTreemap, u64) {
+        let mut live = self.ledger.live_set();
+        let mut bytes = self.ledger.bytes();
+        for (first, held) in self.contents.volatile() {
+            for at in 0..held.count {
+                if live.remove(first + u64::from(at)) {
+                    bytes -= u64::from(held.batch.body_length((held.index + at) as usize));
+                }
+            }
+        }
+        (live, bytes)
     }
 
     /// Phase one: validates and reserves numbers. Nothing is in the queue before it is applied.

@@ -198,6 +198,11 @@ impl Contents {
         }
     }
 
+    /// The volatile messages that are held: first number and entry.
+    pub(crate) fn volatile(&self) -> impl Iterator<Item = (u64, &Held)> {
+        self.held.iter().filter(|(_, held)| !held.durable).map(|(first, held)| (*first, held))
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.held.clear();

@@ -394,3 +394,16 @@ fn consumers_take_turns() {
     }
     assert_eq!(served, [5, 5]);
 }
+
+#[test]
+fn volatile_messages_are_no_part_of_what_outlives_the_process() {
+    let mut rig = Rig::new(QueueOptions::default(), 10);
+    rig.publish(2, true);
+    rig.publish(3, false);
+    rig.publish(1, true);
+    let position = rig.position;
+    rig.with(|queue, effects| queue.apply(position, effects));
+    let (live, bytes) = rig.queue.durable_live();
+    assert_eq!(live.iter().collect::<Vec<_>>(), [0, 1, 5]);
+    assert_eq!(bytes, 30);
+}

@@ -28,10 +28,10 @@ pub(crate) fn value(value: Value<'_>) -> model::Value {
     match value {
         Value::Void => model::Value::Void,
         Value::Bool(value) => model::Value::Bool(value),
-        Value::Double(value) => model::Value::Double(value),
-        Value::Float(value) => model::Value::Double(f64::from(value)),
+        Value::F64(value) => model::Value::Double(value),
+        Value::F32(value) => model::Value::Double(f64::from(value)),
         Value::Decimal(value) => {
-            model::Value::Decimal { scale: value.scale, unscaled: value.unscaled.cast_signed() }
+            model::Value::Decimal { scale: value.scale, unscaled: value.value }
         }
         Value::Timestamp(value) => model::Value::Timestamp(value),
         Value::LongString(bytes) => model::Value::String(bytes.into()),

@@ -32,6 +32,7 @@ impl Session {
                 return Ok(());
             }
             GetOutcome::Empty => {
+                self.counters.get_empty.add(1);
                 let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
                 encode_method(self.output.buffer(), channel, &answer);
                 return Ok(());
@@ -39,7 +40,11 @@ impl Session {
             GetOutcome::Message(taken, left) => (taken, left),
         };
         let (taken, left) = taken;
-        self.counters.get.add(1);
+        if no_ack {
+            self.counters.get_no_ack.add(1);
+        } else {
+            self.counters.get_ack.add(1);
+        }
         let frame_max = self.frame_max;
         let entry = self.channel(channel)?;
         let tag = entry.next_tag();

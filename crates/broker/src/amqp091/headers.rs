@@ -1,8 +1,7 @@
 //! A message's headers as routing asks for them.
 
 use leveret_amqp091::{Table, Value};
-use leveret_model as model;
-use leveret_routing::Headers;
+use leveret_routing::{Header, Headers};
 
 use super::arguments;
 
@@ -10,8 +9,10 @@ use super::arguments;
 pub(crate) struct MessageHeaders<'a>(pub Option<Table<'a>>);
 
 impl Headers for MessageHeaders<'_> {
-    fn get(&self, name: &str) -> Option<model::Value> {
-        let value: Value<'_> = self.0.as_ref()?.lookup(name)?;
-        Some(arguments::value(value))
+    fn lookup(&self, name: &str) -> Option<Header<'_>> {
+        match self.0.as_ref()?.lookup(name)? {
+            Value::LongString(bytes) => Some(Header::String(bytes)),
+            other => Some(Header::Value(arguments::value(other))),
+        }
     }
 }

@@ -183,7 +183,7 @@ impl Session {
         self.last_input = now.monotonic;
         let mut used = 0;
         while self.phase != Phase::Finished && matches!(self.held, Held::No) {
-            if self.publishes_wait() {
+            if self.phase == Phase::Running && self.publishes_wait() {
                 self.flush_run(now);
                 self.held = Held::LogRoom;
                 break;
