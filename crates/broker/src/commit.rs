@@ -19,6 +19,8 @@ enum Waiter {
     Connection(Arc<Outbox>),
     /// A queue whose publisher is gone.
     Queue(QueueRef),
+    /// Somebody outside the cores.
+    Call(Box<dyn FnOnce() + Send>),
 }
 
 impl Waiter {
@@ -26,6 +28,7 @@ impl Waiter {
         match self {
             Self::Connection(outbox) => outbox.send(Event::Durable),
             Self::Queue(queue) => queue.apply(),
+            Self::Call(call) => call(),
         }
     }
 }
@@ -118,6 +121,12 @@ impl Commit {
     /// Has `queue` applied when `position` is durable: its publisher doesn't live to do it.
     pub fn apply_later(&self, position: Position, queue: QueueRef) {
         self.wait(position, Waiter::Queue(queue));
+    }
+
+    /// Calls `call` once `position` is durable, at once if it is; for callers that are no connection, such
+    /// as the HTTP API. It runs on a disk thread and must only pass the word on.
+    pub fn when_durable(&self, position: Position, call: Box<dyn FnOnce() + Send>) {
+        self.wait(position, Waiter::Call(call));
     }
 
     fn wait(&self, position: Position, waiter: Waiter) {

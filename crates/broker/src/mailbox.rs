@@ -69,17 +69,19 @@ impl<T, L: Lock<Inner<T>>> Mailbox<T, L> {
 
 /// Switches for planted bugs: tests show that the tests see them.
 pub mod planted {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::cell::Cell;
 
-    static LOST_WAKEUP: AtomicBool = AtomicBool::new(false);
+    thread_local! {
+        static LOST_WAKEUP: Cell<bool> = const { Cell::new(false) };
+    }
 
-    /// Makes [`super::Mailbox::drain`] take the items and the duty to wake in two steps. Without the
-    /// feature `planted-bugs` this has no effect.
+    /// Makes [`super::Mailbox::drain`] on this thread take the items and the duty to wake in two steps.
+    /// Without the feature `planted-bugs` this has no effect.
     pub fn plant_lost_wakeup(on: bool) {
-        LOST_WAKEUP.store(on, Ordering::Relaxed);
+        LOST_WAKEUP.set(on);
     }
 
     pub(super) fn lost_wakeup() -> bool {
-        LOST_WAKEUP.load(Ordering::Relaxed)
+        LOST_WAKEUP.get()
     }
 }
