@@ -1,0 +1,357 @@
+//! A batch being filled, and a batch that is ready to be written.
+
+use bytes::Bytes;
+
+use crate::disk::{self, Disk};
+use crate::error::DiskError;
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
+use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
+use crate::format::{Identity, RUN_BYTES_MAX, SECTOR, pad};
+use crate::types::{LogId, Payload, Position};
+
+/// A large body that stays where it is: it comes after `body_at` bytes of the buffer. Its record's checksum is made
+/// when the batch is written, outside the log's lock.
+#[derive(Debug)]
+struct Reference {
+    record_at: usize,
+    body_at: usize,
+    body: Bytes,
+}
+
+/// A batch that takes records.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    header: BatchHeader,
+    seed: u32,
+    inline_below: usize,
+    data: Vec<u8>,
+    runs: Vec<Run>,
+    references: Vec<Reference>,
+}
+
+/// Memory to be used again.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    data: Vec<u8>,
+    runs: Vec<Run>,
+}
+
+impl Memory {
+    pub(crate) fn with_capacity(bytes: usize) -> Memory {
+        Memory {
+            data: Vec::with_capacity(bytes),
+            runs: Vec::new(),
+        }
+    }
+}
+
+impl Builder {
+    pub(crate) fn new(
+        identity: &Identity,
+        sequence: u64,
+        first_position: Position,
+        inline_below: usize,
+        memory: Memory,
+    ) -> Builder {
+        debug_assert!(memory.data.is_empty() && memory.runs.is_empty());
+        Builder {
+            header: BatchHeader {
+                flags: 0,
+                runs: 0,
+                sequence,
+                first_position,
+                records: 0,
+                record_bytes: 0,
+            },
+            seed: identity.batch_seed(sequence),
+            inline_below,
+            data: memory.data,
+            runs: memory.runs,
+            references: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.header.records == 0
+    }
+
+    /// Position of the record that is appended next.
+    #[inline]
+    pub(crate) fn next_position(&self) -> Position {
+        self.header.first_position + self.header.records as u64
+    }
+
+    pub(crate) fn record_bytes(&self) -> u64 {
+        self.header.record_bytes
+    }
+
+    pub(crate) fn set_flag(&mut self, flag: u16) {
+        self.header.flags |= flag;
+    }
+
+    /// Bytes that the batch takes in a file.
+    pub(crate) fn padded_bytes(&self) -> u64 {
+        pad(self.bytes_with(0, 0))
+    }
+
+    /// Whether a record with this payload fits a file with `capacity` bytes for batches.
+    #[inline]
+    pub(crate) fn fits(&self, payload: usize, capacity: u64) -> bool {
+        // Without rounding up: a file's capacity is a multiple of a sector or rounded down to one.
+        self.bytes_with(1, RECORD_HEADER_BYTES + payload) + SECTOR <= capacity
+    }
+
+    fn bytes_with(&self, runs: usize, bytes: usize) -> u64 {
+        (BATCH_HEADER_BYTES + (self.runs.len() + runs) * RUN_BYTES + bytes) as u64
+            + self.header.record_bytes
+    }
+
+    #[inline]
+    pub(crate) fn message(&mut self, log: LogId, number: u64, payload: &Payload<'_>) {
+        let inline: &[u8] = match payload.body {
+            Some(body) if body.len() >= self.inline_below => {
+                return self.message_with_reference(log, number, payload.head, body.clone());
+            }
+            Some(body) => body,
+            None => &[],
+        };
+        record::append(
+            &mut self.data,
+            self.seed,
+            RecordKind::Message,
+            0,
+            [payload.head, inline],
+        );
+        self.count(
+            log,
+            RecordKind::Message,
+            number,
+            RECORD_HEADER_BYTES + payload.head.len() + inline.len(),
+        );
+    }
+
+    fn message_with_reference(&mut self, log: LogId, number: u64, head: &[u8], body: Bytes) {
+        let length = head.len() + body.len();
+        let kind = RecordKind::Message;
+        let record_at = record::append(&mut self.data, self.seed, kind, 0, [head, &[]]);
+        self.data[record_at + 4..record_at + 8].copy_from_slice(&(length as u32).to_le_bytes());
+        self.references.push(Reference {
+            record_at,
+            body_at: self.data.len(),
+            body,
+        });
+        self.count(log, kind, number, RECORD_HEADER_BYTES + length);
+    }
+
+    /// A record of another kind.
+    pub(crate) fn record(&mut self, log: LogId, kind: RecordKind, detail: u8, payload: &[u8]) {
+        record::append(&mut self.data, self.seed, kind, detail, [payload, &[]]);
+        self.count(log, kind, 0, RECORD_HEADER_BYTES + payload.len());
+    }
+
+    /// Enters a record of `length` bytes into the run table: into the last run if it goes on there.
+    #[inline]
+    fn count(&mut self, log: LogId, kind: RecordKind, number: u64, length: usize) {
+        let offset = self.header.record_bytes;
+        self.header.records += 1;
+        self.header.record_bytes += length as u64;
+        if let Some(run) = self.runs.last_mut() {
+            let goes_on = run.log == log
+                && run.kind == kind
+                && (kind != RecordKind::Message || run.first + run.count as u64 == number)
+                && run.length as usize + length <= RUN_BYTES_MAX
+                && run.count < u16::MAX;
+            if goes_on {
+                run.length += length as u32;
+                run.count += 1;
+                return;
+            }
+        }
+        self.runs.push(Run {
+            log,
+            first: number,
+            offset: u32::try_from(offset).expect("batches are below 4 GiB"),
+            length: u32::try_from(length).expect("records are below 4 GiB"),
+            count: 1,
+            kind,
+        });
+    }
+
+    pub(crate) fn seal(mut self) -> Sealed {
+        assert!(self.header.records > 0, "a batch without a record");
+        self.header.runs = self.runs.len() as u32;
+        Sealed {
+            header: self.header,
+            seed: self.seed,
+            data: self.data,
+            runs: self.runs,
+            references: self.references,
+        }
+    }
+}
+
+/// A batch that nothing is added to.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    pub header: BatchHeader,
+    pub runs: Vec<Run>,
+    seed: u32,
+    data: Vec<u8>,
+    references: Vec<Reference>,
+}
+
+impl Sealed {
+    /// Writes it, header to padding.
+    pub(crate) fn write(
+        &self,
+        disk: &dyn Disk,
+        file: &str,
+        offset: u64,
+        identity: &Identity,
+    ) -> Result<(), DiskError> {
+        let mut prefix = Vec::with_capacity(self.header.prefix_bytes() as usize);
+        prefix.extend_from_slice(&self.header.encode(identity));
+        for run in &self.runs {
+            prefix.extend_from_slice(&run.encode(self.seed));
+        }
+        let checksums: Vec<[u8; 4]> = self
+            .references
+            .iter()
+            .map(|reference| self.checksum(reference).to_le_bytes())
+            .collect();
+        let zeros = [0; SECTOR as usize];
+        let padding = (self.header.padded_bytes() - self.header.bytes()) as usize;
+
+        let mut slices: Vec<&[u8]> = Vec::with_capacity(3 + self.references.len() * 4);
+        slices.push(&prefix);
+        let mut at = 0;
+        for (reference, checksum) in self.references.iter().zip(&checksums) {
+            slices.push(&self.data[at..reference.record_at]);
+            slices.push(checksum);
+            slices.push(&self.data[reference.record_at + 4..reference.body_at]);
+            slices.push(&reference.body);
+            at = reference.body_at;
+        }
+        slices.push(&self.data[at..]);
+        slices.push(&zeros[..padding]);
+        slices.retain(|slice| !slice.is_empty());
+        disk::write(disk, file, offset, &slices)
+    }
+
+    fn checksum(&self, reference: &Reference) -> u32 {
+        let head = &self.data[reference.record_at + 4..reference.body_at];
+        crc32c::crc32c_append(crc32c::crc32c_append(self.seed, head), &reference.body)
+    }
+
+    /// The memory, unless it grew far beyond what a batch usually takes.
+    pub(crate) fn into_memory(mut self, capacity_max: usize) -> Memory {
+        if self.data.capacity() > capacity_max {
+            return Memory::default();
+        }
+        self.data.clear();
+        self.runs.clear();
+        Memory {
+            data: self.data,
+            runs: self.runs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::batch_check;
+    use crate::memory_disk::MemoryDisk;
+
+    fn builder() -> (Builder, Identity) {
+        let identity = Identity::wal(1, 0, 1);
+        let builder = Builder::new(&identity, 5, 100, 16, Memory::default());
+        (builder, identity)
+    }
+
+    fn written(builder: Builder, identity: &Identity) -> Vec<u8> {
+        let disk = MemoryDisk::new();
+        disk.create("f", 0).unwrap();
+        let padded = builder.padded_bytes();
+        builder.seal().write(&disk, "f", 0, identity).unwrap();
+        let bytes = disk.content("f").unwrap();
+        assert_eq!(bytes.len() as u64, padded);
+        bytes
+    }
+
+    #[test]
+    fn consecutive_messages_share_a_run_and_large_bodies_stand_in_place() {
+        let (mut builder, identity) = builder();
+        let large = Bytes::from(vec![7; 5000]);
+        let small = Bytes::from_static(b"small");
+        for (number, body) in [(1, &small), (2, &large), (3, &small)] {
+            let payload = Payload {
+                head: b"head",
+                body: Some(body),
+            };
+            builder.message(LogId(3), number, &payload);
+        }
+        builder.message(
+            LogId(3),
+            9,
+            &Payload {
+                head: b"gap",
+                body: None,
+            },
+        );
+        builder.record(LogId(3), RecordKind::Settle, 1, &[]);
+        let bytes = written(builder, &identity);
+        let batch = batch_check::check(&bytes, &identity).unwrap();
+        assert!(batch.faults.is_empty(), "{:?}", batch.faults);
+        let runs: Vec<_> = batch
+            .runs
+            .iter()
+            .map(|run| (run.first, run.count, run.kind))
+            .collect();
+        assert_eq!(
+            runs,
+            [
+                (1, 3, RecordKind::Message),
+                (9, 1, RecordKind::Message),
+                (0, 1, RecordKind::Settle)
+            ]
+        );
+        let payloads: Vec<_> = batch
+            .records(&bytes)
+            .map(|record| record.payload.to_vec())
+            .collect();
+        assert_eq!(payloads[0], b"headsmall");
+        assert_eq!(payloads[1].len(), 5004);
+        assert_eq!(payloads[1][4..], large[..]);
+        assert_eq!(payloads[3], b"gap");
+    }
+
+    #[test]
+    fn a_run_ends_at_64_kib() {
+        let (mut builder, _) = builder();
+        for number in 1..=100 {
+            let payload = Payload {
+                head: &[0; 4084],
+                body: None,
+            };
+            builder.message(LogId(1), number, &payload);
+        }
+        let sealed = builder.seal();
+        assert_eq!(sealed.runs.len(), 7);
+        assert!(
+            sealed
+                .runs
+                .iter()
+                .all(|run| run.length as usize <= RUN_BYTES_MAX)
+        );
+    }
+
+    #[test]
+    fn what_fits_is_known_before() {
+        let (mut builder, _) = builder();
+        assert!(builder.fits(100, 1024));
+        builder.record(LogId(1), RecordKind::Control, 0, &[0; 800]);
+        assert!(!builder.fits(100, 1024));
+        assert_eq!(builder.padded_bytes(), 1024);
+    }
+}

@@ -1,0 +1,412 @@
+//! Writing a checkpoint in pieces, and loading one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use roaring::RoaringTreemap;
+
+use crate::disk::{self, Disk};
+use crate::error::DiskError;
+use crate::format::checkpoint::{
+    ENTRY_BYTES, Entry, FOOTER_BYTES, HEADER_BYTES, Header, SEGMENT_ROW_BYTES,
+};
+use crate::format::u64_at;
+use crate::job::LiveState;
+use crate::names::Name;
+use crate::scan::Window;
+use crate::store::{CheckpointFile, EntryPlace};
+use crate::types::LogId;
+
+/// Bytes written by one step.
+const PIECE_BYTES: usize = 1 << 20;
+/// Entries of the old checkpoint are read in chunks of this.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What a checkpoint says, apart from the states.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub header: Header,
+    pub node_id: u64,
+    pub wal_id: u16,
+    /// Id and length of each segment.
+    pub segments: Vec<(u64, u64)>,
+    /// Where the states of logs come from that weren't asked.
+    pub old: Option<CheckpointFile>,
+    /// Logs without an entry.
+    pub removed: Vec<LogId>,
+}
+
+#[derive(Debug)]
+enum Origin {
+    Asked(LogId),
+    Old(EntryPlace),
+}
+
+/// A checkpoint being written.
+#[derive(Debug)]
+pub(crate) struct CheckpointWriter {
+    name: Arc<str>,
+    old: Option<Arc<str>>,
+    header: Header,
+    origins: std::vec::IntoIter<Origin>,
+    entries: Vec<EntryPlace>,
+    /// Bytes not written yet, and where they go.
+    buffer: Vec<u8>,
+    written: u64,
+    window: Window,
+    created: bool,
+}
+
+impl CheckpointWriter {
+    pub(crate) fn new(mut plan: Plan, states: &BTreeMap<LogId, LiveState>) -> CheckpointWriter {
+        plan.removed.sort_unstable();
+        let is_removed = |log: &LogId| plan.removed.binary_search(log).is_ok();
+        let old_entries = plan.old.iter().flat_map(|old| old.entries.iter());
+        let mut origins: Vec<(LogId, Origin)> = old_entries
+            .filter(|entry| !states.contains_key(&entry.log) && !is_removed(&entry.log))
+            .map(|entry| (entry.log, Origin::Old(*entry)))
+            .chain(
+                states
+                    .keys()
+                    .filter(|log| !is_removed(log))
+                    .map(|log| (*log, Origin::Asked(*log))),
+            )
+            .collect();
+        origins.sort_unstable_by_key(|(log, _)| *log);
+        let origins: Vec<Origin> = origins.into_iter().map(|(_, origin)| origin).collect();
+
+        let rows: Vec<u8> = plan
+            .segments
+            .iter()
+            .flat_map(|(id, length)| [id.to_le_bytes(), length.to_le_bytes()].concat())
+            .collect();
+        let contents: u64 = origins
+            .iter()
+            .map(|origin| match origin {
+                Origin::Asked(log) => entry(&states[log]).length().expect("fits memory"),
+                Origin::Old(place) => place.length,
+            })
+            .sum();
+        let header = Header {
+            segments: plan.segments.len() as u32,
+            logs: origins.len() as u32,
+            length: (HEADER_BYTES + rows.len() + FOOTER_BYTES) as u64 + contents,
+            rows_crc: crc32c::crc32c(&rows),
+            ..plan.header
+        };
+        let mut buffer = header.encode(plan.node_id, plan.wal_id).to_vec();
+        buffer.extend_from_slice(&rows);
+        CheckpointWriter {
+            name: Name::Checkpoint(header.sequence).text(plan.wal_id).into(),
+            old: plan.old.map(|old| old.name),
+            header,
+            origins: origins.into_iter(),
+            entries: Vec::new(),
+            buffer,
+            written: 0,
+            window: Window::default(),
+            created: false,
+        }
+    }
+
+    /// Writes a piece. Returns the checkpoint when it is durable.
+    pub(crate) fn step(
+        &mut self,
+        disk: &dyn Disk,
+        states: &BTreeMap<LogId, LiveState>,
+    ) -> Result<Option<CheckpointFile>, DiskError> {
+        if !self.created {
+            disk::create(disk, &self.name, self.header.length)?;
+            self.created = true;
+        }
+        while self.buffer.len() < PIECE_BYTES {
+            let Some(origin) = self.origins.next() else {
+                return self.finish(disk).map(Some);
+            };
+            self.add(disk, &origin, states)?;
+        }
+        disk::write(disk, &self.name, self.written, &[&self.buffer])?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(None)
+    }
+
+    fn add(
+        &mut self,
+        disk: &dyn Disk,
+        origin: &Origin,
+        states: &BTreeMap<LogId, LiveState>,
+    ) -> Result<(), DiskError> {
+        let offset = self.written + self.buffer.len() as u64;
+        let (log, length) = match origin {
+            Origin::Asked(log) => {
+                let state = &states[log];
+                let entry = entry(state);
+                let mut live = Vec::with_capacity(entry.live_length as usize);
+                state
+                    .live
+                    .serialize_into(&mut live)
+                    .expect("memory takes it");
+                self.buffer
+                    .extend_from_slice(&entry.encode(&live, &state.state));
+                self.buffer.extend_from_slice(&live);
+                self.buffer.extend_from_slice(&state.state);
+                (*log, entry.length().expect("fits memory"))
+            }
+            Origin::Old(place) => {
+                let old = self.old.as_ref().expect("it has entries");
+                let end = place.offset + place.length.max(CHUNK_BYTES as u64);
+                let bytes = self.window.fetch(
+                    disk,
+                    old,
+                    place.offset,
+                    place.length as usize,
+                    CHUNK_BYTES,
+                    end,
+                )?;
+                // As they are: if they are damaged, recovery has to say so and not we to hide it.
+                self.buffer.extend_from_slice(&bytes);
+                (place.log, place.length)
+            }
+        };
+        self.entries.push(EntryPlace {
+            log,
+            offset,
+            length,
+        });
+        Ok(())
+    }
+
+    fn finish(&mut self, disk: &dyn Disk) -> Result<CheckpointFile, DiskError> {
+        self.buffer.extend_from_slice(&self.header.footer());
+        let length = self.written + self.buffer.len() as u64;
+        assert_eq!(length, self.header.length, "the checkpoint is as long as planned");
+        disk::write(disk, &self.name, self.written, &[&self.buffer])?;
+        disk::sync(disk, &self.name)?;
+        disk::sync_directory(disk)?;
+        Ok(CheckpointFile {
+            name: self.name.clone(),
+            entries: Arc::new(std::mem::take(&mut self.entries)),
+        })
+    }
+}
+
+fn entry(state: &LiveState) -> Entry {
+    Entry {
+        log: state.log,
+        next: state.next,
+        position: state.position,
+        bytes: state.bytes,
+        live_length: state.live.serialized_size() as u64,
+        state_length: state.state.len() as u64,
+    }
+}
+
+/// A checkpoint that was read.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub header: Header,
+    pub node_id: u64,
+    pub segments: Vec<(u64, u64)>,
+    pub file: CheckpointFile,
+    /// Entries whose content is wrong.
+    pub damaged: Vec<EntryPlace>,
+}
+
+/// Reads everything but the states and says what is wrong with the file, if it can't be used at all.
+pub(crate) fn load(
+    disk: &dyn Disk,
+    wal_id: u16,
+    sequence: u64,
+    mut restore: impl FnMut(LiveState),
+) -> Result<Result<Loaded, String>, DiskError> {
+    let name: Arc<str> = Name::Checkpoint(sequence).text(wal_id).into();
+    let length = disk::length(disk, &name)?;
+    let head = disk::read(disk, &name, 0, HEADER_BYTES)?;
+    let Some((header, node_id)) = Header::decode(&head, wal_id) else {
+        return Ok(Err("the header is wrong".into()));
+    };
+    if header.sequence != sequence || header.length != length {
+        return Ok(Err(format!(
+            "the file has {length} bytes, its header says {}",
+            header.length
+        )));
+    }
+    let rows_length = header.segments as u64 * SEGMENT_ROW_BYTES as u64;
+    let Some(footer_at) = length
+        .checked_sub(FOOTER_BYTES as u64)
+        .filter(|at| HEADER_BYTES as u64 + rows_length <= *at)
+    else {
+        return Ok(Err("the header doesn't add up".into()));
+    };
+    let rows = disk::read(disk, &name, HEADER_BYTES as u64, rows_length as usize)?;
+    let footer = disk::read(disk, &name, footer_at, FOOTER_BYTES)?;
+    if crc32c::crc32c(&rows) != header.rows_crc {
+        return Ok(Err("the list of segments is wrong".into()));
+    }
+    if footer != header.footer() {
+        return Ok(Err("the footer is wrong".into()));
+    }
+    let mut window = Window::default();
+    let mut entries = Vec::new();
+    let mut damaged = Vec::new();
+    let mut offset = HEADER_BYTES as u64 + rows_length;
+    for _ in 0..header.logs {
+        let mut fetch = |length: usize| {
+            window.fetch(disk, &name, offset, length, CHUNK_BYTES, footer_at)
+        };
+        let entry = Entry::decode(&fetch(ENTRY_BYTES)?);
+        let Some((entry, length)) = entry
+            .and_then(|entry| Some((entry, entry.length()?)))
+            .filter(|(_, length)| offset + length <= footer_at)
+        else {
+            return Ok(Err(format!("the entry at byte {offset} is wrong")));
+        };
+        let place = EntryPlace {
+            log: entry.log,
+            offset,
+            length,
+        };
+        let bytes = fetch(length as usize)?;
+        match decode_state(&entry, &bytes) {
+            Some(state) => restore(state),
+            None => damaged.push(place),
+        }
+        entries.push(place);
+        offset += length;
+    }
+    if offset != footer_at {
+        return Ok(Err("there are bytes behind the last entry".into()));
+    }
+    Ok(Ok(Loaded {
+        header,
+        node_id,
+        segments: rows
+            .chunks_exact(SEGMENT_ROW_BYTES)
+            .map(|row| (u64_at(row, 0), u64_at(row, 8)))
+            .collect(),
+        file: CheckpointFile {
+            name,
+            entries: Arc::new(entries),
+        },
+        damaged,
+    }))
+}
+
+fn decode_state(entry: &Entry, bytes: &[u8]) -> Option<LiveState> {
+    if !Entry::content_is_whole(bytes) {
+        return None;
+    }
+    let (live, state) = bytes[ENTRY_BYTES..].split_at(entry.live_length as usize);
+    Some(LiveState {
+        log: entry.log,
+        next: entry.next,
+        position: entry.position,
+        live: RoaringTreemap::deserialize_from(live).ok()?,
+        bytes: entry.bytes,
+        state: state.to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_disk::MemoryDisk;
+
+    fn state(log: u64, live: std::ops::Range<u64>) -> LiveState {
+        LiveState {
+            log: LogId(log),
+            next: live.end,
+            position: log * 10,
+            bytes: 100 + log,
+            live: live.collect(),
+            state: vec![log as u8; log as usize],
+        }
+    }
+
+    fn write(
+        disk: &MemoryDisk,
+        sequence: u64,
+        states: Vec<LiveState>,
+        old: Option<CheckpointFile>,
+        removed: Vec<LogId>,
+    ) -> CheckpointFile {
+        let states = states.into_iter().map(|state| (state.log, state)).collect();
+        let plan = Plan {
+            header: Header {
+                sequence,
+                floor: 2,
+                position: 77,
+                batch: 5,
+                next_file: 3,
+                next_segment: 9,
+                segments: 0,
+                logs: 0,
+                length: 0,
+                rows_crc: 0,
+            },
+            node_id: 4,
+            wal_id: 0,
+            segments: vec![(7, 4096), (8, 8192)],
+            old,
+            removed,
+        };
+        let mut writer = CheckpointWriter::new(plan, &states);
+        loop {
+            if let Some(file) = writer.step(disk, &states).unwrap() {
+                return file;
+            }
+        }
+    }
+
+    fn read(disk: &MemoryDisk, sequence: u64) -> (Result<Loaded, String>, Vec<LiveState>) {
+        let mut states = Vec::new();
+        let loaded = load(disk, 0, sequence, |state| states.push(state)).unwrap();
+        (loaded, states)
+    }
+
+    #[test]
+    fn old_entries_are_carried_on() {
+        let disk = MemoryDisk::new();
+        let first = vec![state(0, 0..0), state(1, 1..5000), state(2, 5..6)];
+        let old = write(&disk, 1, first, None, vec![]);
+        let second = vec![state(2, 9..30), state(5, 1..2)];
+        let new = write(&disk, 2, second, Some(old), vec![LogId(1)]);
+        let (loaded, states) = read(&disk, 2);
+        let loaded = loaded.unwrap();
+        assert_eq!(states, [state(0, 0..0), state(2, 9..30), state(5, 1..2)]);
+        assert_eq!(loaded.file.entries, new.entries);
+        assert_eq!(loaded.segments, [(7, 4096), (8, 8192)]);
+        assert_eq!(loaded.node_id, 4);
+        assert!(loaded.damaged.is_empty());
+    }
+
+    #[test]
+    fn a_large_one_is_written_in_pieces() {
+        let disk = MemoryDisk::new();
+        let states: Vec<_> = (0..2000)
+            .map(|log| LiveState {
+                state: vec![log as u8; 2000],
+                ..state(log, 1..2)
+            })
+            .collect();
+        write(&disk, 1, states.clone(), None, vec![]);
+        assert_eq!(read(&disk, 1).1, states);
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let disk = MemoryDisk::new();
+        let file = write(&disk, 1, vec![state(0, 0..0), state(3, 1..9)], None, vec![]);
+        let bytes = disk.content(&file.name).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            disk.put(&file.name, bytes);
+            let found = read(&disk, 1).0;
+            assert!(found.is_err() || !found.unwrap().damaged.is_empty(), "bit {bit}");
+        }
+        disk.put(&file.name, bytes[..bytes.len() - 1].to_vec());
+        assert!(read(&disk, 1).0.is_err());
+    }
+}

@@ -1,0 +1,243 @@
+//! The commit lane: when a batch is closed, written and synced.
+
+use std::sync::Arc;
+
+use crate::builder::Sealed;
+use crate::job::{Event, Job, JobId, Next, WriteJob};
+use crate::log::Log;
+use crate::options::Options;
+use crate::types::{Nanos, Wait};
+
+/// State of the commit lane.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub outstanding: Option<JobId>,
+    flying: Option<Flying>,
+    sync_ended: Nanos,
+    sync_took: Nanos,
+    /// Records in the active batch that somebody waits for.
+    confirms: u64,
+    first_confirm: Nanos,
+    /// When the oldest record was appended that nobody waits for.
+    first_lazy: Option<Nanos>,
+    /// The lane was told to come back at this time.
+    told: Nanos,
+}
+
+/// The batch between buffer and disk.
+#[derive(Debug)]
+struct Flying {
+    batch: Arc<Sealed>,
+    written: bool,
+    sync_started: Nanos,
+}
+
+impl Commit {
+    pub(crate) fn new(sync_ended: Nanos) -> Commit {
+        Commit {
+            outstanding: None,
+            flying: None,
+            sync_ended,
+            sync_took: 0,
+            confirms: 0,
+            first_confirm: 0,
+            first_lazy: None,
+            told: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn note_append(&mut self, count: u64, wait: Wait, now: Nanos) {
+        match wait {
+            Wait::Confirm => {
+                if self.confirms == 0 {
+                    self.first_confirm = now;
+                }
+                self.confirms += count;
+            }
+            Wait::Lazy => {
+                self.first_lazy.get_or_insert(now);
+            }
+        }
+    }
+
+    /// When the active batch should be closed; it holds records.
+    fn active_due(&self, options: &Options) -> Nanos {
+        let lazy = self
+            .first_lazy
+            .map_or(Nanos::MAX, |first| first.saturating_add(options.lazy_flush));
+        if self.confirms == 0 {
+            return lazy;
+        }
+        if self.confirms >= options.confirm_batch as u64 && self.sync_took < options.fast_sync {
+            return 0;
+        }
+        let delay = options.confirm_delay_max.min(self.sync_took);
+        let company = self.first_confirm.saturating_add(delay);
+        let idle = self.sync_ended.saturating_add(options.sync_idle);
+        company.min(idle).min(lazy)
+    }
+}
+
+impl Log {
+    /// Whether the commit lane has to be told about new work: something is due before the time at which it was
+    /// told to come back.
+    #[must_use]
+    pub fn commit_waiting(&self) -> bool {
+        self.commit.outstanding.is_none() && self.due().is_some_and(|due| due < self.commit.told)
+    }
+
+    fn due(&self) -> Option<Nanos> {
+        if self.commit.flying.is_some() {
+            return Some(0);
+        }
+        if self.is_blocked() {
+            return None;
+        }
+        if !self.closed.is_empty() || self.closing && !self.active.is_empty() {
+            return Some(0);
+        }
+        if self.active.is_empty() {
+            return None;
+        }
+        if self.active.record_bytes() >= self.options.buffer_bytes as u64 / 2 {
+            return Some(0);
+        }
+        Some(self.commit.active_due(&self.options))
+    }
+
+    /// The next batch needs a file that isn't there.
+    fn is_blocked(&self) -> bool {
+        self.wal.wanted.is_some_and(|batch| {
+            let ready = self
+                .wal
+                .spare
+                .as_ref()
+                .is_some_and(|spare| spare.room() >= batch);
+            !ready || !self.may_open_file()
+        })
+    }
+
+    /// One more file than allowed is opened while a retirement waits for its gate: else both would wait forever.
+    pub(crate) fn may_open_file(&self) -> bool {
+        self.wal.unretired() < self.options.unretired_max || self.waits_for_gate()
+    }
+
+    pub(crate) fn next_commit_job(&mut self, now: Nanos) -> Next {
+        if self.commit.outstanding.is_some() {
+            return Next::Idle;
+        }
+        if self.commit.flying.as_ref().is_some_and(|flying| flying.written) {
+            return self.sync_job(now);
+        }
+        match self.due() {
+            Some(due) if due <= now => {}
+            Some(due) => {
+                self.commit.told = due;
+                return Next::At(due);
+            }
+            None => {
+                self.commit.told = Nanos::MAX;
+                return Next::Idle;
+            }
+        }
+        let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
+        if batch > self.wal.current.room() && !self.next_file(batch) {
+            self.had_room = self.had_room && self.room();
+            self.commit.told = Nanos::MAX;
+            return Next::Idle;
+        }
+        self.write_job()
+    }
+
+    fn next_file(&mut self, batch: u64) -> bool {
+        if !self.may_open_file() {
+            self.wal.wanted = Some(batch);
+            return false;
+        }
+        let advanced = self.wal.advance(batch);
+        self.refresh_statistics();
+        advanced
+    }
+
+    fn write_job(&mut self) -> Next {
+        let builder = match self.closed.pop_front() {
+            Some(builder) => builder,
+            None => {
+                self.commit.confirms = 0;
+                self.commit.first_lazy = None;
+                let next = self.next_builder();
+                std::mem::replace(&mut self.active, next)
+            }
+        };
+        let batch = Arc::new(builder.seal());
+        assert_eq!(
+            batch.header.first_position,
+            self.durable + 1,
+            "batches are written in order"
+        );
+        self.commit.flying = Some(Flying {
+            batch: batch.clone(),
+            written: false,
+            sync_started: 0,
+        });
+        let file = &self.wal.current;
+        let job = Job::Write(WriteJob {
+            file: file.name.clone(),
+            offset: file.end,
+            identity: file.identity,
+            batch,
+        });
+        self.run_commit(job)
+    }
+
+    fn sync_job(&mut self, now: Nanos) -> Next {
+        if let Some(flying) = &mut self.commit.flying {
+            flying.sync_started = now;
+        }
+        let file = self.wal.current.name.clone();
+        self.run_commit(Job::Sync { file })
+    }
+
+    fn run_commit(&mut self, job: Job) -> Next {
+        let id = self.job_id();
+        self.commit.outstanding = Some(id);
+        self.commit.told = Nanos::MAX;
+        Next::Run(id, job)
+    }
+
+    pub(crate) fn complete_commit(&mut self, now: Nanos, events: &mut Vec<Event>) {
+        self.commit.outstanding = None;
+        let mut flying = self.commit.flying.take().expect("a batch is on its way");
+        #[cfg(feature = "planted-bugs")]
+        {
+            flying.written |= self.options.has_bug(crate::options::Bug::SkipSync);
+        }
+        if !flying.written {
+            flying.written = true;
+            self.commit.flying = Some(flying);
+            return;
+        }
+        self.commit.sync_ended = now;
+        self.commit.sync_took = now.saturating_sub(flying.sync_started);
+        self.statistics.note_sync(self.commit.sync_took);
+
+        let header = flying.batch.header;
+        let file = &mut self.wal.current;
+        file.index.note(file.end, &header, &flying.batch.runs);
+        file.end += header.padded_bytes();
+        file.last_position = header.last_position();
+        file.last_batch = header.sequence;
+        self.durable = header.last_position();
+        self.statistics.batches += 1;
+        self.statistics.records += header.records as u64;
+        self.statistics.bytes_written += header.padded_bytes();
+        events.push(Event::Durable(self.durable));
+        if let Some(batch) = Arc::into_inner(flying.batch) {
+            if self.memory.len() < 2 {
+                let capacity_max = self.options.buffer_bytes * 2;
+                self.memory.push(batch.into_memory(capacity_max));
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A batch's header and its run table.
+
+use super::record::{RECORD_HEADER_BYTES, RecordKind};
+use super::{Identity, VERSION, is_zero, pad, put, u16_at, u32_at, u64_at};
+use crate::types::{LogId, Position};
+
+/// Bytes of a batch header.
+pub const BATCH_HEADER_BYTES: usize = 96;
+/// Bytes of a row of the run table.
+pub const RUN_BYTES: usize = 32;
+/// Nothing follows this batch: a clean stop.
+pub const FLAG_CLOSING: u16 = 1;
+/// The first batch after a recovery.
+pub const FLAG_RESTART: u16 = 2;
+
+const MAGIC: &[u8; 4] = b"LVRB";
+const FLAGS_KNOWN: u16 = FLAG_CLOSING | FLAG_RESTART;
+
+/// The header of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchHeader {
+    /// Closing, restart.
+    pub flags: u16,
+    /// Rows of the run table.
+    pub runs: u32,
+    /// Place of the batch among all of the WAL, or of the segment.
+    pub sequence: u64,
+    /// Position of the first record; 0 in segments.
+    pub first_position: Position,
+    /// Number of records.
+    pub records: u32,
+    /// Bytes of all records.
+    pub record_bytes: u64,
+}
+
+impl BatchHeader {
+    /// Bytes from the header to the first record.
+    #[must_use]
+    pub fn prefix_bytes(&self) -> u64 {
+        BATCH_HEADER_BYTES as u64 + self.runs as u64 * RUN_BYTES as u64
+    }
+
+    /// Bytes of the batch without its padding.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.prefix_bytes() + self.record_bytes
+    }
+
+    /// Bytes of the batch with its padding.
+    #[must_use]
+    pub fn padded_bytes(&self) -> u64 {
+        pad(self.bytes())
+    }
+
+    /// Position of the last record.
+    #[must_use]
+    pub fn last_position(&self) -> Position {
+        self.first_position + self.records as u64 - 1
+    }
+
+    pub(crate) fn encode(&self, identity: &Identity) -> [u8; BATCH_HEADER_BYTES] {
+        let mut bytes = [0; BATCH_HEADER_BYTES];
+        put(&mut bytes, 0, MAGIC);
+        put(&mut bytes, 4, &VERSION.to_le_bytes());
+        put(&mut bytes, 6, &self.flags.to_le_bytes());
+        put(&mut bytes, 8, &identity.node_id.to_le_bytes());
+        put(&mut bytes, 16, &identity.salt.to_le_bytes());
+        put(&mut bytes, 24, &identity.wal_id.to_le_bytes());
+        put(&mut bytes, 28, &self.runs.to_le_bytes());
+        put(&mut bytes, 32, &self.sequence.to_le_bytes());
+        put(&mut bytes, 40, &self.first_position.to_le_bytes());
+        put(&mut bytes, 48, &self.records.to_le_bytes());
+        put(&mut bytes, 56, &self.record_bytes.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..BATCH_HEADER_BYTES - 4]);
+        put(&mut bytes, BATCH_HEADER_BYTES - 4, &crc.to_le_bytes());
+        bytes
+    }
+
+    /// The header in these bytes, if it is whole and of this use of this file, with at most `room` bytes after
+    /// its start.
+    #[must_use]
+    pub fn decode(bytes: &[u8], identity: &Identity, room: u64) -> Option<BatchHeader> {
+        let bytes = bytes.get(..BATCH_HEADER_BYTES)?;
+        let ours = &bytes[..4] == MAGIC
+            && u32_at(bytes, BATCH_HEADER_BYTES - 4)
+                == crc32c::crc32c(&bytes[..BATCH_HEADER_BYTES - 4])
+            && u16_at(bytes, 4) == VERSION
+            && u64_at(bytes, 8) == identity.node_id
+            && u64_at(bytes, 16) == identity.salt
+            && u16_at(bytes, 24) == identity.wal_id
+            && u16_at(bytes, 26) == 0
+            && u32_at(bytes, 52) == 0
+            && is_zero(&bytes[64..BATCH_HEADER_BYTES - 4]);
+        if !ours {
+            return None;
+        }
+        let header = BatchHeader {
+            flags: u16_at(bytes, 6),
+            runs: u32_at(bytes, 28),
+            sequence: u64_at(bytes, 32),
+            first_position: u64_at(bytes, 40),
+            records: u32_at(bytes, 48),
+            record_bytes: u64_at(bytes, 56),
+        };
+        let possible = header.flags & !FLAGS_KNOWN == 0
+            && header.runs >= 1
+            && header.records >= header.runs
+            && header.record_bytes <= room
+            && header.record_bytes >= header.records as u64 * RECORD_HEADER_BYTES as u64
+            && header.padded_bytes() <= room
+            && header
+                .first_position
+                .checked_add(header.records as u64)
+                .is_some();
+        possible.then_some(header)
+    }
+
+    /// Whether these bytes, which [`Self::decode`] refused, look like a damaged header of this file rather than
+    /// like bytes of an earlier use: two of magic, salt and sequence are right.
+    #[must_use]
+    pub fn resembles(bytes: &[u8], identity: &Identity, sequence: u64) -> bool {
+        let Some(bytes) = bytes.get(..BATCH_HEADER_BYTES) else {
+            return false;
+        };
+        let right = [
+            &bytes[..4] == MAGIC,
+            u64_at(bytes, 16) == identity.salt,
+            u64_at(bytes, 32) == sequence,
+        ];
+        right.iter().filter(|right| **right).count() >= 2
+    }
+}
+
+/// A row of the run table: records of one log and kind, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Whose records.
+    pub log: LogId,
+    /// Number of the first message.
+    pub first: u64,
+    /// Where the run begins among the records of the batch.
+    pub offset: u32,
+    /// Its length in bytes.
+    pub length: u32,
+    /// Its records.
+    pub count: u16,
+    /// Their kind.
+    pub kind: RecordKind,
+}
+
+impl Run {
+    /// Number of the last message.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.first + (self.count as u64 - 1)
+    }
+
+    pub(crate) fn encode(&self, seed: u32) -> [u8; RUN_BYTES] {
+        let mut bytes = [0; RUN_BYTES];
+        put(&mut bytes, 0, &self.log.0.to_le_bytes());
+        put(&mut bytes, 8, &self.first.to_le_bytes());
+        put(&mut bytes, 16, &self.offset.to_le_bytes());
+        put(&mut bytes, 20, &self.length.to_le_bytes());
+        put(&mut bytes, 24, &self.count.to_le_bytes());
+        bytes[26] = self.kind as u8;
+        let crc = crc32c::crc32c_append(seed, &bytes[..RUN_BYTES - 4]);
+        put(&mut bytes, RUN_BYTES - 4, &crc.to_le_bytes());
+        bytes
+    }
+
+    /// The row in these bytes, if it is whole and lies within a batch of `record_bytes`.
+    #[must_use]
+    pub fn decode(bytes: &[u8], seed: u32, record_bytes: u64) -> Option<Run> {
+        let bytes = bytes.get(..RUN_BYTES)?;
+        if u32_at(bytes, RUN_BYTES - 4) != crc32c::crc32c_append(seed, &bytes[..RUN_BYTES - 4]) {
+            return None;
+        }
+        let run = Run {
+            log: LogId(u64_at(bytes, 0)),
+            first: u64_at(bytes, 8),
+            offset: u32_at(bytes, 16),
+            length: u32_at(bytes, 20),
+            count: u16_at(bytes, 24),
+            kind: RecordKind::from_code(bytes[26])?,
+        };
+        let possible = bytes[27] == 0
+            && run.count >= 1
+            && run.first.checked_add(run.count as u64).is_some()
+            && run.length as usize >= run.count as usize * RECORD_HEADER_BYTES
+            && run.offset as u64 + run.length as u64 <= record_bytes;
+        possible.then_some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> BatchHeader {
+        BatchHeader {
+            flags: FLAG_RESTART,
+            runs: 2,
+            sequence: 77,
+            first_position: 1000,
+            records: 5,
+            record_bytes: 300,
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_header_is_found() {
+        let identity = Identity::wal(1, 2, 3);
+        let bytes = header().encode(&identity);
+        assert_eq!(
+            BatchHeader::decode(&bytes, &identity, 512),
+            Some(header())
+        );
+        assert_eq!(BatchHeader::decode(&bytes, &identity, 511), None);
+        assert_eq!(
+            BatchHeader::decode(&bytes, &Identity::wal(1, 2, 4), 512),
+            None,
+            "another use of the file"
+        );
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(BatchHeader::decode(&bytes, &identity, 512), None);
+            assert!(BatchHeader::resembles(&bytes, &identity, 77));
+        }
+        assert!(!BatchHeader::resembles(&[0; 96], &identity, 77));
+    }
+
+    #[test]
+    fn sizes_add_up() {
+        assert_eq!(header().prefix_bytes(), 96 + 64);
+        assert_eq!(header().bytes(), 460);
+        assert_eq!(header().padded_bytes(), 512);
+        assert_eq!(header().last_position(), 1004);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_run_is_found() {
+        let run = Run {
+            log: LogId(9),
+            first: 12,
+            offset: 100,
+            length: 200,
+            count: 3,
+            kind: RecordKind::Message,
+        };
+        assert_eq!(run.last(), 14);
+        let bytes = run.encode(5);
+        assert_eq!(Run::decode(&bytes, 5, 300), Some(run));
+        assert_eq!(Run::decode(&bytes, 5, 299), None);
+        assert_eq!(Run::decode(&bytes, 6, 300), None);
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Run::decode(&bytes, 5, 300), None);
+        }
+    }
+}

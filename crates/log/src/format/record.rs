@@ -1,0 +1,169 @@
+//! A record: twelve bytes of header, then the payload.
+
+use super::{u16_at, u32_at, u64_at};
+use crate::types::SettleRange;
+
+/// Bytes before the payload.
+pub const RECORD_HEADER_BYTES: usize = 12;
+/// Bytes of one range in a settle record.
+pub const SETTLE_RANGE_BYTES: usize = 24;
+
+/// What a record is. Codes 5 to 7 are reserved, see `docs/storage.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// A message.
+    Message = 1,
+    /// Messages left a log.
+    Settle = 2,
+    /// The caller's own.
+    Control = 3,
+    /// The last record before a clean stop.
+    Close = 4,
+}
+
+impl RecordKind {
+    /// The kind with this code.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<RecordKind> {
+        Some(match code {
+            1 => RecordKind::Message,
+            2 => RecordKind::Settle,
+            3 => RecordKind::Control,
+            4 => RecordKind::Close,
+            _ => return None,
+        })
+    }
+}
+
+/// A record as found in its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// What it is.
+    pub kind: RecordKind,
+    /// Settle reason, or kind of the control record.
+    pub detail: u8,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+/// Appends header and head of a payload; the checksum covers only what is there. Returns where the record begins.
+#[inline]
+pub(crate) fn append(
+    bytes: &mut Vec<u8>,
+    seed: u32,
+    kind: RecordKind,
+    detail: u8,
+    parts: [&[u8]; 2],
+) -> usize {
+    let at = bytes.len();
+    let length = (parts[0].len() + parts[1].len()) as u32;
+    let mut header = [0; RECORD_HEADER_BYTES];
+    header[4..8].copy_from_slice(&length.to_le_bytes());
+    header[8] = kind as u8;
+    header[9] = detail;
+    bytes.extend_from_slice(&header);
+    bytes.extend_from_slice(parts[0]);
+    bytes.extend_from_slice(parts[1]);
+    let crc = crc32c::crc32c_append(seed, &bytes[at + 4..]);
+    bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+    at
+}
+
+/// The record at the start of `bytes` and what follows it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static str> {
+    if bytes.len() < RECORD_HEADER_BYTES {
+        return Err("a record is cut off");
+    }
+    let length = u32_at(bytes, 4) as usize;
+    if length > bytes.len() - RECORD_HEADER_BYTES {
+        return Err("a record's length is wrong");
+    }
+    let (record, rest) = bytes.split_at(RECORD_HEADER_BYTES + length);
+    if u32_at(record, 0) != crc32c::crc32c_append(seed, &record[4..]) {
+        return Err("a record's checksum is wrong");
+    }
+    if u16_at(record, 10) != 0 {
+        return Err("a record has flags of a later version");
+    }
+    let Some(kind) = RecordKind::from_code(record[8]) else {
+        return Err("a record has a kind of a later version");
+    };
+    let record = Record {
+        kind,
+        detail: record[9],
+        payload: &record[RECORD_HEADER_BYTES..],
+    };
+    Ok((record, rest))
+}
+
+/// Writes a settle record's range.
+#[must_use]
+pub(crate) fn encode_range(range: &SettleRange) -> [u8; SETTLE_RANGE_BYTES] {
+    let mut bytes = [0; SETTLE_RANGE_BYTES];
+    bytes[..8].copy_from_slice(&range.first.to_le_bytes());
+    bytes[8..16].copy_from_slice(&range.last.to_le_bytes());
+    bytes[16..].copy_from_slice(&range.bytes.to_le_bytes());
+    bytes
+}
+
+/// The ranges of a settle record's payload; `None` if they aren't whole or run backwards.
+#[must_use]
+pub fn decode_ranges(payload: &[u8]) -> Option<Vec<SettleRange>> {
+    if !payload.len().is_multiple_of(SETTLE_RANGE_BYTES) {
+        return None;
+    }
+    payload
+        .chunks_exact(SETTLE_RANGE_BYTES)
+        .map(|bytes| {
+            let range = SettleRange {
+                first: u64_at(bytes, 0),
+                last: u64_at(bytes, 8),
+                bytes: u64_at(bytes, 16),
+            };
+            (range.first <= range.last).then_some(range)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_found_again_and_every_flipped_bit_too() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, 7, RecordKind::Control, 42, [b"hello ", b"you"]);
+        let whole = bytes.clone();
+        bytes.push(1);
+        let (record, rest) = split(&bytes, 7).unwrap();
+        assert_eq!(
+            (record.kind, record.detail, record.payload),
+            (RecordKind::Control, 42, &b"hello you"[..])
+        );
+        assert_eq!(rest, [1]);
+        assert!(split(&bytes, 8).is_err(), "another batch's seed");
+        for bit in 0..whole.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(split(&bytes, 7).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_checked() {
+        let range = SettleRange {
+            first: 3,
+            last: 9,
+            bytes: 77,
+        };
+        let bytes = encode_range(&range);
+        assert_eq!(decode_ranges(&bytes), Some(vec![range]));
+        assert_eq!(decode_ranges(&bytes[..23]), None);
+        let backwards = encode_range(&SettleRange { first: 10, ..range });
+        assert_eq!(decode_ranges(&backwards), None);
+    }
+}

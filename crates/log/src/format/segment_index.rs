@@ -1,0 +1,151 @@
+//! The index at the end of a segment, and the footer that finds it.
+
+use std::collections::BTreeMap;
+
+use super::{put, u32_at, u64_at};
+use crate::index::{LogIndex, Point};
+use crate::types::LogId;
+
+/// Bytes of the footer.
+pub(crate) const FOOTER_BYTES: usize = 32;
+
+const MAGIC: &[u8; 4] = b"LVRX";
+const LOG_BYTES: usize = 48;
+const POINT_BYTES: usize = 16;
+
+/// The last bytes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub index_offset: u64,
+    pub salt: u64,
+    pub logs: u32,
+    pub index_crc: u32,
+}
+
+impl Footer {
+    pub(crate) fn encode(&self) -> [u8; FOOTER_BYTES] {
+        let mut bytes = [0; FOOTER_BYTES];
+        put(&mut bytes, 0, &self.index_offset.to_le_bytes());
+        put(&mut bytes, 8, &self.salt.to_le_bytes());
+        put(&mut bytes, 16, &self.logs.to_le_bytes());
+        put(&mut bytes, 20, &self.index_crc.to_le_bytes());
+        put(&mut bytes, 24, MAGIC);
+        let crc = crc32c::crc32c(&bytes[..28]);
+        put(&mut bytes, 28, &crc.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Footer> {
+        let bytes = bytes.get(..FOOTER_BYTES)?;
+        let whole = &bytes[24..28] == MAGIC && u32_at(bytes, 28) == crc32c::crc32c(&bytes[..28]);
+        whole.then(|| Footer {
+            index_offset: u64_at(bytes, 0),
+            salt: u64_at(bytes, 8),
+            logs: u32_at(bytes, 16),
+            index_crc: u32_at(bytes, 20),
+        })
+    }
+}
+
+pub(crate) fn encode(logs: &BTreeMap<LogId, LogIndex>) -> Vec<u8> {
+    let points: usize = logs.values().map(|log| log.points.len()).sum();
+    let mut bytes = Vec::with_capacity(logs.len() * LOG_BYTES + points * POINT_BYTES);
+    for (log, index) in logs {
+        bytes.extend_from_slice(&log.0.to_le_bytes());
+        bytes.extend_from_slice(&index.first.to_le_bytes());
+        bytes.extend_from_slice(&index.last.to_le_bytes());
+        bytes.extend_from_slice(&index.messages.to_le_bytes());
+        bytes.extend_from_slice(&index.bytes.to_le_bytes());
+        bytes.extend_from_slice(&(index.points.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        for point in &index.points {
+            bytes.extend_from_slice(&point.number.to_le_bytes());
+            bytes.extend_from_slice(&point.batch.to_le_bytes());
+            bytes.extend_from_slice(&point.run.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// The index in these bytes, which the footer describes; `None` if they aren't what was written.
+pub(crate) fn decode(bytes: &[u8], footer: &Footer) -> Option<BTreeMap<LogId, LogIndex>> {
+    if crc32c::crc32c(bytes) != footer.index_crc {
+        return None;
+    }
+    let mut logs = BTreeMap::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let head = rest.get(..LOG_BYTES)?;
+        let count = u32_at(head, 40) as usize;
+        let points = rest.get(LOG_BYTES..LOG_BYTES.checked_add(count.checked_mul(POINT_BYTES)?)?)?;
+        let index = LogIndex {
+            first: u64_at(head, 8),
+            last: u64_at(head, 16),
+            messages: u64_at(head, 24),
+            bytes: u64_at(head, 32),
+            points: points
+                .chunks_exact(POINT_BYTES)
+                .map(|point| Point {
+                    number: u64_at(point, 0),
+                    batch: u32_at(point, 8),
+                    run: u32_at(point, 12),
+                })
+                .collect(),
+        };
+        if index.messages == 0 || index.points.is_empty() || index.first > index.last {
+            return None;
+        }
+        logs.insert(LogId(u64_at(head, 0)), index);
+        rest = &rest[LOG_BYTES + points.len()..];
+    }
+    (logs.len() == footer.logs as usize).then_some(logs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_and_footer_are_found_again_and_every_flipped_bit_too() {
+        let index = |first| LogIndex {
+            first,
+            last: first + 9,
+            messages: 5,
+            bytes: 60,
+            points: vec![
+                Point {
+                    number: first,
+                    batch: 512,
+                    run: 0,
+                },
+                Point {
+                    number: first + 4,
+                    batch: 1024,
+                    run: 7,
+                },
+            ],
+        };
+        let logs = BTreeMap::from([(LogId(3), index(1)), (LogId(4), index(100))]);
+        let bytes = encode(&logs);
+        let footer = Footer {
+            index_offset: 4096,
+            salt: 99,
+            logs: 2,
+            index_crc: crc32c::crc32c(&bytes),
+        };
+        assert_eq!(decode(&bytes, &footer), Some(logs));
+        assert_eq!(decode(&bytes[..bytes.len() - 1], &footer), None);
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&bytes, &footer), None);
+        }
+        let encoded = footer.encode();
+        assert_eq!(Footer::decode(&encoded), Some(footer));
+        for bit in 0..encoded.len() * 8 {
+            let mut encoded = encoded;
+            encoded[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Footer::decode(&encoded), None);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Which logs a file holds and, sparsely, where: one point per 64 KiB and log, none per message.
+
+use rustc_hash::FxHashMap;
+
+use crate::format::RUN_BYTES_MAX;
+use crate::format::batch::{BatchHeader, RUN_BYTES, Run};
+use crate::format::record::{RECORD_HEADER_BYTES, RecordKind};
+use crate::types::LogId;
+
+/// Where a run of messages is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    /// Its first message.
+    pub number: u64,
+    /// Offset of its batch in the file.
+    pub batch: u32,
+    /// Its row in that batch's table.
+    pub run: u32,
+}
+
+/// What one file holds of one log. Without messages it was only touched by settles or control records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogIndex {
+    pub first: u64,
+    pub last: u64,
+    pub messages: u64,
+    /// Bytes of the payloads.
+    pub bytes: u64,
+    pub points: Vec<Point>,
+}
+
+impl LogIndex {
+    /// The points from which all messages from `from` on can be reached, at most `count`.
+    pub(crate) fn points_from(&self, from: u64, count: usize) -> &[Point] {
+        let after = self.points.partition_point(|point| point.number <= from);
+        let start = after.saturating_sub(1);
+        &self.points[start..self.points.len().min(start + count)]
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Growing {
+    index: LogIndex,
+    /// Where in the file the run of the last point begins.
+    point_at: u64,
+}
+
+/// The index of a file that is being written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileIndex {
+    logs: FxHashMap<LogId, Growing>,
+}
+
+impl FileIndex {
+    /// Takes in a batch that is now in the file at `offset`.
+    pub(crate) fn note(&mut self, offset: u64, header: &BatchHeader, runs: &[Run]) {
+        let records_at = offset + header.prefix_bytes();
+        debug_assert_eq!(
+            header.prefix_bytes() as usize,
+            crate::format::batch::BATCH_HEADER_BYTES + runs.len() * RUN_BYTES
+        );
+        for (row, run) in runs.iter().enumerate() {
+            self.note_run(offset, records_at, row, run);
+        }
+    }
+
+    pub(crate) fn note_run(&mut self, batch: u64, records_at: u64, row: usize, run: &Run) {
+        let log = self.logs.entry(run.log).or_default();
+        if run.kind != RecordKind::Message {
+            return;
+        }
+        let at = records_at + run.offset as u64;
+        let index = &mut log.index;
+        if index.messages == 0 {
+            index.first = run.first;
+        }
+        if index.points.is_empty() || at >= log.point_at + RUN_BYTES_MAX as u64 {
+            index.points.push(Point {
+                number: run.first,
+                batch: u32::try_from(batch).expect("files are below 4 GiB"),
+                run: row as u32,
+            });
+            log.point_at = at;
+        }
+        index.last = index.last.max(run.last());
+        index.messages += run.count as u64;
+        index.bytes += run.length as u64 - run.count as u64 * RECORD_HEADER_BYTES as u64;
+    }
+
+    pub(crate) fn log(&self, log: LogId) -> Option<&LogIndex> {
+        self.logs.get(&log).map(|log| &log.index)
+    }
+
+    /// Every log that the file touches.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = (LogId, &LogIndex)> {
+        self.logs.iter().map(|(log, growing)| (*log, &growing.index))
+    }
+
+    pub(crate) fn into_logs(self) -> impl Iterator<Item = (LogId, LogIndex)> {
+        self.logs
+            .into_iter()
+            .map(|(log, growing)| (log, growing.index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_per_64_kib_and_log() {
+        let mut index = FileIndex::default();
+        let log = LogId(7);
+        for row in 0..100 {
+            let run = Run {
+                log,
+                first: row * 10 + 1,
+                offset: row as u32 * 16_384,
+                length: 16_384,
+                count: 10,
+                kind: RecordKind::Message,
+            };
+            index.note_run(512, 1000, row as usize, &run);
+        }
+        let found = index.log(log).unwrap();
+        assert_eq!((found.first, found.last, found.messages), (1, 1000, 1000));
+        assert_eq!(found.points.len(), 25);
+        assert_eq!(found.points[1].run, 4);
+        assert_eq!(found.points_from(1, 2).len(), 2);
+        assert_eq!(found.points_from(0, 100).len(), 25);
+        assert_eq!(found.points_from(41, 1)[0].run, 4);
+        assert_eq!(found.points_from(40, 1)[0].run, 0);
+        assert_eq!(found.points_from(5000, 9).len(), 1);
+    }
+
+    #[test]
+    fn settles_touch_a_log_without_messages() {
+        let mut index = FileIndex::default();
+        let run = Run {
+            log: LogId(1),
+            first: 0,
+            offset: 0,
+            length: 36,
+            count: 1,
+            kind: RecordKind::Settle,
+        };
+        index.note_run(512, 1000, 0, &run);
+        assert_eq!(index.log(LogId(1)).unwrap().messages, 0);
+        assert!(index.log(LogId(2)).is_none());
+    }
+}

@@ -1,0 +1,354 @@
+//! The log: appends go in here, everything else is jobs.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use crate::builder::{Builder, Memory};
+use crate::commit::Commit;
+use crate::error::StorageError;
+use crate::format::batch::{FLAG_CLOSING, FLAG_RESTART};
+use crate::format::file_header::FILE_HEADER_BYTES;
+use crate::format::record::{RecordKind, encode_range};
+use crate::format::SECTOR;
+use crate::job::{Done, Event, JobId, Lane, Next};
+use crate::options::Options;
+use crate::read::{ReadPlan, Source};
+use crate::retire::Retirement;
+use crate::statistics::Statistics;
+use crate::store::Store;
+use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
+use crate::wal::WalFiles;
+
+/// Batches that may wait behind a stalled disk before the process ends rather than its memory.
+const CLOSED_BATCHES_MAX: usize = 64;
+
+/// A write-ahead log with its message stores. Made by [`crate::recover`].
+///
+/// Not `Sync` by itself: its owner puts it behind a short lock, and runs jobs and read plans outside of it.
+#[derive(Debug)]
+pub struct Log {
+    pub(crate) options: Options,
+    /// Takes appends.
+    pub(crate) active: Builder,
+    /// Full before a sync could start; empty unless the disk stalls.
+    pub(crate) closed: VecDeque<Builder>,
+    pub(crate) memory: Vec<Memory>,
+    pub(crate) next_sequence: u64,
+    pub(crate) durable: Position,
+    pub(crate) wal: WalFiles,
+    pub(crate) store: Store,
+    pub(crate) commit: Commit,
+    pub(crate) retirement: Option<Retirement>,
+    /// Deleted logs, with the position up to which their deletion was appended.
+    pub(crate) forgotten: FxHashMap<LogId, Position>,
+    pub(crate) next_job_id: u64,
+    pub(crate) background: Option<(JobId, crate::retire::Doing)>,
+    pub(crate) had_room: bool,
+    pub(crate) closing: bool,
+    pub(crate) statistics: Statistics,
+}
+
+/// Where a log goes on.
+pub(crate) struct Start {
+    pub wal: WalFiles,
+    pub store: Store,
+    pub durable: Position,
+    pub batch: u64,
+}
+
+impl Log {
+    pub(crate) fn open(options: Options, start: Start, now: Nanos) -> Log {
+        let identity = start.wal.current.identity;
+        let memory = Memory::with_capacity(options.buffer_bytes);
+        let mut active = Builder::new(
+            &identity,
+            start.batch + 1,
+            start.durable + 1,
+            options.inline_below,
+            memory,
+        );
+        active.set_flag(FLAG_RESTART);
+        Log {
+            active,
+            closed: VecDeque::new(),
+            memory: vec![Memory::with_capacity(options.buffer_bytes)],
+            next_sequence: start.batch + 2,
+            durable: start.durable,
+            commit: Commit::new(now.saturating_sub(options.sync_idle)),
+            wal: start.wal,
+            store: start.store,
+            retirement: None,
+            forgotten: FxHashMap::default(),
+            next_job_id: 1,
+            background: None,
+            had_room: true,
+            closing: false,
+            statistics: Statistics::default(),
+            options,
+        }
+    }
+
+    /// Appends messages of a log, numbered from `first` on. Returns the position of the last one.
+    ///
+    /// Numbers of a log only grow; gaps are allowed.
+    ///
+    /// # Panics
+    /// If a payload is longer than [`Options::max_record_bytes`], after [`Log::close`], or if appends went on for
+    /// very long while [`Log::room`] was false.
+    pub fn append_messages<'a>(
+        &mut self,
+        log: LogId,
+        first: u64,
+        payloads: impl Iterator<Item = Payload<'a>>,
+        wait: Wait,
+        now: Nanos,
+    ) -> Position {
+        let mut number = first;
+        for payload in payloads {
+            self.make_room(payload.len());
+            self.active.message(log, number, &payload);
+            number += 1;
+        }
+        self.appended_records(number - first, wait, now)
+    }
+
+    /// Appends that messages left a log. Returns the record's position.
+    ///
+    /// # Panics
+    /// As [`Log::append_messages`].
+    pub fn append_settle(
+        &mut self,
+        log: LogId,
+        reason: SettleReason,
+        ranges: &[SettleRange],
+        wait: Wait,
+        now: Nanos,
+    ) -> Position {
+        match ranges {
+            [range] => {
+                let payload = encode_range(range);
+                self.append_record(log, RecordKind::Settle, reason as u8, &payload, wait, now)
+            }
+            _ => {
+                let payload: Vec<u8> = ranges.iter().flat_map(encode_range).collect();
+                self.append_record(log, RecordKind::Settle, reason as u8, &payload, wait, now)
+            }
+        }
+    }
+
+    /// Appends a record of the caller's own. Returns its position.
+    ///
+    /// # Panics
+    /// As [`Log::append_messages`].
+    pub fn append_control(
+        &mut self,
+        log: LogId,
+        kind: u8,
+        payload: &[u8],
+        wait: Wait,
+        now: Nanos,
+    ) -> Position {
+        self.append_record(log, RecordKind::Control, kind, payload, wait, now)
+    }
+
+    fn append_record(
+        &mut self,
+        log: LogId,
+        kind: RecordKind,
+        detail: u8,
+        payload: &[u8],
+        wait: Wait,
+        now: Nanos,
+    ) -> Position {
+        self.make_room(payload.len());
+        self.active.record(log, kind, detail, payload);
+        self.appended_records(1, wait, now)
+    }
+
+    /// Closes the batch if the next record doesn't fit it.
+    #[inline]
+    fn make_room(&mut self, payload: usize) {
+        assert!(
+            payload <= self.options.max_record_bytes,
+            "a record of {payload} bytes, max_record_bytes is {}",
+            self.options.max_record_bytes
+        );
+        if !self.active.fits(payload, self.batch_bytes_max()) && !self.active.is_empty() {
+            self.close_batch();
+        }
+    }
+
+    fn batch_bytes_max(&self) -> u64 {
+        let file = self.options.file_bytes - FILE_HEADER_BYTES;
+        (file / SECTOR * SECTOR).min(self.options.buffer_bytes as u64)
+    }
+
+    #[cold]
+    fn close_batch(&mut self) {
+        assert!(
+            self.closed.len() < CLOSED_BATCHES_MAX,
+            "appends went on although the log had no room"
+        );
+        let next = self.next_builder();
+        let full = std::mem::replace(&mut self.active, next);
+        self.closed.push_back(full);
+    }
+
+    pub(crate) fn next_builder(&mut self) -> Builder {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        Builder::new(
+            &self.wal.current.identity,
+            sequence,
+            self.appended() + 1,
+            self.options.inline_below,
+            self.memory.pop().unwrap_or_default(),
+        )
+    }
+
+    #[inline]
+    fn appended_records(&mut self, count: u64, wait: Wait, now: Nanos) -> Position {
+        assert!(!self.closing, "an append after the log was closed");
+        self.commit.note_append(count, wait, now);
+        self.had_room = self.had_room && self.room();
+        self.appended()
+    }
+
+    /// Position of the last appended record.
+    #[must_use]
+    pub fn appended(&self) -> Position {
+        self.active.next_position() - 1
+    }
+
+    /// All records up to this position are durable.
+    #[must_use]
+    pub fn durable(&self) -> Position {
+        #[cfg(feature = "planted-bugs")]
+        if self.options.has_bug(crate::options::Bug::ConfirmAtAppend) {
+            return self.appended();
+        }
+        self.durable
+    }
+
+    /// Whether publishes may be appended. If not, callers hold them back until [`Event::Room`]; settles and metadata
+    /// still go in.
+    #[must_use]
+    pub fn room(&self) -> bool {
+        let limit = self.options.buffer_bytes - self.options.reserve_bytes;
+        self.closed.is_empty()
+            && self.active.record_bytes() < limit as u64
+            && !(self.wal.wanted.is_some() && !self.may_open_file())
+    }
+
+    /// Gives a lane its next job, if it has none.
+    pub fn next_job(&mut self, lane: Lane, now: Nanos) -> Next {
+        match lane {
+            Lane::Commit => self.next_commit_job(now),
+            Lane::Background => self.next_background_job(now),
+        }
+    }
+
+    /// Takes the result of a job. Ask both lanes for their next job afterwards.
+    ///
+    /// # Errors
+    /// The log can't go on: the process ends with this text.
+    ///
+    /// # Panics
+    /// If the job wasn't handed out, or the result isn't one of such a job.
+    pub fn complete(
+        &mut self,
+        id: JobId,
+        result: Result<Done, crate::DiskError>,
+        now: Nanos,
+    ) -> Result<Vec<Event>, StorageError> {
+        let done = result?;
+        let mut events = Vec::new();
+        if self.commit.outstanding == Some(id) {
+            self.complete_commit(now, &mut events);
+        } else {
+            let (expected, doing) = self.background.take().expect("no job was handed out");
+            assert_eq!(expected, id, "another job was handed out");
+            self.complete_background(doing, done, now, &mut events);
+        }
+        if !self.had_room && self.room() {
+            self.had_room = true;
+            events.push(Event::Room);
+        }
+        Ok(events)
+    }
+
+    pub(crate) fn job_id(&mut self) -> JobId {
+        self.next_job_id += 1;
+        JobId(self.next_job_id)
+    }
+
+    /// Where the first stored message of a log with a number of at least `from` is, and those after it, up to
+    /// about `max_bytes`. `None` if there is none that is durable.
+    #[must_use]
+    pub fn plan_read(&self, log: LogId, from: u64, max_bytes: usize) -> Option<ReadPlan> {
+        if self.forgotten.contains_key(&log) {
+            return None;
+        }
+        if let Some((segment, part)) = self.store.find(log, from) {
+            let source = Source {
+                name: &segment.name,
+                pin: &segment.pin,
+                identity: segment.identity,
+                end: segment.end,
+                index: &part.index,
+            };
+            return Some(ReadPlan::new(log, from, max_bytes, &source));
+        }
+        let files = self.wal.full.iter().chain([&self.wal.current]);
+        for file in files {
+            let found = file.index.log(log);
+            if let Some(index) = found.filter(|index| index.messages > 0 && index.last >= from) {
+                let source = Source {
+                    name: &file.name,
+                    pin: &file.pin,
+                    identity: file.identity,
+                    end: file.end,
+                    index,
+                };
+                return Some(ReadPlan::new(log, from, max_bytes, &source));
+            }
+        }
+        None
+    }
+
+    /// A log was deleted, and the record of it appended. Its messages can't be read any more; its bytes go after the
+    /// record is durable and a checkpoint says so.
+    pub fn forget(&mut self, log: LogId) {
+        self.forgotten.insert(log, self.appended());
+    }
+
+    /// Stops cleanly: appends the closing record. Run the commit lane until it is idle. Nothing is appended after it.
+    pub fn close(&mut self, now: Nanos) {
+        if self.closing {
+            return;
+        }
+        self.append_record(
+            LogId::METADATA,
+            RecordKind::Close,
+            0,
+            &[],
+            Wait::Confirm,
+            now,
+        );
+        self.active.set_flag(FLAG_CLOSING);
+        self.closing = true;
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+
+    pub(crate) fn refresh_statistics(&mut self) {
+        self.statistics.segments = self.store.segments.len() as u64;
+        self.statistics.unretired_files = self.wal.unretired() as u64;
+    }
+}

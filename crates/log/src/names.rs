@@ -1,0 +1,55 @@
+//! The names of the files in a data directory.
+
+/// A file of this WAL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Wal(u64),
+    Segment(u64),
+    Checkpoint(u64),
+}
+
+impl Name {
+    pub(crate) fn text(self, wal_id: u16) -> String {
+        match self {
+            Name::Wal(sequence) => format!("wal-{wal_id:04x}-{sequence:016x}"),
+            Name::Segment(id) => format!("segment-{wal_id:04x}-{id:016x}"),
+            Name::Checkpoint(sequence) => format!("checkpoint-{wal_id:04x}-{sequence:016x}"),
+        }
+    }
+
+    /// What a file is, if it belongs to this WAL.
+    pub(crate) fn parse(text: &str, wal_id: u16) -> Option<Name> {
+        let (kind, rest) = text.split_once('-')?;
+        let (wal, number) = rest.split_once('-')?;
+        if wal.len() != 4 || number.len() != 16 || u16::from_str_radix(wal, 16).ok()? != wal_id {
+            return None;
+        }
+        let number = u64::from_str_radix(number, 16).ok()?;
+        match kind {
+            "wal" => Some(Name::Wal(number)),
+            "segment" => Some(Name::Segment(number)),
+            "checkpoint" => Some(Name::Checkpoint(number)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_as_written() {
+        for name in [
+            Name::Wal(1),
+            Name::Segment(u64::MAX),
+            Name::Checkpoint(0xabc),
+        ] {
+            assert_eq!(Name::parse(&name.text(7), 7), Some(name));
+            assert_eq!(Name::parse(&name.text(7), 8), None);
+        }
+        for other in ["", "wal", "wal-0007-1", "cut-wal-0007-0000000000000001-200"] {
+            assert_eq!(Name::parse(other, 7), None);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Every limit and delay of the log, by name. [`Options::default`] is production.
+
+use crate::types::Nanos;
+
+const MICROSECOND: Nanos = 1_000;
+const MILLISECOND: Nanos = 1_000_000;
+
+/// How a log behaves. All sizes in bytes, all times in nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Length of a WAL file. At least 16 KiB.
+    pub file_bytes: u64,
+    /// Size of the buffer that collects a batch.
+    pub buffer_bytes: usize,
+    /// Part of the buffer kept for settles and metadata: [`crate::Log::room`] is false when only this is left.
+    pub reserve_bytes: usize,
+    /// Bodies from this size on are referenced instead of copied.
+    pub inline_below: usize,
+    /// Logs with fewer live bytes than this in a retired file go to the mixed segment.
+    pub mixed_below: u64,
+    /// WAL files that may be unretired, the current one included. At least 2.
+    pub unretired_max: usize,
+    /// Records that nobody waits for are durable within this time.
+    pub lazy_flush: Nanos,
+    /// A sync starts at once when the last one ended longer ago than this.
+    pub sync_idle: Nanos,
+    /// With this many records waited for, a sync starts at once if syncs are fast ...
+    pub confirm_batch: usize,
+    /// ... that is, if the last one took less than this.
+    pub fast_sync: Nanos,
+    /// Longest time a record that is waited for is kept back to collect others.
+    pub confirm_delay_max: Nanos,
+    /// Id of the node, part of every salt.
+    pub node_id: u64,
+    /// Id of this WAL on its node.
+    pub wal_id: u16,
+    /// Longest payload of a record.
+    pub max_record_bytes: usize,
+    /// A planted fault.
+    #[cfg(feature = "planted-bugs")]
+    pub bug: Option<Bug>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            file_bytes: 64 << 20,
+            buffer_bytes: 16 << 20,
+            reserve_bytes: 1 << 20,
+            inline_below: 4096,
+            mixed_below: 256 << 10,
+            unretired_max: 4,
+            lazy_flush: 50 * MILLISECOND,
+            sync_idle: MILLISECOND,
+            confirm_batch: 64,
+            fast_sync: MILLISECOND,
+            confirm_delay_max: 200 * MICROSECOND,
+            node_id: 0,
+            wal_id: 0,
+            max_record_bytes: (32 << 20) + (64 << 10),
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        }
+    }
+}
+
+/// Faults that tests and simulator must catch.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A batch counts as durable when it was written.
+    SkipSync,
+    /// The directory isn't synced after a WAL file was made.
+    SkipDirectorySync,
+    /// A recycled WAL file keeps its salt.
+    ReuseSalt,
+    /// A WAL file is retired before the settles that emptied it are durable.
+    UnlinkBeforeSettleDurable,
+    /// A record counts as durable when it was appended.
+    ConfirmAtAppend,
+}
+
+impl Options {
+    /// Whether this fault is planted.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn has_bug(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.file_bytes < 16 << 10 || self.file_bytes > 1 << 30 {
+            return Err(format!(
+                "file_bytes is {}, allowed are 16 KiB to 1 GiB",
+                self.file_bytes
+            ));
+        }
+        if self.unretired_max < 2 {
+            return Err(format!(
+                "unretired_max is {}, at least 2 are needed",
+                self.unretired_max
+            ));
+        }
+        if self.reserve_bytes >= self.buffer_bytes {
+            return Err(format!(
+                "reserve_bytes ({}) must be less than buffer_bytes ({})",
+                self.reserve_bytes, self.buffer_bytes
+            ));
+        }
+        if self.max_record_bytes > 1 << 30 {
+            return Err(format!(
+                "max_record_bytes is {}, at most 1 GiB",
+                self.max_record_bytes
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_allowed() {
+        assert_eq!(Options::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn limits_are_checked() {
+        let bad = [
+            Options {
+                file_bytes: 100,
+                ..Options::default()
+            },
+            Options {
+                unretired_max: 1,
+                ..Options::default()
+            },
+            Options {
+                reserve_bytes: 16 << 20,
+                ..Options::default()
+            },
+            Options {
+                max_record_bytes: 2 << 30,
+                ..Options::default()
+            },
+        ];
+        for options in bad {
+            assert!(options.check().is_err());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Reading stored messages back, outside the log's lock.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::disk::Disk;
+use crate::error::ReadError;
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
+use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
+use crate::format::{Identity, RUN_BYTES_MAX};
+use crate::index::{LogIndex, Point};
+use crate::scan::Window;
+use crate::types::LogId;
+
+/// Points that one plan takes along, 64 KiB of the file each at least.
+const POINTS_MAX: usize = 64;
+/// Headers and run tables are read in chunks of this.
+const TABLE_CHUNK: usize = 16 << 10;
+/// Records are read in chunks of at most this; the payloads share a chunk's memory.
+const RECORD_CHUNK_MAX: usize = 256 << 10;
+
+/// A message as it was appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// Its number.
+    pub number: u64,
+    /// Head and body in one.
+    pub payload: Bytes,
+}
+
+/// Messages to be read from one file. The file is neither recycled nor removed while the plan lives.
+#[derive(Debug)]
+pub struct ReadPlan {
+    log: LogId,
+    from: u64,
+    max_bytes: usize,
+    name: Arc<str>,
+    _pin: Arc<()>,
+    identity: Identity,
+    end: u64,
+    last: u64,
+    points: Vec<Point>,
+}
+
+/// A file to read from.
+pub(crate) struct Source<'a> {
+    pub name: &'a Arc<str>,
+    pub pin: &'a Arc<()>,
+    pub identity: Identity,
+    pub end: u64,
+    pub index: &'a LogIndex,
+}
+
+impl ReadPlan {
+    pub(crate) fn new(log: LogId, from: u64, max_bytes: usize, source: &Source<'_>) -> ReadPlan {
+        ReadPlan {
+            log,
+            from,
+            max_bytes,
+            name: source.name.clone(),
+            _pin: source.pin.clone(),
+            identity: source.identity,
+            end: source.end,
+            last: source.index.last,
+            points: source.index.points_from(from, POINTS_MAX).to_vec(),
+        }
+    }
+
+    /// Reads messages in order of their numbers, at least one, and not beyond the plan's file: ask for the next plan
+    /// with the last number plus one.
+    ///
+    /// # Errors
+    /// The bytes aren't what was written, or the disk can't read them, before a first message was found.
+    pub fn run(&self, disk: &dyn Disk) -> Result<Vec<StoredMessage>, ReadError> {
+        let mut reading = Reading {
+            plan: self,
+            disk,
+            tables: Window::default(),
+            records: Window::default(),
+            found: Vec::new(),
+            bytes: 0,
+        };
+        for point in &self.points {
+            match reading.window(point) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // What was found is good; the next plan begins with the error.
+                Err(_) if !reading.found.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(reading.found)
+    }
+
+    fn error(&self, offset: u64, length: u64, reason: &str) -> ReadError {
+        ReadError {
+            file: self.name.to_string(),
+            range: offset..offset + length,
+            log: self.log,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+struct Reading<'a> {
+    plan: &'a ReadPlan,
+    disk: &'a dyn Disk,
+    tables: Window,
+    records: Window,
+    found: Vec<StoredMessage>,
+    bytes: usize,
+}
+
+impl Reading<'_> {
+    /// Reads the runs from a point to the next. Returns whether more is wanted.
+    fn window(&mut self, point: &Point) -> Result<bool, ReadError> {
+        let plan = self.plan;
+        let mut batch = point.batch as u64;
+        let mut row = point.run;
+        let mut limit = None;
+        while batch < plan.end {
+            let bytes = self.table(batch, BATCH_HEADER_BYTES)?;
+            let header = BatchHeader::decode(&bytes, &plan.identity, plan.end - batch)
+                .ok_or_else(|| {
+                    plan.error(batch, BATCH_HEADER_BYTES as u64, "a batch header is wrong")
+                })?;
+            let seed = plan.identity.batch_seed(header.sequence);
+            while row < header.runs {
+                let at = batch + BATCH_HEADER_BYTES as u64 + row as u64 * RUN_BYTES as u64;
+                let bytes = self.table(at, RUN_BYTES)?;
+                let run = Run::decode(&bytes, seed, header.record_bytes).ok_or_else(|| {
+                    plan.error(at, RUN_BYTES as u64, "a row of a run table is wrong")
+                })?;
+                let records_at = batch + header.prefix_bytes() + run.offset as u64;
+                if records_at >= *limit.get_or_insert(records_at + RUN_BYTES_MAX as u64) {
+                    return Ok(true);
+                }
+                let wanted = run.log == plan.log
+                    && run.kind == RecordKind::Message
+                    && run.last() >= plan.from;
+                if wanted && !self.run(&run, records_at, seed)? {
+                    return Ok(false);
+                }
+                row += 1;
+            }
+            batch += header.padded_bytes();
+            row = 0;
+        }
+        Ok(true)
+    }
+
+    /// Takes the messages of a run. Returns whether more is wanted.
+    fn run(&mut self, run: &Run, at: u64, seed: u32) -> Result<bool, ReadError> {
+        let plan = self.plan;
+        let chunk = plan.max_bytes.clamp(TABLE_CHUNK, RECORD_CHUNK_MAX);
+        let bytes = self
+            .records
+            .fetch(
+                self.disk,
+                &plan.name,
+                at,
+                run.length as usize,
+                chunk,
+                plan.end,
+            )
+            .map_err(|error| ReadError::from_disk(error, plan.log))?;
+        let mut start = 0;
+        for number in run.first..=run.last() {
+            let (record, _) = record::split(&bytes[start..], seed)
+                .map_err(|reason| plan.error(at + start as u64, run.length as u64, reason))?;
+            let payload = start + RECORD_HEADER_BYTES;
+            start = payload + record.payload.len();
+            if number >= plan.from {
+                self.bytes += record.payload.len();
+                self.found.push(StoredMessage {
+                    number,
+                    payload: bytes.slice(payload..start),
+                });
+                if self.bytes >= plan.max_bytes || number == plan.last {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn table(&mut self, at: u64, length: usize) -> Result<Bytes, ReadError> {
+        let plan = self.plan;
+        self.tables
+            .fetch(self.disk, &plan.name, at, length, TABLE_CHUNK, plan.end)
+            .map_err(|error| ReadError::from_disk(error, plan.log))
+    }
+}

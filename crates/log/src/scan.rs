@@ -1,0 +1,61 @@
+//! Reading pieces of a file without asking the disk for every few bytes.
+
+use bytes::Bytes;
+
+use crate::disk::{self, Disk};
+use crate::error::DiskError;
+
+/// The last chunk that was read.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    at: u64,
+    chunk: Bytes,
+    /// Bytes asked of the disk since this was last set to zero.
+    pub taken: usize,
+}
+
+impl Window {
+    /// The bytes at `offset`, or fewer if the file ends at `end`. What is read beyond them, up to `chunk` bytes in all,
+    /// is kept for the next call.
+    pub(crate) fn fetch(
+        &mut self,
+        disk: &dyn Disk,
+        file: &str,
+        offset: u64,
+        length: usize,
+        chunk: usize,
+        end: u64,
+    ) -> Result<Bytes, DiskError> {
+        let inside = offset >= self.at
+            && offset + length as u64 <= self.at + self.chunk.len() as u64;
+        if !inside {
+            let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+            let wanted = length.max(chunk).min(rest);
+            self.chunk = disk::read(disk, file, offset, wanted)?.into();
+            self.at = offset;
+            self.taken += wanted;
+        }
+        let start = (offset - self.at) as usize;
+        let stop = (start + length).min(self.chunk.len());
+        Ok(self.chunk.slice(start..stop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_disk::MemoryDisk;
+
+    #[test]
+    fn a_chunk_serves_several_fetches() {
+        let disk = MemoryDisk::new();
+        disk.put("f", (0..100).collect());
+        let mut window = Window::default();
+        assert_eq!(window.fetch(&disk, "f", 10, 5, 50, 100).unwrap()[..], [10, 11, 12, 13, 14]);
+        assert_eq!(window.fetch(&disk, "f", 55, 5, 50, 100).unwrap()[..], [55, 56, 57, 58, 59]);
+        assert_eq!(window.taken, 50);
+        assert_eq!(window.fetch(&disk, "f", 98, 5, 50, 100).unwrap()[..], [98, 99]);
+        assert_eq!(window.taken, 52);
+        assert!(window.fetch(&disk, "f", 200, 5, 50, 100).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,254 @@
+//! Writing a segment, and reading its index back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::builder::{Builder, Memory};
+use crate::disk::{self, Disk};
+use crate::error::DiskError;
+use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
+use crate::format::Identity;
+use crate::index::{FileIndex, LogIndex};
+use crate::names::Name;
+use crate::store::Segment;
+use crate::types::{LogId, Payload};
+
+/// Bytes written between syncs, so that no single sync takes long.
+const UNSYNCED_MAX: u64 = 4 << 20;
+
+/// A segment being written.
+#[derive(Debug)]
+pub(crate) struct SegmentWriter {
+    pub id: u64,
+    name: Arc<str>,
+    identity: Identity,
+    inline_below: usize,
+    builder: Builder,
+    sequence: u64,
+    index: FileIndex,
+    end: u64,
+    unsynced: u64,
+}
+
+impl SegmentWriter {
+    /// Makes the file.
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        node_id: u64,
+        wal_id: u16,
+        id: u64,
+        inline_below: usize,
+    ) -> Result<SegmentWriter, DiskError> {
+        let name: Arc<str> = Name::Segment(id).text(wal_id).into();
+        let identity = Identity::segment(node_id, wal_id, id);
+        let header = FileHeader::new(FileKind::Segment, &identity, id, 0);
+        disk::create(disk, &name, 0)?;
+        disk::write(disk, &name, 0, &[&header.encode()])?;
+        Ok(SegmentWriter {
+            id,
+            name,
+            builder: new_builder(&identity, 1, inline_below, Memory::default()),
+            identity,
+            inline_below,
+            sequence: 1,
+            index: FileIndex::default(),
+            end: FILE_HEADER_BYTES,
+            unsynced: 0,
+        })
+    }
+
+    /// Adds a message; the batch is written when it has reached `batch_bytes`.
+    pub(crate) fn push(
+        &mut self,
+        disk: &dyn Disk,
+        log: LogId,
+        number: u64,
+        payload: &Bytes,
+        batch_bytes: u64,
+    ) -> Result<(), DiskError> {
+        let payload = Payload {
+            head: &[],
+            body: Some(payload),
+        };
+        self.builder.message(log, number, &payload);
+        if self.builder.record_bytes() >= batch_bytes {
+            self.flush(disk)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, disk: &dyn Disk) -> Result<(), DiskError> {
+        if self.builder.is_empty() {
+            return Ok(());
+        }
+        self.sequence += 1;
+        let empty = new_builder(&self.identity, self.sequence, self.inline_below, Memory::default());
+        let sealed = std::mem::replace(&mut self.builder, empty).seal();
+        sealed.write(disk, &self.name, self.end, &self.identity)?;
+        self.index.note(self.end, &sealed.header, &sealed.runs);
+        let length = sealed.header.padded_bytes();
+        self.end += length;
+        self.unsynced += length;
+        if self.unsynced >= UNSYNCED_MAX {
+            disk::sync(disk, &self.name)?;
+            self.unsynced = 0;
+        }
+        self.builder = new_builder(
+            &self.identity,
+            self.sequence,
+            self.inline_below,
+            sealed.into_memory(1 << 20),
+        );
+        Ok(())
+    }
+
+    /// Writes what is left, index and footer, and syncs the file. Its name isn't durable yet.
+    pub(crate) fn finish(
+        mut self,
+        disk: &dyn Disk,
+    ) -> Result<(u64, Segment, BTreeMap<LogId, LogIndex>), DiskError> {
+        self.flush(disk)?;
+        let logs: BTreeMap<_, _> = self.index.into_logs().collect();
+        let index = segment_index::encode(&logs);
+        let footer = Footer {
+            index_offset: self.end,
+            salt: self.identity.salt,
+            logs: logs.len() as u32,
+            index_crc: crc32c::crc32c(&index),
+        };
+        disk::write(disk, &self.name, self.end, &[&index, &footer.encode()])?;
+        disk::sync(disk, &self.name)?;
+        let segment = Segment {
+            name: self.name,
+            identity: self.identity,
+            end: self.end,
+            length: self.end + (index.len() + FOOTER_BYTES) as u64,
+            live: 0,
+            pin: Arc::new(()),
+        };
+        Ok((self.id, segment, logs))
+    }
+}
+
+fn new_builder(identity: &Identity, sequence: u64, inline_below: usize, memory: Memory) -> Builder {
+    Builder::new(identity, sequence, 0, inline_below, memory)
+}
+
+/// Why a segment can't be used.
+#[derive(Debug)]
+pub(crate) enum LoadError {
+    Disk(DiskError),
+    Damaged(String),
+}
+
+impl From<DiskError> for LoadError {
+    fn from(error: DiskError) -> LoadError {
+        LoadError::Disk(error)
+    }
+}
+
+/// Reads header, footer and index of a segment that has `length` bytes according to the checkpoint.
+pub(crate) fn load(
+    disk: &dyn Disk,
+    node_id: u64,
+    wal_id: u16,
+    id: u64,
+    length: u64,
+) -> Result<(Segment, BTreeMap<LogId, LogIndex>), LoadError> {
+    let damaged = |reason: &str| LoadError::Damaged(reason.to_owned());
+    let name: Arc<str> = Name::Segment(id).text(wal_id).into();
+    let identity = Identity::segment(node_id, wal_id, id);
+    let found = disk::length(disk, &name)?;
+    if found != length || length < FILE_HEADER_BYTES + FOOTER_BYTES as u64 {
+        return Err(LoadError::Damaged(format!(
+            "the file has {found} bytes, the checkpoint says {length}"
+        )));
+    }
+    let header = disk::read(disk, &name, 0, FILE_HEADER_BYTES as usize)?;
+    if FileHeader::decode(&header) != Some(FileHeader::new(FileKind::Segment, &identity, id, 0)) {
+        return Err(damaged("the file header is wrong"));
+    }
+    let footer_at = length - FOOTER_BYTES as u64;
+    let footer = Footer::decode(&disk::read(disk, &name, footer_at, FOOTER_BYTES)?)
+        .filter(|footer| {
+            footer.salt == identity.salt
+                && (FILE_HEADER_BYTES..=footer_at).contains(&footer.index_offset)
+        })
+        .ok_or_else(|| damaged("the footer is wrong"))?;
+    let index_length = (footer_at - footer.index_offset) as usize;
+    let index = disk::read(disk, &name, footer.index_offset, index_length)?;
+    let logs = segment_index::decode(&index, &footer).ok_or_else(|| damaged("the index is wrong"))?;
+    let segment = Segment {
+        name,
+        identity,
+        end: footer.index_offset,
+        length,
+        live: 0,
+        pin: Arc::new(()),
+    };
+    Ok((segment, logs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_disk::MemoryDisk;
+    use crate::read::{ReadPlan, Source};
+
+    fn write(disk: &MemoryDisk) -> (u64, Segment, BTreeMap<LogId, LogIndex>) {
+        let mut writer = SegmentWriter::create(disk, 5, 0, 3, 4096).unwrap();
+        for number in 1..=500u64 {
+            let log = LogId(1 + number % 2);
+            let payload = Bytes::from(vec![number as u8; (number * 7 % 9000) as usize]);
+            writer.push(disk, log, number, &payload, 64 << 10).unwrap();
+        }
+        writer.finish(disk).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_loaded_and_read() {
+        let disk = MemoryDisk::new();
+        let (id, segment, logs) = write(&disk);
+        let (loaded, index) = load(&disk, 5, 0, id, segment.length).unwrap();
+        assert_eq!(index, logs);
+        assert_eq!(loaded.end, segment.end);
+        let mut from = 1;
+        let mut numbers = Vec::new();
+        while numbers.len() < 250 {
+            let source = Source {
+                name: &loaded.name,
+                pin: &loaded.pin,
+                identity: loaded.identity,
+                end: loaded.end,
+                index: &index[&LogId(1)],
+            };
+            let plan = ReadPlan::new(LogId(1), from, 100_000, &source);
+            for message in plan.run(&disk).unwrap() {
+                let number = message.number;
+                assert_eq!(message.payload, vec![number as u8; (number * 7 % 9000) as usize]);
+                numbers.push(number);
+            }
+            from = numbers.last().unwrap() + 1;
+        }
+        let even: Vec<u64> = (1..=250).map(|n| n * 2).collect();
+        assert_eq!(numbers, even);
+    }
+
+    #[test]
+    fn damage_is_found() {
+        let disk = MemoryDisk::new();
+        let (id, segment, _) = write(&disk);
+        let bytes = disk.content(&segment.name).unwrap();
+        assert!(load(&disk, 5, 0, id, segment.length + 1).is_err());
+        assert!(load(&disk, 6, 0, id, segment.length).is_err());
+        for at in (0..512).chain(segment.end as usize..bytes.len()) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 4;
+            disk.put(&segment.name, bytes);
+            assert!(load(&disk, 5, 0, id, segment.length).is_err(), "byte {at}");
+        }
+    }
+}

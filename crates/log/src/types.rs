@@ -1,0 +1,138 @@
+//! The words of the interface: logs, positions, payloads, settles.
+
+use bytes::Bytes;
+
+/// A log: one queue's records, or the metadata's. Never used again after the log was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LogId(pub u64);
+
+impl LogId {
+    /// The log of metadata commands.
+    pub const METADATA: LogId = LogId(0);
+}
+
+impl std::fmt::Display for LogId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Dense place of a record in the commit stream. The first record has 1; 0 means "nothing".
+pub type Position = u64;
+
+/// Monotonic time in nanoseconds, given by the caller.
+pub type Nanos = u64;
+
+/// The payload of a message record: `head` followed by `body`.
+///
+/// The bytes of `head`, and of a body below [`crate::Options::inline_below`], are copied; a larger body is kept
+/// as a reference until its batch is durable.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    /// Copied when the record is appended.
+    pub head: &'a [u8],
+    /// Copied or referenced, by size.
+    pub body: Option<&'a Bytes>,
+}
+
+impl Payload<'_> {
+    /// Bytes of head and body.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.head.len() + self.body.map_or(0, |body| body.len())
+    }
+
+    /// Whether there is no byte in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Whether somebody waits for a record to be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A confirm (or declare-ok ...) waits: sync soon.
+    Confirm,
+    /// Nobody waits: durable within [`crate::Options::lazy_flush`].
+    Lazy,
+}
+
+/// Settled messages of one log: the numbers `first..=last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettleRange {
+    /// Lowest number.
+    pub first: u64,
+    /// Highest number, inclusive.
+    pub last: u64,
+    /// Sum of the body sizes of these messages.
+    pub bytes: u64,
+}
+
+/// Why messages left a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum SettleReason {
+    /// A consumer acknowledged them, or they were sent to one that doesn't acknowledge.
+    Acknowledged = 1,
+    /// The length limit dropped them.
+    Dropped = 2,
+    /// Purged.
+    Purged = 3,
+    /// Their time was over.
+    Expired = 4,
+    /// They moved to the dead-letter exchange.
+    DeadLettered = 5,
+    /// A consumer rejected them and nothing took them.
+    Rejected = 6,
+}
+
+impl SettleReason {
+    /// The reason with this code on disk.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<SettleReason> {
+        Some(match code {
+            1 => SettleReason::Acknowledged,
+            2 => SettleReason::Dropped,
+            3 => SettleReason::Purged,
+            4 => SettleReason::Expired,
+            5 => SettleReason::DeadLettered,
+            6 => SettleReason::Rejected,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_survive_their_code() {
+        for code in 0..=u8::MAX {
+            if let Some(reason) = SettleReason::from_code(code) {
+                assert_eq!(reason as u8, code);
+            }
+        }
+        assert_eq!(SettleReason::from_code(0), None);
+        assert_eq!(SettleReason::from_code(7), None);
+    }
+
+    #[test]
+    fn a_payload_is_head_and_body() {
+        let body = Bytes::from_static(b"body");
+        let payload = Payload {
+            head: b"he",
+            body: Some(&body),
+        };
+        assert_eq!(payload.len(), 6);
+        assert!(!payload.is_empty());
+        assert!(
+            Payload {
+                head: b"",
+                body: None
+            }
+            .is_empty()
+        );
+    }
+}

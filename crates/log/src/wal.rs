@@ -1,0 +1,252 @@
+//! The WAL files: the one written to, the full ones, the next one, and those that can be used again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::format::Identity;
+use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::index::FileIndex;
+use crate::job::Step;
+use crate::names::Name;
+use crate::options::Options;
+use crate::types::Position;
+
+/// A WAL file.
+#[derive(Debug)]
+pub(crate) struct WalFile {
+    pub sequence: u64,
+    pub name: Arc<str>,
+    pub identity: Identity,
+    /// Its length on disk.
+    pub length: u64,
+    /// Where the next batch goes; all before is durable.
+    pub end: u64,
+    pub index: FileIndex,
+    /// Of its last batch; 0 if it has none.
+    pub last_position: Position,
+    pub last_batch: u64,
+    /// Read plans hold copies: the file stays as it is while there are any.
+    pub pin: Arc<()>,
+}
+
+impl WalFile {
+    pub(crate) fn new(options: &Options, sequence: u64, length: u64) -> WalFile {
+        WalFile {
+            sequence,
+            name: Name::Wal(sequence).text(options.wal_id).into(),
+            identity: Identity::wal(options.node_id, options.wal_id, sequence),
+            length,
+            end: FILE_HEADER_BYTES,
+            index: FileIndex::default(),
+            last_position: 0,
+            last_batch: 0,
+            pin: Arc::new(()),
+        }
+    }
+
+    pub(crate) fn room(&self) -> u64 {
+        self.length - self.end
+    }
+
+    pub(crate) fn header(&self) -> FileHeader {
+        FileHeader::new(FileKind::Wal, &self.identity, self.sequence, self.length)
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        Arc::strong_count(&self.pin) > 1
+    }
+}
+
+/// All WAL files.
+#[derive(Debug)]
+pub(crate) struct WalFiles {
+    /// Oldest first, not retired yet.
+    pub full: VecDeque<WalFile>,
+    pub current: WalFile,
+    pub spare: Option<WalFile>,
+    /// Being prepared by a job.
+    preparing: Option<WalFile>,
+    /// Retired: to be used again or removed when nobody reads them.
+    pub retired: Vec<WalFile>,
+    /// Room that the commit lane waits for in the next file.
+    pub wanted: Option<u64>,
+    pub next_sequence: u64,
+}
+
+impl WalFiles {
+    pub(crate) fn new(full: VecDeque<WalFile>, current: WalFile) -> WalFiles {
+        WalFiles {
+            next_sequence: current.sequence + 1,
+            full,
+            current,
+            spare: None,
+            preparing: None,
+            retired: Vec::new(),
+            wanted: None,
+        }
+    }
+
+    pub(crate) fn unretired(&self) -> usize {
+        self.full.len() + 1
+    }
+
+    /// Oldest file that isn't retired, without the `skip` oldest.
+    pub(crate) fn floor(&self, skip: usize) -> u64 {
+        self.full
+            .get(skip)
+            .map_or(self.current.sequence, |file| file.sequence)
+    }
+
+    /// Goes on in the next file if one with room for a batch of this size is ready.
+    pub(crate) fn advance(&mut self, batch: u64) -> bool {
+        match self.spare.take() {
+            Some(spare) if spare.room() >= batch => {
+                let full = std::mem::replace(&mut self.current, spare);
+                self.full.push_back(full);
+                self.wanted = None;
+                true
+            }
+            spare => {
+                // A spare that is too small would come after the larger file: it goes back.
+                self.retired.extend(spare);
+                self.wanted = Some(batch);
+                false
+            }
+        }
+    }
+
+    /// The steps that make the next file ready, if it is time.
+    pub(crate) fn prepare(&mut self, options: &Options) -> Option<Vec<Step>> {
+        if self.preparing.is_some() || self.spare.is_some() {
+            return None;
+        }
+        let half_full = self.current.end * 2 > self.current.length;
+        let batch = match self.wanted {
+            Some(batch) => batch,
+            None if half_full => 0,
+            None => return None,
+        };
+        let length = options.file_bytes.max(FILE_HEADER_BYTES + batch);
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        #[cfg_attr(not(feature = "planted-bugs"), expect(unused_mut))]
+        let mut file = WalFile::new(options, sequence, length);
+        let old = self
+            .retired
+            .iter()
+            .position(|old| old.length == length && !old.is_pinned())
+            .map(|at| self.retired.swap_remove(at));
+        let mut steps = Vec::new();
+        match old {
+            Some(old) => {
+                #[cfg(feature = "planted-bugs")]
+                if options.has_bug(crate::options::Bug::ReuseSalt) {
+                    file.identity.salt = old.identity.salt;
+                }
+                steps.push(Step::Rename(old.name, file.name.clone()));
+            }
+            None => steps.push(Step::Create(file.name.clone(), length)),
+        }
+        steps.push(Step::WriteStart(
+            file.name.clone(),
+            file.header().encode().to_vec(),
+        ));
+        steps.push(Step::Sync(file.name.clone()));
+        steps.push(Step::SyncDirectory);
+        #[cfg(feature = "planted-bugs")]
+        if options.has_bug(crate::options::Bug::SkipDirectorySync) {
+            steps.pop();
+        }
+        self.preparing = Some(file);
+        Some(steps)
+    }
+
+    pub(crate) fn prepared(&mut self) {
+        self.spare = self.preparing.take();
+    }
+
+    /// The steps that remove a retired file that isn't needed: one is kept to be used again.
+    pub(crate) fn discard(&mut self, options: &Options) -> Option<Vec<Step>> {
+        let fit = |file: &WalFile| file.length == options.file_bytes;
+        let kept = self.retired.iter().position(fit);
+        let at = (0..self.retired.len())
+            .find(|at| Some(*at) != kept && !self.retired[*at].is_pinned())?;
+        let file = self.retired.swap_remove(at);
+        Some(vec![Step::Remove(file.name)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files() -> (WalFiles, Options) {
+        let options = Options {
+            file_bytes: 64 << 10,
+            ..Options::default()
+        };
+        let current = WalFile::new(&options, 1, options.file_bytes);
+        (WalFiles::new(VecDeque::new(), current), options)
+    }
+
+    #[test]
+    fn the_next_file_is_prepared_when_half_is_used() {
+        let (mut files, options) = files();
+        assert_eq!(files.prepare(&options), None);
+        files.current.end = 40_000;
+        let steps = files.prepare(&options).unwrap();
+        assert!(matches!(&steps[0], Step::Create(_, 65_536)));
+        assert_eq!(steps.last(), Some(&Step::SyncDirectory));
+        assert_eq!(files.prepare(&options), None, "one at a time");
+        files.prepared();
+        assert!(files.advance(60_000));
+        assert_eq!((files.current.sequence, files.unretired()), (2, 2));
+        assert_eq!((files.floor(0), files.floor(1)), (1, 2));
+    }
+
+    #[test]
+    fn a_batch_larger_than_a_file_gets_a_longer_one_and_the_order_stays() {
+        let (mut files, options) = files();
+        files.current.end = 40_000;
+        files.prepare(&options).unwrap();
+        files.prepared();
+        assert!(!files.advance(100_000));
+        let steps = files.prepare(&options).unwrap();
+        assert!(matches!(&steps[0], Step::Create(_, 100_512)));
+        files.prepared();
+        assert!(files.advance(100_000));
+        assert_eq!(files.current.sequence, 3);
+        assert_eq!(files.retired.len(), 1);
+    }
+
+    #[test]
+    fn retired_files_are_used_again_unless_somebody_reads_them() {
+        let (mut files, options) = files();
+        files.current.end = 40_000;
+        files.retired.push(WalFile::new(&options, 0, options.file_bytes));
+        let pin = files.retired[0].pin.clone();
+        let steps = files.prepare(&options).unwrap();
+        assert!(matches!(&steps[0], Step::Create(..)));
+        files.prepared();
+        files.advance(100);
+        files.current.end = 40_000;
+        drop(pin);
+        let steps = files.prepare(&options).unwrap();
+        assert!(matches!(&steps[0], Step::Rename(..)));
+    }
+
+    #[test]
+    fn one_retired_file_is_kept() {
+        let (mut files, options) = files();
+        for sequence in [5, 6] {
+            files
+                .retired
+                .push(WalFile::new(&options, sequence, options.file_bytes));
+        }
+        files.retired.push(WalFile::new(&options, 7, 1 << 20));
+        assert!(files.discard(&options).is_some());
+        assert!(files.discard(&options).is_some());
+        assert!(files.discard(&options).is_none());
+        assert_eq!(files.retired[0].length, options.file_bytes);
+    }
+}
