@@ -1,1 +1,50 @@
-//! log
+//! The write-ahead log, the message stores behind it, and their recovery.
+//!
+//! Many logs (queues, and the metadata as log 0) share one *commit stream*: records are appended to a buffer,
+//! made durable batch by batch, and known by their dense [`Position`]. Full WAL files are *retired*: what is
+//! still alive moves to segments and a checkpoint, and the file is used again. The formats and the promises
+//! stand in `docs/storage.md`.
+//!
+//! The crate does no I/O of its own: [`Log::next_job`] hands out a [`Job`], whoever has threads runs it on a
+//! [`Disk`] outside the log's lock, and [`Log::complete`] takes the result. Time is an argument.
+//!
+//! What it must not know: queues, exchanges, protocols, threads, sockets, clocks, `std::fs`. A payload is
+//! bytes, a control record's kind a number.
+//!
+//! Reading order: [`types`], `format/` (bytes), `builder` (a batch being filled), `log` and `commit` (the
+//! front), `retire` (the back), `recover`.
+
+mod builder;
+mod checkpoint;
+mod commit;
+mod disk;
+mod error;
+pub mod format;
+mod index;
+mod job;
+mod log;
+mod memory_disk;
+mod names;
+mod options;
+mod read;
+mod recover;
+mod retire;
+mod scan;
+mod segment;
+mod statistics;
+mod store;
+mod types;
+mod wal;
+
+pub use disk::Disk;
+pub use error::{DiskError, Operation, ReadError, StorageError};
+pub use job::{Done, Event, Job, JobId, Lane, LiveState, Next};
+pub use log::Log;
+pub use memory_disk::MemoryDisk;
+#[cfg(feature = "planted-bugs")]
+pub use options::Bug;
+pub use options::Options;
+pub use read::{ReadPlan, StoredMessage};
+pub use recover::{Cut, Damage, Hit, Replay, Report, recover};
+pub use statistics::Statistics;
+pub use types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};

@@ -1,9 +1,360 @@
-use crate::*;
-pub struct Cut; 
-#[derive(Debug)] pub struct Damage{ pub logs: Vec<LogId> }
-impl std::fmt::Display for Damage { fn fmt(&self, _f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { Ok(()) } }
-pub struct Hit;
-pub trait Replay { fn restore(&mut self, state: LiveState); fn message(&mut self, log: LogId, number: u64, payload: &[u8]); fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]); fn control(&mut self, log: LogId, kind: u8, payload: &[u8]); }
-pub struct Report{ pub clean: bool, pub cut: Option<Cut>, pub damaged: Vec<Damage>}
-pub fn recover(_disk: &dyn Disk, _options: Options, _replay: &mut dyn Replay, _now: Nanos) -> Result<(Log, Report), StorageError> { panic!() }
-impl Log { pub(crate) fn take_states(&mut self, _:Vec<LiveState>, _:Nanos)->Result<Vec<Event>,StorageError>{panic!()} }
+//! Opening a data directory: checkpoint, then the WAL, then a fresh file.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::checkpoint;
+use crate::disk::{self, Disk};
+use crate::error::StorageError;
+use crate::job::LiveState;
+use crate::log::{Log, Start};
+use crate::names::Name;
+use crate::options::Options;
+use crate::segment;
+use crate::store::Store;
+use crate::types::{LogId, Nanos, Position, SettleRange, SettleReason};
+use crate::wal::{WalFile, WalFiles};
+
+mod replay;
+
+use replay::Replaying;
+
+/// Takes what recovery finds, in this order: the states of the checkpoint (metadata first), then the records after
+/// them in order of their positions. Records of logs that the metadata no longer knows are to be ignored.
+pub trait Replay {
+    /// The state of a log at the checkpoint.
+    fn restore(&mut self, state: LiveState);
+    /// A message with a number from the restored `next` on.
+    fn message(&mut self, log: LogId, number: u64, payload: &[u8]);
+    /// Messages left a log.
+    fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
+    /// A record of the caller's own.
+    fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
+}
+
+/// What recovery found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Whether the log was closed, and nothing is missing.
+    pub clean: bool,
+    /// The invalid last batch, if there was one.
+    pub cut: Option<Cut>,
+    /// What is wrong besides.
+    pub damaged: Vec<Damage>,
+    /// Position of the last record.
+    pub position: Position,
+    /// Records replayed.
+    pub replayed: u64,
+    /// Logs restored from the checkpoint.
+    pub restored: u64,
+    /// Files removed that an interrupted step had left.
+    pub removed: Vec<String>,
+}
+
+/// An invalid last batch: what a power cut tore. Nothing in it was confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The WAL file.
+    pub file: String,
+    /// Its bytes there.
+    pub range: Range<u64>,
+    /// Where they are kept.
+    pub kept: String,
+}
+
+/// Bytes that aren't what was written, although they were durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Its bytes.
+    pub range: Range<u64>,
+    /// Whose records were hit.
+    pub logs: Hit,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// The logs that a damage hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hit {
+    /// These.
+    Logs(Vec<LogId>),
+    /// It can't be told: any.
+    Any,
+}
+
+/// Opens a data directory and replays it; an empty directory becomes a new log.
+///
+/// Can be interrupted at any operation and called again. Leaves the directory as it is, but for what an interrupted
+/// step had left, the `cut-` file of an invalid last batch, and a fresh WAL file.
+///
+/// # Errors
+/// The disk fails, or what is there can't be continued without guessing.
+pub fn recover(
+    disk: &dyn Disk,
+    options: Options,
+    replay: &mut dyn Replay,
+    now: Nanos,
+) -> Result<(Log, Report), StorageError> {
+    options.check().map_err(StorageError::Options)?;
+    let mut recovery = Recovery {
+        disk,
+        options,
+        report: Report::default(),
+        found: Found::default(),
+        store: Store::new(),
+        covered: FxHashMap::default(),
+        bad_checkpoint: None,
+    };
+    recovery.list()?;
+    recovery.load_checkpoint(replay)?;
+    let (full, position, batch) = recovery.replay_wal(replay)?;
+    recovery.remove_leftovers(&full)?;
+    let fresh = recovery.open_fresh_file()?;
+    let mut report = recovery.report;
+    report.position = position;
+    report.clean &= report.cut.is_none() && report.damaged.is_empty();
+    let start = Start {
+        wal: WalFiles::new(full, fresh),
+        store: recovery.store,
+        durable: position,
+        batch,
+    };
+    let mut log = Log::open(recovery.options, start, now);
+    log.refresh_statistics();
+    Ok((log, report))
+}
+
+/// Up to where a log's records are in its checkpoint state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Covered {
+    next: u64,
+    position: Position,
+}
+
+/// The files of the directory.
+#[derive(Debug, Default)]
+struct Found {
+    wal: Vec<u64>,
+    segments: Vec<u64>,
+    checkpoints: Vec<u64>,
+    /// First WAL file that the checkpoint doesn't cover.
+    floor: u64,
+    next_file: u64,
+}
+
+struct Recovery<'a> {
+    disk: &'a dyn Disk,
+    options: Options,
+    report: Report,
+    found: Found,
+    store: Store,
+    covered: FxHashMap<LogId, Covered>,
+    /// The newest checkpoint, if none can be read, and why.
+    bad_checkpoint: Option<(u64, String)>,
+}
+
+impl Recovery<'_> {
+    fn list(&mut self) -> Result<(), StorageError> {
+        for text in disk::list(self.disk)? {
+            match Name::parse(&text, self.options.wal_id) {
+                Some(Name::Wal(sequence)) => self.found.wal.push(sequence),
+                Some(Name::Segment(id)) => self.found.segments.push(id),
+                Some(Name::Checkpoint(sequence)) => self.found.checkpoints.push(sequence),
+                None => {}
+            }
+        }
+        let found = &mut self.found;
+        found.wal.sort_unstable();
+        found.segments.sort_unstable();
+        found.checkpoints.sort_unstable();
+        found.next_file = found.wal.last().map_or(1, |last| last + 1);
+        self.store.next_segment = found.segments.last().map_or(1, |last| last + 1);
+        self.store.next_checkpoint = found.checkpoints.last().map_or(1, |last| last + 1);
+        Ok(())
+    }
+
+    /// Takes the newest checkpoint that is whole. One with damaged entries is taken if there is no other: it was
+    /// durable, and the log of a bad entry is reported.
+    fn load_checkpoint(&mut self, replay: &mut dyn Replay) -> Result<(), StorageError> {
+        let wal_id = self.options.wal_id;
+        let mut reasons = Vec::new();
+        let mut with_damage = None;
+        for sequence in self.found.checkpoints.iter().rev() {
+            match checkpoint::load(self.disk, wal_id, *sequence, drop)? {
+                Ok(loaded) if loaded.damaged.is_empty() => {
+                    return self.take_checkpoint(*sequence, replay);
+                }
+                Ok(_) => with_damage = with_damage.or(Some(*sequence)),
+                Err(reason) => reasons.push((*sequence, reason)),
+            }
+        }
+        if let Some(sequence) = with_damage {
+            return self.take_checkpoint(sequence, replay);
+        }
+        // The first one may be torn; the WAL will tell.
+        self.bad_checkpoint = reasons.into_iter().next();
+        Ok(())
+    }
+
+    fn take_checkpoint(
+        &mut self,
+        sequence: u64,
+        replay: &mut dyn Replay,
+    ) -> Result<(), StorageError> {
+        let wal_id = self.options.wal_id;
+        let name = Name::Checkpoint(sequence).text(wal_id);
+        let unreadable = |reason| StorageError::Checkpoint {
+            file: name.clone(),
+            reason,
+        };
+        // After a kill it may be in memory only.
+        disk::sync(self.disk, &name)?;
+        let loaded = checkpoint::load(self.disk, wal_id, sequence, drop)?.map_err(unreadable)?;
+        if loaded.node_id != self.options.node_id {
+            return Err(StorageError::WrongNode {
+                found: loaded.node_id,
+                expected: self.options.node_id,
+            });
+        }
+        let named: BTreeMap<u64, u64> = loaded.segments.iter().copied().collect();
+        for (id, length) in named {
+            self.load_segment(id, length)?;
+        }
+        // A second time, one state after the other: together they could be larger than memory.
+        let (covered, store) = (&mut self.covered, &mut self.store);
+        let loaded = checkpoint::load(self.disk, wal_id, sequence, |state| {
+            let cover = Covered {
+                next: state.next,
+                position: state.position,
+            };
+            covered.insert(state.log, cover);
+            store.count_live(state.log, &state.live);
+            replay.restore(state);
+        })?
+        .map_err(unreadable)?;
+        for place in &loaded.damaged {
+            self.report.damaged.push(Damage {
+                file: loaded.file.name.to_string(),
+                range: place.offset..place.offset + place.length,
+                logs: Hit::Logs(vec![place.log]),
+                reason: "the state of a log is wrong".into(),
+            });
+        }
+        self.report.restored = self.covered.len() as u64;
+        let header = loaded.header;
+        self.found.floor = header.floor;
+        self.found.next_file = self.found.next_file.max(header.next_file);
+        self.store.next_segment = self.store.next_segment.max(header.next_segment);
+        self.store.retired_position = header.position;
+        self.store.retired_batch = header.batch;
+        self.store.checkpoint = Some(loaded.file);
+        Ok(())
+    }
+
+    fn load_segment(&mut self, id: u64, length: u64) -> Result<(), StorageError> {
+        let (node_id, wal_id) = (self.options.node_id, self.options.wal_id);
+        let name = Name::Segment(id).text(wal_id);
+        if self.found.segments.binary_search(&id).is_err() {
+            return Err(StorageError::Missing {
+                file: name,
+                reason: "the checkpoint names it".into(),
+            });
+        }
+        match segment::load(self.disk, node_id, wal_id, id, length) {
+            Ok((segment, logs)) => self.store.add(id, segment, logs),
+            Err(segment::LoadError::Disk(error)) => return Err(error.into()),
+            Err(segment::LoadError::Damaged(reason)) => self.report.damaged.push(Damage {
+                file: name,
+                range: 0..length,
+                logs: Hit::Any,
+                reason,
+            }),
+        }
+        Ok(())
+    }
+
+    fn replay_wal(
+        &mut self,
+        replay: &mut dyn Replay,
+    ) -> Result<(VecDeque<WalFile>, Position, u64), StorageError> {
+        let sequences = self.found.wal.clone();
+        let mut replaying = Replaying::new(
+            self.disk,
+            &self.options,
+            &self.covered,
+            self.store.retired_position,
+            self.store.retired_batch,
+        );
+        for sequence in sequences {
+            if sequence >= self.found.floor {
+                replaying.file(sequence, &mut self.report, replay)?;
+            }
+        }
+        // Without a checkpoint the WAL has to begin with the first batch of all.
+        let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1);
+        if let Some((sequence, reason)) = self.bad_checkpoint.take().filter(|_| !begins) {
+            return Err(StorageError::Checkpoint {
+                file: Name::Checkpoint(sequence).text(self.options.wal_id),
+                reason,
+            });
+        }
+        if let Some(first) = replaying.first_found.filter(|_| !begins) {
+            if self.report.damaged.len() == 1 {
+                return Err(StorageError::Missing {
+                    file: "the checkpoint".into(),
+                    reason: format!("the log begins with batch {first}"),
+                });
+            }
+        }
+        Ok(replaying.finish(&mut self.report)?)
+    }
+
+    /// Removes what interrupted steps left: WAL files below the floor or without a batch, older checkpoints, and
+    /// segments that the checkpoint doesn't name. Where something is damaged, only what certainly isn't needed.
+    fn remove_leftovers(&mut self, full: &VecDeque<WalFile>) -> Result<(), StorageError> {
+        let wal_id = self.options.wal_id;
+        let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
+        let mut names: Vec<Name> = Vec::new();
+        let current = self
+            .store
+            .checkpoint
+            .as_ref()
+            .and_then(|file| Name::parse(&file.name, wal_id));
+        let checkpoints = self.found.checkpoints.iter().map(|n| Name::Checkpoint(*n));
+        names.extend(checkpoints.filter(|name| Some(*name) != current));
+        let wal = self.found.wal.iter().filter(|sequence| !is_kept(sequence));
+        names.extend(wal.map(|sequence| Name::Wal(*sequence)));
+        if self.report.damaged.is_empty() {
+            let orphans = self
+                .found
+                .segments
+                .iter()
+                .filter(|id| !self.store.segments.contains_key(id));
+            names.extend(orphans.map(|id| Name::Segment(*id)));
+        }
+        // The checkpoint in force and the names of files must be durable before what they replace goes.
+        if !names.is_empty() {
+            disk::sync_directory(self.disk)?;
+        }
+        for name in names {
+            let text = name.text(wal_id);
+            disk::remove(self.disk, &text)?;
+            self.report.removed.push(text);
+        }
+        Ok(())
+    }
+
+    fn open_fresh_file(&mut self) -> Result<WalFile, StorageError> {
+        let length = self.options.file_bytes;
+        let file = WalFile::new(&self.options, self.found.next_file, length);
+        disk::create(self.disk, &file.name, length)?;
+        disk::write(self.disk, &file.name, 0, &[&file.header().encode()])?;
+        disk::sync(self.disk, &file.name)?;
+        disk::sync_directory(self.disk)?;
+        Ok(file)
+    }
+}

@@ -1,10 +1,10 @@
 //! The background lane: the next WAL file, retirement of the oldest one, and what can be deleted.
 
-use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::checkpoint::Plan;
+use crate::error::ReadError;
 use crate::format::checkpoint::Header;
 use crate::index::LogIndex;
 use crate::job::{Done, Event, Job, LiveState, Next, RetireJob, Step};
@@ -26,7 +26,7 @@ const LATER: Nanos = 1_000_000;
 pub(crate) enum Doing {
     Prepare,
     Discard,
-    Ask,
+    Ask(Vec<LogId>),
     Work,
     Clean,
 }
@@ -42,6 +42,7 @@ pub(crate) struct Retirement {
     gate: Position,
     removed: Vec<LogId>,
     copied: Copied,
+    old_checkpoint: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -139,6 +140,7 @@ impl Log {
             gate: 0,
             removed: Vec::new(),
             copied: Copied::default(),
+            old_checkpoint: None,
         });
         true
     }
@@ -154,7 +156,8 @@ impl Log {
                 }
                 Phase::Asking { rest, .. } if !rest.is_empty() => {
                     let logs = rest.split_off(rest.len().saturating_sub(LIVE_LOGS_MAX));
-                    return self.run_background(Doing::Ask, Job::Live { logs });
+                    let asked = Doing::Ask(logs.clone());
+                    return self.run_background(asked, Job::Live { logs });
                 }
                 Phase::Asking { .. } => {
                     // What is deleted by now is left out of the checkpoint, once the deletion is durable.
@@ -231,7 +234,7 @@ impl Log {
     fn cleaning_steps(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         if let Some(retirement) = &mut self.retirement {
-
+            steps.extend(retirement.old_checkpoint.take().map(Step::Remove));
         }
         let (pinned, free) = mem::take(&mut self.store.dead)
             .into_iter()
@@ -239,7 +242,6 @@ impl Log {
         self.store.dead = pinned;
         let free: Vec<crate::store::Segment> = free;
         steps.extend(free.into_iter().map(|segment| Step::Remove(segment.name)));
-        steps.push(Step::SyncDirectory);
         let damaged = self
             .retirement
             .as_ref()
@@ -248,6 +250,7 @@ impl Log {
             let aside = format!("damaged-{}", file.name);
             steps.push(Step::Rename(file.name.clone(), aside.into()));
         }
+        steps.push(Step::SyncDirectory);
         steps
     }
 
@@ -261,11 +264,107 @@ impl Log {
         match (doing, done) {
             (Doing::Prepare, Done::Yes) => self.wal.prepared(),
             (Doing::Discard, Done::Yes) => {}
-
-
-
+            (Doing::Ask(asked), Done::Live(states)) => self.take_states(&asked, states, now),
+            (Doing::Work, Done::Retired(progress)) => self.take_progress(progress.0, events),
+            (Doing::Clean, Done::Yes) => self.end_retirement(events),
             (doing, done) => panic!("{done:?} is no result of {doing:?}"),
         }
         self.refresh_statistics();
+    }
+
+    /// Takes the states of logs. One whose owner hasn't applied all durable messages of the file yet is asked again:
+    /// what it doesn't count as alive would not be copied. One that is left out was deleted.
+    fn take_states(&mut self, asked: &[LogId], states: Vec<LiveState>, now: Nanos) {
+        let appended = self.appended();
+        let Some(retirement) = &mut self.retirement else {
+            return;
+        };
+        let mut answered: Vec<LogId> = states.iter().map(|state| state.log).collect();
+        answered.sort_unstable();
+        let file = self.wal.full.front().filter(|_| retirement.has_file);
+        let mut again = Vec::new();
+        for state in states {
+            assert!(
+                state.live.max().is_none_or(|max| max < state.next),
+                "log {} has a live message from its next number on",
+                state.log
+            );
+            let index = file.and_then(|file| file.index.log(state.log));
+            if index.is_some_and(|index| index.messages > 0 && index.last >= state.next) {
+                again.push(state.log);
+                continue;
+            }
+            self.store.count_live(state.log, &state.live);
+            retirement.worker().states.insert(state.log, state);
+        }
+        let left_out = asked
+            .iter()
+            .filter(|log| answered.binary_search(log).is_err());
+        for log in left_out {
+            self.forgotten.entry(*log).or_insert(appended);
+        }
+        retirement.gate = appended;
+        if let Phase::Asking { rest, not_before } = &mut retirement.phase {
+            if !again.is_empty() {
+                *not_before = now.saturating_add(LATER);
+                rest.extend(again);
+            }
+        }
+    }
+
+    fn take_progress(&mut self, progress: Progress, events: &mut Vec<Event>) {
+        let Some(retirement) = &mut self.retirement else {
+            return;
+        };
+        match progress {
+            Progress::More => {}
+            Progress::Copied(mut copied) => {
+                self.store.next_segment = copied.next_segment;
+                for (id, segment, logs) in mem::take(&mut copied.segments) {
+                    self.store.add(id, segment, logs);
+                }
+                self.statistics.messages_copied += copied.messages;
+                self.statistics.bytes_copied += copied.bytes;
+                let damaged = copied.damaged.iter().map(|error| ReadError {
+                    file: error.file.clone(),
+                    range: error.range.clone(),
+                    log: error.log,
+                    reason: error.reason.clone(),
+                });
+                events.extend(damaged.map(Event::Damaged));
+                retirement.copied = copied;
+                retirement.phase = Phase::Gate;
+            }
+            Progress::Checkpoint(file) => {
+                let old: Option<CheckpointFile> = self.store.checkpoint.replace(file);
+                retirement.old_checkpoint = old.map(|old| old.name);
+                retirement.phase = Phase::Cleaning;
+                self.statistics.checkpoints += 1;
+            }
+        }
+    }
+
+    fn end_retirement(&mut self, events: &mut Vec<Event>) {
+        let Some(retirement) = self.retirement.take() else {
+            return;
+        };
+        for log in &retirement.removed {
+            self.forgotten.remove(log);
+        }
+        if !retirement.has_file {
+            return;
+        }
+        let Some(file) = self.wal.full.pop_front() else {
+            return;
+        };
+        self.statistics.retirements += 1;
+        events.push(Event::Retired {
+            file: file.name.to_string(),
+            messages: retirement.copied.messages,
+            bytes: retirement.copied.bytes,
+        });
+        if retirement.copied.damaged.is_empty() {
+            self.wal.retired.push(file);
+        }
     }
 }

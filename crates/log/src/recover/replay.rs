@@ -1,0 +1,363 @@
+//! Replaying the WAL files in order, and judging what doesn't fit.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+
+use super::{Covered, Cut, Damage, Hit, Replay, Report};
+use crate::disk::{self, Disk};
+use crate::error::{DiskError, StorageError};
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, Run};
+use crate::format::batch_check::{self, Batch};
+use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::format::record::{self, RecordKind};
+use crate::format::{SECTOR, is_zero};
+use crate::options::Options;
+use crate::types::{LogId, Position, SettleReason};
+use crate::wal::WalFile;
+
+/// Bytes put aside of a batch whose length can't be read.
+const CUT_BYTES_MAX: u64 = 1 << 20;
+/// Bytes read at a time when a valid batch is looked for behind bad bytes.
+const SEARCH_BYTES: usize = 1 << 20;
+
+/// A batch that isn't valid. What follows decides what it is: nothing, then the power cut tore it; a batch with its own
+/// sequence, then an earlier recovery decided so; a later batch, then it was durable once and is damaged.
+struct Doubt {
+    file: String,
+    offset: u64,
+    /// End of the bad bytes as far as is known.
+    end: u64,
+    /// If at least the header is right.
+    batch: Option<(Batch, Bytes)>,
+    /// If not: the logs in its run table, if that is whole.
+    logs: Option<Vec<LogId>>,
+}
+
+pub(super) struct Replaying<'a> {
+    disk: &'a dyn Disk,
+    options: &'a Options,
+    covered: &'a FxHashMap<LogId, Covered>,
+    files: VecDeque<WalFile>,
+    /// Of the last batch that was taken.
+    position: Position,
+    sequence: u64,
+    closed: bool,
+    doubt: Option<Doubt>,
+    /// Sequence of the first batch of all.
+    pub first_found: Option<u64>,
+}
+
+impl<'a> Replaying<'a> {
+    pub(super) fn new(
+        disk: &'a dyn Disk,
+        options: &'a Options,
+        covered: &'a FxHashMap<LogId, Covered>,
+        position: Position,
+        sequence: u64,
+    ) -> Replaying<'a> {
+        Replaying {
+            disk,
+            options,
+            covered,
+            files: VecDeque::new(),
+            position,
+            sequence,
+            closed: true,
+            doubt: None,
+            first_found: None,
+        }
+    }
+
+    pub(super) fn file(
+        &mut self,
+        sequence: u64,
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) -> Result<(), StorageError> {
+        let mut file = WalFile::new(self.options, sequence, 0);
+        file.length = disk::length(self.disk, &file.name)?;
+        let damages = report.damaged.len();
+        self.check_file_header(&file, report)?;
+        let mut offset = FILE_HEADER_BYTES;
+        while offset + BATCH_HEADER_BYTES as u64 <= file.length {
+            let bytes = disk::read(self.disk, &file.name, offset, BATCH_HEADER_BYTES)?;
+            match BatchHeader::decode(&bytes, &file.identity, file.length - offset) {
+                Some(header) if header.sequence <= self.sequence => break,
+                Some(header) => {
+                    offset = self.batch(&mut file, offset, &header, report, replay)?;
+                    if self.doubt.is_none() && header.flags & FLAG_CLOSING != 0 {
+                        break;
+                    }
+                }
+                None => match self.search(&file, offset)? {
+                    Some(next) => {
+                        self.doubt_header(&file, offset, next)?;
+                        offset = next;
+                    }
+                    None => {
+                        let expected = self.sequence + 1;
+                        if self.doubt.is_none()
+                            && BatchHeader::resembles(&bytes, &file.identity, expected)
+                        {
+                            let end = file.length.min(offset + CUT_BYTES_MAX);
+                            self.doubt_header(&file, offset, end)?;
+                        }
+                        break;
+                    }
+                },
+            }
+        }
+        if file.last_batch != 0 || report.damaged.len() > damages {
+            self.files.push_back(file);
+        }
+        Ok(())
+    }
+
+    fn check_file_header(
+        &mut self,
+        file: &WalFile,
+        report: &mut Report,
+    ) -> Result<(), StorageError> {
+        let bytes = disk::read(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
+        match FileHeader::decode(&bytes) {
+            Some(header) if header.node_id != self.options.node_id => {
+                Err(StorageError::WrongNode {
+                    found: header.node_id,
+                    expected: self.options.node_id,
+                })
+            }
+            // Of an earlier use: it was renamed, and the power went before the new header was there.
+            Some(header) if header.kind == FileKind::Wal => Ok(()),
+            None if is_zero(&bytes) => Ok(()),
+            _ => {
+                report.damaged.push(Damage {
+                    file: file.name.to_string(),
+                    range: 0..FILE_HEADER_BYTES,
+                    logs: Hit::Logs(Vec::new()),
+                    reason: "the file header is wrong".into(),
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a batch with a valid header, or doubts it. Returns where the next one begins.
+    fn batch(
+        &mut self,
+        file: &mut WalFile,
+        offset: u64,
+        header: &BatchHeader,
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) -> Result<u64, DiskError> {
+        self.first_found.get_or_insert(header.sequence);
+        if let Some(doubt) = self.doubt.take() {
+            // With the very sequence that was expected nothing is missing: an earlier recovery cut what was in doubt.
+            if header.sequence > self.sequence + 1 {
+                self.damage(doubt, file, report, replay);
+            }
+        }
+        if header.sequence > self.sequence + 1 {
+            report.damaged.push(Damage {
+                file: file.name.to_string(),
+                range: offset..offset,
+                logs: Hit::Any,
+                reason: format!(
+                    "batches {} to {} are missing before this place",
+                    self.sequence + 1,
+                    header.sequence - 1
+                ),
+            });
+            self.sequence = header.sequence - 1;
+        }
+        let length = header.padded_bytes();
+        let bytes = Bytes::from(disk::read(
+            self.disk,
+            &file.name,
+            offset,
+            length as usize,
+        )?);
+        let checked = batch_check::check(&bytes, &file.identity);
+        match checked {
+            Some(batch) if batch.faults.is_empty() => {
+                self.take(file, offset, &batch, &bytes, report, replay);
+            }
+            Some(batch) => {
+                self.doubt = Some(Doubt {
+                    file: file.name.to_string(),
+                    offset,
+                    end: offset + length,
+                    batch: Some((batch, bytes)),
+                    logs: None,
+                });
+            }
+            None => self.doubt_header(file, offset, offset + length)?,
+        }
+        Ok(offset + length)
+    }
+
+    fn doubt_header(&mut self, file: &WalFile, offset: u64, end: u64) -> Result<(), DiskError> {
+        let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
+        let bytes = disk::read(self.disk, &file.name, offset, length)?;
+        let (logs, whole) =
+            batch_check::logs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
+        self.doubt = Some(Doubt {
+            file: file.name.to_string(),
+            offset,
+            end,
+            batch: None,
+            logs: whole.then_some(logs),
+        });
+        Ok(())
+    }
+
+    /// What was in doubt is followed by later batches.
+    fn damage(
+        &mut self,
+        doubt: Doubt,
+        file: &mut WalFile,
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) {
+        let Some((batch, bytes)) = doubt.batch else {
+            report.damaged.push(Damage {
+                file: doubt.file,
+                range: doubt.offset..doubt.end,
+                logs: doubt.logs.map_or(Hit::Any, Hit::Logs),
+                reason: "a batch header is wrong".into(),
+            });
+            self.sequence += 1;
+            return;
+        };
+        for fault in &batch.faults {
+            let is_padding = fault.range.start >= batch.header.bytes();
+            report.damaged.push(Damage {
+                file: doubt.file.clone(),
+                range: doubt.offset + fault.range.start..doubt.offset + fault.range.end,
+                logs: match fault.log {
+                    Some(log) => Hit::Logs(vec![log]),
+                    None if is_padding => Hit::Logs(Vec::new()),
+                    None => Hit::Any,
+                },
+                reason: fault.reason.into(),
+            });
+        }
+        if *doubt.file == *file.name {
+            self.take(file, doubt.offset, &batch, &bytes, report, replay);
+        } else if let Some(mut before) = self.files.pop_back() {
+            // It is the last of the files before this one.
+            self.take(&mut before, doubt.offset, &batch, &bytes, report, replay);
+            self.files.push_back(before);
+        }
+    }
+
+    fn take(
+        &mut self,
+        file: &mut WalFile,
+        offset: u64,
+        batch: &Batch,
+        bytes: &[u8],
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) {
+        let header = &batch.header;
+        let records_at = offset + header.prefix_bytes();
+        for (row, (run, position)) in batch.runs.iter().zip(&batch.positions).enumerate() {
+            file.index.note_run(offset, records_at, row, run);
+            self.replay_run(run, *position, batch, bytes, report, replay);
+        }
+        file.end = offset + header.padded_bytes();
+        file.last_batch = header.sequence;
+        file.last_position = header.last_position();
+        self.sequence = header.sequence;
+        self.position = header.last_position();
+        self.closed = header.flags & FLAG_CLOSING != 0;
+    }
+
+    fn replay_run(
+        &self,
+        run: &Run,
+        first_position: Position,
+        batch: &Batch,
+        bytes: &[u8],
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) {
+        let covered = self.covered.get(&run.log).copied().unwrap_or_default();
+        for (i, record) in (0..).zip(batch.records_of(run, bytes)) {
+            let is_new = match run.kind {
+                RecordKind::Message => run.first + i >= covered.next,
+                _ => first_position + i > covered.position,
+            };
+            if !is_new {
+                continue;
+            }
+            report.replayed += 1;
+            match run.kind {
+                RecordKind::Message => replay.message(run.log, run.first + i, record.payload),
+                RecordKind::Control => replay.control(run.log, record.detail, record.payload),
+                RecordKind::Close => {}
+                RecordKind::Settle => {
+                    let reason = SettleReason::from_code(record.detail);
+                    match (reason, record::decode_ranges(record.payload)) {
+                        (Some(reason), Some(ranges)) => replay.settle(run.log, reason, &ranges),
+                        _ => report.damaged.push(Damage {
+                            file: String::new(),
+                            range: 0..0,
+                            logs: Hit::Logs(vec![run.log]),
+                            reason: format!(
+                                "the settle record at position {} isn't one of this version",
+                                first_position + i
+                            ),
+                        }),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks for a later batch of the same use of the file behind bad bytes.
+    fn search(&self, file: &WalFile, offset: u64) -> Result<Option<u64>, DiskError> {
+        let mut at = offset + SECTOR;
+        while at + BATCH_HEADER_BYTES as u64 <= file.length {
+            let bytes = disk::read(self.disk, &file.name, at, SEARCH_BYTES)?;
+            for sector in (0..bytes.len()).step_by(SECTOR as usize) {
+                let here = at + sector as u64;
+                let room = file.length - here;
+                let header = BatchHeader::decode(&bytes[sector..], &file.identity, room);
+                if header.is_some_and(|header| header.sequence > self.sequence) {
+                    return Ok(Some(here));
+                }
+            }
+            at += SEARCH_BYTES as u64;
+        }
+        Ok(None)
+    }
+
+    /// What is still in doubt was the last batch. Puts it aside and makes durable what was taken.
+    pub(super) fn finish(
+        mut self,
+        report: &mut Report,
+    ) -> Result<(VecDeque<WalFile>, Position, u64), DiskError> {
+        if let Some(doubt) = self.doubt.take() {
+            let length = (doubt.end - doubt.offset) as usize;
+            let bytes = disk::read(self.disk, &doubt.file, doubt.offset, length)?;
+            let kept = format!("cut-{}-{:x}", doubt.file, doubt.offset);
+            disk::create(self.disk, &kept, bytes.len() as u64)?;
+            disk::write(self.disk, &kept, 0, &[&bytes])?;
+            disk::sync(self.disk, &kept)?;
+            report.cut = Some(Cut {
+                file: doubt.file,
+                range: doubt.offset..doubt.end,
+                kept,
+            });
+        }
+        if let Some(last) = self.files.back() {
+            disk::sync(self.disk, &last.name)?;
+        }
+        report.clean = self.closed;
+        Ok((self.files, self.position, self.sequence))
+    }
+}
