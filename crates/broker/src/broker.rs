@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, LiveState, LogId, Next, Options, Report, StorageError};
+use leveret_log::{
+    Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Report, StorageError,
+};
 use leveret_metrics::Counters;
 use leveret_model::{Command, ConnectionId, Permit, QueueId, Refused};
 use leveret_queue::MemoryBudget;
@@ -88,9 +90,15 @@ impl Broker {
             }
         }
         for damage in &report.damaged {
-            for log in &damage.logs {
-                if let Some(queue) = registry.snapshot().queues.get(&QueueId(log.0)) {
-                    queue.fail(damage.to_string());
+            let reason = format!("{} bytes {:?}: {}", damage.file, damage.range, damage.reason);
+            tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");
+            for queue in registry.snapshot_full().queues.values() {
+                let hit = match &damage.logs {
+                    Hit::Logs(logs) => logs.contains(&queue.log_id()),
+                    Hit::Any => queue.info().is_logged(),
+                };
+                if hit {
+                    queue.fail(reason.clone());
                 }
             }
         }
@@ -136,8 +144,8 @@ impl Broker {
         const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut name = String::from(prefix);
         for part in 0..2u8 {
-            let mut hasher = std::hash::SipHasher::new_with_keys(self.settings.name_seed.0, self.settings.name_seed.1);
-            (connection.0, given, part).hash(&mut hasher);
+            let mut hasher = std::hash::DefaultHasher::new();
+            (self.settings.name_seed, connection.0, given, part).hash(&mut hasher);
             let mut bits = hasher.finish();
             for _ in 0..11 {
                 name.push(char::from(ALPHABET[(bits & 63) as usize]));

@@ -16,18 +16,18 @@ struct Run {
 
 /// One answer: `basic.ack` or `basic.nack` (specification of the confirm extension).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Confirm {
+pub(crate) struct Confirm {
     /// Sequence number of the publish, counted from 1 after `confirm.select`.
-    pub sequence: u64,
+    pub(crate) sequence: u64,
     /// It answers for all unanswered ones before it, too.
-    pub multiple: bool,
+    pub(crate) multiple: bool,
     /// Ack or nack.
-    pub accepted: bool,
+    pub(crate) accepted: bool,
 }
 
 /// The unanswered publishes of one channel.
 #[derive(Debug, Default)]
-pub struct Confirms {
+pub(crate) struct Confirms {
     published: u64,
     answered: u64,
     runs: VecDeque<Run>,
@@ -35,7 +35,7 @@ pub struct Confirms {
 
 impl Confirms {
     /// Enters `count` publishes that share their fate.
-    pub fn publish(&mut self, count: u64, position: Position, accepted: bool) {
+    pub(crate) fn publish(&mut self, count: u64, position: Position, accepted: bool) {
         if count == 0 {
             return;
         }
@@ -48,17 +48,12 @@ impl Confirms {
     }
 
     /// How many wait.
-    pub fn unanswered(&self) -> u64 {
+    pub(crate) fn unanswered(&self) -> u64 {
         self.published - self.answered
     }
 
-    /// The position that the oldest one waits for.
-    pub fn waits_for(&self) -> Option<Position> {
-        self.runs.front().map(|run| run.position)
-    }
-
     /// The next answer that is due at `durable`.
-    pub fn next(&mut self, durable: Position) -> Option<Confirm> {
+    pub(crate) fn next(&mut self, durable: Position) -> Option<Confirm> {
         let first = self.runs.front().copied().filter(|run| run.position <= durable)?;
         let mut last = first.last;
         self.runs.pop_front();
@@ -105,7 +100,6 @@ mod tests {
             confirms.publish(1, position, true);
         }
         assert_eq!(confirms.next(40), Some(Confirm { sequence: 40, multiple: true, accepted: true }));
-        assert_eq!(confirms.waits_for(), Some(41));
         assert_eq!(confirms.unanswered(), 60);
     }
 }

@@ -54,7 +54,15 @@ impl QueueHandle {
     /// Wraps a queue.
     pub fn new(info: Arc<QueueInfo>, queue: ClassicQueue, commit: Arc<Commit>, reads: Arc<Reads>) -> QueueRef {
         let log_id = LogId(info.id.0);
-        Arc::new(Self { info, log_id, inner: Mutex::new(queue), last_record: AtomicU64::new(0), commit, reads, deleted_messages: AtomicU64::new(0) })
+        Arc::new(Self {
+            info,
+            log_id,
+            inner: Mutex::new(queue),
+            last_record: AtomicU64::new(0),
+            commit,
+            reads,
+            deleted_messages: AtomicU64::new(0),
+        })
     }
 
     /// Its declaration.
@@ -278,13 +286,7 @@ impl QueueHandle {
         let cursor = queue.cursor();
         if cursor > 0 {
             let position = self.commit.append(|log, now| {
-                log.append_control(
-                    self.log_id,
-                    CONTROL_DELIVERED_BELOW,
-                    &cursor.to_le_bytes(),
-                    Wait::Lazy,
-                    now,
-                )
+                log.append_control(self.log_id, CONTROL_DELIVERED_BELOW, &cursor.to_le_bytes(), Wait::Lazy, now)
             });
             self.last_record.store(position, Ordering::Relaxed);
         }

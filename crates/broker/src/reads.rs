@@ -59,10 +59,8 @@ impl ReadJob {
         let plan = commit.inspect(|log| log.plan_read(queue.log_id(), from, READ_BYTES));
         let runs = match plan.map(|plan| plan.run(disk)) {
             None => Ok(Vec::new()),
-            Some(Ok(messages)) => {
-                into_runs(messages.into_iter().map(|message| (message.number, message.payload)))
-                    .map_err(|error| error.to_string())
-            }
+            Some(Ok(messages)) => into_runs(messages.into_iter().map(|message| (message.number, message.payload)))
+                .map_err(|error| error.to_string()),
             Some(Err(error)) => Err(error.to_string()),
         };
         match runs {

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
-use leveret_model::{
-    Change, Command, ConnectionId, Model, Outcome, Permit, QueueId, Refused, Topology,
-};
+use leveret_model::{Change, Command, ConnectionId, Model, Outcome, Permit, QueueId, Refused, Topology};
 use leveret_queue::{ClassicQueue, Ledger, MemoryBudget};
 use leveret_routing::Router;
 use parking_lot::Mutex;
@@ -91,14 +89,25 @@ impl Registry {
         let mut queues = imbl::HashMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             let (ledger, redelivered_below) = recovered(info.id);
-            let queue =
-                ClassicQueue::new(info.options.clone(), info.is_logged(), ledger, redelivered_below, budget.clone(), now);
+            let queue = ClassicQueue::new(
+                info.options.clone(),
+                info.is_logged(),
+                ledger,
+                redelivered_below,
+                budget.clone(),
+                now,
+            );
             queues.insert(info.id, QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone()));
         }
         let router = Router::new(&topology);
         let snapshot = Arc::new(Snapshot { topology, router, queues, generation: 1 });
         Self {
-            staged: Mutex::new(Staged { model, latest: snapshot.clone(), unpublished: VecDeque::new(), last_record: 0 }),
+            staged: Mutex::new(Staged {
+                model,
+                latest: snapshot.clone(),
+                unpublished: VecDeque::new(),
+                last_record: 0,
+            }),
             published: ArcSwap::new(snapshot),
             commit,
             reads,

@@ -30,17 +30,15 @@ pub(crate) fn value(value: Value<'_>) -> model::Value {
         Value::Bool(value) => model::Value::Bool(value),
         Value::F64(value) => model::Value::Double(value),
         Value::F32(value) => model::Value::Double(f64::from(value)),
-        Value::Decimal(value) => {
-            model::Value::Decimal { scale: value.scale, unscaled: value.value }
-        }
+        Value::Decimal(value) => model::Value::Decimal { scale: value.scale, unscaled: value.value.cast_signed() },
         Value::Timestamp(value) => model::Value::Timestamp(value),
         Value::LongString(bytes) => model::Value::String(bytes.into()),
         Value::Bytes(bytes) => model::Value::Bytes(bytes.into()),
         Value::Array(array) => model::Value::Array(array.iter().map(self::value).collect()),
         Value::Table(table) => {
-            let pairs = table.iter().map(|(key, inner)| {
-                (Arc::from(String::from_utf8_lossy(key.as_bytes())), self::value(inner))
-            });
+            let pairs = table
+                .iter()
+                .map(|(key, inner)| (Arc::from(String::from_utf8_lossy(key.as_bytes())), self::value(inner)));
             model::Value::Table(model::Arguments::new(pairs.collect()))
         }
         number => number.as_i64().map_or(model::Value::Void, model::Value::Int),

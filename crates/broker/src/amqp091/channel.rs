@@ -76,11 +76,6 @@ impl Channel {
         });
     }
 
-    /// How many deliveries wait for their client.
-    pub(crate) fn unacknowledged(&self) -> usize {
-        self.deliveries.iter().filter(|delivery| !delivery.settled).count()
-    }
-
     /// Takes out the delivery with this tag, or all up to it (all there are for tag 0). None when there
     /// is no such delivery.
     pub(crate) fn settle(&mut self, tag: u64, multiple: bool) -> Option<Vec<Settled>> {

@@ -48,7 +48,10 @@ impl Body {
         if have > self.size {
             return Err(ProtocolError::new(
                 ReplyCode::FrameError,
-                format!("content body of {have} bytes is longer than the {} bytes that its header announced", self.size),
+                format!(
+                    "content body of {have} bytes is longer than the {} bytes that its header announced",
+                    self.size
+                ),
             ));
         }
         self.received.extend_from_slice(chunk);

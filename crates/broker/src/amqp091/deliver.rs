@@ -81,15 +81,7 @@ impl Session {
             let tag = channel.next_tag();
             let message = taken.batch.message((taken.index + at) as usize).view();
             let envelope = &message.envelope;
-            encode_deliver(
-                out,
-                number,
-                &consumer.tag,
-                tag,
-                taken.redelivered,
-                envelope.exchange,
-                envelope.routing_key,
-            );
+            encode_deliver(out, number, &consumer.tag, tag, taken.redelivered, envelope.exchange, envelope.routing_key);
             encode_header(out, number, CLASS_BASIC, message.body.len() as u64, message.properties);
             encode_content_body(out, number, message.body, frame_max);
             if !consumer.no_ack {

@@ -44,10 +44,6 @@ impl From<DecodeError> for ProtocolError {
 
 pub(crate) type Result<T> = core::result::Result<T, ProtocolError>;
 
-pub(crate) fn not_found_queue(vhost: &str, name: &str) -> ProtocolError {
-    Refused::no_queue(vhost, name).into()
-}
-
 pub(crate) fn syntax(text: impl Into<String>) -> ProtocolError {
     ProtocolError::new(ReplyCode::SyntaxError, text)
 }

@@ -87,15 +87,21 @@ impl Session {
         let settings = &self.broker.settings;
         if tune.frame_max != 0 && tune.frame_max < FRAME_MAX_LOWEST {
             let received = tune.frame_max;
-            return Err(not_allowed(format!("negotiated frame_max = {received} is lower than the minimum allowed value ({FRAME_MAX_LOWEST})")));
+            return Err(not_allowed(format!(
+                "negotiated frame_max = {received} is lower than the minimum allowed value ({FRAME_MAX_LOWEST})"
+            )));
         }
         if settings.frame_max != 0 && tune.frame_max > settings.frame_max {
             let (received, allowed) = (tune.frame_max, settings.frame_max);
-            return Err(not_allowed(format!("negotiated frame_max = {received} is higher than the maximum allowed value ({allowed})")));
+            return Err(not_allowed(format!(
+                "negotiated frame_max = {received} is higher than the maximum allowed value ({allowed})"
+            )));
         }
         if settings.channel_max != 0 && tune.channel_max > settings.channel_max {
             let (received, allowed) = (tune.channel_max, settings.channel_max);
-            return Err(not_allowed(format!("negotiated channel_max = {received} is higher than the maximum allowed value ({allowed})")));
+            return Err(not_allowed(format!(
+                "negotiated channel_max = {received} is higher than the maximum allowed value ({allowed})"
+            )));
         }
         self.frame_max = if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max };
         self.channel_max = if tune.channel_max == 0 { settings.channel_max } else { tune.channel_max };

@@ -24,13 +24,36 @@ pub(crate) enum Held {
 pub(crate) enum Answer {
     /// `nowait`.
     Nothing,
-    QueueDeclareOk { channel: u16, queue: Arc<str>, messages: u32, consumers: u32 },
-    QueueDeleteOk { channel: u16, deleted: Vec<QueueRef> },
-    QueueBindOk { channel: u16 },
-    QueueUnbindOk { channel: u16 },
-    QueuePurgeOk { channel: u16, messages: u32 },
-    ExchangeDeclareOk { channel: u16 },
-    ExchangeDeleteOk { channel: u16 },
-    ExchangeBindOk { channel: u16 },
-    ExchangeUnbindOk { channel: u16 },
+    QueueDeclareOk {
+        channel: u16,
+        queue: Arc<str>,
+        messages: u32,
+        consumers: u32,
+    },
+    QueueDeleteOk {
+        channel: u16,
+        deleted: Vec<QueueRef>,
+    },
+    QueueBindOk {
+        channel: u16,
+    },
+    QueueUnbindOk {
+        channel: u16,
+    },
+    QueuePurgeOk {
+        channel: u16,
+        messages: u32,
+    },
+    ExchangeDeclareOk {
+        channel: u16,
+    },
+    ExchangeDeleteOk {
+        channel: u16,
+    },
+    ExchangeBindOk {
+        channel: u16,
+    },
+    ExchangeUnbindOk {
+        channel: u16,
+    },
 }

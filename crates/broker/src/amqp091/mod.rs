@@ -20,4 +20,4 @@ mod queues;
 mod route;
 mod session;
 
-pub use session::Session;
+pub(crate) use session::Session;

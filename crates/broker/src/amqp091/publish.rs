@@ -209,7 +209,9 @@ impl Session {
         let Some(expiration) = expiration(raw) else { return Ok(()) };
         let text = String::from_utf8_lossy(expiration.as_bytes()).into_owned();
         if text.is_empty() || text.len() > 15 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(precondition(format!("invalid expiration '{text}': expected a number of milliseconds as text")));
+            return Err(precondition(format!(
+                "invalid expiration '{text}': expected a number of milliseconds as text"
+            )));
         }
         Err(not_implemented(format!("message property expiration='{text}': message TTL is not supported yet")))
     }
@@ -314,7 +316,9 @@ fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys>> {
         for item in array.iter() {
             let Value::LongString(key) = item else {
                 let kind = item.type_name();
-                return Err(precondition(format!("invalid value of type {kind} in header '{name}': expected a string")));
+                return Err(precondition(format!(
+                    "invalid value of type {kind} in header '{name}': expected a string"
+                )));
             };
             keys.push(key.to_vec());
         }

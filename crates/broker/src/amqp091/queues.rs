@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, encode_method, method::queue};
-use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Queue, Resource, authorize};
+use leveret_model::{
+    Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Queue, Resource, authorize,
+};
 
 use super::arguments;
-use super::error::{Result, not_implemented, precondition};
 use super::consume::REPLY_TO;
+use super::error::{Result, not_implemented, precondition};
 use super::held::Answer;
 use super::publish::short;
 use super::session::Session;
@@ -51,7 +53,12 @@ impl Session {
         let answer = if declare.nowait {
             Answer::Nothing
         } else {
-            Answer::QueueDeclareOk { channel, queue: name, messages: clamp(messages), consumers: clamp(consumers as u64) }
+            Answer::QueueDeclareOk {
+                channel,
+                queue: name,
+                messages: clamp(messages),
+                consumers: clamp(consumers as u64),
+            }
         };
         self.answer_when_durable(submitted.position, answer);
         Ok(())
@@ -126,11 +133,8 @@ impl Session {
         let name = self.queue_name(channel, purge.queue)?;
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
         let (count, position) = queue.purge(now.monotonic);
-        let answer = if purge.nowait {
-            Answer::Nothing
-        } else {
-            Answer::QueuePurgeOk { channel, messages: clamp(count) }
-        };
+        let answer =
+            if purge.nowait { Answer::Nothing } else { Answer::QueuePurgeOk { channel, messages: clamp(count) } };
         self.answer_when_durable(position, answer);
         Ok(())
     }
@@ -150,14 +154,10 @@ impl Session {
                 return Err(precondition(format!("queue '{name}' in vhost '{}' is not empty", self.vhost)));
             }
         }
-        let command =
-            Command::DeleteQueue(DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) });
+        let command = Command::DeleteQueue(DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) });
         let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
-        let answer = if delete.nowait {
-            Answer::Nothing
-        } else {
-            Answer::QueueDeleteOk { channel, deleted: submitted.deleted }
-        };
+        let answer =
+            if delete.nowait { Answer::Nothing } else { Answer::QueueDeleteOk { channel, deleted: submitted.deleted } };
         self.answer_when_durable(submitted.position, answer);
         Ok(())
     }

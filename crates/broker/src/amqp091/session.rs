@@ -59,7 +59,7 @@ struct Unapplied {
 }
 
 /// See the module.
-pub struct Session {
+pub(crate) struct Session {
     pub(crate) broker: Arc<Broker>,
     pub(crate) id: ConnectionId,
     pub(crate) name: Arc<str>,
