@@ -47,7 +47,13 @@ impl Drop for Node {
 fn command(directory: &Path, settings: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
     command.arg("server").arg("--data-dir").arg(directory);
-    let ports = ["listeners.tcp.1=127.0.0.1:0", "management.tcp.port=0", "prometheus.tcp.port=0"];
+    let ports = [
+        "listeners.tcp.1=127.0.0.1:0",
+        "management.tcp.ip=127.0.0.1",
+        "management.tcp.port=0",
+        "prometheus.tcp.ip=127.0.0.1",
+        "prometheus.tcp.port=0",
+    ];
     for setting in ports.iter().chain(settings) {
         command.arg("--set").arg(setting);
     }
