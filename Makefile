@@ -18,7 +18,7 @@ test:
 	.ci/test
 
 bench: build
-	./target/release/leveret bench $(BENCH)
+	benches/run $(BENCH)
 
 fuzz:
 	.ci/fuzz $(FUZZ_SECONDS) keep

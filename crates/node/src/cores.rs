@@ -14,6 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
+use leveret_metrics::Counters;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -26,14 +27,13 @@ use self::mailbox::Mailbox;
 use self::timers::{Driver, Timers};
 use self::wake::WakeMailbox;
 use crate::clock::Clock;
-use crate::counters::CoreCounters;
 
 /// What the tasks of one core share, and what other threads may know of it.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) index: usize,
     pub(crate) clock: Clock,
-    pub(crate) counters: CoreCounters,
+    pub(crate) counters: Arc<Counters>,
     load: Load,
     mailbox: Arc<WakeMailbox>,
     timers: Arc<Timers>,
@@ -51,16 +51,21 @@ pub(crate) struct RunningCore {
 }
 
 impl Core {
-    fn new(index: usize, clock: Clock) -> Self {
+    fn new(index: usize, clock: Clock, counters: Arc<Counters>) -> Self {
         Self {
             index,
             clock,
-            counters: CoreCounters::default(),
+            counters,
             load: Load::default(),
             mailbox: Arc::new(Mailbox::new()),
             timers: Arc::new(Timers::new()),
             buffer: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Connections that it has.
+    pub(crate) fn connections(&self) -> usize {
+        self.load.connections()
     }
 
     /// Schedules the tasks that other threads left notes for.
@@ -71,8 +76,8 @@ impl Core {
 
 impl RunningCore {
     /// Starts the thread of core `index`.
-    pub(crate) fn start(index: usize, clock: Clock) -> io::Result<Self> {
-        let core = Arc::new(Core::new(index, clock));
+    pub(crate) fn start(index: usize, clock: Clock, counters: Arc<Counters>) -> io::Result<Self> {
+        let core = Arc::new(Core::new(index, clock, counters));
         let (parking, waking) = (core.mailbox.clone(), core.mailbox.clone());
         let runtime = Builder::new_current_thread()
             .enable_io()

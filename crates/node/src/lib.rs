@@ -12,7 +12,6 @@
 
 mod clock;
 mod cores;
-mod counters;
 mod descriptors;
 mod disk;
 mod http;
@@ -22,7 +21,6 @@ mod ports;
 mod signals;
 
 pub use clock::Clock;
-pub use counters::{CoreCounters, CoreCounts};
 pub use disk::FsDisk;
 pub use lock::{DirectoryLock, LockError};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};

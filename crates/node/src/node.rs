@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use leveret_broker::{Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
+use leveret_metrics::Counters;
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::cores::{Acceptors, Population, RunningCore, listen};
-use crate::counters::CoreCounts;
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::http::SideRuntime;
@@ -117,12 +117,16 @@ impl Node {
         let log_directory = options.data_directory.join("log");
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&log_directory).map_err(directory(log_directory))?);
         let count = options.cores.unwrap_or_else(available_cores).max(1);
-        let counters = (0..count).map(|_| Arc::default()).collect();
+        let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
         let (broker, report) =
-            Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters, clock.now())?;
+            Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters.clone(), clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
-        let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
+        let running = counters
+            .into_iter()
+            .enumerate()
+            .map(|(index, counters)| RunningCore::start(index, clock, counters))
+            .collect::<io::Result<Vec<_>>>()?;
         let inner = Inner {
             broker,
             clock,
@@ -238,10 +242,10 @@ impl NodeHandle {
         *self.inner.ports.lock()
     }
 
-    /// Counters of each core since the start.
+    /// Connections on each core, handshakes included.
     #[must_use]
-    pub fn core_counts(&self) -> Vec<CoreCounts> {
-        self.inner.cores.iter().map(|core| core.counters.counts()).collect()
+    pub fn connections_per_core(&self) -> Vec<usize> {
+        self.inner.cores.iter().map(|core| core.connections()).collect()
     }
 
     /// Files and sockets that the process may have open.

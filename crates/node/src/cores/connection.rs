@@ -55,7 +55,6 @@ impl ConnectionTask {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
         let connection = broker.accept(peer, wake, core.index, core.clock.now());
-        core.counters.accepted();
         let task = Self {
             stream,
             connection,
@@ -138,7 +137,8 @@ impl ConnectionTask {
         if read == 0 {
             return Poll::Ready(Ok(false));
         }
-        self.core.counters.read(read);
+        self.core.counters.reads.increment();
+        self.core.counters.bytes_in.add(read as u64);
         self.core.load.add(now.monotonic, read);
         if head == self.kept.len() {
             buffer[..head].copy_from_slice(&self.kept);
@@ -165,7 +165,8 @@ impl ConnectionTask {
             Poll::Pending => Step::Idle,
             Poll::Ready(Ok(written)) => {
                 output.written(written);
-                self.core.counters.written(written);
+                self.core.counters.writes.increment();
+                self.core.counters.bytes_out.add(written as u64);
                 self.core.load.add(now.monotonic, written);
                 // If the socket is full, the next turn finds that out, and waits, without a system call.
                 if output.pending().is_empty() { Step::Idle } else { Step::More }
@@ -211,7 +212,6 @@ impl ConnectionTask {
         if !self.disconnected {
             self.disconnected = true;
             self.connection.disconnected(now);
-            self.core.counters.closed();
         }
     }
 }

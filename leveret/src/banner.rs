@@ -1,0 +1,46 @@
+use std::fmt;
+use std::path::Path;
+
+use leveret_node::Ports;
+
+/// What a starting node tells whoever started it.
+pub(crate) struct Banner<'a> {
+    pub(crate) ports: Ports,
+    pub(crate) data_directory: &'a Path,
+    pub(crate) durability: &'a str,
+    pub(crate) cores: usize,
+}
+
+impl fmt::Display for Banner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n  Leveret {}\n", env!("CARGO_PKG_VERSION"))?;
+        if let Some(port) = self.ports.amqp {
+            writeln!(f, "  AMQP        {port} (0-9-1)")?;
+        }
+        if let Some(port) = self.ports.http {
+            writeln!(f, "  HTTP        {port} (http://localhost:{port}/api/)")?;
+        }
+        if let Some(port) = self.ports.prometheus {
+            writeln!(f, "  Prometheus  {port} (http://localhost:{port}/metrics)")?;
+        }
+        writeln!(f, "  Data        {}", self.data_directory.display())?;
+        writeln!(f, "  Durability  {}", self.durability)?;
+        writeln!(f, "  Cores       {}", self.cores)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_names_version_ports_directory_and_durability() {
+        let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: None };
+        let data_directory = Path::new("data");
+        let banner = Banner { ports, data_directory, durability: "flushed", cores: 2 }.to_string();
+        for part in [env!("CARGO_PKG_VERSION"), "5672 (0-9-1)", "http://localhost:15672/", "Data        data", "flushed"] {
+            assert!(banner.contains(part), "{part} in {banner}");
+        }
+        assert!(!banner.contains("Prometheus"), "it isn't open");
+    }
+}
