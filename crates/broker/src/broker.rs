@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_log::{
-    Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Report, StorageError,
+    Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report, StorageError,
 };
 use leveret_metrics::Counters;
 use leveret_model::{Command, ConnectionId, Permit, QueueId, Refused};
@@ -125,12 +125,19 @@ impl Broker {
     ///
     /// # Errors
     /// [`Refused`] when the model refuses one; those before it stay.
-    pub fn bootstrap(&self, commands: Vec<Command>, now: Now) -> Result<(), Refused> {
+    pub fn bootstrap(self: &Arc<Self>, commands: Vec<Command>, now: Now) -> Result<(), Refused> {
         for command in commands {
-            self.registry.submit(Permit::system(), command, now.monotonic)?;
+            let submitted = self.registry.submit(Permit::system(), command, now.monotonic)?;
+            self.publish_later(submitted.position);
         }
         self.commit.announce();
         Ok(())
+    }
+
+    /// Publishes a change when it is durable, although nobody waits for its answer.
+    pub fn publish_later(self: &Arc<Self>, position: Position) {
+        let broker = self.clone();
+        self.commit.when_durable(position, Box::new(move || broker.registry.publish()));
     }
 
     /// An id that no connection or consumer of this process has.

@@ -48,6 +48,11 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
+    /// A channel that only waits for `channel.close-ok`.
+    pub(crate) fn closing() -> Self {
+        Self { closing: true, ..Self::default() }
+    }
+
     /// The tag that the next delivery gets.
     pub(crate) fn next_tag(&mut self) -> u64 {
         self.next_tag += 1;

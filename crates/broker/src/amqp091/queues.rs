@@ -171,10 +171,11 @@ impl Session {
         });
         // It may be gone already, or be another queue of that name by now: then this is no error.
         let same = |found: &QueueRef| found.info().id == queue.id;
-        if self.broker.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same)
-            && let Err(refused) = self.broker.registry.submit(Permit::system(), command, now.monotonic)
-        {
-            tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted");
+        if self.broker.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same) {
+            match self.broker.registry.submit(Permit::system(), command, now.monotonic) {
+                Ok(submitted) => self.broker.publish_later(submitted.position),
+                Err(refused) => tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted"),
+            }
         }
     }
 

@@ -438,7 +438,7 @@ impl Session {
             tracing::warn!(connection = %self.name, channel = number, error = text, "channel closed");
             self.confirm_durable();
             self.leave_channel(number, now);
-            self.channels.insert(number, Channel { closing: true, ..Channel::default() });
+            self.channels.insert(number, Channel::closing());
             let close = channel::Close {
                 reply_code: error.code.code(),
                 reply_text: ShortStr::truncated(&text),
@@ -523,6 +523,9 @@ impl Session {
         self.phase = Phase::Finished;
         self.counters.connections_closed.add(1);
         self.broker.forget_connection(self.id);
+        if let Held::Durable { position, .. } = std::mem::take(&mut self.held) {
+            self.broker.publish_later(position);
+        }
         // What isn't durable yet still has to be applied by somebody.
         for unapplied in self.unapplied.drain(..) {
             self.broker.commit.apply_later(unapplied.position, unapplied.queue);
