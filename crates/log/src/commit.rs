@@ -42,7 +42,7 @@ impl Commit {
             confirms: 0,
             first_confirm: 0,
             first_lazy: None,
-            told: 0,
+            told: Nanos::MAX,
         }
     }
 

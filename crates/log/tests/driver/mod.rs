@@ -1,0 +1,250 @@
+//! Runs a log's jobs and keeps, naively, what must be in it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use leveret_log::{
+    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Options, Payload,
+    Position, Replay, Report, SettleRange, SettleReason, Wait, recover,
+};
+
+/// What the owner of a log knows of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    pub next: u64,
+    pub position: Position,
+    pub live: BTreeMap<u64, u64>,
+    pub controls: Vec<(u8, Vec<u8>)>,
+}
+
+impl Ledger {
+    fn encode_controls(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (kind, payload) in &self.controls {
+            bytes.push(*kind);
+            bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(payload);
+        }
+        bytes
+    }
+
+    fn decode_controls(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+        let mut controls = Vec::new();
+        while !bytes.is_empty() {
+            let length = u32::from_le_bytes(bytes[1..5].try_into().unwrap()) as usize;
+            controls.push((bytes[0], bytes[5..5 + length].to_vec()));
+            bytes = &bytes[5 + length..];
+        }
+        controls
+    }
+
+    fn state(&self, log: LogId) -> LiveState {
+        LiveState {
+            log,
+            next: self.next,
+            position: self.position,
+            live: self.live.keys().copied().collect(),
+            bytes: self.live.values().sum(),
+            state: self.encode_controls(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Ledgers(pub BTreeMap<LogId, Ledger>);
+
+impl Replay for Ledgers {
+    fn restore(&mut self, state: LiveState) {
+        let ledger = Ledger {
+            next: state.next,
+            position: state.position,
+            live: state.live.iter().map(|number| (number, 0)).collect(),
+            controls: Ledger::decode_controls(&state.state),
+        };
+        assert!(self.0.insert(state.log, ledger).is_none());
+    }
+
+    fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        let ledger = self.0.entry(log).or_default();
+        assert!(number >= ledger.next.max(1), "{log} {number}");
+        ledger.next = number + 1;
+        ledger.live.insert(number, payload.len() as u64);
+    }
+
+    fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
+        let ledger = self.0.entry(log).or_default();
+        for range in ranges {
+            for number in range.first..=range.last {
+                ledger.live.remove(&number);
+            }
+        }
+    }
+
+    fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) {
+        let ledger = self.0.entry(log).or_default();
+        ledger.controls.push((kind, payload.to_vec()));
+    }
+}
+
+pub struct Driver {
+    pub log: Log,
+    pub disk: MemoryDisk,
+    pub ledgers: Ledgers,
+    pub now: Nanos,
+    pub events: Vec<Event>,
+    pub report: Report,
+}
+
+pub fn small() -> Options {
+    Options {
+        file_bytes: 64 << 10,
+        buffer_bytes: 256 << 10,
+        reserve_bytes: 16 << 10,
+        mixed_below: 8 << 10,
+        node_id: 77,
+        ..Options::default()
+    }
+}
+
+impl Driver {
+    pub fn open(disk: MemoryDisk, options: Options) -> Driver {
+        let mut ledgers = Ledgers::default();
+        let (log, report) = recover(&disk, options, &mut ledgers, 0).unwrap();
+        Driver {
+            log,
+            disk,
+            ledgers,
+            now: 1_000_000_000,
+            events: Vec::new(),
+            report,
+        }
+    }
+
+    pub fn publish(&mut self, log: LogId, bodies: &[Bytes], wait: Wait) -> Position {
+        let ledger = self.ledgers.0.entry(log).or_default();
+        let first = ledger.next.max(1);
+        let payloads = bodies.iter().map(|body| Payload {
+            head: b"head",
+            body: Some(body),
+        });
+        let position = self
+            .log
+            .append_messages(log, first, payloads, wait, self.now);
+        for (number, body) in (first..).zip(bodies) {
+            ledger.live.insert(number, body.len() as u64 + 4);
+        }
+        ledger.next = first + bodies.len() as u64;
+        ledger.position = position;
+        position
+    }
+
+    pub fn settle(&mut self, log: LogId, numbers: std::ops::RangeInclusive<u64>) -> Position {
+        let ledger = self.ledgers.0.entry(log).or_default();
+        let mut bytes = 0;
+        for number in numbers.clone() {
+            bytes += ledger.live.remove(&number).unwrap_or(0);
+        }
+        let range = SettleRange {
+            first: *numbers.start(),
+            last: *numbers.end(),
+            bytes,
+        };
+        let reason = SettleReason::Acknowledged;
+        let position = self
+            .log
+            .append_settle(log, reason, &[range], Wait::Lazy, self.now);
+        ledger.position = position;
+        position
+    }
+
+    pub fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) -> Position {
+        let ledger = self.ledgers.0.entry(log).or_default();
+        ledger.controls.push((kind, payload.to_vec()));
+        ledger.position = self
+            .log
+            .append_control(log, kind, payload, Wait::Confirm, self.now);
+        ledger.position
+    }
+
+    pub fn delete(&mut self, log: LogId) {
+        self.control(LogId::METADATA, 9, &log.0.to_le_bytes());
+        self.ledgers.0.remove(&log);
+        self.log.forget(log);
+    }
+
+    /// Runs one job of a lane. Returns whether there was one.
+    pub fn step(&mut self, lane: Lane) -> bool {
+        match self.log.next_job(lane, self.now) {
+            Next::Run(id, job) => {
+                let done = match &job {
+                    Job::Live { logs } => Done::Live(
+                        logs.iter()
+                            .filter_map(|log| Some(self.ledgers.0.get(log)?.state(*log)))
+                            .collect(),
+                    ),
+                    job => job.run(&self.disk).unwrap(),
+                };
+                drop(job);
+                self.now += 10_000;
+                let events = self.log.complete(id, Ok(done), self.now).unwrap();
+                self.events.extend(events);
+                true
+            }
+            Next::At(_) | Next::Idle => false,
+        }
+    }
+
+    /// Runs both lanes until nothing is left to do, however long it takes.
+    pub fn settle_down(&mut self) {
+        loop {
+            let stepped = self.step(Lane::Commit) | self.step(Lane::Background);
+            if stepped {
+                continue;
+            }
+            match self.log.next_job(Lane::Commit, self.now) {
+                Next::At(at) => self.now = at,
+                Next::Idle => match self.log.next_job(Lane::Background, self.now) {
+                    Next::At(at) => self.now = at,
+                    Next::Idle => return,
+                    Next::Run(..) => unreachable!("nothing was left"),
+                },
+                Next::Run(..) => unreachable!("nothing was left"),
+            }
+        }
+    }
+
+    pub fn close(mut self) -> MemoryDisk {
+        self.log.close(self.now);
+        while self.step(Lane::Commit) || self.step(Lane::Background) {}
+        assert_eq!(self.log.durable(), self.log.appended());
+        self.disk
+    }
+
+    /// All stored messages of a log from `from` on.
+    pub fn read(&self, log: LogId, from: u64, max_bytes: usize) -> Vec<(u64, Bytes)> {
+        let mut messages: Vec<(u64, Bytes)> = Vec::new();
+        let mut next = from;
+        while let Some(plan) = self.log.plan_read(log, next, max_bytes) {
+            let found = plan.run(&self.disk).unwrap();
+            assert!(!found.is_empty());
+            for message in found {
+                assert!(message.number >= next, "{} after {next}", message.number);
+                next = message.number + 1;
+                messages.push((message.number, message.payload));
+            }
+        }
+        messages
+    }
+}
+
+/// The body of a message: found again from log and number.
+pub fn body(log: LogId, number: u64, length: usize) -> Bytes {
+    let mut seed = log.0 * 1_000_003 + number;
+    (0..length)
+        .map(|_| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 56) as u8
+        })
+        .collect::<Vec<u8>>()
+        .into()
+}

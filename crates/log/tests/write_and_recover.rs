@@ -1,0 +1,296 @@
+//! What is appended is durable when it is said to be, and there after a restart.
+
+mod driver;
+
+use bytes::Bytes;
+use driver::{Driver, body, small};
+use leveret_log::{Event, Job, Lane, LogId, MemoryDisk, Next, Options, StorageError, Wait};
+
+const A: LogId = LogId(1);
+const B: LogId = LogId(2);
+
+#[test]
+fn an_empty_directory_is_a_new_log() {
+    let driver = Driver::open(MemoryDisk::new(), Options::default());
+    assert!(driver.report.clean);
+    assert_eq!((driver.log.appended(), driver.log.durable()), (0, 0));
+    assert!(driver.log.plan_read(A, 1, 100).is_none());
+}
+
+#[test]
+fn records_are_durable_after_the_sync_and_there_after_a_restart() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    driver.control(LogId::METADATA, 1, b"declare");
+    let position = driver.publish(A, &[body(A, 1, 60), body(A, 2, 9000)], Wait::Confirm);
+    assert_eq!(position, 3);
+    assert!(driver.log.commit_waiting());
+    assert!(driver.step(Lane::Commit), "write");
+    assert_eq!(driver.log.durable(), 0);
+    assert!(driver.log.plan_read(A, 1, 100).is_none());
+    assert!(driver.step(Lane::Commit), "sync");
+    assert_eq!(driver.log.durable(), 3);
+    assert!(matches!(driver.events[..], [Event::Durable(3)]));
+    driver.settle(A, 1..=1);
+    driver.settle_down();
+    assert_eq!(driver.log.durable(), 4);
+    let read = driver.read(A, 1, 100);
+    assert_eq!(read[0].1[4..], body(A, 1, 60)[..]);
+    assert_eq!(read[1].1[4..], body(A, 2, 9000)[..]);
+    let before = driver.ledgers.0.clone();
+
+    // As after a kill.
+    let mut driver = Driver::open(driver.disk.clone(), small());
+    assert!(!driver.report.clean);
+    assert_eq!(driver.report.position, 4);
+    assert_eq!(driver.ledgers.0[&A].live, before[&A].live);
+    assert_eq!(
+        driver.ledgers.0[&LogId::METADATA].controls,
+        [(1, b"declare".to_vec())]
+    );
+    assert_eq!(driver.read(A, 2, 1).len(), 1);
+    driver.publish(A, &[body(A, 3, 10)], Wait::Confirm);
+    driver.settle_down();
+
+    let disk = driver.close();
+    let driver = Driver::open(disk, small());
+    assert!(driver.report.clean, "{:?}", driver.report);
+    assert_eq!(driver.report.position, 6, "with the closing record");
+    assert_eq!(driver.ledgers.0[&A].next, 4);
+}
+
+#[test]
+fn a_backlog_goes_through_retirement_and_comes_out_in_order() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    let mut large = 0;
+    for i in 0..300u64 {
+        let log = if i % 7 == 0 { B } else { A };
+        let next = driver.ledgers.0.get(&log).map_or(1, |ledger| ledger.next.max(1));
+        let length = if i % 50 == 49 { 30_000 } else { 900 };
+        large += usize::from(length > 900);
+        let bodies: Vec<Bytes> = (next..next + 3).map(|n| body(log, n, length)).collect();
+        driver.publish(log, &bodies, Wait::Confirm);
+        if i % 5 == 4 {
+            driver.settle(A, next / 2..=next / 2);
+        }
+        driver.settle_down();
+        assert!(driver.log.statistics().unretired_files <= 5);
+    }
+    assert!(large > 0);
+    let statistics = driver.log.statistics();
+    assert!(statistics.retirements > 5, "{statistics:?}");
+    assert!(statistics.segments > 0);
+    assert!(statistics.messages_copied > 100);
+    for log in [A, B] {
+        let stored = driver.read(log, 1, 10_000);
+        let numbers: Vec<u64> = stored.iter().map(|(number, _)| *number).collect();
+        for live in driver.ledgers.0[&log].live.keys() {
+            let at = numbers.binary_search(live).expect("it is alive");
+            let found = &stored[at].1;
+            assert_eq!(found[4..], body(log, *live, found.len() - 4)[..]);
+        }
+    }
+    let before = driver.ledgers.0.clone();
+    let driver = Driver::open(driver.disk.clone(), small());
+    assert!(driver.report.damaged.is_empty(), "{:?}", driver.report);
+    for log in [A, B] {
+        assert_eq!(driver.ledgers.0[&log].next, before[&log].next);
+        let live = |ledger: &driver::Ledger| ledger.live.keys().copied().collect::<Vec<_>>();
+        assert_eq!(live(&driver.ledgers.0[&log]), live(&before[&log]));
+        let stored = driver.read(log, 1, 1 << 20);
+        let numbers: Vec<u64> = stored.iter().map(|(number, _)| *number).collect();
+        for live in before[&log].live.keys() {
+            let at = numbers.binary_search(live).expect("it is alive");
+            let found = &stored[at].1;
+            assert_eq!(found[4..], body(log, *live, found.len() - 4)[..]);
+        }
+    }
+}
+
+#[test]
+fn messages_settled_in_time_are_never_copied() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    for i in 1..=2000u64 {
+        driver.publish(A, &[body(A, i, 500)], Wait::Confirm);
+        driver.settle(A, i..=i);
+        driver.settle_down();
+    }
+    let statistics = driver.log.statistics();
+    assert!(statistics.retirements > 10);
+    assert_eq!((statistics.messages_copied, statistics.segments), (0, 0));
+    let names = leveret_log::Disk::list(&driver.disk).unwrap();
+    assert!(names.len() <= 7, "{names:?}");
+}
+
+#[test]
+fn segments_go_with_their_last_message_and_with_their_log() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    for i in 1..=400u64 {
+        driver.publish(A, &[body(A, i, 900)], Wait::Confirm);
+        driver.publish(B, &[body(B, i, 900)], Wait::Confirm);
+        driver.settle_down();
+    }
+    assert!(driver.log.statistics().segments > 2);
+    driver.delete(B);
+    assert!(driver.log.plan_read(B, 1, 100).is_none());
+    driver.settle_down();
+    driver.settle(A, 1..=400);
+    for i in 401..=900u64 {
+        driver.publish(A, &[body(A, i, 900)], Wait::Confirm);
+        driver.settle(A, i..=i);
+        driver.settle_down();
+    }
+    assert_eq!(driver.log.statistics().segments, 0);
+    let names = leveret_log::Disk::list(&driver.disk).unwrap();
+    assert!(
+        names.iter().all(|name| !name.starts_with("segment-")),
+        "{names:?}"
+    );
+    let driver = Driver::open(driver.disk.clone(), small());
+    assert!(!driver.ledgers.0.contains_key(&B));
+    assert!(driver.ledgers.0[&A].live.is_empty());
+}
+
+#[test]
+fn a_body_larger_than_a_file_passes() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    driver.publish(A, &[body(A, 1, 100)], Wait::Confirm);
+    driver.settle_down();
+    driver.publish(A, &[body(A, 2, 300_000), body(A, 3, 10)], Wait::Confirm);
+    driver.settle_down();
+    assert_eq!(driver.log.durable(), 3);
+    let driver = Driver::open(driver.disk.clone(), small());
+    let read = driver.read(A, 1, 1);
+    assert_eq!(read.len(), 3);
+    assert_eq!(read[1].1[4..], body(A, 2, 300_000)[..]);
+}
+
+#[test]
+fn without_room_publishes_wait_for_the_disk() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    let mut next = 1;
+    while driver.log.room() {
+        driver.publish(A, &[body(A, next, 3000)], Wait::Confirm);
+        next += 1;
+    }
+    driver.settle(A, 1..=1);
+    driver.settle_down();
+    assert!(driver.log.room());
+    assert!(driver.events.iter().any(|event| matches!(event, Event::Room)));
+    assert_eq!(driver.log.durable(), driver.log.appended());
+}
+
+#[test]
+fn retirement_holds_commits_back_when_it_is_behind() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    let mut next = 1;
+    // The background lane only prepares files; it isn't asked to answer for the logs.
+    while driver.log.room() && next < 1000 {
+        driver.publish(A, &[body(A, next, 3000)], Wait::Confirm);
+        next += 1;
+        driver.now += 2_000_000;
+        while driver.step(Lane::Commit) {}
+        if driver.log.statistics().unretired_files < 4 {
+            driver.step(Lane::Background);
+        }
+    }
+    assert!(!driver.log.room());
+    assert!(!driver.log.commit_waiting());
+    assert_eq!(driver.log.statistics().unretired_files, 4);
+    driver.settle_down();
+    assert!(driver.log.room());
+    assert_eq!(driver.log.durable(), driver.log.appended());
+}
+
+#[test]
+fn group_commit_waits_only_as_long_as_it_should() {
+    let options = small();
+    let mut driver = Driver::open(MemoryDisk::new(), options.clone());
+    // The last sync is long ago: at once.
+    driver.publish(A, &[body(A, 1, 10)], Wait::Confirm);
+    assert!(driver.step(Lane::Commit));
+    let Next::Run(id, job) = driver.log.next_job(Lane::Commit, driver.now) else {
+        panic!("a sync is due");
+    };
+    assert!(matches!(job, Job::Sync { .. }));
+    driver.now += 300_000;
+    let done = job.run(&driver.disk).unwrap();
+    driver.log.complete(id, Ok(done), driver.now).unwrap();
+    // It took 300 µs: one record waits 200 µs for company.
+    driver.publish(A, &[body(A, 2, 10)], Wait::Confirm);
+    assert!(driver.log.commit_waiting());
+    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else {
+        panic!("it has to wait");
+    };
+    assert_eq!(at, driver.now + 200_000);
+    assert!(!driver.log.commit_waiting(), "the lane knows");
+    // 64 are company enough.
+    let bodies: Vec<Bytes> = (3..66).map(|n| body(A, n, 10)).collect();
+    driver.publish(A, &bodies, Wait::Confirm);
+    assert!(driver.log.commit_waiting());
+    assert!(driver.step(Lane::Commit) && driver.step(Lane::Commit));
+    // Lazy records wait 50 ms.
+    driver.settle(A, 1..=1);
+    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else {
+        panic!("it has to wait");
+    };
+    assert_eq!(at, driver.now + 50_000_000);
+}
+
+#[test]
+fn a_failed_sync_is_fatal_and_says_where() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    driver.publish(A, &[body(A, 1, 10)], Wait::Confirm);
+    driver.step(Lane::Commit);
+    let Next::Run(id, Job::Sync { file }) = driver.log.next_job(Lane::Commit, driver.now) else {
+        panic!("a sync is due");
+    };
+    let error = leveret_log::DiskError {
+        file: file.to_string(),
+        offset: 0,
+        operation: leveret_log::Operation::Sync,
+        error: std::io::Error::from_raw_os_error(5),
+    };
+    let error = driver.log.complete(id, Err(error), driver.now).unwrap_err();
+    assert!(matches!(error, StorageError::Disk(_)));
+    let text = error.to_string();
+    assert!(text.contains("wal-0000-0000000000000001"), "{text}");
+    assert!(text.contains("sync"), "{text}");
+}
+
+#[test]
+fn another_nodes_directory_is_refused_untouched() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    driver.publish(A, &[body(A, 1, 10)], Wait::Confirm);
+    driver.settle_down();
+    let disk = driver.close();
+    let before = leveret_log::Disk::list(&disk).unwrap();
+    let options = Options {
+        node_id: 78,
+        ..small()
+    };
+    let mut ledgers = driver::Ledgers::default();
+    let error = leveret_log::recover(&disk, options, &mut ledgers, 0).unwrap_err();
+    assert!(matches!(
+        error,
+        StorageError::WrongNode {
+            found: 77,
+            expected: 78
+        }
+    ));
+    assert_eq!(leveret_log::Disk::list(&disk).unwrap(), before);
+}
+
+#[test]
+fn a_plan_pins_its_file() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    driver.publish(A, &[body(A, 1, 2000)], Wait::Confirm);
+    driver.settle_down();
+    let plan = driver.log.plan_read(A, 1, 1).unwrap();
+    for i in 2..=300u64 {
+        driver.publish(A, &[body(A, i, 2000)], Wait::Confirm);
+        driver.settle(A, i - 1..=i - 1);
+        driver.settle_down();
+    }
+    assert!(driver.log.statistics().retirements > 2);
+    assert_eq!(plan.run(&driver.disk).unwrap()[0].number, 1);
+}
