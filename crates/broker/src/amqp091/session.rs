@@ -655,6 +655,7 @@ impl Session {
         let mut wanted = self.unapplied.front().map(|first| first.position);
         match &self.held {
             Held::Durable { position, .. } => wanted = Some(wanted.map_or(*position, |other| other.min(*position))),
+            Held::No if self.publishes_wait() => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
             Held::LogRoom => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
             _ => {}
         }

@@ -77,7 +77,10 @@ impl ConnectionTask {
         if input == Step::Gone {
             return self.end(now);
         }
+        let held = !self.connection.wants_read();
         self.connection.turn(now);
+        // The turn may have ended what held input back; nothing else would wake this task for it.
+        let released = held && self.connection.wants_read();
         let output = self.write(cx, now);
         if output == Step::Gone {
             return self.end(now);
@@ -86,7 +89,7 @@ impl ConnectionTask {
             return self.finish(cx, now);
         }
         self.arm(cx, now);
-        if input == Step::More || output == Step::More || self.connection.wants_turn() {
+        if input == Step::More || output == Step::More || released || self.connection.wants_turn() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
