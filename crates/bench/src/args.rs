@@ -54,6 +54,11 @@ pub struct BenchArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(12..=134_217_728))]
     pub size: u32,
 
+    /// Seconds without a word from the broker after which what is missing counts as lost
+    #[arg(long, default_value_t = 30)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub silence_max_s: u64,
+
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,9 @@
 //! A blocking socket around the strict client.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leveret_amqp091::{FieldTable, FieldValue};
@@ -16,9 +18,6 @@ pub(crate) const CHANNEL: u16 = 1;
 /// Bytes read at once at most.
 const READ_MAX: usize = 256 << 10;
 
-/// How long a broker may say nothing while something is due.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) server_properties: FieldTable,
@@ -28,11 +27,38 @@ pub(crate) struct Connection {
     /// Bytes at the front of `input` that were read and not taken.
     filled: usize,
     events: Vec<Event>,
+    stopped: Arc<AtomicBool>,
+    silence_max: Duration,
+}
+
+/// Ends a connection from another thread.
+pub(crate) struct Stopper {
+    stream: TcpStream,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Stopper {
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        // It fails only if the socket is closed already.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
 }
 
 impl Connection {
-    /// Connects, logs in, opens channel 1.
-    pub(crate) fn open(uri: &Uri, name: &str) -> Result<Self, BenchError> {
+    pub(crate) fn stopper(&self) -> Result<Stopper, BenchError> {
+        let stream = self
+            .stream
+            .try_clone()
+            .map_err(|error| self.socket_error("share the socket", error))?;
+        Ok(Stopper {
+            stream,
+            stopped: self.stopped.clone(),
+        })
+    }
+
+    /// Connects, logs in, opens channel 1. A broker that says nothing for `silence_max` while something is due is an error.
+    pub(crate) fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Self, BenchError> {
         let address = uri.address();
         let failed = |doing: &'static str| {
             let broker = address.clone();
@@ -47,10 +73,10 @@ impl Connection {
             .set_nodelay(true)
             .map_err(failed("configure the socket"))?;
         stream
-            .set_read_timeout(Some(SILENCE_MAX))
+            .set_read_timeout(Some(silence_max))
             .map_err(failed("configure the socket"))?;
         stream
-            .set_write_timeout(Some(SILENCE_MAX))
+            .set_write_timeout(Some(silence_max))
             .map_err(failed("configure the socket"))?;
         let mut options = Options {
             user: uri.user.clone(),
@@ -70,6 +96,8 @@ impl Connection {
             input: vec![0; READ_MAX],
             filled: 0,
             events: Vec::new(),
+            stopped: Arc::default(),
+            silence_max,
         };
         connection.wait(|event| matches!(event, Event::Connected))?;
         connection.client.open_channel(CHANNEL);
@@ -104,6 +132,7 @@ impl Connection {
         self.client.output().clear();
         match self.read() {
             Err(refused @ (BenchError::Refused(_) | BenchError::Violation(_))) => refused,
+            Err(BenchError::Stopped) => BenchError::Stopped,
             _ => self.socket_error("write", error),
         }
     }
@@ -131,7 +160,7 @@ impl Connection {
                 {
                     return Err(BenchError::Refused(format!(
                         "said nothing for {} s",
-                        SILENCE_MAX.as_secs()
+                        self.silence_max.as_secs()
                     )));
                 }
                 Err(error) => return Err(self.socket_error("read", error)),
@@ -141,6 +170,8 @@ impl Connection {
                 .receive(&self.input[..self.filled], &mut self.events)?;
             self.input.copy_within(used..self.filled, 0);
             self.filled -= used;
+            // Steps of the handshake and answers to a close aren't events, and the broker waits for them.
+            self.flush()?;
         }
         if let Some(refusal) = self.events.iter().find_map(refusal) {
             return Err(BenchError::Refused(refusal));

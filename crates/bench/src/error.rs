@@ -24,6 +24,9 @@ pub enum BenchError {
     /// The broker closed the connection or channel, or refused something.
     #[error("the run is void: the broker {0}")]
     Refused(String),
+    /// The other side of the round failed and stopped this one.
+    #[error("stopped")]
+    Stopped,
     /// Messages were lost, duplicated, reordered or changed.
     #[error("the run is void: {0}")]
     Void(String),

@@ -43,7 +43,12 @@ pub fn run(args: BenchArgs) -> ExitCode {
     }
 }
 
-fn measure(args: &BenchArgs) -> Result<(), BenchError> {
+/// What [`run`] does, with the first error instead of an exit code.
+///
+/// # Errors
+/// If a broker can't be reached, refuses something, breaks a rule of the protocol, or if messages were lost,
+/// duplicated, reordered or changed.
+pub fn measure(args: &BenchArgs) -> Result<(), BenchError> {
     let targets = Target::all(args)?;
     let machine = report::Machine::here();
     if !args.json {

@@ -1,7 +1,6 @@
 //! One measured run of one scenario against one broker.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,20 +20,24 @@ pub(crate) struct Target {
     uri: Uri,
     pid: Option<u32>,
     metrics_port: Option<u16>,
+    silence_max: Duration,
 }
 
 impl Target {
     pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
+        let silence_max = Duration::from_secs(args.silence_max_s);
         let mut targets = vec![Self {
             uri: Uri::parse(&args.uri)?,
             pid: args.pid,
             metrics_port: args.metrics_port,
+            silence_max,
         }];
         if let Some(vs) = &args.vs {
             targets.push(Self {
                 uri: Uri::parse(vs)?,
                 pid: args.vs_pid,
                 metrics_port: args.vs_metrics_port,
+                silence_max,
             });
         }
         for target in &targets {
@@ -84,9 +87,9 @@ pub(crate) fn histogram() -> Histogram<u64> {
 
 /// Runs `settings` against `target` once.
 pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, BenchError> {
-    let mut consuming = Connection::open(&target.uri, "consumer")?;
+    let mut consuming = Connection::open(&target.uri, "consumer", target.silence_max)?;
     consumer::prepare(&mut consuming, settings)?;
-    let mut publishing = Connection::open(&target.uri, "publisher")?;
+    let mut publishing = Connection::open(&target.uri, "publisher", target.silence_max)?;
     publisher::prepare(&mut publishing, settings)?;
     let broker = publishing.broker_name();
     let sent_at: Vec<AtomicU64> = (0..settings.messages).map(|_| AtomicU64::new(0)).collect();
@@ -95,9 +98,17 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, Bench
     let metrics_before = target.scrape()?;
     let cpu_before = target.pid.and_then(process::cpu_time);
     let start = Instant::now();
+    let stop_publisher = publishing.stopper()?;
+    let stop_consumer = consuming.stopper()?;
     let (published, consumed) = both(
-        || publisher::run(&mut publishing, settings, &sent_at, start),
-        || consumer::run(&mut consuming, settings, &sent_at, start),
+        || {
+            publisher::run(&mut publishing, settings, &sent_at, start)
+                .inspect_err(|_| stop_consumer.stop())
+        },
+        || {
+            consumer::run(&mut consuming, settings, &sent_at, start)
+                .inspect_err(|_| stop_publisher.stop())
+        },
     )?;
     let broker_cpu = target
         .pid
@@ -129,21 +140,22 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, Bench
     })
 }
 
-/// Runs both sides at once. The first error counts at once: the other side would only wait for it.
+/// Runs both sides at once. Each stops the other when it fails; the error told is that of the side that wasn't
+/// stopped.
 fn both(
     publish: impl FnOnce() -> Result<Published, BenchError> + Send,
     consume: impl FnOnce() -> Result<Consumed, BenchError> + Send,
 ) -> Result<(Published, Consumed), BenchError> {
     thread::scope(|scope| {
-        let (failed, first_failure) = mpsc::channel();
-        let failed_too = failed.clone();
-        let publisher = scope.spawn(move || publish().map_err(|error| failed.send(error)));
-        let consumer = scope.spawn(move || consume().map_err(|error| failed_too.send(error)));
+        let publisher = scope.spawn(publish);
+        let consumer = scope.spawn(consume);
         let published = publisher.join().expect("the publisher doesn't panic");
         let consumed = consumer.join().expect("the consumer doesn't panic");
         match (published, consumed) {
             (Ok(published), Ok(consumed)) => Ok((published, consumed)),
-            _ => Err(first_failure.recv().expect("a side that failed said why")),
+            (Err(BenchError::Stopped), Err(error)) | (Err(error), _) | (_, Err(error)) => {
+                Err(error)
+            }
         }
     })
 }
