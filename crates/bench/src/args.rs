@@ -36,11 +36,7 @@ pub struct BenchArgs {
     pub vs_metrics_port: Option<u16>,
 
     /// How often each scenario runs against each broker [default: 1, with --vs 3]
-    #[arg(
-        long,
-        default_value_t = 1,
-        default_value_if("vs", clap::builder::ArgPredicate::IsPresent, "3")
-    )]
+    #[arg(long, default_value_t = 1, default_value_if("vs", clap::builder::ArgPredicate::IsPresent, "3"))]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 

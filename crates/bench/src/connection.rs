@@ -47,14 +47,8 @@ impl Stopper {
 
 impl Connection {
     pub(crate) fn stopper(&self) -> Result<Stopper, BenchError> {
-        let stream = self
-            .stream
-            .try_clone()
-            .map_err(|error| self.socket_error("share the socket", error))?;
-        Ok(Stopper {
-            stream,
-            stopped: self.stopped.clone(),
-        })
+        let stream = self.stream.try_clone().map_err(|error| self.socket_error("share the socket", error))?;
+        Ok(Stopper { stream, stopped: self.stopped.clone() })
     }
 
     /// Connects, logs in, opens channel 1. A broker that says nothing for `silence_max` while something is due is an error.
@@ -62,32 +56,19 @@ impl Connection {
         let address = uri.address();
         let failed = |doing: &'static str| {
             let broker = address.clone();
-            move |source| BenchError::Socket {
-                broker,
-                doing,
-                source,
-            }
+            move |source| BenchError::Socket { broker, doing, source }
         };
         let stream = TcpStream::connect(&address).map_err(failed("connect"))?;
-        stream
-            .set_nodelay(true)
-            .map_err(failed("configure the socket"))?;
-        stream
-            .set_read_timeout(Some(silence_max))
-            .map_err(failed("configure the socket"))?;
-        stream
-            .set_write_timeout(Some(silence_max))
-            .map_err(failed("configure the socket"))?;
+        stream.set_nodelay(true).map_err(failed("configure the socket"))?;
+        stream.set_read_timeout(Some(silence_max)).map_err(failed("configure the socket"))?;
+        stream.set_write_timeout(Some(silence_max)).map_err(failed("configure the socket"))?;
         let mut options = Options {
             user: uri.user.clone(),
             password: uri.password.clone(),
             virtual_host: uri.virtual_host.clone(),
             ..Options::default()
         };
-        options
-            .properties
-            .insert("product", "leveret bench")
-            .insert("connection_name", name);
+        options.properties.insert("product", "leveret bench").insert("connection_name", name);
         let mut connection = Self {
             client: Client::new(options),
             server_properties: FieldTable::new(),
@@ -106,11 +87,7 @@ impl Connection {
     }
 
     fn socket_error(&self, doing: &'static str, source: std::io::Error) -> BenchError {
-        BenchError::Socket {
-            broker: self.address.clone(),
-            doing,
-            source,
-        }
+        BenchError::Socket { broker: self.address.clone(), doing, source }
     }
 
     /// Writes what the client has to say, in one call if the kernel takes it.
@@ -149,25 +126,16 @@ impl Connection {
             }
             match self.stream.read(&mut self.input[self.filled..]) {
                 Ok(0) => {
-                    return Err(BenchError::Refused(
-                        "closed the socket without a word".into(),
-                    ));
+                    return Err(BenchError::Refused("closed the socket without a word".into()));
                 }
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    return Err(BenchError::Refused(format!(
-                        "said nothing for {} s",
-                        self.silence_max.as_secs()
-                    )));
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Err(BenchError::Refused(format!("said nothing for {} s", self.silence_max.as_secs())));
                 }
                 Err(error) => return Err(self.socket_error("read", error)),
             }
-            let used = self
-                .client
-                .receive(&self.input[..self.filled], &mut self.events)?;
+            let used = self.client.receive(&self.input[..self.filled], &mut self.events)?;
             self.input.copy_within(used..self.filled, 0);
             self.filled -= used;
             // Steps of the handshake and answers to a close aren't events, and the broker waits for them.
@@ -180,10 +148,7 @@ impl Connection {
     }
 
     /// Waits for an event that is due before any load runs.
-    pub(crate) fn wait(
-        &mut self,
-        mut wanted: impl FnMut(&Event) -> bool,
-    ) -> Result<Event, BenchError> {
+    pub(crate) fn wait(&mut self, mut wanted: impl FnMut(&Event) -> bool) -> Result<Event, BenchError> {
         loop {
             self.flush()?;
             let (_, events) = self.read()?;
@@ -203,30 +168,20 @@ impl Connection {
 
     /// Waits for a reply without values.
     pub(crate) fn reply(&mut self, name: &str) -> Result<(), BenchError> {
-        self.wait(|event| matches!(event, Event::Reply { method, .. } if *method == name))
-            .map(drop)
+        self.wait(|event| matches!(event, Event::Reply { method, .. } if *method == name)).map(drop)
     }
 
     /// Says goodbye.
     pub(crate) fn close(mut self) -> Result<(), BenchError> {
         self.client.close("done");
-        self.wait(|event| matches!(event, Event::ConnectionCloseOk))
-            .map(drop)
+        self.wait(|event| matches!(event, Event::ConnectionCloseOk)).map(drop)
     }
 
     /// Product and version, with Leveret's own name if it says so elsewhere.
     pub(crate) fn broker_name(&self) -> String {
-        let text = |key: &str| {
-            self.server_properties
-                .lookup(key)
-                .and_then(FieldValue::as_str)
-                .unwrap_or_default()
-        };
+        let text = |key: &str| self.server_properties.lookup(key).and_then(FieldValue::as_str).unwrap_or_default();
         let name = format!("{} {}", text("product"), text("version"));
-        let own = ["platform", "information"]
-            .map(text)
-            .into_iter()
-            .find(|value| value.contains("Leveret"));
+        let own = ["platform", "information"].map(text).into_iter().find(|value| value.contains("Leveret"));
         match own {
             Some(own) if !name.contains("Leveret") => format!("{own} (as {})", name.trim()),
             _ => name.trim().to_owned(),
@@ -236,20 +191,10 @@ impl Connection {
 
 fn refusal(event: &Event) -> Option<String> {
     match event {
-        Event::ConnectionClosed(reason) => Some(format!(
-            "closed the connection: {} {}",
-            reason.code, reason.text
-        )),
-        Event::ChannelClosed { reason, .. } => Some(format!(
-            "closed the channel: {} {}",
-            reason.code, reason.text
-        )),
+        Event::ConnectionClosed(reason) => Some(format!("closed the connection: {} {}", reason.code, reason.text)),
+        Event::ChannelClosed { reason, .. } => Some(format!("closed the channel: {} {}", reason.code, reason.text)),
         Event::Returned { code, .. } => Some(format!("returned a message with code {code}")),
-        Event::Confirmed {
-            first,
-            positive: false,
-            ..
-        } => Some(format!("refused publish {first}")),
+        Event::Confirmed { first, positive: false, .. } => Some(format!("refused publish {first}")),
         Event::ConsumerCancelled { .. } => Some("cancelled the consumer".into()),
         _ => None,
     }

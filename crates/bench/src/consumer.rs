@@ -29,28 +29,17 @@ pub(crate) struct Consumed {
 /// Declares the queue, empties it, starts the consumer.
 pub(crate) fn prepare(connection: &mut Connection, settings: &Settings) -> Result<(), BenchError> {
     // RabbitMQ 4.3 refuses transient queues that aren't exclusive.
-    let flags = QueueDeclare {
-        durable: settings.durable,
-        exclusive: !settings.durable,
-        ..QueueDeclare::default()
-    };
+    let flags = QueueDeclare { durable: settings.durable, exclusive: !settings.durable, ..QueueDeclare::default() };
     let queue = settings.queue.as_bytes();
-    connection
-        .client
-        .declare_queue(CHANNEL, queue, flags, &FieldTable::new());
+    connection.client.declare_queue(CHANNEL, queue, flags, &FieldTable::new());
     connection.wait(|event| matches!(event, Event::QueueDeclared { .. }))?;
     connection.client.purge_queue(CHANNEL, queue);
     connection.wait(|event| matches!(event, Event::Removed { .. }))?;
     if settings.prefetch > 0 {
         connection.client.qos(CHANNEL, settings.prefetch, false);
     }
-    let consume = Consume {
-        no_ack: settings.ack_every == 0,
-        exclusive: false,
-    };
-    connection
-        .client
-        .consume(CHANNEL, queue, b"bench", consume, &FieldTable::new());
+    let consume = Consume { no_ack: settings.ack_every == 0, exclusive: false };
+    connection.client.consume(CHANNEL, queue, b"bench", consume, &FieldTable::new());
     connection.wait(|event| matches!(event, Event::ConsumeOk { .. }))?;
     Ok(())
 }
@@ -99,11 +88,7 @@ pub(crate) fn run(
     }
     match verifier.verdict() {
         Some(fault) => Err(BenchError::Void(fault)),
-        None => Ok(Consumed {
-            elapsed,
-            cpu: thread_cpu_time() - cpu,
-            latency,
-        }),
+        None => Ok(Consumed { elapsed, cpu: thread_cpu_time() - cpu, latency }),
     }
 }
 
@@ -116,12 +101,8 @@ pub(crate) fn finish(mut connection: Connection, settings: &Settings) -> Result<
         surplus += u32::from(matches!(event, Event::Delivered(_)));
         matches!(event, Event::CancelOk { .. })
     })?;
-    connection
-        .client
-        .delete_queue(CHANNEL, settings.queue.as_bytes());
-    if let Event::Removed { message_count, .. } =
-        connection.wait(|event| matches!(event, Event::Removed { .. }))?
-    {
+    connection.client.delete_queue(CHANNEL, settings.queue.as_bytes());
+    if let Event::Removed { message_count, .. } = connection.wait(|event| matches!(event, Event::Removed { .. }))? {
         surplus = surplus.max(message_count);
     }
     if surplus > 0 {

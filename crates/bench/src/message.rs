@@ -14,9 +14,7 @@ impl Writer {
     /// If `size` is under 12.
     pub(crate) fn new(size: usize) -> Self {
         assert!(size >= FIXED, "a body has at least {FIXED} bytes");
-        Self {
-            body: (0..size).map(|index| index as u8).collect(),
-        }
+        Self { body: (0..size).map(|index| index as u8).collect() }
     }
 
     /// The body of a message, good until the next call.
@@ -40,11 +38,7 @@ pub(crate) fn read(body: &[u8], size: usize) -> Option<u64> {
 
 fn checksum(body: &[u8]) -> u32 {
     let sum = crc32c::crc32c(&body[..8]);
-    if body.len() == FIXED {
-        sum
-    } else {
-        crc32c::crc32c_append(sum, &body[FIXED..])
-    }
+    if body.len() == FIXED { sum } else { crc32c::crc32c_append(sum, &body[FIXED..]) }
 }
 
 #[cfg(test)]

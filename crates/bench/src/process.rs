@@ -35,15 +35,10 @@ pub(crate) fn memory(pid: u32) -> Option<Memory> {
 
 fn parse_memory(status: &str) -> Option<Memory> {
     let field = |name: &str| -> Option<u64> {
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     };
-    Some(Memory {
-        resident: field("VmRSS")?,
-        resident_max: field("VmHWM")?,
-    })
+    Some(Memory { resident: field("VmRSS")?, resident_max: field("VmHWM")? })
 }
 
 /// Makes the kernel count the peak anew, if it lets us: else it is that of the process's whole life.
@@ -54,16 +49,12 @@ pub(crate) fn reset_peak(pid: u32) -> bool {
 /// CPU time of the calling thread.
 pub(crate) fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(
-        time.tv_sec.unsigned_abs(),
-        time.tv_nsec.unsigned_abs() as u32,
-    )
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Release of the running kernel.
 pub(crate) fn kernel() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease")
-        .map_or_else(|_| "unknown".into(), |text| text.trim().into())
+    fs::read_to_string("/proc/sys/kernel/osrelease").map_or_else(|_| "unknown".into(), |text| text.trim().into())
 }
 
 #[cfg(test)]
@@ -80,13 +71,7 @@ mod tests {
     #[test]
     fn memory_is_in_bytes() {
         let status = "Name:\tx\nVmPeak:\t 9 kB\nVmHWM:\t    200 kB\nVmRSS:\t    100 kB\n";
-        assert_eq!(
-            parse_memory(status),
-            Some(Memory {
-                resident: 102_400,
-                resident_max: 204_800
-            })
-        );
+        assert_eq!(parse_memory(status), Some(Memory { resident: 102_400, resident_max: 204_800 }));
         assert_eq!(parse_memory("Name:\tkthread\n"), None);
     }
 }

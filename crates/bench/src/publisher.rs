@@ -48,37 +48,20 @@ pub(crate) fn run(
 ) -> Result<Published, BenchError> {
     let cpu = thread_cpu_time();
     let mut properties = Vec::new();
-    Properties {
-        delivery_mode: settings.durable.then_some(2),
-        ..Default::default()
-    }
-    .encode(&mut properties);
+    Properties { delivery_mode: settings.durable.then_some(2), ..Default::default() }.encode(&mut properties);
     debug_assert_eq!(delivery_mode(&properties).is_some(), settings.durable);
     let mut writer = Writer::new(settings.size);
     let mut confirm_latency = histogram();
-    let window = if settings.confirm_window == 0 {
-        u64::MAX
-    } else {
-        settings.confirm_window.into()
-    };
+    let window = if settings.confirm_window == 0 { u64::MAX } else { settings.confirm_window.into() };
     let (mut sent, mut confirmed) = (0, 0);
     loop {
         while sent < settings.messages && sent - confirmed < window {
             let now = start.elapsed().as_nanos() as u64;
-            while sent < settings.messages
-                && sent - confirmed < window
-                && connection.client.output().len() < WRITE_MAX
+            while sent < settings.messages && sent - confirmed < window && connection.client.output().len() < WRITE_MAX
             {
                 sent_at[sent as usize].store(now, Ordering::Relaxed);
                 let body = writer.write(sent);
-                connection.client.publish(
-                    CHANNEL,
-                    b"",
-                    settings.queue.as_bytes(),
-                    settings.durable,
-                    &properties,
-                    body,
-                );
+                connection.client.publish(CHANNEL, b"", settings.queue.as_bytes(), settings.durable, &properties, body);
                 sent += 1;
             }
             connection.flush()?;
@@ -101,9 +84,5 @@ pub(crate) fn run(
             }
         }
     }
-    Ok(Published {
-        elapsed: start.elapsed(),
-        cpu: thread_cpu_time() - cpu,
-        confirm_latency,
-    })
+    Ok(Published { elapsed: start.elapsed(), cpu: thread_cpu_time() - cpu, confirm_latency })
 }

@@ -10,13 +10,7 @@ use serde_json::{Value, json};
 use crate::process;
 use crate::round::Outcome;
 
-const PERCENTILES: [(&str, f64); 5] = [
-    ("p50", 50.0),
-    ("p90", 90.0),
-    ("p95", 95.0),
-    ("p99", 99.0),
-    ("p99.9", 99.9),
-];
+const PERCENTILES: [(&str, f64); 5] = [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9)];
 
 /// Where it was measured.
 pub(crate) struct Machine {
@@ -26,20 +20,13 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn here() -> Self {
-        Self {
-            kernel: process::kernel(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-        }
+        Self { kernel: process::kernel(), cores: std::thread::available_parallelism().map_or(1, usize::from) }
     }
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "kernel {}, {} cores shared by broker and load",
-            self.kernel, self.cores
-        )
+        write!(f, "kernel {}, {} cores shared by broker and load", self.kernel, self.cores)
     }
 }
 
@@ -49,13 +36,11 @@ impl Outcome {
     }
 
     fn broker_cpu_per_million(&self) -> Option<f64> {
-        self.broker_cpu
-            .map(|cpu| cpu.as_secs_f64() * 1e6 / self.settings.messages as f64)
+        self.broker_cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.settings.messages as f64)
     }
 
     fn messages_per_cpu_second(&self) -> Option<f64> {
-        self.broker_cpu
-            .map(|cpu| self.settings.messages as f64 / cpu.as_secs_f64())
+        self.broker_cpu.map(|cpu| self.settings.messages as f64 / cpu.as_secs_f64())
     }
 
     fn nanos_per_message(&self, cpu: Duration) -> f64 {
@@ -71,48 +56,26 @@ impl Outcome {
         };
         line("load", describe(settings));
         line("sent", format!("{:.0} /s", self.per_second(self.send_time)));
-        line(
-            "received",
-            format!("{:.0} /s, verified", self.per_second(self.receive_time)),
-        );
+        line("received", format!("{:.0} /s, verified", self.per_second(self.receive_time)));
         line("latency", percentiles_text(&self.latency));
         if !self.confirm_latency.is_empty() {
             line("confirm latency", percentiles_text(&self.confirm_latency));
         }
-        if let (Some(cpu), Some(rate)) = (
-            self.broker_cpu_per_million(),
-            self.messages_per_cpu_second(),
-        ) {
-            line(
-                "broker CPU",
-                format!("{cpu:.3} s per million, {rate:.0} messages per CPU-second"),
-            );
+        if let (Some(cpu), Some(rate)) = (self.broker_cpu_per_million(), self.messages_per_cpu_second()) {
+            line("broker CPU", format!("{cpu:.3} s per million, {rate:.0} messages per CPU-second"));
         }
         if let Some(memory) = self.memory {
-            let whose = if self.peak_is_fresh {
-                ""
-            } else {
-                " since its start"
-            };
+            let whose = if self.peak_is_fresh { "" } else { " since its start" };
             line(
                 "broker memory",
-                format!(
-                    "{} resident, peak {}{whose}",
-                    mebibytes(memory.resident),
-                    mebibytes(memory.resident_max)
-                ),
+                format!("{} resident, peak {}{whose}", mebibytes(memory.resident), mebibytes(memory.resident_max)),
             );
         }
         line(
             "syncs per message",
-            self.syncs.map_or("-".into(), |syncs| {
-                format!("{:.5} ({syncs:.0})", syncs / settings.messages as f64)
-            }),
+            self.syncs.map_or("-".into(), |syncs| format!("{:.5} ({syncs:.0})", syncs / settings.messages as f64)),
         );
-        line(
-            "durability",
-            self.durability.clone().unwrap_or_else(|| "-".into()),
-        );
+        line("durability", self.durability.clone().unwrap_or_else(|| "-".into()));
         line(
             "generator CPU",
             format!(
@@ -156,11 +119,7 @@ impl Outcome {
 
 fn describe(settings: &crate::scenario::Settings) -> String {
     let mut text = format!("{} x {} bytes", settings.messages, settings.size);
-    text += if settings.durable {
-        ", persistent, durable queue"
-    } else {
-        ", transient, transient queue"
-    };
+    text += if settings.durable { ", persistent, durable queue" } else { ", transient, transient queue" };
     let _ = match settings.confirm_window {
         0 => write!(text, ", no confirms"),
         window => write!(text, ", confirm window {window}"),
@@ -196,15 +155,12 @@ pub(crate) fn summary(results: &[(u32, Outcome)]) -> String {
             median(
                 results
                     .iter()
-                    .filter(|(_, outcome)| {
-                        (outcome.settings.name, outcome.broker.as_str()) == (name, broker)
-                    })
+                    .filter(|(_, outcome)| (outcome.settings.name, outcome.broker.as_str()) == (name, broker))
                     .filter_map(|(_, outcome)| figure(outcome))
                     .collect(),
             )
         };
-        let rate =
-            of(&|outcome| Some(outcome.per_second(outcome.receive_time))).unwrap_or_default();
+        let rate = of(&|outcome| Some(outcome.per_second(outcome.receive_time))).unwrap_or_default();
         let _ = write!(out, "  {name:<22} {broker:<40} {rate:>10.0} /s");
         if let Some(rate) = of(&Outcome::messages_per_cpu_second) {
             let _ = write!(out, "  {rate:>10.0} per broker CPU-second");
@@ -228,11 +184,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 fn percentiles_text(histogram: &Histogram<u64>) -> String {
     let mut text = String::new();
     for (name, percentile) in PERCENTILES {
-        let _ = write!(
-            text,
-            "{name} {}, ",
-            duration(histogram.value_at_percentile(percentile))
-        );
+        let _ = write!(text, "{name} {}, ", duration(histogram.value_at_percentile(percentile)));
     }
     text + &format!("max {}", duration(histogram.max()))
 }
@@ -243,10 +195,7 @@ fn percentiles_json(histogram: &Histogram<u64>) -> Value {
     }
     let mut values = serde_json::Map::new();
     for (name, percentile) in PERCENTILES {
-        values.insert(
-            name.into(),
-            json!(histogram.value_at_percentile(percentile) as f64 / 1e3),
-        );
+        values.insert(name.into(), json!(histogram.value_at_percentile(percentile) as f64 / 1e3));
     }
     values.insert("max".into(), json!(histogram.max() as f64 / 1e3));
     values.into()

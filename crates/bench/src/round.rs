@@ -26,12 +26,8 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
         let silence_max = Duration::from_secs(args.silence_max_s);
-        let mut targets = vec![Self {
-            uri: Uri::parse(&args.uri)?,
-            pid: args.pid,
-            metrics_port: args.metrics_port,
-            silence_max,
-        }];
+        let mut targets =
+            vec![Self { uri: Uri::parse(&args.uri)?, pid: args.pid, metrics_port: args.metrics_port, silence_max }];
         if let Some(vs) = &args.vs {
             targets.push(Self {
                 uri: Uri::parse(vs)?,
@@ -101,20 +97,10 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, Bench
     let stop_publisher = publishing.stopper()?;
     let stop_consumer = consuming.stopper()?;
     let (published, consumed) = both(
-        || {
-            publisher::run(&mut publishing, settings, &sent_at, start)
-                .inspect_err(|_| stop_consumer.stop())
-        },
-        || {
-            consumer::run(&mut consuming, settings, &sent_at, start)
-                .inspect_err(|_| stop_publisher.stop())
-        },
+        || publisher::run(&mut publishing, settings, &sent_at, start).inspect_err(|_| stop_consumer.stop()),
+        || consumer::run(&mut consuming, settings, &sent_at, start).inspect_err(|_| stop_publisher.stop()),
     )?;
-    let broker_cpu = target
-        .pid
-        .and_then(process::cpu_time)
-        .zip(cpu_before)
-        .map(|(after, before)| after - before);
+    let broker_cpu = target.pid.and_then(process::cpu_time).zip(cpu_before).map(|(after, before)| after - before);
     let memory = target.pid.and_then(process::memory);
     let metrics = target.scrape()?;
 
@@ -132,10 +118,7 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, Bench
         broker_cpu,
         memory,
         peak_is_fresh,
-        syncs: metrics
-            .syncs
-            .zip(metrics_before.syncs)
-            .map(|(after, before)| after - before),
+        syncs: metrics.syncs.zip(metrics_before.syncs).map(|(after, before)| after - before),
         durability: metrics.durability,
     })
 }
@@ -153,9 +136,7 @@ fn both(
         let consumed = consumer.join().expect("the consumer doesn't panic");
         match (published, consumed) {
             (Ok(published), Ok(consumed)) => Ok((published, consumed)),
-            (Err(BenchError::Stopped), Err(error)) | (Err(error), _) | (_, Err(error)) => {
-                Err(error)
-            }
+            (Err(BenchError::Stopped), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
         }
     })
 }

@@ -53,10 +53,7 @@ impl Verifier {
                 format!("message {sequence} arrived, which was never sent")
             }
             Some(sequence) => {
-                let (word, bit) = (
-                    &mut self.seen[(sequence / 64) as usize],
-                    1 << (sequence % 64),
-                );
+                let (word, bit) = (&mut self.seen[(sequence / 64) as usize], 1 << (sequence % 64));
                 if *word & bit != 0 {
                     self.duplicated += 1;
                     format!("message {sequence} arrived a second time, where {due} was due")
@@ -82,29 +79,18 @@ impl Verifier {
     /// `None` if all is well.
     pub(crate) fn verdict(&self) -> Option<String> {
         let lost = self.expected - self.distinct;
-        let faults: Vec<String> = [
-            (lost, "lost"),
-            (self.duplicated, "duplicated"),
-            (self.reordered, "reordered"),
-            (self.corrupt, "changed"),
-        ]
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+        let faults: Vec<String> =
+            [(lost, "lost"), (self.duplicated, "duplicated"), (self.reordered, "reordered"), (self.corrupt, "changed")]
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{count} {what}"))
+                .collect();
         if faults.is_empty() {
             // A gap that was never filled is a loss, so without a count there is no fault.
             return None;
         }
-        let first = self
-            .first_fault
-            .as_ref()
-            .map_or(String::new(), |first| format!("; first: {first}"));
-        Some(format!(
-            "of {} messages {}{first}",
-            self.expected,
-            faults.join(", ")
-        ))
+        let first = self.first_fault.as_ref().map_or(String::new(), |first| format!("; first: {first}"));
+        Some(format!("of {} messages {}{first}", self.expected, faults.join(", ")))
     }
 }
 
@@ -115,26 +101,16 @@ mod tests {
     fn verdict(sequences: &[u64]) -> Option<String> {
         let mut verifier = Verifier::new(5);
         for sequence in sequences {
-            verifier.receive(if *sequence == 99 {
-                None
-            } else {
-                Some(*sequence)
-            });
+            verifier.receive(if *sequence == 99 { None } else { Some(*sequence) });
         }
-        assert_eq!(
-            verifier.is_complete(),
-            (0..5).all(|due| sequences.contains(&due))
-        );
+        assert_eq!(verifier.is_complete(), (0..5).all(|due| sequences.contains(&due)));
         verifier.verdict()
     }
 
     #[test]
     fn faults_are_named_and_counted() {
         assert_eq!(verdict(&[0, 1, 2, 3, 4]), None);
-        assert_eq!(
-            verdict(&[0, 2, 3, 4]).unwrap(),
-            "of 5 messages 1 lost; first: message 2 arrived where 1 was due"
-        );
+        assert_eq!(verdict(&[0, 2, 3, 4]).unwrap(), "of 5 messages 1 lost; first: message 2 arrived where 1 was due");
         assert_eq!(
             verdict(&[0, 1, 1, 2, 3, 4]).unwrap(),
             "of 5 messages 1 duplicated; first: message 1 arrived a second time, where 2 was due"
@@ -143,16 +119,8 @@ mod tests {
             verdict(&[0, 2, 1, 3, 4]).unwrap(),
             "of 5 messages 1 reordered; first: message 2 arrived where 1 was due"
         );
-        assert!(
-            verdict(&[0, 1, 99, 2, 3, 4])
-                .unwrap()
-                .starts_with("of 5 messages 1 changed")
-        );
-        assert!(
-            verdict(&[0, 1, 7, 2, 3, 4])
-                .unwrap()
-                .contains("message 7 arrived, which was never sent")
-        );
+        assert!(verdict(&[0, 1, 99, 2, 3, 4]).unwrap().starts_with("of 5 messages 1 changed"));
+        assert!(verdict(&[0, 1, 7, 2, 3, 4]).unwrap().contains("message 7 arrived, which was never sent"));
         assert_eq!(verdict(&[]).unwrap(), "of 5 messages 5 lost");
     }
 }

@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 
 use leveret_amqp091::method::{basic, channel, confirm, connection, queue};
 use leveret_amqp091::{
-    FieldTable, FrameKind, Method, ShortStr, decode_frame, encode_content_body, encode_deliver,
-    encode_header, encode_method,
+    FieldTable, FrameKind, Method, ShortStr, decode_frame, encode_content_body, encode_deliver, encode_header,
+    encode_method,
 };
 
 const FRAME_MAX: u32 = 131_072;
@@ -120,10 +120,7 @@ fn serve(mut stream: TcpStream, queue: &Mutex<Queue>, fault: Fault) {
         if !greeted && filled >= 8 {
             used = 8;
             greeted = true;
-            let properties = FieldTable::new()
-                .with("product", "Fake")
-                .with("version", "1")
-                .encoded();
+            let properties = FieldTable::new().with("product", "Fake").with("version", "1").encoded();
             let start = connection::Start {
                 version_minor: 9,
                 server_properties: properties.as_table(),
@@ -171,10 +168,7 @@ fn serve(mut stream: TcpStream, queue: &Mutex<Queue>, fault: Fault) {
         if published > before {
             queue.lock().unwrap().deliver();
             if confirms && !matches!(fault, Fault::CloseChannel(_)) {
-                let ack = Method::BasicAck(basic::Ack {
-                    delivery_tag: published,
-                    multiple: true,
-                });
+                let ack = Method::BasicAck(basic::Ack { delivery_tag: published, multiple: true });
                 encode_method(&mut out, 1, &ack);
                 if fault == Fault::ConfirmTwice {
                     encode_method(&mut out, 1, &ack);
@@ -190,10 +184,7 @@ fn serve(mut stream: TcpStream, queue: &Mutex<Queue>, fault: Fault) {
 fn plant(fault: Fault, index: usize, out: &mut Vec<u8>) {
     match fault {
         Fault::Return(at) if at == index => {
-            let returned = basic::Return {
-                reply_code: 312,
-                ..Default::default()
-            };
+            let returned = basic::Return { reply_code: 312, ..Default::default() };
             encode_method(out, 1, &Method::BasicReturn(returned));
             encode_header(out, 1, 60, 0, &[0, 0]);
         }
@@ -211,19 +202,16 @@ fn plant(fault: Fault, index: usize, out: &mut Vec<u8>) {
 
 fn answer<'a>(method: &Method<'a>, queue: &Mutex<Queue>) -> Option<Method<'a>> {
     Some(match method {
-        Method::ConnectionStartOk(_) => Method::ConnectionTune(connection::Tune {
-            channel_max: 2047,
-            frame_max: FRAME_MAX,
-            heartbeat: 60,
-        }),
+        Method::ConnectionStartOk(_) => {
+            Method::ConnectionTune(connection::Tune { channel_max: 2047, frame_max: FRAME_MAX, heartbeat: 60 })
+        }
         Method::ConnectionOpen(_) => Method::ConnectionOpenOk(connection::OpenOk::default()),
         Method::ConnectionClose(_) => Method::ConnectionCloseOk(connection::CloseOk {}),
         Method::ChannelOpen(_) => Method::ChannelOpenOk(channel::OpenOk::default()),
         Method::ConfirmSelect(_) => Method::ConfirmSelectOk(confirm::SelectOk {}),
-        Method::QueueDeclare(declare) => Method::QueueDeclareOk(queue::DeclareOk {
-            queue: declare.queue,
-            ..Default::default()
-        }),
+        Method::QueueDeclare(declare) => {
+            Method::QueueDeclareOk(queue::DeclareOk { queue: declare.queue, ..Default::default() })
+        }
         Method::QueuePurge(_) => Method::QueuePurgeOk(queue::PurgeOk { message_count: 0 }),
         Method::QueueDelete(_) => {
             let message_count = queue.lock().unwrap().messages.len() as u32;
@@ -233,12 +221,10 @@ fn answer<'a>(method: &Method<'a>, queue: &Mutex<Queue>) -> Option<Method<'a>> {
             queue.lock().unwrap().prefetch = qos.prefetch_count.into();
             Method::BasicQosOk(basic::QosOk {})
         }
-        Method::BasicConsume(consume) => Method::BasicConsumeOk(basic::ConsumeOk {
-            consumer_tag: consume.consumer_tag,
-        }),
-        Method::BasicCancel(cancel) => Method::BasicCancelOk(basic::CancelOk {
-            consumer_tag: cancel.consumer_tag,
-        }),
+        Method::BasicConsume(consume) => {
+            Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: consume.consumer_tag })
+        }
+        Method::BasicCancel(cancel) => Method::BasicCancelOk(basic::CancelOk { consumer_tag: cancel.consumer_tag }),
         Method::BasicAck(ack) => {
             queue.lock().unwrap().acked = ack.delivery_tag;
             return None;
