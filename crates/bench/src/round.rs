@@ -21,19 +21,27 @@ pub(crate) struct Target {
     pid: Option<u32>,
     metrics_port: Option<u16>,
     silence_max: Duration,
+    /// Before the broker's name, where two are compared.
+    label: &'static str,
 }
 
 impl Target {
     pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
         let silence_max = Duration::from_secs(args.silence_max_s);
-        let mut targets =
-            vec![Self { uri: Uri::parse(&args.uri)?, pid: args.pid, metrics_port: args.metrics_port, silence_max }];
+        let mut targets = vec![Self {
+            uri: Uri::parse(&args.uri)?,
+            pid: args.pid,
+            metrics_port: args.metrics_port,
+            silence_max,
+            label: if args.vs.is_some() { "A: " } else { "" },
+        }];
         if let Some(vs) = &args.vs {
             targets.push(Self {
                 uri: Uri::parse(vs)?,
                 pid: args.vs_pid,
                 metrics_port: args.vs_metrics_port,
                 silence_max,
+                label: "B: ",
             });
         }
         for target in &targets {
@@ -87,7 +95,7 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, Bench
     consumer::prepare(&mut consuming, settings)?;
     let mut publishing = Connection::open(&target.uri, "publisher", target.silence_max)?;
     publisher::prepare(&mut publishing, settings)?;
-    let broker = publishing.broker_name();
+    let broker = format!("{}{}", target.label, publishing.broker_name());
     let sent_at: Vec<AtomicU64> = (0..settings.messages).map(|_| AtomicU64::new(0)).collect();
 
     let peak_is_fresh = target.pid.is_some_and(process::reset_peak);
