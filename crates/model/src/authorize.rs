@@ -195,6 +195,10 @@ pub fn authorize(
                 check("write", Resource::Exchange(alternate))?;
             }
         }
+        // What nobody may do is refused as such, whoever asks.
+        Action::DeleteExchange(exchange) if exchange.starts_with("amq.") => {
+            return Err(Refused::system_exchange(vhost, exchange));
+        }
         Action::DeleteExchange(exchange) => check("configure", Resource::Exchange(exchange))?,
         Action::Publish(exchange) => check("write", Resource::Exchange(exchange))?,
         Action::Bind {

@@ -387,9 +387,7 @@ impl Model {
             return Err(Refused::default_exchange());
         }
         if name.starts_with("amq.") {
-            return Err(Refused::access(format!(
-                "deletion of system exchange '{name}' in vhost '{vhost}' not allowed"
-            )));
+            return Err(Refused::system_exchange(vhost, name));
         }
         let Some(exchange) = self.topology.exchange(vhost, name).cloned() else {
             return Ok((Outcome::Absent, Vec::new()));

@@ -110,6 +110,12 @@ impl Refused {
         Refused::access("operation not permitted on the default exchange")
     }
 
+    pub(crate) fn system_exchange(vhost: &str, name: &str) -> Self {
+        Refused::access(format!(
+            "deletion of system exchange '{name}' in vhost '{vhost}' not allowed"
+        ))
+    }
+
     pub(crate) fn reserved(kind: &str, name: &str) -> Self {
         Refused::access(format!(
             "{kind} name '{name}' contains reserved prefix 'amq.*'"
