@@ -1,9 +1,8 @@
 //! Plays the scripts that were recorded from RabbitMQ against the model, and compares code and text.
 
 use leveret_model::{
-    Action, Arguments, Bind, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange,
-    DeleteQueue, DestinationName, Model, Permit, PutUser, Refused, RefusedKind, Resource,
-    SetPermissions, authorize,
+    Action, Arguments, Bind, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
+    DestinationName, Model, Permit, PutUser, Refused, RefusedKind, Resource, SetPermissions, authorize,
 };
 use serde_json::Value as Json;
 
@@ -28,10 +27,7 @@ struct Stage {
 
 impl Stage {
     fn new(vhost: &str, permissions: Option<&Json>) -> Self {
-        let mut stage = Stage {
-            model: Model::new(),
-            vhost: vhost.to_owned(),
-        };
+        let mut stage = Stage { model: Model::new(), vhost: vhost.to_owned() };
         stage.system(Command::CreateVhost { name: vhost.into() });
         let all = serde_json::json!([".*", ".*", ".*"]);
         for (user, patterns) in [("guest", &all), ("golden", permissions.unwrap_or(&all))] {
@@ -61,13 +57,7 @@ impl Stage {
         authorize(&self.model.topology(), user, &self.vhost, action)
     }
 
-    fn call(
-        &mut self,
-        user: &str,
-        connection: u64,
-        name: &str,
-        args: &Json,
-    ) -> Result<(), Refused> {
+    fn call(&mut self, user: &str, connection: u64, name: &str, args: &Json) -> Result<(), Refused> {
         let text = |key: &str| args[key].as_str().unwrap_or("").to_owned();
         let flag = |key: &str| args[key].as_bool().unwrap_or(false);
         let connection = Some(ConnectionId(connection));
@@ -75,18 +65,9 @@ impl Stage {
         let vhost = self.vhost.clone();
         let (permit, command) = match name {
             "queue_declare" => {
-                let dead_letter = arguments
-                    .get("x-dead-letter-exchange")
-                    .and_then(|value| value.as_str());
-                let queue = if text("queue").is_empty() {
-                    "amq.gen-name".into()
-                } else {
-                    text("queue")
-                };
-                let action = Action::DeclareQueue {
-                    queue: &queue,
-                    dead_letter_exchange: dead_letter,
-                };
+                let dead_letter = arguments.get("x-dead-letter-exchange").and_then(|value| value.as_str());
+                let queue = if text("queue").is_empty() { "amq.gen-name".into() } else { text("queue") };
+                let action = Action::DeclareQueue { queue: &queue, dead_letter_exchange: dead_letter };
                 // A reserved name is refused before permissions are asked for.
                 let permit = self.permit(user, action)?;
                 if flag("passive") {
@@ -108,29 +89,16 @@ impl Stage {
             "queue_delete" => {
                 let queue = text("queue");
                 let permit = self.permit(user, Action::DeleteQueue(&queue))?;
-                let command = DeleteQueue {
-                    vhost: vhost.into(),
-                    name: queue.into(),
-                    connection,
-                };
+                let command = DeleteQueue { vhost: vhost.into(), name: queue.into(), connection };
                 (permit, Command::DeleteQueue(command))
             }
             "exchange_declare" => {
                 let exchange = text("exchange");
-                let alternate = arguments
-                    .get("alternate-exchange")
-                    .and_then(|value| value.as_str());
-                let action = Action::DeclareExchange {
-                    exchange: &exchange,
-                    alternate,
-                };
+                let alternate = arguments.get("alternate-exchange").and_then(|value| value.as_str());
+                let action = Action::DeclareExchange { exchange: &exchange, alternate };
                 let permit = self.permit(user, action)?;
                 if flag("passive") {
-                    return self
-                        .model
-                        .topology()
-                        .passive_exchange(&vhost, &exchange)
-                        .map(drop);
+                    return self.model.topology().passive_exchange(&vhost, &exchange).map(drop);
                 }
                 let command = DeclareExchange {
                     vhost: vhost.into(),
@@ -146,35 +114,20 @@ impl Stage {
             "exchange_delete" => {
                 let exchange = text("exchange");
                 let permit = self.permit(user, Action::DeleteExchange(&exchange))?;
-                let command = DeleteExchange {
-                    vhost: vhost.into(),
-                    name: exchange.clone().into(),
-                    if_unused: flag("if_unused"),
-                };
+                let command =
+                    DeleteExchange { vhost: vhost.into(), name: exchange.clone().into(), if_unused: flag("if_unused") };
                 (permit, Command::DeleteExchange(command))
             }
             _ => {
                 let (source, destination) = match name.starts_with("queue") {
-                    true => (
-                        text("exchange"),
-                        DestinationName::Queue(text("queue").into()),
-                    ),
-                    false => (
-                        text("source"),
-                        DestinationName::Exchange(text("destination").into()),
-                    ),
+                    true => (text("exchange"), DestinationName::Queue(text("queue").into())),
+                    false => (text("source"), DestinationName::Exchange(text("destination").into())),
                 };
                 let resource = match &destination {
                     DestinationName::Queue(name) => Resource::Queue(name),
                     DestinationName::Exchange(name) => Resource::Exchange(name),
                 };
-                let permit = self.permit(
-                    user,
-                    Action::Bind {
-                        source: &source,
-                        destination: resource,
-                    },
-                )?;
+                let permit = self.permit(user, Action::Bind { source: &source, destination: resource })?;
                 let command = Bind {
                     vhost: vhost.into(),
                     source: source.clone().into(),
@@ -230,9 +183,7 @@ fn refusals_are_those_of_rabbitmq() {
                 Some((_, call)) => ("guest", 2, call),
                 None => ("golden", 1, call),
             };
-            answer = stage
-                .call(user, connection, call, &step["args"])
-                .map_err(|refused| (at, refused));
+            answer = stage.call(user, connection, call, &step["args"]).map_err(|refused| (at, refused));
             if answer.is_err() {
                 break;
             }
@@ -244,17 +195,12 @@ fn refusals_are_those_of_rabbitmq() {
             }
             Ok(()) => assert_eq!(expected["ok"], true, "{name}: RabbitMQ says {expected}"),
             Err((at, refused)) => {
-                assert_eq!(
-                    expected["at"], at,
-                    "{name}: {refused:?}, RabbitMQ says {expected}"
-                );
+                assert_eq!(expected["at"], at, "{name}: {refused:?}, RabbitMQ says {expected}");
                 assert_eq!(expected["code"], refused.kind.code(), "{name}: {refused:?}");
                 let text = expected["text"].as_str().unwrap();
                 let (ours, theirs) = match refused.kind {
                     // Erlang's text goes on with advice for its own configuration.
-                    RefusedKind::InternalError => {
-                        (refused.reply_text(), &text[..refused.reply_text().len()])
-                    }
+                    RefusedKind::InternalError => (refused.reply_text(), &text[..refused.reply_text().len()]),
                     // A generated name differs each time.
                     _ if text.contains("amq.gen-") => continue,
                     _ => (refused.reply_text(), text),

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use leveret_model::{
-    Arguments, Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
-    Destination, DestinationName, ExchangeType, Model, Permit, QueueId, Topology, Value,
+    Arguments, Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Destination, DestinationName,
+    ExchangeType, Model, Permit, QueueId, Topology, Value,
 };
 use leveret_routing::{NoExchange, NoHeaders, Router, Routes};
 use proptest::prelude::*;
@@ -61,26 +61,18 @@ fn naive(topology: &Topology, exchange: &str, key: &str) -> Option<BTreeSet<Queu
     let mut todo = vec![exchange.to_owned()];
     topology.exchange("/", exchange)?;
     while let Some(name) = todo.pop() {
-        let Some(exchange) = topology
-            .exchange("/", &name)
-            .filter(|_| seen.insert(name.clone()))
-        else {
+        let Some(exchange) = topology.exchange("/", &name).filter(|_| seen.insert(name.clone())) else {
             continue;
         };
         if exchange.is_default() {
             queues.extend(topology.queue("/", key).map(|queue| queue.id));
             continue;
         }
-        let matching =
-            topology
-                .bindings_of_source("/", &name)
-                .filter(|binding| match exchange.kind {
-                    ExchangeType::Direct => *binding.routing_key == *key.as_bytes(),
-                    ExchangeType::Topic => {
-                        *binding.routing_key == *b"#" || *binding.routing_key == *key.as_bytes()
-                    }
-                    ExchangeType::Fanout | ExchangeType::Headers => true,
-                });
+        let matching = topology.bindings_of_source("/", &name).filter(|binding| match exchange.kind {
+            ExchangeType::Direct => *binding.routing_key == *key.as_bytes(),
+            ExchangeType::Topic => *binding.routing_key == *b"#" || *binding.routing_key == *key.as_bytes(),
+            ExchangeType::Fanout | ExchangeType::Headers => true,
+        });
         let mut found = false;
         for binding in matching {
             found = true;
@@ -110,9 +102,7 @@ fn command() -> impl Strategy<Value = Command> {
             1 => exchange().prop_map(|name| DestinationName::Exchange(name.into())),
         ]
     };
-    let alternate = prop::option::of(prop::sample::select(
-        &["x", "y", "zd", "amq.fanout", "none"][..],
-    ));
+    let alternate = prop::option::of(prop::sample::select(&["x", "y", "zd", "amq.fanout", "none"][..]));
     let kind = prop::sample::select(&["direct", "fanout", "topic"][..]);
     prop_oneof![
         2 => (exchange(), kind, alternate).prop_map(|(name, kind, alternate)| declare(name, kind, alternate)),
@@ -130,9 +120,7 @@ fn command() -> impl Strategy<Value = Command> {
 
 fn routes(router: &Router, exchange: &str, key: &str) -> Option<BTreeSet<QueueId>> {
     let mut out = Routes::new();
-    router
-        .route("/", exchange, key.as_bytes(), &NoHeaders, &mut out)
-        .ok()?;
+    router.route("/", exchange, key.as_bytes(), &NoHeaders, &mut out).ok()?;
     let set: BTreeSet<QueueId> = out.iter().copied().collect();
     assert_eq!(set.len(), out.len(), "a queue came twice");
     Some(set)
@@ -171,10 +159,7 @@ fn alternates_may_form_a_loop() {
         submit(&mut model, &mut router, command);
     }
     assert_eq!(routes(&router, "x", "other"), Some(BTreeSet::new()));
-    assert_eq!(
-        routes(&router, "x", "k"),
-        Some(BTreeSet::from([QueueId(1)]))
-    );
+    assert_eq!(routes(&router, "x", "k"), Some(BTreeSet::from([QueueId(1)])));
 }
 
 #[test]
@@ -183,11 +168,7 @@ fn a_clone_is_a_snapshot() {
     let mut router = Router::new(&model.topology());
     submit(&mut model, &mut router, queue("q"));
     let before = router.clone();
-    let delete = DeleteQueue {
-        vhost: "/".into(),
-        name: "q".into(),
-        connection: None,
-    };
+    let delete = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None };
     submit(&mut model, &mut router, Command::DeleteQueue(delete));
     assert_eq!(routes(&before, "", "q"), Some(BTreeSet::from([QueueId(1)])));
     assert_eq!(routes(&router, "", "q"), Some(BTreeSet::new()));
@@ -197,12 +178,6 @@ fn a_clone_is_a_snapshot() {
 fn a_missing_exchange_or_vhost_is_an_error() {
     let router = Router::new(&Model::new().topology());
     let mut out = Routes::new();
-    assert_eq!(
-        router.route("/", "none", b"", &NoHeaders, &mut out),
-        Err(NoExchange)
-    );
-    assert_eq!(
-        router.route("none", "", b"", &NoHeaders, &mut out),
-        Err(NoExchange)
-    );
+    assert_eq!(router.route("/", "none", b"", &NoHeaders, &mut out), Err(NoExchange));
+    assert_eq!(router.route("none", "", b"", &NoHeaders, &mut out), Err(NoExchange));
 }
