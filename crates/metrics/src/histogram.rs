@@ -12,10 +12,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram {
-            buckets: [const { AtomicU64::new(0) }; BUCKETS],
-            sum: AtomicU64::new(0),
-        }
+        Histogram { buckets: [const { AtomicU64::new(0) }; BUCKETS], sum: AtomicU64::new(0) }
     }
 }
 
@@ -28,8 +25,7 @@ impl Histogram {
     /// Counts a value that came `count` times.
     pub fn record_many(&self, value: u64, count: u64) {
         self.buckets[bucket_of(value)].fetch_add(count, Ordering::Relaxed);
-        self.sum
-            .fetch_add(value.saturating_mul(count), Ordering::Relaxed);
+        self.sum.fetch_add(value.saturating_mul(count), Ordering::Relaxed);
     }
 
     /// The counts so far.
@@ -51,10 +47,7 @@ pub struct HistogramTotals {
 
 impl Default for HistogramTotals {
     fn default() -> Self {
-        HistogramTotals {
-            buckets: [0; BUCKETS],
-            sum: 0,
-        }
+        HistogramTotals { buckets: [0; BUCKETS], sum: 0 }
     }
 }
 
