@@ -218,6 +218,7 @@ impl Node {
         }
         // Their tasks are dropped and tell the broker, before the log gets its closing record.
         self.running.iter_mut().for_each(RunningCore::stop);
+        self.side.stop();
         self.inner.broker.stop(self.inner.clock.now());
         self.disk_threads.drain();
     }
