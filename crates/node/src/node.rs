@@ -2,7 +2,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use leveret_broker::{Authenticate, Broker, Settings};
@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::cores::{Acceptors, Population, RunningCore, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
+use crate::first_user::FirstUser;
 use crate::http::SideRuntime;
 use crate::lock::{DirectoryLock, LockError};
 use crate::ports::{Ports, PortsFile};
@@ -33,6 +34,8 @@ pub struct NodeOptions {
     pub sync_delay: Duration,
     /// The log's limits and delays.
     pub log: LogOptions,
+    /// Made on an empty data directory.
+    pub first_user: FirstUser,
     /// The broker's limits and texts.
     pub broker: Settings,
     /// Who checks passwords.
@@ -58,6 +61,9 @@ pub enum StartError {
     /// What is in the data directory can't be recovered.
     #[error(transparent)]
     Recovery(#[from] leveret_broker::StartError),
+    /// The first user can't be made as configured.
+    #[error("cannot make the default user: {0}")]
+    FirstUser(#[from] leveret_model::Refused),
     /// A listener can't be opened.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -122,6 +128,7 @@ impl Node {
             Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters.clone(), clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
+        make_first_user(&broker, &options.first_user, clock)?;
         let running = counters
             .into_iter()
             .enumerate()
@@ -254,6 +261,22 @@ impl NodeHandle {
     pub fn descriptor_limit(&self) -> u64 {
         self.inner.descriptor_limit
     }
+}
+
+/// On an empty data directory; returns once it is durable and published.
+fn make_first_user(broker: &Arc<Broker>, first_user: &FirstUser, clock: Clock) -> Result<(), StartError> {
+    if !broker.is_empty() {
+        return Ok(());
+    }
+    broker.bootstrap(first_user.commands(), clock.now())?;
+    let (sender, durable) = channel();
+    let position = broker.commit.inspect(|log| log.appended());
+    // Nobody waits any more only if the node has failed meanwhile.
+    broker.commit.when_durable(position, Box::new(move || sender.send(()).unwrap_or_default()));
+    if durable.recv().is_ok() {
+        broker.registry.publish();
+    }
+    Ok(())
 }
 
 /// Cores of this machine that the process may use, by affinity and the cgroup's quota.
