@@ -12,6 +12,7 @@
 
 mod authenticate;
 mod clock;
+mod configuration;
 mod cores;
 mod descriptors;
 mod disk;
@@ -24,6 +25,8 @@ mod signals;
 
 pub use authenticate::Passwords;
 pub use clock::Clock;
+pub use configuration::{amqp_addresses, http_address};
+pub use cores::SocketOptions;
 pub use disk::FsDisk;
 pub use first_user::FirstUser;
 pub use lock::{DirectoryLock, LockError};

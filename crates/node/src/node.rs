@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use crate::clock::Clock;
-use crate::cores::{Acceptors, Population, RunningCore, listen};
+use crate::cores::{Acceptors, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_user::FirstUser;
@@ -38,6 +38,8 @@ pub struct NodeOptions {
     pub first_user: FirstUser,
     /// The broker's limits and texts.
     pub broker: Settings,
+    /// Options of accepted sockets.
+    pub sockets: SocketOptions,
     /// Who checks passwords.
     pub authenticate: Arc<dyn Authenticate>,
     /// Called with the text of a storage error that ends the node. It must end the process.
@@ -72,6 +74,14 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The host of a listener can't be resolved.
+    #[error("cannot listen on host {host}: {source}")]
+    Host {
+        /// As configured.
+        host: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A thread or runtime can't be started.
     #[error("cannot start threads: {0}")]
     Threads(#[from] io::Error),
@@ -87,6 +97,7 @@ pub struct Node {
     side: SideRuntime,
     stop_signal: Receiver<&'static str>,
     population: Arc<Population>,
+    sockets: SocketOptions,
     data_directory: PathBuf,
     _lock: DirectoryLock,
 }
@@ -152,6 +163,7 @@ impl Node {
             side,
             stop_signal,
             population: Arc::default(),
+            sockets: options.sockets,
             data_directory: options.data_directory,
             _lock: lock,
         };
@@ -180,7 +192,8 @@ impl Node {
         let port = amqp.first().and_then(|listener| listener.local_addr().ok()).map(|address| address.port());
         let ports = Ports { amqp: port, http, prometheus };
         *self.inner.ports.lock() = ports;
-        self.acceptors = Some(Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population));
+        self.acceptors =
+            Some(Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets));
         let file = PortsFile::write(&self.data_directory, ports)
             .map_err(|source| StartError::Directory { path: self.data_directory.clone(), source })?;
         self.ports_file = Some(file);

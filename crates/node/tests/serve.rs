@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
-use leveret_node::{FirstUser, Node, NodeOptions, StartError};
+use leveret_node::{FirstUser, Node, NodeOptions, SocketOptions, StartError};
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -27,6 +27,7 @@ fn options(directory: &Path, cores: usize) -> NodeOptions {
         sync_delay: Duration::ZERO,
         log: leveret_log::Options::default(),
         first_user: FirstUser::default(),
+        sockets: SocketOptions::default(),
         broker: Settings::default(),
         authenticate: Arc::new(Nobody),
         fatal: Arc::new(|text| panic!("{text}")),
