@@ -1,6 +1,5 @@
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +14,8 @@ use crate::node::{NodeOptions, StartError};
 impl NodeOptions {
     /// What the configuration says. `fatal` is called with the text of a storage error and must end the process.
     #[must_use]
-    pub fn new(config: &Config, data_directory: PathBuf, fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+    pub fn new(config: &Config, fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
         Self {
-            data_directory,
             cores: config.cores.map(usize::from),
             sync_delay: Duration::from_secs_f64(config.sync_delay_ms / 1_000.0),
             log: leveret_log::Options::default(),
@@ -128,7 +126,7 @@ mod tests {
             "heartbeat = 7\nframe_max = 4096\nchannel_max = 0\nmax_message_size = 1000\ncores = 3\n\
              debug.sync_delay_ms = 0.5\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
         );
-        let options = NodeOptions::new(&config, PathBuf::new(), Arc::new(|_| ()));
+        let options = NodeOptions::new(&config, Arc::new(|_| ()));
         assert_eq!((options.broker.heartbeat_s, options.broker.frame_max), (7, 4096));
         assert_eq!((options.broker.channel_max, options.broker.max_message_size), (u16::MAX, 1000));
         assert_eq!((options.cores, options.sync_delay), (Some(3), Duration::from_micros(500)));

@@ -17,7 +17,7 @@ use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_user::FirstUser;
 use crate::http::SideRuntime;
-use crate::lock::{DirectoryLock, LockError};
+use crate::lock::DirectoryLock;
 use crate::ports::{Ports, PortsFile};
 use crate::signals;
 
@@ -26,8 +26,6 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a node needs to start.
 pub struct NodeOptions {
-    /// Holds the log, the lock and `ports.json`; made if it isn't there.
-    pub data_directory: PathBuf,
     /// Cores; `None`: as many as the machine and the cgroup's quota allow.
     pub cores: Option<usize>,
     /// Slept after each sync of the write-ahead log; for tests.
@@ -49,9 +47,6 @@ pub struct NodeOptions {
 /// Why a node doesn't start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The data directory is taken or of no use.
-    #[error(transparent)]
-    Lock(#[from] LockError),
     /// The data directory can't be read or written.
     #[error("cannot use {path}: {source}")]
     Directory {
@@ -98,8 +93,7 @@ pub struct Node {
     stop_signal: Receiver<&'static str>,
     population: Arc<Population>,
     sockets: SocketOptions,
-    data_directory: PathBuf,
-    _lock: DirectoryLock,
+    lock: DirectoryLock,
 }
 
 /// What the HTTP API and others may know of the node; cheap to clone.
@@ -117,21 +111,21 @@ struct Inner {
 }
 
 impl Node {
-    /// Locks the data directory, recovers what is in it and starts the threads. Nothing is accepted yet:
+    /// Recovers what is in the data directory that `lock` holds, and starts the threads. Nothing is accepted yet:
     /// see [`Node::accept`].
     ///
     /// # Errors
-    /// The directory is taken or can't be used, its content can't be recovered, or a thread can't be started.
-    pub fn start(options: NodeOptions) -> Result<(Self, Report), StartError> {
+    /// The directory can't be used, its content can't be recovered, or a thread can't be started.
+    pub fn start(lock: DirectoryLock, options: NodeOptions) -> Result<(Self, Report), StartError> {
         let clock = Clock::start();
         let descriptor_limit = descriptors::raise_limit();
         if let Some(text) = descriptors::warning(descriptor_limit) {
             warn!("{text}");
         }
-        let lock = DirectoryLock::acquire(&options.data_directory)?;
+        let data_directory = lock.directory().to_owned();
         let directory = |path: PathBuf| move |source| StartError::Directory { path, source };
-        PortsFile::remove_stale(&options.data_directory).map_err(directory(options.data_directory.clone()))?;
-        let log_directory = options.data_directory.join("log");
+        PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
+        let log_directory = data_directory.join("log");
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&log_directory).map_err(directory(log_directory))?);
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
@@ -164,8 +158,7 @@ impl Node {
             stop_signal,
             population: Arc::default(),
             sockets: options.sockets,
-            data_directory: options.data_directory,
-            _lock: lock,
+            lock,
         };
         Ok((node, report))
     }
@@ -194,8 +187,8 @@ impl Node {
         *self.inner.ports.lock() = ports;
         self.acceptors =
             Some(Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets));
-        let file = PortsFile::write(&self.data_directory, ports)
-            .map_err(|source| StartError::Directory { path: self.data_directory.clone(), source })?;
+        let file = PortsFile::write(self.lock.directory(), ports)
+            .map_err(|source| StartError::Directory { path: self.lock.directory().to_owned(), source })?;
         self.ports_file = Some(file);
         Ok(ports)
     }
