@@ -16,7 +16,7 @@ pub const CLIENTS: [Client; 5] = [
     Client { name: "pika", library: "pika 1.4.4 (Python)" },
     Client { name: "go", library: "amqp091-go 1.16.0" },
     Client { name: "java", library: "amqp-client 5.31.0 (Java)" },
-    Client { name: "node", library: "amqplib 2.0.1 (node)" },
+    Client { name: "node", library: "amqplib 2.3.1 (node)" },
     Client { name: "lapin", library: "lapin 4.12.3 (Rust)" },
 ];
 
@@ -32,6 +32,9 @@ pub struct Scenario {
 const fn scenario(name: &'static str, shows: &'static str) -> Scenario {
     Scenario { name, shows }
 }
+
+/// Scenarios that stop the broker, and so don't run against one that is given.
+pub const STOPS_THE_BROKER: [&str; 2] = ["reconnect", "error_320"];
 
 /// Every scenario.
 pub const SCENARIOS: [Scenario; 25] = [
@@ -56,7 +59,7 @@ pub const SCENARIOS: [Scenario; 25] = [
     scenario("error_501", "FRAME_ERROR: a frame without its end mark"),
     scenario("error_502", "arguments that can't be read: 501 FRAME_ERROR as RabbitMQ says, where the specification has 502"),
     scenario("error_503", "COMMAND_INVALID: a method that only a broker sends"),
-    scenario("error_504", "CHANNEL_ERROR: a channel that isn't open"),
+    scenario("error_504", "CHANNEL_ERROR: a channel opened twice"),
     scenario("error_505", "UNEXPECTED_FRAME: a header without its method"),
     scenario("error_530", "NOT_ALLOWED: a consumer tag twice, an unknown vhost"),
     scenario("error_540", "NOT_IMPLEMENTED: immediate, prefetch size, recover without requeue"),

@@ -468,8 +468,8 @@ def error_503():
 
 
 def error_504():
-    # basic.get on channel 9, which nobody opened
-    injected(504, "CHANNEL_ERROR", "01000900000009" + "003c0046" + "0000" + "0171" + "00" + "ce")
+    # channel.open on channel 1, which is open
+    injected(504, "CHANNEL_ERROR - second 'channel.open' seen", "01000100000005" + "0014000a" + "00" + "ce")
 
 
 def error_505():
