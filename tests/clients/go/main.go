@@ -375,7 +375,7 @@ func getScenario() {
 		fmt.Sprint(1, false, "", name, "1"), "get-ok")
 	must(d.Ack(false))
 	d = get(ch, name, true)
-	equal(fmt.Sprint(d.MessageCount, string(d.Body)), "0 2", "the last")
+	equal(fmt.Sprintln(d.MessageCount, string(d.Body)), "0 2\n", "the last")
 	empty(ch, name)
 }
 
@@ -666,7 +666,7 @@ func error530() {
 		return err
 	})
 	_, err := amqp.Dial(strings.TrimSuffix(uri, "%2F") + "no%20such")
-	is(err, 403, "no access to this vhost") // the client's own words for any close after connection.open
+	is(err, 530, "NOT_ALLOWED - vhost no such not found")
 }
 
 func error540() {
