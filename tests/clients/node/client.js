@@ -2,9 +2,11 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const path = require('node:path');
 const readline = require('node:readline');
 const amqp = require('amqplib');
-const defs = require('amqplib/lib/defs');
+// Not a public path: only for methods that the client's own calls can't express.
+const defs = require(path.join(path.dirname(require.resolve('amqplib')), 'lib/defs'));
 
 const [uri, , , scenario] = process.argv.slice(2);
 const prefix = `cell.${scenario}.${process.pid}`;
@@ -445,7 +447,8 @@ const scenarios = {
       await c.consume(name, quiet, { consumerTag: 'tag' });
       await c.consume(name, quiet, { consumerTag: 'tag' });
     });
-    await assert.rejects(connect(uri.replace(/%2F$/, 'no%20such')), /NOT_ALLOWED - vhost no such not found/);
+    // The client doesn't show the broker's words here.
+    await assert.rejects(connect(uri.replace(/%2F$/, 'no%20such')), /Expected ConnectionOpenOk; got <ConnectionClose/);
   },
 
   async error_540() {
