@@ -244,6 +244,12 @@ impl Node {
         self.process.as_ref().expect("a running node").signal(Signal::TERM);
     }
 
+    /// Waits for the end that [`Node::ask_to_stop`] asked for.
+    pub fn terminate_asked(&mut self) -> ExitStatus {
+        let process = self.process.as_mut().expect("a running node");
+        process.wait()
+    }
+
     /// Starts it again on the same directory and the same AMQP and HTTP ports.
     pub fn restart(&mut self) {
         self.process = None;

@@ -34,6 +34,8 @@ pub mod method {
     pub const QUEUE_DECLARE: Id = (50, 10);
     /// queue.declare-ok
     pub const QUEUE_DECLARE_OK: Id = (50, 11);
+    /// queue.delete
+    pub const QUEUE_DELETE: Id = (50, 40);
     /// queue.bind
     pub const QUEUE_BIND: Id = (50, 20);
     /// queue.bind-ok
@@ -166,6 +168,8 @@ pub struct Tuning {
 pub struct Wire {
     /// For tests that write or close it as it is.
     pub socket: TcpStream,
+    /// Larger frames fail the test.
+    frame_max: usize,
 }
 
 impl Wire {
@@ -178,7 +182,7 @@ impl Wire {
         socket.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
         socket.set_write_timeout(Some(PATIENCE)).expect("a write timeout");
         socket.set_nodelay(true).expect("no delay");
-        Self { socket }
+        Self { socket, frame_max: usize::MAX }
     }
 
     /// A connection as guest with channel 1 open.
@@ -207,6 +211,17 @@ impl Wire {
     /// # Panics
     /// When the socket fails.
     pub fn handshake(address: SocketAddr, tuning: Tuning) -> Result<Self, Frame> {
+        Self::handshake_to(address, tuning, "/")
+    }
+
+    /// The handshake for a vhost.
+    ///
+    /// # Errors
+    /// As [`Wire::handshake`].
+    ///
+    /// # Panics
+    /// When the socket fails.
+    pub fn handshake_to(address: SocketAddr, tuning: Tuning, vhost: &str) -> Result<Self, Frame> {
         let mut wire = Self::connect(address);
         wire.send(PROTOCOL_HEADER);
         let _ = wire.next_method(method::CONNECTION_START)?;
@@ -221,7 +236,7 @@ impl Wire {
         arguments.put_short(channel_max).put_long(frame_max).put_short(tuning.heartbeat);
         wire.send(&method_frame(0, method::CONNECTION_TUNE_OK, &arguments));
         let mut arguments = Writer::new();
-        arguments.put_short_string("/").put_short_string("").put_octet(0);
+        arguments.put_short_string(vhost).put_short_string("").put_octet(0);
         wire.send(&method_frame(0, method::CONNECTION_OPEN, &arguments));
         wire.next_method(method::CONNECTION_OPEN_OK)?;
         Ok(wire)
@@ -297,6 +312,7 @@ impl Wire {
             if length > 16 * 1024 * 1024 {
                 return Err(io::Error::new(ErrorKind::InvalidData, format!("a frame of {length} bytes")));
             }
+            assert!(length + 8 <= self.frame_max, "a frame of {} bytes", length + 8);
             let mut payload = vec![0; length + 1];
             self.socket.read_exact(&mut payload)?;
             if payload.pop() != Some(0xce) {
@@ -353,6 +369,17 @@ impl Wire {
         let _consumer = arguments.short_string();
         let (tag, redelivered) = (arguments.long_long(), arguments.octet() & 1 == 1);
         (tag, redelivered, self.content().expect("content"))
+    }
+
+    /// The next delivery, none of whose frames may have more than `frame_max` bytes with head and end mark.
+    ///
+    /// # Panics
+    /// When one does, or something else comes.
+    pub fn delivery_in_frames(&mut self, frame_max: usize) -> (u64, bool, Vec<u8>) {
+        self.frame_max = frame_max;
+        let delivery = self.delivery();
+        self.frame_max = usize::MAX;
+        delivery
     }
 
     /// Waits for confirms until `count` publishes are confirmed.
