@@ -38,7 +38,7 @@ mod wal;
 
 pub use disk::Disk;
 pub use error::{DiskError, Operation, ReadError, StorageError};
-pub use job::{Done, Event, Job, JobId, Lane, LiveState, Next};
+pub use job::{Done, Event, Job, JobId, Lane, LiveState, Next, Step};
 pub use log::Log;
 pub use memory_disk::MemoryDisk;
 #[cfg(feature = "planted-bugs")]

@@ -122,23 +122,18 @@ impl Reading<'_> {
         while batch < plan.end {
             let bytes = self.table(batch, BATCH_HEADER_BYTES)?;
             let header = BatchHeader::decode(&bytes, &plan.identity, plan.end - batch)
-                .ok_or_else(|| {
-                    plan.error(batch, BATCH_HEADER_BYTES as u64, "a batch header is wrong")
-                })?;
+                .ok_or_else(|| plan.error(batch, BATCH_HEADER_BYTES as u64, "a batch header is wrong"))?;
             let seed = plan.identity.batch_seed(header.sequence);
             while row < header.runs {
                 let at = batch + BATCH_HEADER_BYTES as u64 + row as u64 * RUN_BYTES as u64;
                 let bytes = self.table(at, RUN_BYTES)?;
-                let run = Run::decode(&bytes, seed, header.record_bytes).ok_or_else(|| {
-                    plan.error(at, RUN_BYTES as u64, "a row of a run table is wrong")
-                })?;
+                let run = Run::decode(&bytes, seed, header.record_bytes)
+                    .ok_or_else(|| plan.error(at, RUN_BYTES as u64, "a row of a run table is wrong"))?;
                 let records_at = batch + header.prefix_bytes() + run.offset as u64;
                 if records_at >= *limit.get_or_insert(records_at + RUN_BYTES_MAX as u64) {
                     return Ok(true);
                 }
-                let wanted = run.log == plan.log
-                    && run.kind == RecordKind::Message
-                    && run.last() >= plan.from;
+                let wanted = run.log == plan.log && run.kind == RecordKind::Message && run.last() >= plan.from;
                 if wanted && !self.run(&run, records_at, seed)? {
                     return Ok(false);
                 }
@@ -156,14 +151,7 @@ impl Reading<'_> {
         let chunk = plan.max_bytes.clamp(TABLE_CHUNK, RECORD_CHUNK_MAX);
         let bytes = self
             .records
-            .fetch(
-                self.disk,
-                &plan.name,
-                at,
-                run.length as usize,
-                chunk,
-                plan.end,
-            )
+            .fetch(self.disk, &plan.name, at, run.length as usize, chunk, plan.end)
             .map_err(|error| ReadError::from_disk(error, plan.log))?;
         let mut start = 0;
         for number in run.first..=run.last() {
@@ -173,10 +161,7 @@ impl Reading<'_> {
             start = payload + record.payload.len();
             if number >= plan.from {
                 self.bytes += record.payload.len();
-                self.found.push(StoredMessage {
-                    number,
-                    payload: bytes.slice(payload..start),
-                });
+                self.found.push(StoredMessage { number, payload: bytes.slice(payload..start) });
                 if self.bytes >= plan.max_bytes || number == plan.last {
                     return Ok(false);
                 }

@@ -117,12 +117,7 @@ pub fn recover(
     let mut report = recovery.report;
     report.position = position;
     report.clean &= report.cut.is_none() && report.damaged.is_empty();
-    let start = Start {
-        wal: WalFiles::new(full, fresh),
-        store: recovery.store,
-        durable: position,
-        batch,
-    };
+    let start = Start { wal: WalFiles::new(full, fresh), store: recovery.store, durable: position, batch };
     let mut log = Log::open(recovery.options, start, now);
     log.refresh_statistics();
     Ok((log, report))
@@ -184,7 +179,7 @@ impl Recovery<'_> {
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
-            match checkpoint::load(self.disk, wal_id, *sequence, drop)? {
+            match checkpoint::load(self.disk, wal_id, *sequence, |_, _| ())? {
                 Ok(loaded) if loaded.damaged.is_empty() => {
                     return self.take_checkpoint(*sequence, replay);
                 }
@@ -200,25 +195,15 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    fn take_checkpoint(
-        &mut self,
-        sequence: u64,
-        replay: &mut dyn Replay,
-    ) -> Result<(), StorageError> {
+    fn take_checkpoint(&mut self, sequence: u64, replay: &mut dyn Replay) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let name = Name::Checkpoint(sequence).text(wal_id);
-        let unreadable = |reason| StorageError::Checkpoint {
-            file: name.clone(),
-            reason,
-        };
+        let unreadable = |reason| StorageError::Checkpoint { file: name.clone(), reason };
         // After a kill it may be in memory only.
         disk::sync(self.disk, &name)?;
-        let loaded = checkpoint::load(self.disk, wal_id, sequence, drop)?.map_err(unreadable)?;
+        let loaded = checkpoint::load(self.disk, wal_id, sequence, |_, _| ())?.map_err(unreadable)?;
         if loaded.node_id != self.options.node_id {
-            return Err(StorageError::WrongNode {
-                found: loaded.node_id,
-                expected: self.options.node_id,
-            });
+            return Err(StorageError::WrongNode { found: loaded.node_id, expected: self.options.node_id });
         }
         let named: BTreeMap<u64, u64> = loaded.segments.iter().copied().collect();
         for (id, length) in named {
@@ -226,14 +211,13 @@ impl Recovery<'_> {
         }
         // A second time, one state after the other: together they could be larger than memory.
         let (covered, store) = (&mut self.covered, &mut self.store);
-        let loaded = checkpoint::load(self.disk, wal_id, sequence, |state| {
-            let cover = Covered {
-                next: state.next,
-                position: state.position,
-            };
+        let loaded = checkpoint::load(self.disk, wal_id, sequence, |state, deleted| {
+            let cover = Covered { next: state.next, position: state.position };
             covered.insert(state.log, cover);
             store.count_live(state.log, &state.live);
-            replay.restore(state);
+            if !deleted {
+                replay.restore(state);
+            }
         })?
         .map_err(unreadable)?;
         for place in &loaded.damaged {
@@ -259,28 +243,19 @@ impl Recovery<'_> {
         let (node_id, wal_id) = (self.options.node_id, self.options.wal_id);
         let name = Name::Segment(id).text(wal_id);
         if self.found.segments.binary_search(&id).is_err() {
-            return Err(StorageError::Missing {
-                file: name,
-                reason: "the checkpoint names it".into(),
-            });
+            return Err(StorageError::Missing { file: name, reason: "the checkpoint names it".into() });
         }
         match segment::load(self.disk, node_id, wal_id, id, length) {
             Ok((segment, logs)) => self.store.add(id, segment, logs),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
-            Err(segment::LoadError::Damaged(reason)) => self.report.damaged.push(Damage {
-                file: name,
-                range: 0..length,
-                logs: Hit::Any,
-                reason,
-            }),
+            Err(segment::LoadError::Damaged(reason)) => {
+                self.report.damaged.push(Damage { file: name, range: 0..length, logs: Hit::Any, reason })
+            }
         }
         Ok(())
     }
 
-    fn replay_wal(
-        &mut self,
-        replay: &mut dyn Replay,
-    ) -> Result<(VecDeque<WalFile>, Position, u64), StorageError> {
+    fn replay_wal(&mut self, replay: &mut dyn Replay) -> Result<(VecDeque<WalFile>, Position, u64), StorageError> {
         let sequences = self.found.wal.clone();
         let mut replaying = Replaying::new(
             self.disk,
@@ -319,21 +294,13 @@ impl Recovery<'_> {
         let wal_id = self.options.wal_id;
         let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
         let mut names: Vec<Name> = Vec::new();
-        let current = self
-            .store
-            .checkpoint
-            .as_ref()
-            .and_then(|file| Name::parse(&file.name, wal_id));
+        let current = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, wal_id));
         let checkpoints = self.found.checkpoints.iter().map(|n| Name::Checkpoint(*n));
         names.extend(checkpoints.filter(|name| Some(*name) != current));
         let wal = self.found.wal.iter().filter(|sequence| !is_kept(sequence));
         names.extend(wal.map(|sequence| Name::Wal(*sequence)));
         if self.report.damaged.is_empty() {
-            let orphans = self
-                .found
-                .segments
-                .iter()
-                .filter(|id| !self.store.segments.contains_key(id));
+            let orphans = self.found.segments.iter().filter(|id| !self.store.segments.contains_key(id));
             names.extend(orphans.map(|id| Name::Segment(*id)));
         }
         // The checkpoint in force and the names of files must be durable before what they replace goes.

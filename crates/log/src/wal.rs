@@ -92,9 +92,7 @@ impl WalFiles {
 
     /// Oldest file that isn't retired, without the `skip` oldest.
     pub(crate) fn floor(&self, skip: usize) -> u64 {
-        self.full
-            .get(skip)
-            .map_or(self.current.sequence, |file| file.sequence)
+        self.full.get(skip).map_or(self.current.sequence, |file| file.sequence)
     }
 
     /// Goes on in the next file if one with room for a batch of this size is ready.
@@ -147,10 +145,7 @@ impl WalFiles {
             }
             None => steps.push(Step::Create(file.name.clone(), length)),
         }
-        steps.push(Step::WriteStart(
-            file.name.clone(),
-            file.header().encode().to_vec(),
-        ));
+        steps.push(Step::WriteStart(file.name.clone(), file.header().encode().to_vec()));
         steps.push(Step::Sync(file.name.clone()));
         steps.push(Step::SyncDirectory);
         #[cfg(feature = "planted-bugs")]
@@ -169,8 +164,7 @@ impl WalFiles {
     pub(crate) fn discard(&mut self, options: &Options) -> Option<Vec<Step>> {
         let fit = |file: &WalFile| file.length == options.file_bytes;
         let kept = self.retired.iter().position(fit);
-        let at = (0..self.retired.len())
-            .find(|at| Some(*at) != kept && !self.retired[*at].is_pinned())?;
+        let at = (0..self.retired.len()).find(|at| Some(*at) != kept && !self.retired[*at].is_pinned())?;
         let file = self.retired.swap_remove(at);
         Some(vec![Step::Remove(file.name)])
     }
@@ -181,10 +175,7 @@ mod tests {
     use super::*;
 
     fn files() -> (WalFiles, Options) {
-        let options = Options {
-            file_bytes: 64 << 10,
-            ..Options::default()
-        };
+        let options = Options { file_bytes: 64 << 10, ..Options::default() };
         let current = WalFile::new(&options, 1, options.file_bytes);
         (WalFiles::new(VecDeque::new(), current), options)
     }
@@ -239,9 +230,7 @@ mod tests {
     fn one_retired_file_is_kept() {
         let (mut files, options) = files();
         for sequence in [5, 6] {
-            files
-                .retired
-                .push(WalFile::new(&options, sequence, options.file_bytes));
+            files.retired.push(WalFile::new(&options, sequence, options.file_bytes));
         }
         files.retired.push(WalFile::new(&options, 7, 1 << 20));
         assert!(files.discard(&options).is_some());
