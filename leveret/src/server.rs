@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use leveret_config::{Config, LogLevel, Warning};
+use leveret_config::{Config, DiskFreeLimit, LogLevel, Warning};
 use leveret_log::Report;
+use leveret_management::Api;
 use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
@@ -94,7 +95,20 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
 
     let (mut node, report) = Node::start(lock, NodeOptions::new(config, Arc::new(end_the_process)))?;
     tell(&report);
-    leveret_management::serve(&node, http, prometheus)?;
+    let name = format!("leveret@{}", hostname());
+    let directory = arguments.data_dir.clone();
+    let disk_free_limit = match config.disk_free_limit {
+        DiskFreeLimit::Absolute(bytes) => bytes,
+        DiskFreeLimit::Relative(share) => (share * memory_bytes() as f64) as u64,
+    };
+    let api = Api::new(node.handle(), name, directory, disk_free_limit, DURABILITY.to_owned());
+    for (listener, router) in [(http, leveret_management::api(api.clone())), (prometheus, leveret_management::metrics(api))] {
+        node.spawn(async move {
+            if let Err(error) = leveret_management::serve(listener, router).await {
+                error!("HTTP listener ended: {error}");
+            }
+        });
+    }
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
 
     let cores = node.handle().connections_per_core().len();
@@ -107,6 +121,18 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     node.stop(STOP_REASON);
     info!("stopped");
     Ok(())
+}
+
+/// The machine's memory, which a relative limit refers to.
+fn memory_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    total.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// The host's name, as the node's name shows it.
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".into(), |name| name.trim().into())
 }
 
 fn tell(report: &Report) {
