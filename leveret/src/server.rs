@@ -102,7 +102,9 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
         DiskFreeLimit::Relative(share) => (share * memory_bytes() as f64) as u64,
     };
     let api = Api::new(node.handle(), name, directory, disk_free_limit, DURABILITY.to_owned());
-    for (listener, router) in [(http, leveret_management::api(api.clone())), (prometheus, leveret_management::metrics(api))] {
+    for (listener, router) in
+        [(http, leveret_management::api(api.clone())), (prometheus, leveret_management::metrics(api))]
+    {
         node.spawn(async move {
             if let Err(error) = leveret_management::serve(listener, router).await {
                 error!("HTTP listener ended: {error}");

@@ -95,7 +95,9 @@ fn converse(child: &mut Child, broker: &mut Broker, tap: &Tap, scenario: &str) -
                 errors.push(line);
                 continue;
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(format!("ended without a verdict\n{}", errors.join("\n"))),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(format!("ended without a verdict\n{}", errors.join("\n")));
+            }
             Err(RecvTimeoutError::Timeout) => return Err(format!("hangs\n{}", errors.join("\n"))),
         };
         if line == format!("ok {scenario}") {

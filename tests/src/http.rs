@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn joins_chunks() {
-        let answer = parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n");
+        let answer =
+            parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n");
         assert_eq!(answer.expect("an answer").json()["a"], 1);
     }
 

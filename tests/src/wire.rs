@@ -226,7 +226,11 @@ impl Wire {
         wire.send(PROTOCOL_HEADER);
         let _ = wire.next_method(method::CONNECTION_START)?;
         let mut arguments = Writer::new();
-        arguments.put_empty_table().put_short_string("PLAIN").put_long_string(b"\0guest\0guest").put_short_string("en_US");
+        arguments
+            .put_empty_table()
+            .put_short_string("PLAIN")
+            .put_long_string(b"\0guest\0guest")
+            .put_short_string("en_US");
         wire.send(&method_frame(0, method::CONNECTION_START_OK, &arguments));
         let tune = wire.next_method(method::CONNECTION_TUNE)?;
         let mut offered = tune.arguments();
@@ -364,7 +368,8 @@ impl Wire {
     /// # Panics
     /// When something else comes.
     pub fn delivery(&mut self) -> (u64, bool, Vec<u8>) {
-        let frame = self.next_method(method::BASIC_DELIVER).unwrap_or_else(|frame| panic!("a delivery expected: {frame:?}"));
+        let frame =
+            self.next_method(method::BASIC_DELIVER).unwrap_or_else(|frame| panic!("a delivery expected: {frame:?}"));
         let mut arguments = frame.arguments();
         let _consumer = arguments.short_string();
         let (tag, redelivered) = (arguments.long_long(), arguments.octet() & 1 == 1);
@@ -390,7 +395,8 @@ impl Wire {
         let mut confirmed = 0;
         let mut single = std::collections::BTreeSet::new();
         while confirmed + (single.len() as u64) < count {
-            let ack = self.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("a confirm expected: {frame:?}"));
+            let ack =
+                self.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("a confirm expected: {frame:?}"));
             let mut arguments = ack.arguments();
             let (tag, multiple) = (arguments.long_long(), arguments.octet() & 1 == 1);
             if multiple {

@@ -17,8 +17,8 @@ fn main() -> ExitCode {
     let mut trials = vec![Trial::test("the_readme_shows_the_table", readme)];
     for client in CLIENTS {
         for scenario in SCENARIOS {
-            let skipped = exception(client.name, scenario.name).is_some()
-                || (given && STOPS_THE_BROKER.contains(&scenario.name));
+            let skipped =
+                exception(client.name, scenario.name).is_some() || (given && STOPS_THE_BROKER.contains(&scenario.name));
             let trial = Trial::test(format!("{}::{}", client.name, scenario.name), move || {
                 cell::run(command(&client), scenario.name).map_err(Failed::from)
             });

@@ -144,7 +144,12 @@ fn backlog(size: Backlog, kill: bool) {
     }
     confirmed.wait(&mut wire, u64::from(size.messages));
     let grown = node.resident_bytes().saturating_sub(before);
-    println!("{} messages: RSS grew by {} MiB (peak {} MiB)", size.messages, grown / MIB, node.resident_bytes_max() / MIB);
+    println!(
+        "{} messages: RSS grew by {} MiB (peak {} MiB)",
+        size.messages,
+        grown / MIB,
+        node.resident_bytes_max() / MIB
+    );
     assert!(grown <= size.resident_bytes_max, "{} messages that nobody reads hold {grown} bytes", size.messages);
     if kill {
         node.kill();
@@ -177,7 +182,8 @@ struct Confirmed(u64);
 impl Confirmed {
     fn wait(&mut self, wire: &mut Wire, until: u64) {
         while self.0 < until {
-            let ack = wire.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("a confirm expected: {frame:?}"));
+            let ack =
+                wire.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("a confirm expected: {frame:?}"));
             let mut arguments = ack.arguments();
             let (tag, multiple) = (arguments.long_long(), arguments.octet() & 1 == 1);
             assert!(multiple || tag == self.0 + 1, "confirm {tag} after {}", self.0);

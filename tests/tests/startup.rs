@@ -31,7 +31,8 @@ fn a_second_node_on_the_same_directory_is_refused_by_name() {
     }
     let node = Node::start(Options::new());
     let directory = node.directory().display().to_string();
-    let arguments = ["server", "--data-dir", &directory, "--set", "listeners.tcp.default=0", "--set", "management.tcp.port=0"];
+    let arguments =
+        ["server", "--data-dir", &directory, "--set", "listeners.tcp.default=0", "--set", "management.tcp.port=0"];
     let mut second = Process::spawn(&arguments.map(str::to_owned));
     assert!(!second.wait().success(), "a second node started on the same directory");
     let log = second.log();
@@ -120,7 +121,8 @@ fn a_vhost_that_is_not_there_is_530() {
         return;
     }
     let node = Node::start(Options::new());
-    let frame = Wire::handshake_to(node.amqp(), Tuning { frame_max: 0, heartbeat: 0 }, "nowhere").expect_err("a refusal");
+    let frame =
+        Wire::handshake_to(node.amqp(), Tuning { frame_max: 0, heartbeat: 0 }, "nowhere").expect_err("a refusal");
     assert_eq!(frame.method(), Some(method::CONNECTION_CLOSE));
     let (code, text) = frame.reason().expect("a reason");
     assert_eq!(code, 530);

@@ -18,9 +18,10 @@ fn waits(json: &Value) -> Vec<(String, Value)> {
     match json {
         Value::Array(list) => list.iter().flat_map(waits).collect(),
         Value::Object(map) => {
-            let own = map.get("reason").and_then(Value::as_str).map(|reason| {
-                (reason.to_owned(), map.get("since").cloned().unwrap_or(Value::Null))
-            });
+            let own = map
+                .get("reason")
+                .and_then(Value::as_str)
+                .map(|reason| (reason.to_owned(), map.get("since").cloned().unwrap_or(Value::Null)));
             own.into_iter().chain(map.values().flat_map(waits)).collect()
         }
         _ => Vec::new(),

@@ -53,7 +53,12 @@ async fn publish(channel: &Channel, exchange: &str, key: &str, properties: Basic
     channel.basic_publish(exchange.into(), key.into(), options, b"x", properties).await.map(drop)
 }
 
-async fn declare_exchange(channel: &Channel, name: &str, kind: &str, options: ExchangeDeclareOptions) -> lapin::Result<()> {
+async fn declare_exchange(
+    channel: &Channel,
+    name: &str,
+    kind: &str,
+    options: ExchangeDeclareOptions,
+) -> lapin::Result<()> {
     channel.exchange_declare(name.into(), ExchangeKind::Custom(kind.into()), options, FieldTable::default()).await
 }
 
@@ -116,14 +121,17 @@ async fn error_403(session: &Session) -> Outcome {
 async fn error_404(session: &Session) -> Outcome {
     let connection = session.connect().await?;
     let missing = &format!("{}.missing", session.prefix);
-    let (queue, exchange) =
-        (&format!("NOT_FOUND - no queue '{missing}' in vhost '/'"), &format!("NOT_FOUND - no exchange '{missing}' in vhost '/'"));
+    let (queue, exchange) = (
+        &format!("NOT_FOUND - no queue '{missing}' in vhost '/'"),
+        &format!("NOT_FOUND - no exchange '{missing}' in vhost '/'"),
+    );
     fails(&connection, 404, queue, |c| async move { count(&c, missing).await }).await?;
     fails(&connection, 404, queue, |c| async move { empty(&c, missing).await }).await?;
     fails(&connection, 404, queue, |c| async move { consume(&c, missing, "").await }).await?;
     fails(&connection, 404, queue, |c| async move { bind(&c, missing, "amq.direct").await }).await?;
     let passive = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
-    fails(&connection, 404, exchange, |c| async move { declare_exchange(&c, missing, "direct", passive).await }).await?;
+    fails(&connection, 404, exchange, |c| async move { declare_exchange(&c, missing, "direct", passive).await })
+        .await?;
     let act = |c: Channel| async move { (publish(&c, missing, "k", BasicProperties::default()).await, c) };
     fails(&connection, 404, exchange, act).await?;
     let channel = connection.create_channel().await.map_err(text)?;

@@ -2,8 +2,9 @@
 
 use futures_lite::StreamExt as _;
 use lapin::options::{
-    BasicAckOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions, BasicRejectOptions, ExchangeDeclareOptions,
-    ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions, QueuePurgeOptions,
+    BasicAckOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions, BasicRejectOptions,
+    ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+    QueuePurgeOptions,
 };
 use lapin::types::{AMQPValue, ByteArray, DecimalValue, FieldArray, FieldTable};
 use lapin::{BasicProperties, Consumer, ExchangeKind};
@@ -43,7 +44,8 @@ pub(crate) async fn declare(session: &Session) -> Outcome {
         let exchange = format!("{}.{kind_name}", session.prefix);
         let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
         for options in [options, options, ExchangeDeclareOptions { passive: true, ..options }] {
-            let declared = channel.exchange_declare(exchange.as_str().into(), kind.clone(), options, FieldTable::default());
+            let declared =
+                channel.exchange_declare(exchange.as_str().into(), kind.clone(), options, FieldTable::default());
             declared.await.map_err(text)?;
         }
         let arguments = match kind {
@@ -311,7 +313,8 @@ pub(crate) async fn exclusive(session: &Session) -> Outcome {
     let words = "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue";
     fails(&other, 405, words, |c| async move { count(&c, name).await }).await?;
     fails(&other, 405, words, |c| async move { empty(&c, name).await }).await?;
-    let purge = |c: lapin::Channel| async move { c.queue_purge(name.as_str().into(), QueuePurgeOptions::default()).await };
+    let purge =
+        |c: lapin::Channel| async move { c.queue_purge(name.as_str().into(), QueuePurgeOptions::default()).await };
     fails(&other, 405, words, purge).await?;
     equal(count(&channel, name).await?, 0, "messages for the owner")?;
     owner.close(200, "".into()).await.map_err(text)?;

@@ -112,7 +112,8 @@ pub(crate) fn mandatory() -> BasicPublishOptions {
 pub(crate) async fn send(channel: &Channel, queue: &str, bodies: &[&[u8]]) -> Outcome {
     for body in bodies {
         let properties = BasicProperties::default().with_delivery_mode(2);
-        let confirm = channel.basic_publish("".into(), queue.into(), mandatory(), body, properties).await.map_err(text)?;
+        let confirm =
+            channel.basic_publish("".into(), queue.into(), mandatory(), body, properties).await.map_err(text)?;
         let confirmation = within("a confirm", confirm).await?.map_err(text)?;
         check(confirmation.is_ack(), "a publish was refused")?;
         check(confirmation.take_message().is_none(), "a publish came back")?;
