@@ -52,6 +52,17 @@ impl Default for HistogramTotals {
 }
 
 impl HistogramTotals {
+    /// Counts that were kept elsewhere in the same buckets. The sum wasn't, and is estimated from their middles.
+    pub fn estimated(counts: &[u64]) -> Self {
+        let mut totals = HistogramTotals::default();
+        for (at, count) in counts.iter().enumerate() {
+            totals.buckets[at.min(BUCKETS - 1)] += count;
+            let middle = upper_bound(at.min(BUCKETS - 1)) / 4 * 3;
+            totals.sum = totals.sum.saturating_add(middle.saturating_mul(*count));
+        }
+        totals
+    }
+
     /// Adds what another histogram counted.
     pub fn add(&mut self, histogram: &Histogram) {
         for (total, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
@@ -114,5 +125,7 @@ mod tests {
         assert_eq!(totals.quantile(0.99), 4);
         assert_eq!(totals.quantile(1.0), 1024);
         assert_eq!(HistogramTotals::default().quantile(0.5), 0);
+        let estimated = HistogramTotals::estimated(&[0, 0, 0, 2]);
+        assert_eq!((estimated.count(), estimated.sum, estimated.quantile(1.0)), (2, 12, 8));
     }
 }

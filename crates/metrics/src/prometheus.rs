@@ -62,12 +62,8 @@ pub struct Scrape {
     pub rabbitmq_version: String,
     /// The durability of a confirm, as the start log names it.
     pub durability: String,
-    /// Nanoseconds that syncs of the write-ahead log took.
-    pub sync_nanoseconds: HistogramTotals,
-    /// Confirms that one sync brought.
-    pub confirms_per_sync: HistogramTotals,
-    /// Nanoseconds between the receipt of a publish and its confirm.
-    pub confirm_nanoseconds: HistogramTotals,
+    /// Microseconds that syncs of the write-ahead log took.
+    pub sync_us: HistogramTotals,
     /// Bytes written to the write-ahead log.
     pub log_bytes_written: u64,
 }
@@ -168,7 +164,7 @@ impl Collector for Families {
         for (name, help, read) in GAUGES {
             gauge(&mut out, name, help, read(&scrape.gauges))?;
         }
-        let sync = &scrape.sync_nanoseconds;
+        let sync = &scrape.sync_us;
         for (name, help, value) in [
             ("rabbitmq_io_sync_ops", "Syncs of the write-ahead log", sync.count()),
             ("rabbitmq_io_write_bytes", "Bytes written to the write-ahead log", scrape.log_bytes_written),
@@ -176,11 +172,9 @@ impl Collector for Families {
             let family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(family)?;
         }
-        seconds(&mut out, "leveret_sync_seconds", "Time of a sync of the write-ahead log", sync)?;
-        let confirm = &scrape.confirm_nanoseconds;
-        seconds(&mut out, "leveret_confirm_seconds", "Time from receipt of a publish to its confirm", confirm)?;
-        let confirms = &scrape.confirms_per_sync;
-        histogram(&mut out, "leveret_confirms_per_sync", "Confirms that one sync brought", confirms, 1.0)?;
+        let help = "Time of a sync of the write-ahead log; the sum is estimated from the buckets";
+        const MICROSECONDS: f64 = 1e6;
+        histogram(&mut out, "leveret_sync_seconds", help, sync, MICROSECONDS)?;
         info(
             &mut out,
             "rabbitmq_build",
@@ -215,11 +209,6 @@ fn info(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, labels: &[(&str
     info.encode(family)
 }
 
-fn seconds(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, totals: &HistogramTotals) -> fmt::Result {
-    const NANOSECONDS: f64 = 1e9;
-    histogram(out, name, help, totals, NANOSECONDS)
-}
-
 /// Buckets up to the largest value seen; later scrapes may have more.
 fn histogram(
     out: &mut DescriptorEncoder<'_>,
@@ -248,19 +237,19 @@ mod tests {
         let counters = Counters::default();
         counters.published.add(5);
         let sync = Histogram::default();
-        sync.record_many(1000, 3);
+        sync.record_many(60, 3);
         let text = encode(Scrape {
             totals: Totals::of([&counters]),
             gauges: Gauges { queues: 7, ..Gauges::default() },
             durability: "synced".to_owned(),
-            sync_nanoseconds: sync.totals(),
+            sync_us: sync.totals(),
             ..Scrape::default()
         });
         for line in [
             "rabbitmq_global_messages_received_total{protocol=\"amqp091\"} 5",
             "rabbitmq_queues 7",
             "rabbitmq_io_sync_ops_total 3",
-            "leveret_sync_seconds_bucket{le=\"0.000001024\"} 3",
+            "leveret_sync_seconds_bucket{le=\"0.000064\"} 3",
             "leveret_sync_seconds_bucket{le=\"+Inf\"} 3",
             "leveret_sync_seconds_count 3",
             "leveret_durability_info{mode=\"synced\"} 1",
