@@ -162,3 +162,31 @@ fn defaults_in_the_table_are_those_of_the_config() {
         assert_eq!(config, Config::default(), "{}", doc.name);
     }
 }
+
+/// The table as docs/configuration.md has it; `UPDATE_DOCS=1` writes it there.
+#[test]
+fn the_document_is_the_table() {
+    let mut text = String::from(include_str!("configuration-head.md"));
+    text.push_str("\n| key | value | default | what |\n| --- | --- | --- | --- |\n");
+    let cell = |text: &str| text.replace('|', "\\|");
+    let with = |state: KeyState| documented().filter(move |doc| doc.state == state);
+    for doc in with(KeyState::Working) {
+        let (name, default) = (doc.name, if doc.default.is_empty() { "-".into() } else { cell(doc.default) });
+        text.push_str(&format!("| `{name}` | {} | {default} | {} |\n", doc.kind, cell(doc.doc)));
+    }
+    for (state, title) in [
+        (KeyState::Obsolete, "Accepted with a warning, since they have no meaning here"),
+        (KeyState::NotYet, "Accepted with a warning, since they aren't built yet"),
+        (KeyState::Refused, "Refused, since they aren't built yet and running without them would do harm"),
+    ] {
+        text.push_str(&format!("\n## {title}\n\n| key | why |\n| --- | --- |\n"));
+        for doc in with(state) {
+            text.push_str(&format!("| `{}` | {} |\n", doc.name, cell(doc.doc)));
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), text, "run with UPDATE_DOCS=1");
+}

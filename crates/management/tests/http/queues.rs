@@ -1,7 +1,6 @@
 //! What a queue's answers say of messages and waits.
 
-use leveret_amqp091::{FieldTable, Method, method::basic};
-use leveret_strict_client::amqp091::{Consume, Event};
+use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 use serde_json::Value;
 
 use crate::stage::{Amqp, Stage};
@@ -35,7 +34,7 @@ fn counts_waits_and_conservation() {
 
     amqp.client.qos(1, 1, false);
     amqp.reply("basic.qos-ok");
-    amqp.client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
+    amqp.client.consume(1, b"q", b"tag", Consume::default(), &Default::default());
     amqp.until(|event| matches!(event, Event::Delivered(_)));
     let queue = show();
     assert_eq!((&queue["messages_ready"], &queue["messages_unacknowledged"]), (&1.into(), &1.into()));
@@ -62,6 +61,7 @@ fn counts_waits_and_conservation() {
 
     let (status, body) = stage.ask("DELETE", "/api/queues/%2F/q?if-unused=true", "");
     assert_eq!((status, &body["reason"]), (400, &"queue 'q' in vhost '/' in use".into()));
+    drop(amqp);
     stage.node.stop("test");
 }
 
@@ -80,6 +80,7 @@ fn purge_and_delete_if_empty() {
     assert_eq!((&queue["messages"], &queue["conservation"]["purged"]), (&0.into(), &1.into()));
     assert_eq!(stage.ask("DELETE", "/api/queues/%2F/q?if-empty=true", "").0, 204);
     assert_eq!(stage.ask("GET", "/api/queues/%2F/q", "").0, 404);
+    drop(amqp);
     stage.node.stop("test");
 }
 
@@ -87,12 +88,12 @@ fn purge_and_delete_if_empty() {
 fn an_exclusive_queue_is_its_connections_only() {
     let stage = Stage::new();
     let mut amqp = Amqp::connect(stage.amqp);
-    let flags = leveret_strict_client::amqp091::QueueDeclare { exclusive: true, ..Default::default() };
-    amqp.client.declare_queue(1, b"mine", flags, &FieldTable::new());
+    let flags = QueueDeclare { exclusive: true, ..Default::default() };
+    amqp.client.declare_queue(1, b"mine", flags, &Default::default());
     amqp.until(|event| matches!(event, Event::QueueDeclared { .. }));
     assert_eq!(stage.ask("GET", "/api/queues/%2F/mine", "").1["exclusive"], true);
     assert_eq!(stage.ask("DELETE", "/api/queues/%2F/mine", "").0, 400);
-    amqp.client.send(1, &Method::BasicQos(basic::Qos::default()));
+    drop(amqp);
     stage.node.stop("test");
 }
 

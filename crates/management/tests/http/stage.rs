@@ -40,7 +40,7 @@ impl Stage {
             data_directory: directory.path().to_owned(),
             cores: Some(1),
             sync_delay: Duration::ZERO,
-            log: leveret_log::Options::default(),
+            log: Default::default(),
             broker: Settings::default(),
             authenticate: Arc::new(Passwords),
             fatal: Arc::new(|text| panic!("{text}")),
@@ -48,6 +48,7 @@ impl Stage {
         let (mut node, _) = Node::start(options).expect("starts");
         let now = node.handle().clock().now();
         node.handle().broker().bootstrap(users(), now).expect("users are made");
+        wait_until_published(node.handle().broker());
         let listen = || Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
         let (amqp_listener, http_listener, prometheus_listener) = (listen(), listen(), listen());
         let address = |listener: &std::net::TcpListener| listener.local_addr().expect("is bound");
@@ -83,6 +84,15 @@ impl Stage {
         let json = if text.is_empty() { Value::String(text) } else { serde_json::from_str(&text).expect(&text) };
         (status, json)
     }
+}
+
+/// Nobody can log in before the users are on disk.
+fn wait_until_published(broker: &leveret_broker::Broker) {
+    let (_, position) = broker.registry.model_snapshot();
+    let (done, wait) = std::sync::mpsc::channel();
+    broker.commit.when_durable(position, Box::new(move || drop(done.send(()))));
+    wait.recv().expect("is durable");
+    broker.registry.publish();
 }
 
 /// A request on a connection of its own.
