@@ -34,6 +34,7 @@ mod segment;
 mod statistics;
 mod store;
 mod types;
+mod verify;
 mod wal;
 
 pub use disk::Disk;
@@ -48,3 +49,4 @@ pub use read::{ReadPlan, StoredMessage};
 pub use recover::{Cut, Damage, Hit, Replay, Report, recover};
 pub use statistics::Statistics;
 pub use types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
+pub use verify::verify;

@@ -281,6 +281,7 @@ impl Log {
                 identity: segment.identity,
                 end: segment.end,
                 index: &part.index,
+                known: None,
             };
             return Some(ReadPlan::new(log, from, max_bytes, &source));
         }
@@ -288,7 +289,14 @@ impl Log {
         for file in files {
             let found = file.index.log(log);
             if let Some(index) = found.filter(|index| index.messages > 0 && index.last >= from) {
-                let source = Source { name: &file.name, pin: &file.pin, identity: file.identity, end: file.end, index };
+                let source = Source {
+                    name: &file.name,
+                    pin: &file.pin,
+                    identity: file.identity,
+                    end: file.end,
+                    index,
+                    known: Some(&file.known),
+                };
                 return Some(ReadPlan::new(log, from, max_bytes, &source));
             }
         }

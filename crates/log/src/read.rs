@@ -12,6 +12,7 @@ use crate::format::{Identity, RUN_BYTES_MAX};
 use crate::index::{LogIndex, Point};
 use crate::scan::Window;
 use crate::types::LogId;
+use crate::wal::Known;
 
 /// Points that one plan takes along, 64 KiB of the file each at least.
 const POINTS_MAX: usize = 64;
@@ -41,6 +42,7 @@ pub struct ReadPlan {
     end: u64,
     last: u64,
     points: Vec<Point>,
+    known: Known,
 }
 
 /// A file to read from.
@@ -50,6 +52,7 @@ pub(crate) struct Source<'a> {
     pub identity: Identity,
     pub end: u64,
     pub index: &'a LogIndex,
+    pub known: Option<&'a Known>,
 }
 
 impl ReadPlan {
@@ -64,6 +67,7 @@ impl ReadPlan {
             end: source.end,
             last: source.index.last,
             points: source.index.points_from(from, POINTS_MAX).to_vec(),
+            known: source.known.cloned().unwrap_or_default(),
         }
     }
 
@@ -120,6 +124,11 @@ impl Reading<'_> {
         let mut row = point.run;
         let mut limit = None;
         while batch < plan.end {
+            if let Some(next) = plan.known.skip(batch) {
+                batch = next;
+                row = 0;
+                continue;
+            }
             let bytes = self.table(batch, BATCH_HEADER_BYTES)?;
             let header = BatchHeader::decode(&bytes, &plan.identity, plan.end - batch)
                 .ok_or_else(|| plan.error(batch, BATCH_HEADER_BYTES as u64, "a batch header is wrong"))?;
@@ -127,8 +136,13 @@ impl Reading<'_> {
             while row < header.runs {
                 let at = batch + BATCH_HEADER_BYTES as u64 + row as u64 * RUN_BYTES as u64;
                 let bytes = self.table(at, RUN_BYTES)?;
-                let run = Run::decode(&bytes, seed, header.record_bytes)
-                    .ok_or_else(|| plan.error(at, RUN_BYTES as u64, "a row of a run table is wrong"))?;
+                let Some(run) = Run::decode(&bytes, seed, header.record_bytes) else {
+                    if plan.known.is_faulty(batch) {
+                        row += 1;
+                        continue;
+                    }
+                    return Err(plan.error(at, RUN_BYTES as u64, "a row of a run table is wrong"));
+                };
                 let records_at = batch + header.prefix_bytes() + run.offset as u64;
                 if records_at >= *limit.get_or_insert(records_at + RUN_BYTES_MAX as u64) {
                     return Ok(true);

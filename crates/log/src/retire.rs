@@ -120,7 +120,12 @@ impl Log {
             inline_below: self.options.inline_below,
             mixed_below: self.options.mixed_below,
         };
-        let origin = file.map(|file| Origin { name: file.name.clone(), identity: file.identity, end: file.end });
+        let origin = file.map(|file| Origin {
+            name: file.name.clone(),
+            identity: file.identity,
+            end: file.end,
+            known: file.known.clone(),
+        });
         let worker = Worker::new(limits, origin, touched, self.store.next_segment);
         self.retirement = Some(Retirement {
             phase: Phase::Asking { rest, not_before: now },
@@ -225,13 +230,21 @@ impl Log {
         self.store.dead = pinned;
         let free: Vec<crate::store::Segment> = free;
         steps.extend(free.into_iter().map(|segment| Step::Remove(segment.name)));
-        let damaged = self.retirement.as_ref().is_some_and(|retirement| !retirement.copied.damaged.is_empty());
-        if let Some(file) = self.wal.full.front().filter(|_| damaged) {
+        if let Some(file) = self.wal.full.front().filter(|_| self.keeps_file()) {
             let aside = format!("damaged-{}", file.name);
             steps.push(Step::Rename(file.name.clone(), aside.into()));
         }
         steps.push(Step::SyncDirectory);
         steps
+    }
+
+    /// Whether the file that is retired is damaged: it is kept for somebody to look at.
+    fn keeps_file(&self) -> bool {
+        let Some(retirement) = self.retirement.as_ref().filter(|retirement| retirement.has_file) else {
+            return false;
+        };
+        let known = self.wal.full.front().is_some_and(|file| !file.known.is_empty());
+        known || !retirement.copied.damaged.is_empty()
     }
 
     pub(crate) fn complete_background(&mut self, doing: Doing, done: Done, now: Nanos, events: &mut Vec<Event>) {
@@ -317,6 +330,7 @@ impl Log {
     }
 
     fn end_retirement(&mut self, events: &mut Vec<Event>) {
+        let keeps_file = self.keeps_file();
         let Some(retirement) = self.retirement.take() else {
             return;
         };
@@ -335,7 +349,7 @@ impl Log {
             messages: retirement.copied.messages,
             bytes: retirement.copied.bytes,
         });
-        if retirement.copied.damaged.is_empty() {
+        if !keeps_file {
             self.wal.retired.push(file);
         }
     }

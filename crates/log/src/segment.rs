@@ -201,6 +201,7 @@ mod tests {
                 identity: loaded.identity,
                 end: loaded.end,
                 index: &index[&LogId(1)],
+                known: None,
             };
             let plan = ReadPlan::new(LogId(1), from, 100_000, &source);
             for message in plan.run(&disk).unwrap() {

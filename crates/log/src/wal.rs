@@ -1,6 +1,7 @@
 //! The WAL files: the one written to, the full ones, the next one, and those that can be used again.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::Identity;
@@ -25,8 +26,34 @@ pub(crate) struct WalFile {
     /// Of its last batch; 0 if it has none.
     pub last_position: Position,
     pub last_batch: u64,
+    /// What recovery found wrong in it.
+    pub known: Known,
     /// Read plans hold copies: the file stays as it is while there are any.
     pub pin: Arc<()>,
+}
+
+/// Damage of a file that was reported already: readers get past it, to what belongs to others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Bytes without a batch header, from where a batch should begin to where the next one does.
+    pub gaps: Vec<Range<u64>>,
+    /// Batches with bad rows.
+    pub faulty: Vec<u64>,
+}
+
+impl Known {
+    /// Where to go on if there is no batch at `offset`.
+    pub(crate) fn skip(&self, offset: u64) -> Option<u64> {
+        self.gaps.iter().find(|gap| gap.start == offset).map(|gap| gap.end)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gaps.is_empty() && self.faulty.is_empty()
+    }
+
+    pub(crate) fn is_faulty(&self, batch: u64) -> bool {
+        self.faulty.contains(&batch)
+    }
 }
 
 impl WalFile {
@@ -40,6 +67,7 @@ impl WalFile {
             index: FileIndex::default(),
             last_position: 0,
             last_batch: 0,
+            known: Known::default(),
             pin: Arc::new(()),
         }
     }

@@ -1,5 +1,6 @@
 //! What is appended is durable when it is said to be, and there after a restart.
 
+#[allow(dead_code)]
 mod driver;
 
 use bytes::Bytes;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use leveret_log::format::file_header::FileHeader;
 use leveret_log::{
-    Disk, Done, Job, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, Replay, Report, SettleRange,
-    SettleReason, Step, StorageError, Wait, recover,
+    Disk, Done, Event, Job, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, Replay, Report,
+    SettleRange, SettleReason, Step, StorageError, Wait, recover,
 };
 use leveret_sim::disk::{Change, SimDisk};
 use leveret_sim::random::Random;
@@ -173,6 +173,8 @@ pub(crate) struct World {
     random: Random,
     now: Nanos,
     gate: Position,
+    /// Of each retired WAL file.
+    gates: BTreeMap<String, Position>,
 }
 
 pub(crate) fn options() -> Options {
@@ -216,6 +218,7 @@ impl World {
             random: Random::new(seed),
             now: 1_000_000_000,
             gate: 0,
+            gates: BTreeMap::new(),
         }
     }
 
@@ -348,7 +351,11 @@ impl World {
             }
         };
         drop(job);
-        self.log.complete(id, result, self.now)?;
+        for event in self.log.complete(id, result, self.now)? {
+            if let Event::Retired { file, .. } = event {
+                self.gates.insert(file, self.gate);
+            }
+        }
         self.note_durable();
         Ok(true)
     }
@@ -358,13 +365,19 @@ impl World {
         let Job::Steps(steps) = job else {
             return;
         };
-        let destroys = |step: &Step| matches!(step, Step::Remove(_) | Step::Rename(..));
-        if steps.iter().any(destroys) && self.log.durable() < self.gate {
-            self.history.faults.push(format!(
-                "{steps:?} while positions up to {} are durable and the states reflect {}",
-                self.log.durable(),
-                self.gate
-            ));
+        let durable = self.log.durable();
+        for step in steps {
+            let (Step::Remove(name) | Step::Rename(name, _)) = step else {
+                continue;
+            };
+            let gate = match name.starts_with("wal-") {
+                true => self.gates.get(&**name).copied().unwrap_or(0),
+                false => self.gate,
+            };
+            if durable < gate {
+                let fault = format!("{name} goes while {durable} is durable and its states reflect {gate}");
+                self.history.faults.push(fault);
+            }
         }
     }
 

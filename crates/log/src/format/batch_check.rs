@@ -25,7 +25,9 @@ pub struct Batch {
     pub header: BatchHeader,
     /// The runs in which every record is right.
     pub runs: Vec<Run>,
-    /// For each run the position of its first record.
+    /// For each of them its row in the table.
+    pub rows: Vec<u32>,
+    /// For each of them the position of its first record.
     pub positions: Vec<Position>,
     /// Everything else.
     pub faults: Vec<Fault>,
@@ -63,7 +65,8 @@ fn run_range(header: &BatchHeader, run: &Run) -> Range<usize> {
 pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
     let header = BatchHeader::decode(bytes, identity, bytes.len() as u64)?;
     let seed = identity.batch_seed(header.sequence);
-    let mut batch = Batch { header, runs: Vec::new(), positions: Vec::new(), faults: Vec::new(), seed };
+    let mut batch =
+        Batch { header, runs: Vec::new(), rows: Vec::new(), positions: Vec::new(), faults: Vec::new(), seed };
     let mut end = 0;
     let mut records = 0;
     let mut gap = false;
@@ -86,6 +89,7 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
         match check_run(&bytes[run_range(&header, &run)], &run, seed) {
             Ok(()) => {
                 batch.runs.push(run);
+                batch.rows.push(row as u32);
                 batch.positions.push(position);
             }
             Err(reason) => {
@@ -248,6 +252,7 @@ mod tests {
         assert_eq!(batch.faults.len(), 1);
         assert_eq!(batch.faults[0].log, Some(LogId(2)));
         assert_eq!(batch.positions, [50, 52]);
+        assert_eq!(batch.rows, [0, 2]);
 
         bytes[0] ^= 1;
         assert!(check(&bytes, &identity).is_none());

@@ -94,6 +94,7 @@ impl<'a> Replaying<'a> {
                 None => match self.search(&file, offset)? {
                     Some(next) => {
                         self.doubt_header(&file, offset, next)?;
+                        file.known.gaps.push(offset..next);
                         offset = next;
                     }
                     None => {
@@ -218,9 +219,11 @@ impl<'a> Replaying<'a> {
             });
         }
         if *doubt.file == *file.name {
+            file.known.faulty.push(doubt.offset);
             self.take(file, doubt.offset, &batch, &bytes, report, replay);
         } else if let Some(mut before) = self.files.pop_back() {
             // It is the last of the files before this one.
+            before.known.faulty.push(doubt.offset);
             self.take(&mut before, doubt.offset, &batch, &bytes, report, replay);
             self.files.push_back(before);
         }
@@ -237,8 +240,8 @@ impl<'a> Replaying<'a> {
     ) {
         let header = &batch.header;
         let records_at = offset + header.prefix_bytes();
-        for (row, (run, position)) in batch.runs.iter().zip(&batch.positions).enumerate() {
-            file.index.note_run(offset, records_at, row, run);
+        for ((run, row), position) in batch.runs.iter().zip(&batch.rows).zip(&batch.positions) {
+            file.index.note_run(offset, records_at, *row as usize, run);
             self.replay_run(run, *position, batch, bytes, report, replay);
         }
         file.end = offset + header.padded_bytes();
@@ -307,6 +310,16 @@ impl<'a> Replaying<'a> {
             at += SEARCH_BYTES as u64;
         }
         Ok(None)
+    }
+
+    /// What is still in doubt.
+    pub(super) fn into_doubt(self) -> Option<Damage> {
+        self.doubt.map(|doubt| Damage {
+            file: doubt.file,
+            range: doubt.offset..doubt.end,
+            logs: doubt.logs.map_or(Hit::Any, Hit::Logs),
+            reason: "the last batch isn't valid".into(),
+        })
     }
 
     /// What is still in doubt was the last batch. Puts it aside and makes durable what was taken.

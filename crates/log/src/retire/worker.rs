@@ -20,6 +20,7 @@ use crate::scan::Window;
 use crate::segment::SegmentWriter;
 use crate::store::{CheckpointFile, Segment};
 use crate::types::LogId;
+use crate::wal::Known;
 
 /// Bytes that a step reads.
 const STEP_BYTES: usize = 1 << 20;
@@ -52,6 +53,7 @@ pub(crate) struct Origin {
     pub name: Arc<str>,
     pub identity: Identity,
     pub end: u64,
+    pub known: Known,
 }
 
 /// Limits of the copies.
@@ -179,6 +181,12 @@ impl Worker {
         let Some(origin) = &self.origin else {
             return Ok(None);
         };
+        let known = origin.known.skip(self.offset).map(|end| (self.offset, end));
+        if let Some((start, end)) = known {
+            self.damage(start..end, LogId::METADATA, "a batch header is wrong");
+            self.offset = end;
+            return self.next_batch(disk);
+        }
         if self.offset >= origin.end {
             return Ok(None);
         }
