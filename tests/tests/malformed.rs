@@ -80,7 +80,11 @@ fn after_open() -> Vec<(&'static str, Vec<u8>, bool)> {
         ("half a method id", frame(METHOD, 1, &[0, 50, 0]), true),
         ("an unknown class", frame(METHOD, 1, &payload(&[77, 1], &[])), true),
         ("an unknown method", frame(METHOD, 1, &payload(&[50, 99], &[])), true),
-        ("a method that only a broker sends", frame(METHOD, 1, &payload(&[50, 11], &[1, b'a', 0, 0, 0, 0, 0, 0, 0, 0])), true),
+        (
+            "a method that only a broker sends",
+            frame(METHOD, 1, &payload(&[50, 11], &[1, b'a', 0, 0, 0, 0, 0, 0, 0, 0])),
+            true,
+        ),
         ("arguments that end early", frame(METHOD, 1, &payload(&[50, 10], &[0, 0, 255, b'a'])), true),
         ("a connection method on a channel", frame(METHOD, 1, &payload(&[10, 40], &[1, b'/', 0, 0])), true),
         ("a channel method on channel 0", frame(METHOD, 0, &payload(&[50, 10], &[0; 8])), true),
@@ -89,11 +93,23 @@ fn after_open() -> Vec<(&'static str, Vec<u8>, bool)> {
         ("start-ok once more", frame(METHOD, 0, &payload(&[10, 11], &[0; 12])), true),
         ("a header without a method", frame(HEADER, 1, &header(60, 0)), true),
         ("a body without a header", frame(BODY, 1, b"abc"), true),
-        ("a method instead of a header", with(&start_publish, frame(METHOD, 1, &payload(&[60, 70], &[0, 0, 1, b'q', 0]))), true),
+        (
+            "a method instead of a header",
+            with(&start_publish, frame(METHOD, 1, &payload(&[60, 70], &[0, 0, 1, b'q', 0]))),
+            true,
+        ),
         ("a header of another class", with(&start_publish, frame(HEADER, 1, &header(50, 0))), true),
         ("a header of 3 bytes", with(&start_publish, frame(HEADER, 1, &[0, 60, 0])), true),
-        ("properties that end early", with(&start_publish, frame(HEADER, 1, &payload(&[60, 0, 0, 0, 0, 0, 0x8000], &[200, b'a']))), true),
-        ("more body than announced", with(&start_publish, [frame(HEADER, 1, &header(60, 2)), frame(BODY, 1, b"abc")].concat()), true),
+        (
+            "properties that end early",
+            with(&start_publish, frame(HEADER, 1, &payload(&[60, 0, 0, 0, 0, 0, 0x8000], &[200, b'a']))),
+            true,
+        ),
+        (
+            "more body than announced",
+            with(&start_publish, [frame(HEADER, 1, &header(60, 2)), frame(BODY, 1, b"abc")].concat()),
+            true,
+        ),
         ("a body of 2^64-1 bytes", with(&start_publish, frame(HEADER, 1, &header(60, u64::MAX))), false),
         ("a heartbeat on channel 1", frame(HEARTBEAT, 1, b""), true),
         ("a heartbeat with a payload", frame(HEARTBEAT, 0, b"x"), true),
@@ -103,11 +119,15 @@ fn after_open() -> Vec<(&'static str, Vec<u8>, bool)> {
         ("a string that claims 4 GiB", table(&lying_string), true),
         ("two thousand keys", table(&deep), false),
         ("a table a thousand deep", table(&nested), false),
-        ("a name that isn't UTF-8", {
-            let mut arguments = Writer::new();
-            arguments.put_short(0).put(&[2, 0xff, 0xfe]).put_octet(0b100).put_empty_table();
-            method_frame(1, method::QUEUE_DECLARE, &arguments)
-        }, false),
+        (
+            "a name that isn't UTF-8",
+            {
+                let mut arguments = Writer::new();
+                arguments.put_short(0).put(&[2, 0xff, 0xfe]).put_octet(0b100).put_empty_table();
+                method_frame(1, method::QUEUE_DECLARE, &arguments)
+            },
+            false,
+        ),
         ("the protocol header once more", PROTOCOL_HEADER.to_vec(), true),
         ("HTTP", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(), true),
     ]
