@@ -206,7 +206,7 @@ impl Broker {
             match self.commit.next_job(lane, now.monotonic) {
                 Next::Run(id, Job::Live { logs }) => {
                     let live = self.live_states(&logs);
-                    self.commit.complete(id, Ok(Done::Live(live)), now.monotonic)?;
+                    self.complete(id, Ok(Done::Live(live)), now)?;
                 }
                 next => return Ok(next),
             }
@@ -219,7 +219,12 @@ impl Broker {
     /// [`StorageError`] when the node has to stop: the exact text is for the operator.
     pub fn complete(&self, id: JobId, result: Result<Done, DiskError>, now: Now) -> Result<(), StorageError> {
         self.commit.set_time(now.monotonic);
-        self.commit.complete(id, result, now.monotonic)
+        for error in self.commit.complete(id, result, now.monotonic)? {
+            if let Some(queue) = self.registry.staged_snapshot().queues.get(&QueueId(error.log.0)) {
+                queue.fail(error.to_string());
+            }
+        }
+        Ok(())
     }
 
     fn live_states(&self, logs: &[LogId]) -> Vec<LiveState> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use leveret_log::{DiskError, Done, Event as LogEvent, JobId, Lane, Log, Next, Position, StorageError};
+use leveret_log::{DiskError, Done, Event as LogEvent, JobId, Lane, Log, Next, Position, ReadError, StorageError};
 use parking_lot::{Mutex, RwLock};
 
 use crate::outbox::{Event, Outbox, Wake};
@@ -139,6 +139,13 @@ impl Commit {
         }
     }
 
+    /// The background lane has something to do: a log was forgotten.
+    pub fn wake_background(&self) {
+        if let Some(wake) = &*self.background.read() {
+            wake.wake();
+        }
+    }
+
     fn wake_waiters(&self) {
         let durable = self.durable();
         let due: Vec<_> = {
@@ -155,23 +162,31 @@ impl Commit {
         self.log.lock().next_job(lane, now)
     }
 
-    /// A job is done.
+    /// A job is done. Returns what of it could not be read back: those messages are lost, and their queue has
+    /// to stop.
     ///
     /// # Errors
     /// [`StorageError`] when the node cannot go on without breaking its promise.
-    pub fn complete(&self, id: JobId, result: Result<Done, DiskError>, now: Nanos) -> Result<(), StorageError> {
+    pub fn complete(
+        &self,
+        id: JobId,
+        result: Result<Done, DiskError>,
+        now: Nanos,
+    ) -> Result<Vec<ReadError>, StorageError> {
         let mut log = self.log.lock();
         let events = log.complete(id, result, now)?;
         let room = log.room();
         let commit_waiting = log.commit_waiting();
+        let background_waiting = log.background_waiting();
         drop(log);
         let had_room = self.room.swap(room, Ordering::Relaxed);
         let mut durable = None;
-        let mut wake_background = false;
-        for event in &events {
+        let mut damaged = Vec::new();
+        for event in events {
             match event {
-                LogEvent::Durable(position) => durable = Some(*position),
-                _ => wake_background = true,
+                LogEvent::Durable(position) => durable = Some(position),
+                LogEvent::Damaged(error) => damaged.push(error),
+                LogEvent::Room | LogEvent::Retired { .. } => {}
             }
         }
         if let Some(position) = durable {
@@ -186,13 +201,12 @@ impl Commit {
                 waiter.tell();
             }
         }
-        let _ = wake_background;
-        if let Some(wake) = &*self.background.read() {
-            wake.wake();
+        if background_waiting {
+            self.wake_background();
         }
         if commit_waiting && let Some(wake) = &*self.writer.read() {
             wake.wake();
         }
-        Ok(())
+        Ok(damaged)
     }
 }

@@ -200,6 +200,7 @@ impl Registry {
             queue.delete();
             if queue.info().is_logged() {
                 self.commit.append(|log, _| log.forget(queue.log_id()));
+                self.commit.wake_background();
             }
         }
     }

@@ -233,6 +233,13 @@ impl Log {
         }
     }
 
+    /// Whether the background lane has to be told about new work, other than what [`Log::forget`] makes.
+    #[must_use]
+    pub fn background_waiting(&self) -> bool {
+        let full = self.wal.full.len() + 1 >= self.options.unretired_max;
+        self.background.is_none() && (self.wal.wants_spare() || self.retirement.is_none() && full)
+    }
+
     /// Takes the result of a job. Ask both lanes for their next job afterwards.
     ///
     /// # Errors

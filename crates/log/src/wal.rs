@@ -141,17 +141,18 @@ impl WalFiles {
         }
     }
 
+    /// Whether the next file has to be made ready: one is asked for, or half of the current one is used.
+    pub(crate) fn wants_spare(&self) -> bool {
+        let half_full = self.current.end * 2 > self.current.length;
+        self.preparing.is_none() && self.spare.is_none() && (self.wanted.is_some() || half_full)
+    }
+
     /// The steps that make the next file ready, if it is time.
     pub(crate) fn prepare(&mut self, options: &Options) -> Option<Vec<Step>> {
-        if self.preparing.is_some() || self.spare.is_some() {
+        if !self.wants_spare() {
             return None;
         }
-        let half_full = self.current.end * 2 > self.current.length;
-        let batch = match self.wanted {
-            Some(batch) => batch,
-            None if half_full => 0,
-            None => return None,
-        };
+        let batch = self.wanted.unwrap_or(0);
         let length = options.file_bytes.max(FILE_HEADER_BYTES + batch);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
