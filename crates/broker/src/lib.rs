@@ -31,3 +31,6 @@ pub use output::Output;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
+
+/// What listings of queues and consumers show.
+pub use leveret_queue::{ConsumerStatus, QueueState, QueueStatus, QueueWait};
