@@ -1,0 +1,134 @@
+//! The end of a channel or connection, from either side (specification 1.1.3).
+
+use leveret_amqp091::{
+    Method, PROTOCOL_HEADER, ReplyCode, ShortStr, encode_method,
+    method::{channel, connection},
+};
+
+use super::channel::Channel;
+use super::error::ProtocolError;
+use super::held::Held;
+use super::session::{Phase, Session};
+use crate::time::{Nanos, Now, SECOND};
+
+/// How long a client may take to answer our `connection.close`.
+const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
+
+impl Session {
+    /// Answers a protocol that isn't spoken here with the header of one that is, and ends.
+    pub(crate) fn refuse_protocol(&mut self, received: &[u8]) {
+        tracing::warn!(connection = %self.name, ?received, "unknown protocol header, answered with AMQP 0-9-1");
+        self.output.buffer().extend_from_slice(&PROTOCOL_HEADER);
+        self.phase = Phase::Finished;
+    }
+
+    pub(crate) fn close_ok(&mut self) {
+        encode_method(self.output.buffer(), 0, &Method::ConnectionCloseOk(connection::CloseOk {}));
+        self.phase = Phase::Finished;
+    }
+
+    /// Ends the channel or the connection, as the error asks for (specification 1.1.3).
+    pub(crate) fn fail(&mut self, number: u16, error: ProtocolError, now: Now) {
+        self.flush_run(now);
+        self.flush_acks(now);
+        let text = error.reply_text();
+        let (class_id, method_id) = error.method;
+        let hard = error.code.is_hard() || number == 0 || !self.channels.contains_key(&number);
+        if !hard {
+            tracing::warn!(connection = %self.name, channel = number, error = text, "channel closed");
+            self.confirm_durable();
+            self.leave_channel(number, now);
+            self.channels.insert(number, Channel::closing());
+            let close = channel::Close {
+                reply_code: error.code.code(),
+                reply_text: ShortStr::truncated(&text),
+                class_id,
+                method_id,
+            };
+            encode_method(self.output.buffer(), number, &Method::ChannelClose(close));
+            return;
+        }
+        self.close(error.code, &text, (class_id, method_id), now);
+    }
+
+    pub(crate) fn close(&mut self, code: ReplyCode, text: &str, method: (u16, u16), now: Now) {
+        if matches!(self.phase, Phase::Closing | Phase::Finished) {
+            return;
+        }
+        tracing::warn!(connection = %self.name, error = text, "connection closed");
+        self.leave(now);
+        let close = connection::Close {
+            reply_code: code.code(),
+            reply_text: ShortStr::truncated(text),
+            class_id: method.0,
+            method_id: method.1,
+        };
+        encode_method(self.output.buffer(), 0, &Method::ConnectionClose(close));
+        self.phase = Phase::Closing;
+        self.held = Held::No;
+        self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+    }
+
+    /// A channel is over: its consumers end, its deliveries go back to their place.
+    pub(crate) fn leave_channel(&mut self, number: u16, now: Now) {
+        let keys: Vec<u64> =
+            self.consumers.iter().filter(|(_, consumer)| consumer.channel == number).map(|(key, _)| *key).collect();
+        let mut keys = keys;
+        keys.sort_unstable();
+        // Deliveries go back first, so that an auto-delete queue takes them with it.
+        if let Some(channel) = self.channels.get_mut(&number) {
+            let settled = channel.settle_all();
+            // A consumer that is about to end must not get them again.
+            for key in &keys {
+                if let Some(consumer) = self.consumers.get(key) {
+                    consumer.queue.set_room(consumer.id, false, now.monotonic);
+                }
+            }
+            self.give_back(number, settled, true, now);
+        }
+        for key in keys {
+            self.remove_consumer(key, now);
+        }
+        if self.channels.remove(&number).is_some() {
+            self.counters.channels_closed.add(1);
+        }
+        self.confirming.retain(|channel| *channel != number);
+    }
+
+    /// The connection is over: everything that is its own goes.
+    pub(crate) fn leave(&mut self, now: Now) {
+        self.flush_run(now);
+        self.flush_acks(now);
+        let mut numbers: Vec<u16> = self.channels.keys().copied().collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            self.leave_channel(number, now);
+        }
+        self.scheduled.clear();
+        self.starved.clear();
+        if std::mem::take(&mut self.has_exclusive_queues) {
+            for queue in self.broker.registry.exclusive_queues(&self.vhost, self.id) {
+                self.delete_by_broker(&queue, now);
+            }
+        }
+        self.broker.commit.announce();
+    }
+
+    /// See [`crate::Connection::disconnected`].
+    pub(crate) fn disconnected(&mut self, now: Now) {
+        if std::mem::replace(&mut self.gone, true) {
+            return;
+        }
+        self.leave(now);
+        self.phase = Phase::Finished;
+        self.counters.connections_closed.add(1);
+        self.broker.forget_connection(self.id);
+        if let Held::Durable { position, .. } = std::mem::take(&mut self.held) {
+            self.broker.publish_later(position);
+        }
+        // What isn't durable yet still has to be applied by somebody.
+        for unapplied in self.unapplied.drain(..) {
+            self.broker.commit.apply_later(unapplied.position, unapplied.queue);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Deadlines and heartbeats (specification 4.2.7).
+
+use leveret_amqp091::encode_heartbeat;
+
+use super::session::{Phase, Session};
+use crate::settings::TURN_BYTES_MAX;
+use crate::time::{Nanos, Now, SECOND};
+
+impl Session {
+    /// Heartbeats and deadlines (specification 4.2.7).
+    pub(crate) fn keep_time(&mut self, now: Now) {
+        if !self.output.is_empty() {
+            self.last_output = now.monotonic;
+        }
+        if let Some(deadline) = self.deadline
+            && now.monotonic >= deadline
+        {
+            if self.phase != Phase::Closing {
+                tracing::warn!(connection = %self.name, "handshake_timeout: the connection was not opened in time");
+            }
+            self.phase = Phase::Finished;
+            return;
+        }
+        if self.heartbeat == 0 || self.phase == Phase::Finished {
+            return;
+        }
+        if now.monotonic >= self.last_input + 2 * self.heartbeat {
+            let seconds = self.heartbeat / SECOND;
+            tracing::warn!(connection = %self.name, "missed heartbeats from client, timeout: {seconds}s");
+            self.phase = Phase::Finished;
+        } else if now.monotonic >= self.last_output + self.heartbeat / 2 && self.output.len() < TURN_BYTES_MAX {
+            encode_heartbeat(self.output.buffer());
+            self.last_output = now.monotonic;
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+        let heartbeat = (self.heartbeat > 0 && self.phase != Phase::Finished)
+            .then(|| (self.last_input + 2 * self.heartbeat).min(self.last_output + self.heartbeat / 2));
+        match (self.deadline, heartbeat) {
+            (Some(deadline), Some(heartbeat)) => Some(deadline.min(heartbeat)),
+            (deadline, heartbeat) => deadline.or(heartbeat),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Which call a method of a client becomes.
+
+use leveret_amqp091::{
+    Frame, FrameKind, Method, ReplyCode, encode_method,
+    method::{access, channel, confirm},
+};
+
+use super::channel::Channel;
+use super::error::{ProtocolError, Result, not_allowed, not_implemented};
+use super::session::{Phase, Session};
+use crate::confirms::Confirms;
+use crate::time::Now;
+
+impl Session {
+    pub(crate) fn connection_method(&mut self, number: u16, method: &Method<'_>, now: Now) -> Result<()> {
+        if number != 0 {
+            let text = format!("{} on channel {number} before the connection was opened", method.name());
+            return Err(ProtocolError::new(ReplyCode::ChannelError, text));
+        }
+        match (self.phase, method) {
+            (_, Method::ConnectionClose(_)) => {
+                self.leave(now);
+                self.close_ok();
+                Ok(())
+            }
+            (Phase::Start, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok),
+            (Phase::Tune, Method::ConnectionTuneOk(tune_ok)) => self.tune_ok(tune_ok, now),
+            (Phase::Open, Method::ConnectionOpen(open)) => {
+                self.open(open)?;
+                self.deadline = None;
+                Ok(())
+            }
+            (Phase::Running, Method::ConnectionUpdateSecret(_)) => {
+                Err(not_implemented("connection.update-secret is not supported yet"))
+            }
+            _ => {
+                let text = format!("{} is not expected now (connection state {:?})", method.name(), self.phase);
+                Err(ProtocolError::new(ReplyCode::CommandInvalid, text))
+            }
+        }
+    }
+
+    pub(crate) fn channel_method(&mut self, number: u16, method: &Method<'_>, now: Now) -> Result<()> {
+        if let Method::ChannelOpen(_) = method {
+            return self.channel_open(number);
+        }
+        self.channel(number)?;
+        match method {
+            Method::ChannelClose(_) => {
+                self.leave_channel(number, now);
+                encode_method(self.output.buffer(), number, &Method::ChannelCloseOk(channel::CloseOk {}));
+                Ok(())
+            }
+            Method::ChannelCloseOk(_) => Ok(()),
+            Method::ChannelFlow(flow) if flow.active => {
+                let answer = Method::ChannelFlowOk(channel::FlowOk { active: true });
+                encode_method(self.output.buffer(), number, &answer);
+                Ok(())
+            }
+            Method::ChannelFlow(_) => Err(not_implemented("active=false")),
+            Method::AccessRequest(_) => {
+                let answer = Method::AccessRequestOk(access::RequestOk { ticket: 1 });
+                encode_method(self.output.buffer(), number, &answer);
+                Ok(())
+            }
+            Method::ConfirmSelect(select) => {
+                self.channel(number)?.confirms.get_or_insert_with(Confirms::default);
+                if !select.nowait {
+                    let answer = Method::ConfirmSelectOk(confirm::SelectOk {});
+                    encode_method(self.output.buffer(), number, &answer);
+                }
+                Ok(())
+            }
+            Method::QueueDeclare(declare) => self.queue_declare(number, declare, now),
+            Method::QueueBind(bind) => self.queue_bind(number, bind, now),
+            Method::QueueUnbind(unbind) => self.queue_unbind(number, unbind, now),
+            Method::QueuePurge(purge) => self.queue_purge(number, purge, now),
+            Method::QueueDelete(delete) => self.queue_delete(number, delete, now),
+            Method::ExchangeDeclare(declare) => self.exchange_declare(number, declare, now),
+            Method::ExchangeDelete(delete) => self.exchange_delete(number, delete, now),
+            Method::ExchangeBind(bind) => self.exchange_bind(number, bind, now),
+            Method::ExchangeUnbind(unbind) => self.exchange_unbind(number, unbind, now),
+            Method::BasicQos(qos) => self.qos(number, qos),
+            Method::BasicConsume(consume) => self.consume(number, consume, now),
+            Method::BasicCancel(cancel) => self.cancel(number, cancel, now),
+            Method::BasicCancelOk(_) => Ok(()),
+            Method::BasicGet(get) => self.get(number, get, now),
+            Method::BasicNack(nack) => self.nack(number, nack.delivery_tag, nack.multiple, nack.requeue, now),
+            Method::BasicReject(reject) => self.nack(number, reject.delivery_tag, false, reject.requeue, now),
+            Method::BasicRecover(recover) => self.recover(number, recover.requeue, true, now),
+            Method::BasicRecoverAsync(recover) => self.recover(number, recover.requeue, false, now),
+            other => Err(not_implemented(format!("method {} is not supported", other.name()))),
+        }
+    }
+
+    pub(crate) fn channel_open(&mut self, number: u16) -> Result<()> {
+        if self.channels.contains_key(&number) {
+            return Err(ProtocolError::new(ReplyCode::ChannelError, "second 'channel.open' seen"));
+        }
+        if self.channel_max != 0 && number > self.channel_max {
+            let limit = self.channel_max;
+            return Err(not_allowed(format!(
+                "channel number {number} is above the negotiated channel_max ({limit}); raise channel_max"
+            )));
+        }
+        self.counters.channels_opened.add(1);
+        self.channels.insert(number, Channel::default());
+        encode_method(self.output.buffer(), number, &Method::ChannelOpenOk(channel::OpenOk { channel_id: b"" }));
+        Ok(())
+    }
+
+    pub(crate) fn closing_channel(&mut self, frame: &Frame<'_>, _now: Now) -> Result<()> {
+        if frame.kind != FrameKind::Method {
+            return Ok(());
+        }
+        match Method::decode(frame.payload)? {
+            Method::ChannelCloseOk(_) => {
+                self.channels.remove(&frame.channel);
+            }
+            Method::ChannelClose(_) => {
+                let answer = Method::ChannelCloseOk(channel::CloseOk {});
+                encode_method(self.output.buffer(), frame.channel, &answer);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
