@@ -38,7 +38,9 @@ mod tests {
         let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: None };
         let data_directory = Path::new("data");
         let banner = Banner { ports, data_directory, durability: "flushed", cores: 2 }.to_string();
-        for part in [env!("CARGO_PKG_VERSION"), "5672 (0-9-1)", "http://localhost:15672/", "Data        data", "flushed"] {
+        for part in
+            [env!("CARGO_PKG_VERSION"), "5672 (0-9-1)", "http://localhost:15672/", "Data        data", "flushed"]
+        {
             assert!(banner.contains(part), "{part} in {banner}");
         }
         assert!(!banner.contains("Prometheus"), "it isn't open");

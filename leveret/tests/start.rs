@@ -100,10 +100,10 @@ fn a_second_node_on_the_directory_is_refused_by_name() {
 #[test]
 fn an_unknown_key_is_refused_with_the_nearest_known_one() {
     let directory = tempfile::tempdir().expect("a directory");
-    let refused = command(directory.path(), &["listeners.tcp.defualt=1"]).output().expect("runs");
+    let refused = command(directory.path(), &["managment.tcp.port=1"]).output().expect("runs");
     assert_eq!(refused.status.code(), Some(1));
     let text = String::from_utf8_lossy(&refused.stderr);
-    assert!(text.contains("listeners.tcp.defualt") && text.contains("listeners.tcp.default"), "{text}");
+    assert!(text.contains("managment.tcp.port") && text.contains("management.tcp.port"), "{text}");
 }
 
 #[test]

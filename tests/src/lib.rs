@@ -1,1 +1,24 @@
-//! tests
+//! The black-box harness: it starts the real binary on free ports in a temporary directory, runs unmodified
+//! clients against it, and checks conservation when a test ends.
+//!
+//! It knows the broker only from outside: its command line, `ports.json`, AMQP bytes and HTTP answers. It must
+//! not use the broker's own crates, so that a mistake in a codec can't be made twice and cancel out; the wire
+//! client in [`wire`] is written from the specification alone.
+//!
+//! `LEVERET_TEST_URI` (and `LEVERET_TEST_HTTP_URI`) point the same tests at a broker that already runs, such as
+//! a real RabbitMQ. Tests that must start, kill or configure the broker then say so and pass without running.
+
+pub mod allow;
+pub mod broker;
+pub mod cell;
+pub mod conservation;
+pub mod http;
+pub mod node;
+pub mod table;
+pub mod tap;
+pub mod wire;
+
+use std::time::Duration;
+
+/// How long a test waits for an event before it calls the event missing. It is never waited out when all is well.
+pub const PATIENCE: Duration = Duration::from_secs(30);

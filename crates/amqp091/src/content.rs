@@ -31,11 +31,7 @@ impl<'a> ContentHeader<'a> {
         if !matches!(properties, [0, 0] | [0x10, 0, _]) {
             Properties::decode(properties)?;
         }
-        Ok(Self {
-            class_id,
-            body_size,
-            properties,
-        })
+        Ok(Self { class_id, body_size, properties })
     }
 }
 

@@ -7,9 +7,7 @@ use crate::ReplyCode;
 #[non_exhaustive]
 pub enum DecodeError {
     /// The first octet of a frame is none of 1, 2, 3, 8 (4.2.3).
-    #[error(
-        "frame type {received} is unknown, expected 1 (method), 2 (header), 3 (body) or 8 (heartbeat)"
-    )]
+    #[error("frame type {received} is unknown, expected 1 (method), 2 (header), 3 (body) or 8 (heartbeat)")]
     FrameType {
         /// The octet received.
         received: u8,
@@ -29,9 +27,7 @@ pub enum DecodeError {
         received: u8,
     },
     /// A heartbeat isn't empty or isn't on channel 0 (4.2.7).
-    #[error(
-        "heartbeat on channel {channel} with {payload_size} bytes, expected channel 0 and no bytes"
-    )]
+    #[error("heartbeat on channel {channel} with {payload_size} bytes, expected channel 0 and no bytes")]
     Heartbeat {
         /// Channel number received.
         channel: u16,

@@ -191,17 +191,12 @@ impl FieldTable {
     #[must_use]
     pub fn lookup(&self, key: impl AsRef<[u8]>) -> Option<&FieldValue> {
         let key = key.as_ref();
-        self.pairs
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value)
+        self.pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// The pairs in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &FieldValue)> {
-        self.pairs
-            .iter()
-            .map(|(key, value)| (key.as_slice(), value))
+        self.pairs.iter().map(|(key, value)| (key.as_slice(), value))
     }
 
     /// How many pairs.
@@ -246,12 +241,7 @@ impl FieldTable {
 impl From<Table<'_>> for FieldTable {
     /// Keeps repeated keys, as RabbitMQ does.
     fn from(table: Table<'_>) -> Self {
-        Self {
-            pairs: table
-                .iter()
-                .map(|(key, value)| (key.to_vec(), value.into()))
-                .collect(),
-        }
+        Self { pairs: table.iter().map(|(key, value)| (key.to_vec(), value.into())).collect() }
     }
 }
 
@@ -279,9 +269,6 @@ mod tests {
         table.insert("a", true);
         assert_eq!(table.len(), 2);
         assert_eq!(table.lookup("a"), Some(&FieldValue::Bool(true)));
-        assert_eq!(
-            table.encoded().as_table().as_bytes(),
-            b"\x01at\x01\x01bS\0\0\0\x04text"
-        );
+        assert_eq!(table.encoded().as_table().as_bytes(), b"\x01at\x01\x01bS\0\0\0\x04text");
     }
 }

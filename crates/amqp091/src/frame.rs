@@ -52,10 +52,7 @@ pub struct Frame<'a> {
 /// As soon as the bytes present show it: an unknown type, a frame larger than `frame_max` (known from its first 7
 /// bytes), a wrong end marker, a heartbeat with a payload or a channel.
 #[inline]
-pub fn decode_frame(
-    input: &[u8],
-    frame_max: u32,
-) -> Result<Option<(Frame<'_>, usize)>, DecodeError> {
+pub fn decode_frame(input: &[u8], frame_max: u32) -> Result<Option<(Frame<'_>, usize)>, DecodeError> {
     let Some((header, rest)) = input.split_first_chunk::<FRAME_HEADER_SIZE>() else {
         return match input.first() {
             Some(&first) => frame_kind(first).map(|_| None),
@@ -66,27 +63,14 @@ pub fn decode_frame(
     let channel = u16::from_be_bytes([header[1], header[2]]);
     let payload_size = u32::from_be_bytes([header[3], header[4], header[5], header[6]]);
     if u64::from(payload_size) + FRAME_OVERHEAD as u64 > u64::from(frame_max) {
-        return Err(DecodeError::FrameTooLarge {
-            payload_size,
-            frame_max,
-        });
+        return Err(DecodeError::FrameTooLarge { payload_size, frame_max });
     }
     if kind == FrameKind::Heartbeat && (channel != 0 || payload_size != 0) {
-        return Err(DecodeError::Heartbeat {
-            channel,
-            payload_size,
-        });
+        return Err(DecodeError::Heartbeat { channel, payload_size });
     }
     let size = payload_size as usize;
     match rest.get(size) {
-        Some(&FRAME_END) => Ok(Some((
-            Frame {
-                kind,
-                channel,
-                payload: &rest[..size],
-            },
-            size + FRAME_OVERHEAD,
-        ))),
+        Some(&FRAME_END) => Ok(Some((Frame { kind, channel, payload: &rest[..size] }, size + FRAME_OVERHEAD))),
         Some(&received) => Err(DecodeError::FrameEnd { received }),
         None => Ok(None),
     }
@@ -116,13 +100,7 @@ pub fn encode_method(out: &mut Vec<u8>, channel: u16, method: &Method<'_>) {
 /// Appends a content header frame. `raw_properties` are property flags and list, as
 /// [`ContentHeader`](crate::ContentHeader) holds and [`Properties::encode`](crate::Properties::encode) makes them.
 #[inline]
-pub fn encode_header(
-    out: &mut Vec<u8>,
-    channel: u16,
-    class_id: u16,
-    body_size: u64,
-    raw_properties: &[u8],
-) {
+pub fn encode_header(out: &mut Vec<u8>, channel: u16, class_id: u16, body_size: u64, raw_properties: &[u8]) {
     let start = begin(out, FrameKind::Header, channel);
     let mut fixed = [0; 12];
     fixed[0..2].copy_from_slice(&class_id.to_be_bytes());
@@ -150,10 +128,7 @@ pub fn encode_body(out: &mut Vec<u8>, channel: u16, chunk: &[u8]) {
 #[inline]
 pub fn encode_content_body(out: &mut Vec<u8>, channel: u16, body: &[u8], frame_max: u32) {
     let payload_max = (frame_max as usize).saturating_sub(FRAME_OVERHEAD);
-    assert!(
-        payload_max > 0,
-        "frame_max {frame_max} leaves no room for a payload"
-    );
+    assert!(payload_max > 0, "frame_max {frame_max} leaves no room for a payload");
     if !body.is_empty() && body.len() <= payload_max {
         encode_body(out, channel, body);
         return;
@@ -213,8 +188,7 @@ fn begin(out: &mut Vec<u8>, kind: FrameKind, channel: u16) -> usize {
 /// Fills in the size of the frame that begins at `start` and ends it.
 #[inline(always)]
 fn finish(out: &mut Vec<u8>, start: usize) {
-    let size = u32::try_from(out.len() - start - FRAME_HEADER_SIZE)
-        .expect("a payload is shorter than 4 GiB");
+    let size = u32::try_from(out.len() - start - FRAME_HEADER_SIZE).expect("a payload is shorter than 4 GiB");
     out[start + 3..start + 7].copy_from_slice(&size.to_be_bytes());
     out.push(FRAME_END);
 }
@@ -230,51 +204,30 @@ mod tests {
         let mut out = Vec::new();
         encode_body(&mut out, 7, &[0xCE; 4088]);
         let (frame, used) = decode_frame(&out, 4096).unwrap().unwrap();
-        assert_eq!(
-            (frame.kind, frame.channel, frame.payload.len(), used),
-            (FrameKind::Body, 7, 4088, 4096)
-        );
+        assert_eq!((frame.kind, frame.channel, frame.payload.len(), used), (FrameKind::Body, 7, 4088, 4096));
         assert_eq!(
             decode_frame(&out[..7], 4095),
-            Err(DecodeError::FrameTooLarge {
-                payload_size: 4088,
-                frame_max: 4095
-            })
+            Err(DecodeError::FrameTooLarge { payload_size: 4088, frame_max: 4095 })
         );
     }
 
     #[test]
     fn sizes_near_the_top_of_their_range_do_not_wrap() {
         let input = [1, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0];
-        assert!(matches!(
-            decode_frame(&input, 131_072),
-            Err(DecodeError::FrameTooLarge { .. })
-        ));
+        assert!(matches!(decode_frame(&input, 131_072), Err(DecodeError::FrameTooLarge { .. })));
     }
 
     #[test]
     fn wrong_markers_are_errors_at_once() {
-        assert_eq!(
-            decode_frame(b"GET /", 4096),
-            Err(DecodeError::FrameType { received: b'G' })
-        );
-        assert_eq!(
-            decode_frame(&[3, 0, 1, 0, 0, 0, 1, 9, 0xCF], 4096),
-            Err(DecodeError::FrameEnd { received: 0xCF })
-        );
+        assert_eq!(decode_frame(b"GET /", 4096), Err(DecodeError::FrameType { received: b'G' }));
+        assert_eq!(decode_frame(&[3, 0, 1, 0, 0, 0, 1, 9, 0xCF], 4096), Err(DecodeError::FrameEnd { received: 0xCF }));
         assert_eq!(
             decode_frame(&[8, 0, 1, 0, 0, 0, 0], 4096),
-            Err(DecodeError::Heartbeat {
-                channel: 1,
-                payload_size: 0
-            })
+            Err(DecodeError::Heartbeat { channel: 1, payload_size: 0 })
         );
         assert_eq!(
             decode_frame(&[8, 0, 0, 0, 0, 0, 1], 4096),
-            Err(DecodeError::Heartbeat {
-                channel: 0,
-                payload_size: 1
-            })
+            Err(DecodeError::Heartbeat { channel: 0, payload_size: 1 })
         );
     }
 
@@ -318,15 +271,7 @@ mod tests {
         };
         let (mut slow, mut fast) = (Vec::new(), Vec::new());
         encode_method(&mut slow, 258, &Method::BasicDeliver(deliver));
-        encode_deliver(
-            &mut fast,
-            258,
-            b"ctag",
-            deliver.delivery_tag,
-            true,
-            b"amq.topic",
-            b"a.b",
-        );
+        encode_deliver(&mut fast, 258, b"ctag", deliver.delivery_tag, true, b"amq.topic", b"a.b");
         assert_eq!(slow, fast);
     }
 }

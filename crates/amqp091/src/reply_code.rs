@@ -99,11 +99,7 @@ mod tests {
             assert_eq!(ReplyCode::from_code(code.code()), Some(*code));
         }
         assert_eq!(ReplyCode::from_code(999), None);
-        let soft: Vec<u16> = ReplyCode::ALL
-            .iter()
-            .filter(|code| !code.is_hard())
-            .map(|code| code.code())
-            .collect();
+        let soft: Vec<u16> = ReplyCode::ALL.iter().filter(|code| !code.is_hard()).map(|code| code.code()).collect();
         assert_eq!(soft, [200, 311, 312, 313, 403, 404, 405, 406]);
         assert_eq!(ReplyCode::NotFound.text(), "NOT_FOUND");
     }

@@ -24,11 +24,7 @@ impl<'a> ShortStr<'a> {
     /// # Errors
     /// [`TooLong`] if there are more than 255.
     pub const fn new(bytes: &'a [u8]) -> Result<Self, TooLong> {
-        if bytes.len() > Self::LENGTH_MAX {
-            Err(TooLong(bytes.len()))
-        } else {
-            Ok(Self(bytes))
-        }
+        if bytes.len() > Self::LENGTH_MAX { Err(TooLong(bytes.len())) } else { Ok(Self(bytes)) }
     }
 
     /// Wraps a string known to be short, such as a literal.

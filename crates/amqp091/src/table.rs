@@ -46,18 +46,14 @@ impl<'a> Table<'a> {
     /// The pairs, in the order received. A key may occur more than once.
     #[must_use]
     pub fn iter(&self) -> TableIter<'a> {
-        TableIter {
-            reader: Reader::new(self.bytes),
-        }
+        TableIter { reader: Reader::new(self.bytes) }
     }
 
     /// The first value under `key`.
     #[must_use]
     pub fn lookup(&self, key: impl AsRef<[u8]>) -> Option<Value<'a>> {
         let key = key.as_ref();
-        self.iter()
-            .find(|(name, _)| name.as_bytes() == key)
-            .map(|(_, value)| value)
+        self.iter().find(|(name, _)| name.as_bytes() == key).map(|(_, value)| value)
     }
 }
 

@@ -127,10 +127,7 @@ impl<'a> Value<'a> {
             b'u' => Self::U16(reader.short()?),
             b'f' => Self::F32(f32::from_bits(reader.long()?)),
             b'd' => Self::F64(f64::from_bits(reader.longlong()?)),
-            b'D' => Self::Decimal(Decimal {
-                scale: reader.octet()?,
-                value: reader.long()?,
-            }),
+            b'D' => Self::Decimal(Decimal { scale: reader.octet()?, value: reader.long()? }),
             b'T' => Self::Timestamp(reader.longlong()?),
             b'x' => Self::Bytes(reader.long_string()?),
             b'V' => Self::Void,
@@ -153,9 +150,7 @@ impl<'a> Value<'a> {
         let mut probe = *reader;
         let value = match probe.octet().ok()? {
             b'F' => Self::Table(Table::trusted(probe.long_string().ok()?)),
-            b'A' => Self::Array(Array {
-                bytes: probe.long_string().ok()?,
-            }),
+            b'A' => Self::Array(Array { bytes: probe.long_string().ok()? }),
             _ => return Self::read(reader, 0).ok(),
         };
         *reader = probe;
@@ -179,9 +174,7 @@ impl<'a> Array<'a> {
     /// The values in order.
     #[must_use]
     pub fn iter(&self) -> ArrayIter<'a> {
-        ArrayIter {
-            reader: Reader::new(self.bytes),
-        }
+        ArrayIter { reader: Reader::new(self.bytes) }
     }
 }
 
@@ -204,11 +197,7 @@ impl<'a> Iterator for ArrayIter<'a> {
     type Item = Value<'a>;
 
     fn next(&mut self) -> Option<Value<'a>> {
-        if self.reader.is_empty() {
-            None
-        } else {
-            Value::read_trusted(&mut self.reader)
-        }
+        if self.reader.is_empty() { None } else { Value::read_trusted(&mut self.reader) }
     }
 }
 

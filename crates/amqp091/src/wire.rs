@@ -66,8 +66,7 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     pub(crate) fn short_string(&mut self) -> Result<ShortStr<'a>, DecodeError> {
         let length = self.octet()?;
-        self.bytes(usize::from(length), "short string")
-            .map(ShortStr::trusted)
+        self.bytes(usize::from(length), "short string").map(ShortStr::trusted)
     }
 
     #[inline(always)]
@@ -84,23 +83,13 @@ impl<'a> Reader<'a> {
     /// Fails if anything is left.
     #[inline(always)]
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
-        if self.rest.is_empty() {
-            Ok(())
-        } else {
-            Err(DecodeError::TrailingBytes {
-                count: saturate(self.rest.len()),
-            })
-        }
+        if self.rest.is_empty() { Ok(()) } else { Err(DecodeError::TrailingBytes { count: saturate(self.rest.len()) }) }
     }
 }
 
 #[cold]
 fn truncated(field: &'static str, needed: usize, available: usize) -> DecodeError {
-    DecodeError::Truncated {
-        field,
-        needed: saturate(needed),
-        available: saturate(available),
-    }
+    DecodeError::Truncated { field, needed: saturate(needed), available: saturate(available) }
 }
 
 fn saturate(count: usize) -> u32 {

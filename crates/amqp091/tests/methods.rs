@@ -12,10 +12,7 @@ use support::{Dialect, LAYOUTS};
 fn names_and_ids_are_the_specifications() {
     let mut ours = METHODS.to_vec();
     ours.sort_unstable();
-    let mut theirs: Vec<_> = LAYOUTS
-        .iter()
-        .map(|(name, class, method, _)| (*class, *method, *name))
-        .collect();
+    let mut theirs: Vec<_> = LAYOUTS.iter().map(|(name, class, method, _)| (*class, *method, *name)).collect();
     theirs.sort_unstable();
     assert_eq!(ours, theirs);
     assert_eq!(method::name_of(60, 40), Some("basic.publish"));
@@ -25,24 +22,17 @@ fn names_and_ids_are_the_specifications() {
 #[test]
 fn each_method_is_read_and_written_byte_for_byte() {
     for (name, class, id, layout) in LAYOUTS {
-        let mut runner = TestRunner::new(ProptestConfig {
-            cases: 40,
-            failure_persistence: None,
-            ..Default::default()
-        });
+        let mut runner = TestRunner::new(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() });
         runner
-            .run(
-                &support::payload(*class, *id, layout, Dialect::Any),
-                |payload| {
-                    let method = Method::decode(&payload).unwrap();
-                    prop_assert_eq!(method.name(), *name);
-                    prop_assert_eq!(method.id(), (*class, *id));
-                    let mut out = Vec::new();
-                    method.encode(&mut out);
-                    prop_assert_eq!(out, payload);
-                    Ok(())
-                },
-            )
+            .run(&support::payload(*class, *id, layout, Dialect::Any), |payload| {
+                let method = Method::decode(&payload).unwrap();
+                prop_assert_eq!(method.name(), *name);
+                prop_assert_eq!(method.id(), (*class, *id));
+                let mut out = Vec::new();
+                method.encode(&mut out);
+                prop_assert_eq!(out, payload);
+                Ok(())
+            })
             .unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
@@ -50,78 +40,36 @@ fn each_method_is_read_and_written_byte_for_byte() {
 #[test]
 fn bits_stand_in_the_specifications_order() {
     let declare = [0, 50, 0, 10, 0, 0, 1, b'q', 0b0000_1010, 0, 0, 0, 0];
-    let Method::QueueDeclare(declare) = Method::decode(&declare).unwrap() else {
-        panic!("queue.declare")
-    };
-    let expected = queue::Declare {
-        queue: ShortStr::literal("q"),
-        durable: true,
-        auto_delete: true,
-        ..Default::default()
-    };
+    let Method::QueueDeclare(declare) = Method::decode(&declare).unwrap() else { panic!("queue.declare") };
+    let expected =
+        queue::Declare { queue: ShortStr::literal("q"), durable: true, auto_delete: true, ..Default::default() };
     assert_eq!(declare, expected);
 
     let nack = [0, 60, 0, 120, 0, 0, 0, 0, 0, 0, 0, 9, 0b10];
     assert_eq!(
         Method::decode(&nack),
-        Ok(Method::BasicNack(basic::Nack {
-            delivery_tag: 9,
-            multiple: false,
-            requeue: true
-        }))
+        Ok(Method::BasicNack(basic::Nack { delivery_tag: 9, multiple: false, requeue: true }))
     );
 
-    let consume = [
-        0,
-        60,
-        0,
-        20,
-        0,
-        0,
-        1,
-        b'q',
-        1,
-        b't',
-        0b0000_0110,
-        0,
-        0,
-        0,
-        0,
-    ];
-    let Method::BasicConsume(consume) = Method::decode(&consume).unwrap() else {
-        panic!("basic.consume")
-    };
+    let consume = [0, 60, 0, 20, 0, 0, 1, b'q', 1, b't', 0b0000_0110, 0, 0, 0, 0];
+    let Method::BasicConsume(consume) = Method::decode(&consume).unwrap() else { panic!("basic.consume") };
     assert!(consume.no_ack && consume.exclusive && !consume.no_local && !consume.nowait);
-    assert_eq!(
-        (consume.queue, consume.consumer_tag),
-        (ShortStr::literal("q"), ShortStr::literal("t"))
-    );
+    assert_eq!((consume.queue, consume.consumer_tag), (ShortStr::literal("q"), ShortStr::literal("t")));
     assert_eq!(consume.arguments, Table::EMPTY);
 }
 
 #[test]
 fn a_publish_as_clients_send_it() {
     let payload = b"\x00\x3c\x00\x28\x00\x00\x04logs\x05a.b.c\x01";
-    let Method::BasicPublish(publish) = Method::decode(payload).unwrap() else {
-        panic!("basic.publish")
-    };
-    assert_eq!(
-        (publish.exchange, publish.routing_key),
-        (ShortStr::literal("logs"), ShortStr::literal("a.b.c"))
-    );
+    let Method::BasicPublish(publish) = Method::decode(payload).unwrap() else { panic!("basic.publish") };
+    assert_eq!((publish.exchange, publish.routing_key), (ShortStr::literal("logs"), ShortStr::literal("a.b.c")));
     assert!(publish.mandatory && !publish.immediate);
 }
 
 #[test]
 fn unknown_methods_are_named_by_their_numbers() {
     let error = Method::decode(&[0, 60, 3, 231]).unwrap_err();
-    assert_eq!(
-        error,
-        DecodeError::UnknownMethod {
-            class_id: 60,
-            method_id: 999
-        }
-    );
+    assert_eq!(error, DecodeError::UnknownMethod { class_id: 60, method_id: 999 });
     assert_eq!(error.reply_code(), ReplyCode::NotImplemented);
     assert_eq!(error.to_string(), "unknown method: class 60, method 999");
 }

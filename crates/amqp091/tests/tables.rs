@@ -18,40 +18,18 @@ fn each_letter_has_rabbitmqs_meaning() {
     assert_eq!(one(b"\x01ku\xff\xfe"), Ok(Value::U16(0xFFFE)));
     assert_eq!(one(b"\x01kI\xff\xff\xff\xfd"), Ok(Value::I32(-3)));
     assert_eq!(one(b"\x01ki\xff\xff\xff\xfd"), Ok(Value::U32(0xFFFF_FFFD)));
-    assert_eq!(
-        one(b"\x01kl\xff\xff\xff\xff\xff\xff\xff\xff"),
-        Ok(Value::I64(-1))
-    );
-    assert_eq!(
-        one(b"\x01kL\xff\xff\xff\xff\xff\xff\xff\xff"),
-        Ok(Value::I64(-1))
-    );
+    assert_eq!(one(b"\x01kl\xff\xff\xff\xff\xff\xff\xff\xff"), Ok(Value::I64(-1)));
+    assert_eq!(one(b"\x01kL\xff\xff\xff\xff\xff\xff\xff\xff"), Ok(Value::I64(-1)));
     assert_eq!(one(b"\x01kf\x3f\x80\x00\x00"), Ok(Value::F32(1.0)));
-    assert_eq!(
-        one(b"\x01kd\x3f\xf0\x00\x00\x00\x00\x00\x00"),
-        Ok(Value::F64(1.0))
-    );
-    assert_eq!(
-        one(b"\x01kD\x02\x00\x00\x01\x3a"),
-        Ok(Value::Decimal(Decimal {
-            scale: 2,
-            value: 314
-        }))
-    );
+    assert_eq!(one(b"\x01kd\x3f\xf0\x00\x00\x00\x00\x00\x00"), Ok(Value::F64(1.0)));
+    assert_eq!(one(b"\x01kD\x02\x00\x00\x01\x3a"), Ok(Value::Decimal(Decimal { scale: 2, value: 314 })));
     assert_eq!(one(b"\x01kS\0\0\0\x02hi"), Ok(Value::LongString(b"hi")));
     assert_eq!(one(b"\x01kx\0\0\0\x02hi"), Ok(Value::Bytes(b"hi")));
     assert_eq!(one(b"\x01kT\0\0\0\0\0\0\0\x07"), Ok(Value::Timestamp(7)));
     assert_eq!(one(b"\x01kV"), Ok(Value::Void));
-    let Ok(Value::Array(array)) = one(b"\x01kA\0\0\0\x04t\x01B\x05") else {
-        panic!("an array")
-    };
-    assert_eq!(
-        array.iter().collect::<Vec<_>>(),
-        [Value::Bool(true), Value::U8(5)]
-    );
-    let Ok(Value::Table(table)) = one(b"\x01kF\0\0\0\x03\x01nV") else {
-        panic!("a table")
-    };
+    let Ok(Value::Array(array)) = one(b"\x01kA\0\0\0\x04t\x01B\x05") else { panic!("an array") };
+    assert_eq!(array.iter().collect::<Vec<_>>(), [Value::Bool(true), Value::U8(5)]);
+    let Ok(Value::Table(table)) = one(b"\x01kF\0\0\0\x03\x01nV") else { panic!("a table") };
     assert_eq!(table.lookup("n"), Some(Value::Void));
 }
 
@@ -74,10 +52,7 @@ fn lengths_that_lie_are_errors() {
         b"\x01kA\xff\xff\xff\xff",
         b"\x01kl\0",
     ] {
-        assert!(
-            matches!(Table::new(bytes), Err(DecodeError::Truncated { .. })),
-            "{bytes:?}"
-        );
+        assert!(matches!(Table::new(bytes), Err(DecodeError::Truncated { .. })), "{bytes:?}");
     }
 }
 
@@ -86,11 +61,7 @@ fn nested(levels: u32, array: bool) -> Vec<u8> {
     for level in 1..levels {
         let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
         // The outermost level is always a table, so only it has a key if the rest are arrays.
-        let key: &[u8] = if array && level < levels - 1 {
-            b""
-        } else {
-            b"\x01n"
-        };
+        let key: &[u8] = if array && level < levels - 1 { b"" } else { b"\x01n" };
         bytes = [key, if array { b"A" } else { b"F" }, &length, &bytes].concat();
     }
     bytes

@@ -1,1 +1,12 @@
-//! auth
+//! Who somebody is: login mechanisms and password formats.
+//!
+//! What a user may do is decided by [`leveret_model::authorize`]. This crate must not know of protocols: a
+//! session takes the response of the peer apart as far as its own encoding goes.
+
+mod login;
+mod mechanism;
+mod password;
+
+pub use login::{LoginRefused, authenticate};
+pub use mechanism::{Mechanism, Response};
+pub use password::{HASHING_SHA256, HASHING_SHA512, hash_password, random_salt};

@@ -88,8 +88,10 @@ impl Commit {
         if !log.room() {
             self.room.store(false, Ordering::Relaxed);
         }
-        drop(log);
-        self.unannounced.store(true, Ordering::Release);
+        // Settles may wait for the next batch: the lane is told only of what is due before it comes anyway.
+        if log.commit_waiting() {
+            self.unannounced.store(true, Ordering::Release);
+        }
         result
     }
 

@@ -1,1 +1,22 @@
-//! config
+//! What a node is configured with: the grammar of rabbitmq.conf, one table of all keys, and the typed
+//! [`Config`] that they make.
+//!
+//! Keys are RabbitMQ's. One that has no meaning here is accepted with a warning, one that isn't built yet with
+//! a warning or, where running without it would betray the user, as an error; an unknown one is an error with its
+//! line and the nearest known key.
+//!
+//! This crate must not know of files or the environment: text comes in, a `Config` comes out.
+
+mod config;
+mod error;
+mod grammar;
+mod keys;
+mod suggest;
+mod units;
+
+pub use config::{
+    Config, DefaultUser, DiskFreeLimit, Endpoint, Limits, Listener, LogLevel, Logging, MAX_MESSAGE_SIZE_CAP,
+    MemoryWatermark, TcpOptions,
+};
+pub use error::{ConfigError, Warning};
+pub use keys::{KeyDoc, KeyState, documented};

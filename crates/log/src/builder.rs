@@ -38,10 +38,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn with_capacity(bytes: usize) -> Memory {
-        Memory {
-            data: Vec::with_capacity(bytes),
-            runs: Vec::new(),
-        }
+        Memory { data: Vec::with_capacity(bytes), runs: Vec::new() }
     }
 }
 
@@ -55,14 +52,7 @@ impl Builder {
     ) -> Builder {
         debug_assert!(memory.data.is_empty() && memory.runs.is_empty());
         Builder {
-            header: BatchHeader {
-                flags: 0,
-                runs: 0,
-                sequence,
-                first_position,
-                records: 0,
-                record_bytes: 0,
-            },
+            header: BatchHeader { flags: 0, runs: 0, sequence, first_position, records: 0, record_bytes: 0 },
             seed: identity.batch_seed(sequence),
             inline_below,
             data: memory.data,
@@ -102,8 +92,7 @@ impl Builder {
     }
 
     fn bytes_with(&self, runs: usize, bytes: usize) -> u64 {
-        (BATCH_HEADER_BYTES + (self.runs.len() + runs) * RUN_BYTES + bytes) as u64
-            + self.header.record_bytes
+        (BATCH_HEADER_BYTES + (self.runs.len() + runs) * RUN_BYTES + bytes) as u64 + self.header.record_bytes
     }
 
     #[inline]
@@ -115,19 +104,8 @@ impl Builder {
             Some(body) => body,
             None => &[],
         };
-        record::append(
-            &mut self.data,
-            self.seed,
-            RecordKind::Message,
-            0,
-            [payload.head, inline],
-        );
-        self.count(
-            log,
-            RecordKind::Message,
-            number,
-            RECORD_HEADER_BYTES + payload.head.len() + inline.len(),
-        );
+        record::append(&mut self.data, self.seed, RecordKind::Message, 0, [payload.head, inline]);
+        self.count(log, RecordKind::Message, number, RECORD_HEADER_BYTES + payload.head.len() + inline.len());
     }
 
     fn message_with_reference(&mut self, log: LogId, number: u64, head: &[u8], body: Bytes) {
@@ -135,11 +113,7 @@ impl Builder {
         let kind = RecordKind::Message;
         let record_at = record::append(&mut self.data, self.seed, kind, 0, [head, &[]]);
         self.data[record_at + 4..record_at + 8].copy_from_slice(&(length as u32).to_le_bytes());
-        self.references.push(Reference {
-            record_at,
-            body_at: self.data.len(),
-            body,
-        });
+        self.references.push(Reference { record_at, body_at: self.data.len(), body });
         self.count(log, kind, number, RECORD_HEADER_BYTES + length);
     }
 
@@ -180,13 +154,7 @@ impl Builder {
     pub(crate) fn seal(mut self) -> Sealed {
         assert!(self.header.records > 0, "a batch without a record");
         self.header.runs = self.runs.len() as u32;
-        Sealed {
-            header: self.header,
-            seed: self.seed,
-            data: self.data,
-            runs: self.runs,
-            references: self.references,
-        }
+        Sealed { header: self.header, seed: self.seed, data: self.data, runs: self.runs, references: self.references }
     }
 }
 
@@ -202,23 +170,14 @@ pub(crate) struct Sealed {
 
 impl Sealed {
     /// Writes it, header to padding.
-    pub(crate) fn write(
-        &self,
-        disk: &dyn Disk,
-        file: &str,
-        offset: u64,
-        identity: &Identity,
-    ) -> Result<(), DiskError> {
+    pub(crate) fn write(&self, disk: &dyn Disk, file: &str, offset: u64, identity: &Identity) -> Result<(), DiskError> {
         let mut prefix = Vec::with_capacity(self.header.prefix_bytes() as usize);
         prefix.extend_from_slice(&self.header.encode(identity));
         for run in &self.runs {
             prefix.extend_from_slice(&run.encode(self.seed));
         }
-        let checksums: Vec<[u8; 4]> = self
-            .references
-            .iter()
-            .map(|reference| self.checksum(reference).to_le_bytes())
-            .collect();
+        let checksums: Vec<[u8; 4]> =
+            self.references.iter().map(|reference| self.checksum(reference).to_le_bytes()).collect();
         let zeros = [0; SECTOR as usize];
         let padding = (self.header.padded_bytes() - self.header.bytes()) as usize;
 
@@ -250,10 +209,7 @@ impl Sealed {
         }
         self.data.clear();
         self.runs.clear();
-        Memory {
-            data: self.data,
-            runs: self.runs,
-        }
+        Memory { data: self.data, runs: self.runs }
     }
 }
 
@@ -285,41 +241,17 @@ mod tests {
         let large = Bytes::from(vec![7; 5000]);
         let small = Bytes::from_static(b"small");
         for (number, body) in [(1, &small), (2, &large), (3, &small)] {
-            let payload = Payload {
-                head: b"head",
-                body: Some(body),
-            };
+            let payload = Payload { head: b"head", body: Some(body) };
             builder.message(LogId(3), number, &payload);
         }
-        builder.message(
-            LogId(3),
-            9,
-            &Payload {
-                head: b"gap",
-                body: None,
-            },
-        );
+        builder.message(LogId(3), 9, &Payload { head: b"gap", body: None });
         builder.record(LogId(3), RecordKind::Settle, 1, &[]);
         let bytes = written(builder, &identity);
         let batch = batch_check::check(&bytes, &identity).unwrap();
         assert!(batch.faults.is_empty(), "{:?}", batch.faults);
-        let runs: Vec<_> = batch
-            .runs
-            .iter()
-            .map(|run| (run.first, run.count, run.kind))
-            .collect();
-        assert_eq!(
-            runs,
-            [
-                (1, 3, RecordKind::Message),
-                (9, 1, RecordKind::Message),
-                (0, 1, RecordKind::Settle)
-            ]
-        );
-        let payloads: Vec<_> = batch
-            .records(&bytes)
-            .map(|record| record.payload.to_vec())
-            .collect();
+        let runs: Vec<_> = batch.runs.iter().map(|run| (run.first, run.count, run.kind)).collect();
+        assert_eq!(runs, [(1, 3, RecordKind::Message), (9, 1, RecordKind::Message), (0, 1, RecordKind::Settle)]);
+        let payloads: Vec<_> = batch.records(&bytes).map(|record| record.payload.to_vec()).collect();
         assert_eq!(payloads[0], b"headsmall");
         assert_eq!(payloads[1].len(), 5004);
         assert_eq!(payloads[1][4..], large[..]);
@@ -330,20 +262,12 @@ mod tests {
     fn a_run_ends_at_64_kib() {
         let (mut builder, _) = builder();
         for number in 1..=100 {
-            let payload = Payload {
-                head: &[0; 4084],
-                body: None,
-            };
+            let payload = Payload { head: &[0; 4084], body: None };
             builder.message(LogId(1), number, &payload);
         }
         let sealed = builder.seal();
         assert_eq!(sealed.runs.len(), 7);
-        assert!(
-            sealed
-                .runs
-                .iter()
-                .all(|run| run.length as usize <= RUN_BYTES_MAX)
-        );
+        assert!(sealed.runs.iter().all(|run| run.length as usize <= RUN_BYTES_MAX));
     }
 
     #[test]

@@ -8,14 +8,14 @@ use roaring::RoaringTreemap;
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
 use crate::format::checkpoint::{
-    ENTRY_BYTES, Entry, FOOTER_BYTES, HEADER_BYTES, Header, SEGMENT_ROW_BYTES,
+    ENTRY_BYTES, Entry, FOOTER_BYTES, HEADER_BYTES, Header, NEXT_DELETED, SEGMENT_ROW_BYTES,
 };
 use crate::format::u64_at;
 use crate::job::LiveState;
 use crate::names::Name;
 use crate::scan::Window;
 use crate::store::{CheckpointFile, EntryPlace};
-use crate::types::LogId;
+use crate::types::{LogId, Position};
 
 /// Bytes written by one step.
 const PIECE_BYTES: usize = 1 << 20;
@@ -32,13 +32,14 @@ pub(crate) struct Plan {
     pub segments: Vec<(u64, u64)>,
     /// Where the states of logs come from that weren't asked.
     pub old: Option<CheckpointFile>,
-    /// Logs without an entry.
-    pub removed: Vec<LogId>,
+    /// Deleted logs, and up to where their records don't count.
+    pub removed: Vec<(LogId, Position)>,
 }
 
 #[derive(Debug)]
 enum Origin {
     Asked(LogId),
+    Deleted(LogId, Position),
     Old(EntryPlace),
 }
 
@@ -60,30 +61,29 @@ pub(crate) struct CheckpointWriter {
 impl CheckpointWriter {
     pub(crate) fn new(mut plan: Plan, states: &BTreeMap<LogId, LiveState>) -> CheckpointWriter {
         plan.removed.sort_unstable();
-        let is_removed = |log: &LogId| plan.removed.binary_search(log).is_ok();
+        let is_removed = |log: &LogId| plan.removed.binary_search_by_key(log, |(log, _)| *log).is_ok();
+        let retired = plan.header.position;
         let old_entries = plan.old.iter().flat_map(|old| old.entries.iter());
+        // That a log was deleted has to be known until the last of its records is retired.
+        let is_over = |deleted: Option<Position>| deleted.is_some_and(|position| position <= retired);
         let mut origins: Vec<(LogId, Origin)> = old_entries
             .filter(|entry| !states.contains_key(&entry.log) && !is_removed(&entry.log))
+            .filter(|entry| !is_over(entry.deleted))
             .map(|entry| (entry.log, Origin::Old(*entry)))
-            .chain(
-                states
-                    .keys()
-                    .filter(|log| !is_removed(log))
-                    .map(|log| (*log, Origin::Asked(*log))),
-            )
+            .chain(states.keys().filter(|log| !is_removed(log)).map(|log| (*log, Origin::Asked(*log))))
             .collect();
+        let deleted = plan.removed.iter().filter(|(_, position)| !is_over(Some(*position)));
+        origins.extend(deleted.map(|(log, position)| (*log, Origin::Deleted(*log, *position))));
         origins.sort_unstable_by_key(|(log, _)| *log);
         let origins: Vec<Origin> = origins.into_iter().map(|(_, origin)| origin).collect();
 
-        let rows: Vec<u8> = plan
-            .segments
-            .iter()
-            .flat_map(|(id, length)| [id.to_le_bytes(), length.to_le_bytes()].concat())
-            .collect();
+        let rows: Vec<u8> =
+            plan.segments.iter().flat_map(|(id, length)| [id.to_le_bytes(), length.to_le_bytes()].concat()).collect();
         let contents: u64 = origins
             .iter()
             .map(|origin| match origin {
                 Origin::Asked(log) => entry(&states[log]).length().expect("fits memory"),
+                Origin::Deleted(..) => ENTRY_BYTES as u64,
                 Origin::Old(place) => place.length,
             })
             .sum();
@@ -131,49 +131,41 @@ impl CheckpointWriter {
         Ok(None)
     }
 
-    fn add(
-        &mut self,
-        disk: &dyn Disk,
-        origin: &Origin,
-        states: &BTreeMap<LogId, LiveState>,
-    ) -> Result<(), DiskError> {
+    fn add(&mut self, disk: &dyn Disk, origin: &Origin, states: &BTreeMap<LogId, LiveState>) -> Result<(), DiskError> {
         let offset = self.written + self.buffer.len() as u64;
-        let (log, length) = match origin {
+        let (log, length, deleted) = match origin {
+            Origin::Deleted(log, position) => {
+                let entry = Entry {
+                    log: *log,
+                    next: NEXT_DELETED,
+                    position: *position,
+                    bytes: 0,
+                    live_length: 0,
+                    state_length: 0,
+                };
+                self.buffer.extend_from_slice(&entry.encode(&[], &[]));
+                (*log, ENTRY_BYTES as u64, Some(*position))
+            }
             Origin::Asked(log) => {
                 let state = &states[log];
                 let entry = entry(state);
                 let mut live = Vec::with_capacity(entry.live_length as usize);
-                state
-                    .live
-                    .serialize_into(&mut live)
-                    .expect("memory takes it");
-                self.buffer
-                    .extend_from_slice(&entry.encode(&live, &state.state));
+                state.live.serialize_into(&mut live).expect("memory takes it");
+                self.buffer.extend_from_slice(&entry.encode(&live, &state.state));
                 self.buffer.extend_from_slice(&live);
                 self.buffer.extend_from_slice(&state.state);
-                (*log, entry.length().expect("fits memory"))
+                (*log, entry.length().expect("fits memory"), None)
             }
             Origin::Old(place) => {
                 let old = self.old.as_ref().expect("it has entries");
                 let end = place.offset + place.length.max(CHUNK_BYTES as u64);
-                let bytes = self.window.fetch(
-                    disk,
-                    old,
-                    place.offset,
-                    place.length as usize,
-                    CHUNK_BYTES,
-                    end,
-                )?;
+                let bytes = self.window.fetch(disk, old, place.offset, place.length as usize, CHUNK_BYTES, end)?;
                 // As they are: if they are damaged, recovery has to say so and not we to hide it.
                 self.buffer.extend_from_slice(&bytes);
-                (place.log, place.length)
+                (place.log, place.length, place.deleted)
             }
         };
-        self.entries.push(EntryPlace {
-            log,
-            offset,
-            length,
-        });
+        self.entries.push(EntryPlace { log, offset, length, deleted });
         Ok(())
     }
 
@@ -184,10 +176,7 @@ impl CheckpointWriter {
         disk::write(disk, &self.name, self.written, &[&self.buffer])?;
         disk::sync(disk, &self.name)?;
         disk::sync_directory(disk)?;
-        Ok(CheckpointFile {
-            name: self.name.clone(),
-            entries: Arc::new(std::mem::take(&mut self.entries)),
-        })
+        Ok(CheckpointFile { name: self.name.clone(), entries: Arc::new(std::mem::take(&mut self.entries)) })
     }
 }
 
@@ -213,12 +202,13 @@ pub(crate) struct Loaded {
     pub damaged: Vec<EntryPlace>,
 }
 
-/// Reads everything but the states and says what is wrong with the file, if it can't be used at all.
+/// Reads a checkpoint, handing over each state and whether the log was deleted, and says what is wrong with the file,
+/// if it can't be used at all.
 pub(crate) fn load(
     disk: &dyn Disk,
     wal_id: u16,
     sequence: u64,
-    mut restore: impl FnMut(LiveState),
+    mut restore: impl FnMut(LiveState, bool),
 ) -> Result<Result<Loaded, String>, DiskError> {
     let name: Arc<str> = Name::Checkpoint(sequence).text(wal_id).into();
     let length = disk::length(disk, &name)?;
@@ -227,15 +217,10 @@ pub(crate) fn load(
         return Ok(Err("the header is wrong".into()));
     };
     if header.sequence != sequence || header.length != length {
-        return Ok(Err(format!(
-            "the file has {length} bytes, its header says {}",
-            header.length
-        )));
+        return Ok(Err(format!("the file has {length} bytes, its header says {}", header.length)));
     }
     let rows_length = header.segments as u64 * SEGMENT_ROW_BYTES as u64;
-    let Some(footer_at) = length
-        .checked_sub(FOOTER_BYTES as u64)
-        .filter(|at| HEADER_BYTES as u64 + rows_length <= *at)
+    let Some(footer_at) = length.checked_sub(FOOTER_BYTES as u64).filter(|at| HEADER_BYTES as u64 + rows_length <= *at)
     else {
         return Ok(Err("the header doesn't add up".into()));
     };
@@ -252,13 +237,10 @@ pub(crate) fn load(
     let mut damaged = Vec::new();
     let mut offset = HEADER_BYTES as u64 + rows_length;
     for _ in 0..header.logs {
-        let mut fetch = |length: usize| {
-            window.fetch(disk, &name, offset, length, CHUNK_BYTES, footer_at)
-        };
+        let mut fetch = |length: usize| window.fetch(disk, &name, offset, length, CHUNK_BYTES, footer_at);
         let entry = Entry::decode(&fetch(ENTRY_BYTES)?);
-        let Some((entry, length)) = entry
-            .and_then(|entry| Some((entry, entry.length()?)))
-            .filter(|(_, length)| offset + length <= footer_at)
+        let Some((entry, length)) =
+            entry.and_then(|entry| Some((entry, entry.length()?))).filter(|(_, length)| offset + length <= footer_at)
         else {
             return Ok(Err(format!("the entry at byte {offset} is wrong")));
         };
@@ -266,10 +248,11 @@ pub(crate) fn load(
             log: entry.log,
             offset,
             length,
+            deleted: (entry.next == NEXT_DELETED).then_some(entry.position),
         };
         let bytes = fetch(length as usize)?;
         match decode_state(&entry, &bytes) {
-            Some(state) => restore(state),
+            Some(state) => restore(state, place.deleted.is_some()),
             None => damaged.push(place),
         }
         entries.push(place);
@@ -281,14 +264,8 @@ pub(crate) fn load(
     Ok(Ok(Loaded {
         header,
         node_id,
-        segments: rows
-            .chunks_exact(SEGMENT_ROW_BYTES)
-            .map(|row| (u64_at(row, 0), u64_at(row, 8)))
-            .collect(),
-        file: CheckpointFile {
-            name,
-            entries: Arc::new(entries),
-        },
+        segments: rows.chunks_exact(SEGMENT_ROW_BYTES).map(|row| (u64_at(row, 0), u64_at(row, 8))).collect(),
+        file: CheckpointFile { name, entries: Arc::new(entries) },
         damaged,
     }))
 }
@@ -298,11 +275,15 @@ fn decode_state(entry: &Entry, bytes: &[u8]) -> Option<LiveState> {
         return None;
     }
     let (live, state) = bytes[ENTRY_BYTES..].split_at(entry.live_length as usize);
+    let live = match entry.next {
+        NEXT_DELETED => RoaringTreemap::new(),
+        _ => RoaringTreemap::deserialize_from(live).ok()?,
+    };
     Some(LiveState {
         log: entry.log,
         next: entry.next,
         position: entry.position,
-        live: RoaringTreemap::deserialize_from(live).ok()?,
+        live,
         bytes: entry.bytes,
         state: state.to_vec(),
     })
@@ -329,7 +310,7 @@ mod tests {
         sequence: u64,
         states: Vec<LiveState>,
         old: Option<CheckpointFile>,
-        removed: Vec<LogId>,
+        removed: Vec<(LogId, Position)>,
     ) -> CheckpointFile {
         let states = states.into_iter().map(|state| (state.log, state)).collect();
         let plan = Plan {
@@ -361,7 +342,7 @@ mod tests {
 
     fn read(disk: &MemoryDisk, sequence: u64) -> (Result<Loaded, String>, Vec<LiveState>) {
         let mut states = Vec::new();
-        let loaded = load(disk, 0, sequence, |state| states.push(state)).unwrap();
+        let loaded = load(disk, 0, sequence, |state, deleted| states.extend((!deleted).then_some(state))).unwrap();
         (loaded, states)
     }
 
@@ -371,7 +352,7 @@ mod tests {
         let first = vec![state(0, 0..0), state(1, 1..5000), state(2, 5..6)];
         let old = write(&disk, 1, first, None, vec![]);
         let second = vec![state(2, 9..30), state(5, 1..2)];
-        let new = write(&disk, 2, second, Some(old), vec![LogId(1)]);
+        let new = write(&disk, 2, second, Some(old), vec![(LogId(1), 100)]);
         let (loaded, states) = read(&disk, 2);
         let loaded = loaded.unwrap();
         assert_eq!(states, [state(0, 0..0), state(2, 9..30), state(5, 1..2)]);
@@ -379,17 +360,18 @@ mod tests {
         assert_eq!(loaded.segments, [(7, 4096), (8, 8192)]);
         assert_eq!(loaded.node_id, 4);
         assert!(loaded.damaged.is_empty());
+        // The position of the retired files is 77: a deletion at 100 is still in the WAL, one at 60 isn't.
+        assert_eq!(new.entries[1].deleted, Some(100));
+        let newest = write(&disk, 3, vec![], Some(new), vec![(LogId(2), 60)]);
+        let logs: Vec<u64> = newest.entries.iter().map(|entry| entry.log.0).collect();
+        assert_eq!(logs, [0, 1, 5]);
     }
 
     #[test]
     fn a_large_one_is_written_in_pieces() {
         let disk = MemoryDisk::new();
-        let states: Vec<_> = (0..2000)
-            .map(|log| LiveState {
-                state: vec![log as u8; 2000],
-                ..state(log, 1..2)
-            })
-            .collect();
+        let states: Vec<_> =
+            (0..2000).map(|log| LiveState { state: vec![log as u8; 2000], ..state(log, 1..2) }).collect();
         write(&disk, 1, states.clone(), None, vec![]);
         assert_eq!(read(&disk, 1).1, states);
     }

@@ -63,9 +63,7 @@ impl Commit {
 
     /// When the active batch should be closed; it holds records.
     fn active_due(&self, options: &Options) -> Nanos {
-        let lazy = self
-            .first_lazy
-            .map_or(Nanos::MAX, |first| first.saturating_add(options.lazy_flush));
+        let lazy = self.first_lazy.map_or(Nanos::MAX, |first| first.saturating_add(options.lazy_flush));
         if self.confirms == 0 {
             return lazy;
         }
@@ -109,11 +107,7 @@ impl Log {
     /// The next batch needs a file that isn't there.
     fn is_blocked(&self) -> bool {
         self.wal.wanted.is_some_and(|batch| {
-            let ready = self
-                .wal
-                .spare
-                .as_ref()
-                .is_some_and(|spare| spare.room() >= batch);
+            let ready = self.wal.spare.as_ref().is_some_and(|spare| spare.room() >= batch);
             !ready || !self.may_open_file()
         })
     }
@@ -171,23 +165,10 @@ impl Log {
             }
         };
         let batch = Arc::new(builder.seal());
-        assert_eq!(
-            batch.header.first_position,
-            self.durable + 1,
-            "batches are written in order"
-        );
-        self.commit.flying = Some(Flying {
-            batch: batch.clone(),
-            written: false,
-            sync_started: 0,
-        });
+        assert_eq!(batch.header.first_position, self.durable + 1, "batches are written in order");
+        self.commit.flying = Some(Flying { batch: batch.clone(), written: false, sync_started: 0 });
         let file = &self.wal.current;
-        let job = Job::Write(WriteJob {
-            file: file.name.clone(),
-            offset: file.end,
-            identity: file.identity,
-            batch,
-        });
+        let job = Job::Write(WriteJob { file: file.name.clone(), offset: file.end, identity: file.identity, batch });
         self.run_commit(job)
     }
 

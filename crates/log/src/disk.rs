@@ -69,61 +69,43 @@ pub trait Disk: Send + Sync {
 const SLICES_MAX: usize = 512;
 
 pub(crate) fn list(disk: &dyn Disk) -> Result<Vec<String>, DiskError> {
-    disk.list()
-        .map_err(|error| DiskError::new(Operation::List, ".", 0, error))
+    disk.list().map_err(|error| DiskError::new(Operation::List, ".", 0, error))
 }
 
 pub(crate) fn create(disk: &dyn Disk, name: &str, length: u64) -> Result<(), DiskError> {
-    disk.create(name, length)
-        .map_err(|error| DiskError::new(Operation::Create, name, 0, error))
+    disk.create(name, length).map_err(|error| DiskError::new(Operation::Create, name, 0, error))
 }
 
-pub(crate) fn write(
-    disk: &dyn Disk,
-    name: &str,
-    mut offset: u64,
-    slices: &[&[u8]],
-) -> Result<(), DiskError> {
+pub(crate) fn write(disk: &dyn Disk, name: &str, mut offset: u64, slices: &[&[u8]]) -> Result<(), DiskError> {
     for slices in slices.chunks(SLICES_MAX) {
-        disk.write_at(name, offset, slices)
-            .map_err(|error| DiskError::new(Operation::Write, name, offset, error))?;
+        disk.write_at(name, offset, slices).map_err(|error| DiskError::new(Operation::Write, name, offset, error))?;
         offset += slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
     }
     Ok(())
 }
 
 pub(crate) fn sync(disk: &dyn Disk, name: &str) -> Result<(), DiskError> {
-    disk.sync(name)
-        .map_err(|error| DiskError::new(Operation::Sync, name, 0, error))
+    disk.sync(name).map_err(|error| DiskError::new(Operation::Sync, name, 0, error))
 }
 
 pub(crate) fn sync_directory(disk: &dyn Disk) -> Result<(), DiskError> {
-    disk.sync_directory()
-        .map_err(|error| DiskError::new(Operation::SyncDirectory, ".", 0, error))
+    disk.sync_directory().map_err(|error| DiskError::new(Operation::SyncDirectory, ".", 0, error))
 }
 
 pub(crate) fn length(disk: &dyn Disk, name: &str) -> Result<u64, DiskError> {
-    disk.len(name)
-        .map_err(|error| DiskError::new(Operation::Length, name, 0, error))
+    disk.len(name).map_err(|error| DiskError::new(Operation::Length, name, 0, error))
 }
 
 pub(crate) fn remove(disk: &dyn Disk, name: &str) -> Result<(), DiskError> {
-    disk.remove(name)
-        .map_err(|error| DiskError::new(Operation::Remove, name, 0, error))
+    disk.remove(name).map_err(|error| DiskError::new(Operation::Remove, name, 0, error))
 }
 
 pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> Result<(), DiskError> {
-    disk.rename(from, to)
-        .map_err(|error| DiskError::new(Operation::Rename, from, 0, error))
+    disk.rename(from, to).map_err(|error| DiskError::new(Operation::Rename, from, 0, error))
 }
 
 /// Reads up to `length` bytes; fewer only at the end of the file.
-pub(crate) fn read(
-    disk: &dyn Disk,
-    name: &str,
-    offset: u64,
-    length: usize,
-) -> Result<Vec<u8>, DiskError> {
+pub(crate) fn read(disk: &dyn Disk, name: &str, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
     let mut buffer = vec![0; length];
     let mut filled = 0;
     while filled < length {

@@ -63,12 +63,7 @@ pub struct DiskError {
 
 impl DiskError {
     pub(crate) fn new(operation: Operation, file: &str, offset: u64, error: io::Error) -> Self {
-        DiskError {
-            file: file.to_owned(),
-            offset,
-            operation,
-            error,
-        }
+        DiskError { file: file.to_owned(), offset, operation, error }
     }
 }
 
@@ -125,12 +120,7 @@ pub struct ReadError {
 
 impl ReadError {
     pub(crate) fn from_disk(error: DiskError, log: LogId) -> ReadError {
-        ReadError {
-            range: error.offset..error.offset,
-            reason: error.to_string(),
-            file: error.file,
-            log,
-        }
+        ReadError { range: error.offset..error.offset, reason: error.to_string(), file: error.file, log }
     }
 }
 
@@ -147,12 +137,7 @@ mod tests {
             io::Error::other("Input/output error"),
         ));
         let text = error.to_string();
-        for part in [
-            "wal-0000-0000000000000001",
-            "512",
-            "sync",
-            "Input/output error",
-        ] {
+        for part in ["wal-0000-0000000000000001", "512", "sync", "Input/output error"] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

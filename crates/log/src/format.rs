@@ -47,24 +47,14 @@ impl Identity {
     #[must_use]
     pub fn wal(node_id: u64, wal_id: u16, sequence: u64) -> Identity {
         let base = mix(node_id ^ mix(0x57 + ((wal_id as u64) << 8)));
-        Identity {
-            node_id,
-            wal_id,
-            salt: base ^ sequence,
-            seed: mix(base) as u32,
-        }
+        Identity { node_id, wal_id, salt: base ^ sequence, seed: mix(base) as u32 }
     }
 
     /// Of the segment with this id.
     #[must_use]
     pub fn segment(node_id: u64, wal_id: u16, id: u64) -> Identity {
         let salt = mix(node_id ^ mix(0x53 + ((wal_id as u64) << 8))) ^ id;
-        Identity {
-            node_id,
-            wal_id,
-            salt,
-            seed: mix(salt) as u32,
-        }
+        Identity { node_id, wal_id, salt, seed: mix(salt) as u32 }
     }
 
     /// What the checksums of the runs and records of a batch start from. An odd factor keeps different
@@ -124,9 +114,6 @@ mod tests {
         let seeds: HashSet<u32> = (0..10_000).map(|n| identity.batch_seed(n)).collect();
         assert_eq!(seeds.len(), 10_000);
         // Records are checksummed before their file is known.
-        assert_eq!(
-            identity.batch_seed(5),
-            Identity::wal(1, 0, 2).batch_seed(5)
-        );
+        assert_eq!(identity.batch_seed(5), Identity::wal(1, 0, 2).batch_seed(5));
     }
 }

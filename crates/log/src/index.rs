@@ -97,9 +97,7 @@ impl FileIndex {
     }
 
     pub(crate) fn into_logs(self) -> impl Iterator<Item = (LogId, LogIndex)> {
-        self.logs
-            .into_iter()
-            .map(|(log, growing)| (log, growing.index))
+        self.logs.into_iter().map(|(log, growing)| (log, growing.index))
     }
 }
 
@@ -136,14 +134,7 @@ mod tests {
     #[test]
     fn settles_touch_a_log_without_messages() {
         let mut index = FileIndex::default();
-        let run = Run {
-            log: LogId(1),
-            first: 0,
-            offset: 0,
-            length: 36,
-            count: 1,
-            kind: RecordKind::Settle,
-        };
+        let run = Run { log: LogId(1), first: 0, offset: 0, length: 36, count: 1, kind: RecordKind::Settle };
         index.note_run(512, 1000, 0, &run);
         assert_eq!(index.log(LogId(1)).unwrap().messages, 0);
         assert!(index.log(LogId(2)).is_none());

@@ -158,9 +158,7 @@ impl Job {
     /// With [`Job::Live`], which only the owner of the logs can answer.
     pub fn run(&self, disk: &dyn Disk) -> Result<Done, DiskError> {
         match self {
-            Job::Write(write) => write
-                .batch
-                .write(disk, &write.file, write.offset, &write.identity)?,
+            Job::Write(write) => write.batch.write(disk, &write.file, write.offset, &write.identity)?,
             Job::Sync { file } => disk::sync(disk, file)?,
             Job::Steps(steps) => steps.iter().try_for_each(|step| step.run(disk))?,
             Job::Retire(RetireJob(worker)) => {

@@ -34,11 +34,12 @@ mod segment;
 mod statistics;
 mod store;
 mod types;
+mod verify;
 mod wal;
 
 pub use disk::Disk;
 pub use error::{DiskError, Operation, ReadError, StorageError};
-pub use job::{Done, Event, Job, JobId, Lane, LiveState, Next};
+pub use job::{Done, Event, Job, JobId, Lane, LiveState, Next, Step};
 pub use log::Log;
 pub use memory_disk::MemoryDisk;
 #[cfg(feature = "planted-bugs")]
@@ -48,3 +49,4 @@ pub use read::{ReadPlan, StoredMessage};
 pub use recover::{Cut, Damage, Hit, Replay, Report, recover};
 pub use statistics::Statistics;
 pub use types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
+pub use verify::verify;

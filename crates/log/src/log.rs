@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use crate::builder::{Builder, Memory};
 use crate::commit::Commit;
 use crate::error::StorageError;
+use crate::format::SECTOR;
 use crate::format::batch::{FLAG_CLOSING, FLAG_RESTART};
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{RecordKind, encode_range};
-use crate::format::SECTOR;
 use crate::job::{Done, Event, JobId, Lane, Next};
 use crate::options::Options;
 use crate::read::{ReadPlan, Source};
@@ -61,13 +61,7 @@ impl Log {
     pub(crate) fn open(options: Options, start: Start, now: Nanos) -> Log {
         let identity = start.wal.current.identity;
         let memory = Memory::with_capacity(options.buffer_bytes);
-        let mut active = Builder::new(
-            &identity,
-            start.batch + 1,
-            start.durable + 1,
-            options.inline_below,
-            memory,
-        );
+        let mut active = Builder::new(&identity, start.batch + 1, start.durable + 1, options.inline_below, memory);
         active.set_flag(FLAG_RESTART);
         Log {
             active,
@@ -141,14 +135,7 @@ impl Log {
     ///
     /// # Panics
     /// As [`Log::append_messages`].
-    pub fn append_control(
-        &mut self,
-        log: LogId,
-        kind: u8,
-        payload: &[u8],
-        wait: Wait,
-        now: Nanos,
-    ) -> Position {
+    pub fn append_control(&mut self, log: LogId, kind: u8, payload: &[u8], wait: Wait, now: Nanos) -> Position {
         self.append_record(log, RecordKind::Control, kind, payload, wait, now)
     }
 
@@ -186,10 +173,7 @@ impl Log {
 
     #[cold]
     fn close_batch(&mut self) {
-        assert!(
-            self.closed.len() < CLOSED_BATCHES_MAX,
-            "appends went on although the log had no room"
-        );
+        assert!(self.closed.len() < CLOSED_BATCHES_MAX, "appends went on although the log had no room");
         let next = self.next_builder();
         let full = std::mem::replace(&mut self.active, next);
         self.closed.push_back(full);
@@ -297,6 +281,7 @@ impl Log {
                 identity: segment.identity,
                 end: segment.end,
                 index: &part.index,
+                known: None,
             };
             return Some(ReadPlan::new(log, from, max_bytes, &source));
         }
@@ -310,6 +295,7 @@ impl Log {
                     identity: file.identity,
                     end: file.end,
                     index,
+                    known: Some(&file.known),
                 };
                 return Some(ReadPlan::new(log, from, max_bytes, &source));
             }
@@ -328,14 +314,7 @@ impl Log {
         if self.closing {
             return;
         }
-        self.append_record(
-            LogId::METADATA,
-            RecordKind::Close,
-            0,
-            &[],
-            Wait::Confirm,
-            now,
-        );
+        self.append_record(LogId::METADATA, RecordKind::Close, 0, &[], Wait::Confirm, now);
         self.active.set_flag(FLAG_CLOSING);
         self.closing = true;
     }
@@ -345,7 +324,6 @@ impl Log {
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
-
 
     pub(crate) fn refresh_statistics(&mut self) {
         self.statistics.segments = self.store.segments.len() as u64;

@@ -36,9 +36,7 @@ impl MemoryDisk {
 
     fn with_file<T>(&self, name: &str, act: impl FnOnce(&mut Vec<u8>) -> T) -> io::Result<T> {
         self.with(|files| {
-            let file = files
-                .get_mut(name)
-                .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+            let file = files.get_mut(name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
             Ok(act(file))
         })
     }
@@ -46,9 +44,7 @@ impl MemoryDisk {
 
 impl Clone for MemoryDisk {
     fn clone(&self) -> MemoryDisk {
-        MemoryDisk {
-            files: Mutex::new(self.with(|files| files.clone())),
-        }
+        MemoryDisk { files: Mutex::new(self.with(|files| files.clone())) }
     }
 }
 
@@ -97,16 +93,12 @@ impl Disk for MemoryDisk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.with(|files| files.remove(name))
-            .map(|_| ())
-            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        self.with(|files| files.remove(name)).map(|_| ()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.with(|files| {
-            let file = files
-                .remove(from)
-                .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+            let file = files.remove(from).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
             files.insert(to.to_owned(), file);
             Ok(())
         })

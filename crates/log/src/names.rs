@@ -40,11 +40,7 @@ mod tests {
 
     #[test]
     fn names_are_parsed_as_written() {
-        for name in [
-            Name::Wal(1),
-            Name::Segment(u64::MAX),
-            Name::Checkpoint(0xabc),
-        ] {
+        for name in [Name::Wal(1), Name::Segment(u64::MAX), Name::Checkpoint(0xabc)] {
             assert_eq!(Name::parse(&name.text(7), 7), Some(name));
             assert_eq!(Name::parse(&name.text(7), 8), None);
         }

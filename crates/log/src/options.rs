@@ -89,16 +89,10 @@ impl Options {
 
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.file_bytes < 16 << 10 || self.file_bytes > 1 << 30 {
-            return Err(format!(
-                "file_bytes is {}, allowed are 16 KiB to 1 GiB",
-                self.file_bytes
-            ));
+            return Err(format!("file_bytes is {}, allowed are 16 KiB to 1 GiB", self.file_bytes));
         }
         if self.unretired_max < 2 {
-            return Err(format!(
-                "unretired_max is {}, at least 2 are needed",
-                self.unretired_max
-            ));
+            return Err(format!("unretired_max is {}, at least 2 are needed", self.unretired_max));
         }
         if self.reserve_bytes >= self.buffer_bytes {
             return Err(format!(
@@ -107,10 +101,7 @@ impl Options {
             ));
         }
         if self.max_record_bytes > 1 << 30 {
-            return Err(format!(
-                "max_record_bytes is {}, at most 1 GiB",
-                self.max_record_bytes
-            ));
+            return Err(format!("max_record_bytes is {}, at most 1 GiB", self.max_record_bytes));
         }
         Ok(())
     }
@@ -128,22 +119,10 @@ mod tests {
     #[test]
     fn limits_are_checked() {
         let bad = [
-            Options {
-                file_bytes: 100,
-                ..Options::default()
-            },
-            Options {
-                unretired_max: 1,
-                ..Options::default()
-            },
-            Options {
-                reserve_bytes: 16 << 20,
-                ..Options::default()
-            },
-            Options {
-                max_record_bytes: 2 << 30,
-                ..Options::default()
-            },
+            Options { file_bytes: 100, ..Options::default() },
+            Options { unretired_max: 1, ..Options::default() },
+            Options { reserve_bytes: 16 << 20, ..Options::default() },
+            Options { max_record_bytes: 2 << 30, ..Options::default() },
         ];
         for options in bad {
             assert!(options.check().is_err());

@@ -12,6 +12,7 @@ use crate::format::{Identity, RUN_BYTES_MAX};
 use crate::index::{LogIndex, Point};
 use crate::scan::Window;
 use crate::types::LogId;
+use crate::wal::Known;
 
 /// Points that one plan takes along, 64 KiB of the file each at least.
 const POINTS_MAX: usize = 64;
@@ -41,6 +42,7 @@ pub struct ReadPlan {
     end: u64,
     last: u64,
     points: Vec<Point>,
+    known: Known,
 }
 
 /// A file to read from.
@@ -50,6 +52,7 @@ pub(crate) struct Source<'a> {
     pub identity: Identity,
     pub end: u64,
     pub index: &'a LogIndex,
+    pub known: Option<&'a Known>,
 }
 
 impl ReadPlan {
@@ -64,6 +67,7 @@ impl ReadPlan {
             end: source.end,
             last: source.index.last,
             points: source.index.points_from(from, POINTS_MAX).to_vec(),
+            known: source.known.cloned().unwrap_or_default(),
         }
     }
 
@@ -120,25 +124,30 @@ impl Reading<'_> {
         let mut row = point.run;
         let mut limit = None;
         while batch < plan.end {
+            if let Some(next) = plan.known.skip(batch) {
+                batch = next;
+                row = 0;
+                continue;
+            }
             let bytes = self.table(batch, BATCH_HEADER_BYTES)?;
             let header = BatchHeader::decode(&bytes, &plan.identity, plan.end - batch)
-                .ok_or_else(|| {
-                    plan.error(batch, BATCH_HEADER_BYTES as u64, "a batch header is wrong")
-                })?;
+                .ok_or_else(|| plan.error(batch, BATCH_HEADER_BYTES as u64, "a batch header is wrong"))?;
             let seed = plan.identity.batch_seed(header.sequence);
             while row < header.runs {
                 let at = batch + BATCH_HEADER_BYTES as u64 + row as u64 * RUN_BYTES as u64;
                 let bytes = self.table(at, RUN_BYTES)?;
-                let run = Run::decode(&bytes, seed, header.record_bytes).ok_or_else(|| {
-                    plan.error(at, RUN_BYTES as u64, "a row of a run table is wrong")
-                })?;
+                let Some(run) = Run::decode(&bytes, seed, header.record_bytes) else {
+                    if plan.known.is_faulty(batch) {
+                        row += 1;
+                        continue;
+                    }
+                    return Err(plan.error(at, RUN_BYTES as u64, "a row of a run table is wrong"));
+                };
                 let records_at = batch + header.prefix_bytes() + run.offset as u64;
                 if records_at >= *limit.get_or_insert(records_at + RUN_BYTES_MAX as u64) {
                     return Ok(true);
                 }
-                let wanted = run.log == plan.log
-                    && run.kind == RecordKind::Message
-                    && run.last() >= plan.from;
+                let wanted = run.log == plan.log && run.kind == RecordKind::Message && run.last() >= plan.from;
                 if wanted && !self.run(&run, records_at, seed)? {
                     return Ok(false);
                 }
@@ -156,14 +165,7 @@ impl Reading<'_> {
         let chunk = plan.max_bytes.clamp(TABLE_CHUNK, RECORD_CHUNK_MAX);
         let bytes = self
             .records
-            .fetch(
-                self.disk,
-                &plan.name,
-                at,
-                run.length as usize,
-                chunk,
-                plan.end,
-            )
+            .fetch(self.disk, &plan.name, at, run.length as usize, chunk, plan.end)
             .map_err(|error| ReadError::from_disk(error, plan.log))?;
         let mut start = 0;
         for number in run.first..=run.last() {
@@ -173,10 +175,7 @@ impl Reading<'_> {
             start = payload + record.payload.len();
             if number >= plan.from {
                 self.bytes += record.payload.len();
-                self.found.push(StoredMessage {
-                    number,
-                    payload: bytes.slice(payload..start),
-                });
+                self.found.push(StoredMessage { number, payload: bytes.slice(payload..start) });
                 if self.bytes >= plan.max_bytes || number == plan.last {
                     return Ok(false);
                 }

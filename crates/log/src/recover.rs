@@ -100,15 +100,7 @@ pub fn recover(
     now: Nanos,
 ) -> Result<(Log, Report), StorageError> {
     options.check().map_err(StorageError::Options)?;
-    let mut recovery = Recovery {
-        disk,
-        options,
-        report: Report::default(),
-        found: Found::default(),
-        store: Store::new(),
-        covered: FxHashMap::default(),
-        bad_checkpoint: None,
-    };
+    let mut recovery = Recovery::new(disk, options);
     recovery.list()?;
     recovery.load_checkpoint(replay)?;
     let (full, position, batch) = recovery.replay_wal(replay)?;
@@ -117,12 +109,7 @@ pub fn recover(
     let mut report = recovery.report;
     report.position = position;
     report.clean &= report.cut.is_none() && report.damaged.is_empty();
-    let start = Start {
-        wal: WalFiles::new(full, fresh),
-        store: recovery.store,
-        durable: position,
-        batch,
-    };
+    let start = Start { wal: WalFiles::new(full, fresh), store: recovery.store, durable: position, batch };
     let mut log = Log::open(recovery.options, start, now);
     log.refresh_statistics();
     Ok((log, report))
@@ -146,19 +133,31 @@ struct Found {
     next_file: u64,
 }
 
-struct Recovery<'a> {
+pub(crate) struct Recovery<'a> {
     disk: &'a dyn Disk,
     options: Options,
     report: Report,
     found: Found,
-    store: Store,
+    pub(crate) store: Store,
     covered: FxHashMap<LogId, Covered>,
     /// The newest checkpoint, if none can be read, and why.
     bad_checkpoint: Option<(u64, String)>,
 }
 
-impl Recovery<'_> {
-    fn list(&mut self) -> Result<(), StorageError> {
+impl<'a> Recovery<'a> {
+    pub(crate) fn new(disk: &'a dyn Disk, options: Options) -> Recovery<'a> {
+        Recovery {
+            disk,
+            options,
+            report: Report::default(),
+            found: Found::default(),
+            store: Store::new(),
+            covered: FxHashMap::default(),
+            bad_checkpoint: None,
+        }
+    }
+
+    pub(crate) fn list(&mut self) -> Result<(), StorageError> {
         for text in disk::list(self.disk)? {
             match Name::parse(&text, self.options.wal_id) {
                 Some(Name::Wal(sequence)) => self.found.wal.push(sequence),
@@ -179,12 +178,12 @@ impl Recovery<'_> {
 
     /// Takes the newest checkpoint that is whole. One with damaged entries is taken if there is no other: it was
     /// durable, and the log of a bad entry is reported.
-    fn load_checkpoint(&mut self, replay: &mut dyn Replay) -> Result<(), StorageError> {
+    pub(crate) fn load_checkpoint(&mut self, replay: &mut dyn Replay) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
-            match checkpoint::load(self.disk, wal_id, *sequence, drop)? {
+            match checkpoint::load(self.disk, wal_id, *sequence, |_, _| ())? {
                 Ok(loaded) if loaded.damaged.is_empty() => {
                     return self.take_checkpoint(*sequence, replay);
                 }
@@ -200,25 +199,13 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    fn take_checkpoint(
-        &mut self,
-        sequence: u64,
-        replay: &mut dyn Replay,
-    ) -> Result<(), StorageError> {
+    fn take_checkpoint(&mut self, sequence: u64, replay: &mut dyn Replay) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let name = Name::Checkpoint(sequence).text(wal_id);
-        let unreadable = |reason| StorageError::Checkpoint {
-            file: name.clone(),
-            reason,
-        };
-        // After a kill it may be in memory only.
-        disk::sync(self.disk, &name)?;
-        let loaded = checkpoint::load(self.disk, wal_id, sequence, drop)?.map_err(unreadable)?;
+        let unreadable = |reason| StorageError::Checkpoint { file: name.clone(), reason };
+        let loaded = checkpoint::load(self.disk, wal_id, sequence, |_, _| ())?.map_err(unreadable)?;
         if loaded.node_id != self.options.node_id {
-            return Err(StorageError::WrongNode {
-                found: loaded.node_id,
-                expected: self.options.node_id,
-            });
+            return Err(StorageError::WrongNode { found: loaded.node_id, expected: self.options.node_id });
         }
         let named: BTreeMap<u64, u64> = loaded.segments.iter().copied().collect();
         for (id, length) in named {
@@ -226,14 +213,13 @@ impl Recovery<'_> {
         }
         // A second time, one state after the other: together they could be larger than memory.
         let (covered, store) = (&mut self.covered, &mut self.store);
-        let loaded = checkpoint::load(self.disk, wal_id, sequence, |state| {
-            let cover = Covered {
-                next: state.next,
-                position: state.position,
-            };
+        let loaded = checkpoint::load(self.disk, wal_id, sequence, |state, deleted| {
+            let cover = Covered { next: state.next, position: state.position };
             covered.insert(state.log, cover);
             store.count_live(state.log, &state.live);
-            replay.restore(state);
+            if !deleted {
+                replay.restore(state);
+            }
         })?
         .map_err(unreadable)?;
         for place in &loaded.damaged {
@@ -259,29 +245,34 @@ impl Recovery<'_> {
         let (node_id, wal_id) = (self.options.node_id, self.options.wal_id);
         let name = Name::Segment(id).text(wal_id);
         if self.found.segments.binary_search(&id).is_err() {
-            return Err(StorageError::Missing {
-                file: name,
-                reason: "the checkpoint names it".into(),
-            });
+            return Err(StorageError::Missing { file: name, reason: "the checkpoint names it".into() });
         }
         match segment::load(self.disk, node_id, wal_id, id, length) {
             Ok((segment, logs)) => self.store.add(id, segment, logs),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
-            Err(segment::LoadError::Damaged(reason)) => self.report.damaged.push(Damage {
-                file: name,
-                range: 0..length,
-                logs: Hit::Any,
-                reason,
-            }),
+            Err(segment::LoadError::Damaged(reason)) => {
+                self.report.damaged.push(Damage { file: name, range: 0..length, logs: Hit::Any, reason })
+            }
         }
         Ok(())
     }
 
-    fn replay_wal(
-        &mut self,
-        replay: &mut dyn Replay,
-    ) -> Result<(VecDeque<WalFile>, Position, u64), StorageError> {
-        let sequences = self.found.wal.clone();
+    fn replay_wal(&mut self, replay: &mut dyn Replay) -> Result<(VecDeque<WalFile>, Position, u64), StorageError> {
+        let mut report = std::mem::take(&mut self.report);
+        let result = self.replay_files(&mut report, replay)?.finish(&mut report);
+        self.report = report;
+        Ok(result?)
+    }
+
+    /// What is wrong in checkpoint and WAL, an invalid last batch included.
+    pub(crate) fn look_through_wal(&mut self, replay: &mut dyn Replay) -> Result<Vec<Damage>, StorageError> {
+        let mut report = std::mem::take(&mut self.report);
+        let doubt = self.replay_files(&mut report, replay)?.into_doubt();
+        report.damaged.extend(doubt);
+        Ok(report.damaged)
+    }
+
+    fn replay_files(&mut self, report: &mut Report, replay: &mut dyn Replay) -> Result<Replaying<'_>, StorageError> {
         let mut replaying = Replaying::new(
             self.disk,
             &self.options,
@@ -289,28 +280,26 @@ impl Recovery<'_> {
             self.store.retired_position,
             self.store.retired_batch,
         );
-        for sequence in sequences {
-            if sequence >= self.found.floor {
-                replaying.file(sequence, &mut self.report, replay)?;
-            }
+        for sequence in self.found.wal.iter().filter(|sequence| **sequence >= self.found.floor) {
+            replaying.file(*sequence, report, replay)?;
         }
         // Without a checkpoint the WAL has to begin with the first batch of all.
         let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1);
-        if let Some((sequence, reason)) = self.bad_checkpoint.take().filter(|_| !begins) {
+        if let Some((sequence, reason)) = self.bad_checkpoint.clone().filter(|_| !begins) {
             return Err(StorageError::Checkpoint {
                 file: Name::Checkpoint(sequence).text(self.options.wal_id),
                 reason,
             });
         }
         if let Some(first) = replaying.first_found.filter(|_| !begins) {
-            if self.report.damaged.len() == 1 {
+            if report.damaged.len() == 1 {
                 return Err(StorageError::Missing {
                     file: "the checkpoint".into(),
                     reason: format!("the log begins with batch {first}"),
                 });
             }
         }
-        Ok(replaying.finish(&mut self.report)?)
+        Ok(replaying)
     }
 
     /// Removes what interrupted steps left: WAL files below the floor or without a batch, older checkpoints, and
@@ -319,25 +308,20 @@ impl Recovery<'_> {
         let wal_id = self.options.wal_id;
         let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
         let mut names: Vec<Name> = Vec::new();
-        let current = self
-            .store
-            .checkpoint
-            .as_ref()
-            .and_then(|file| Name::parse(&file.name, wal_id));
+        let current = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, wal_id));
         let checkpoints = self.found.checkpoints.iter().map(|n| Name::Checkpoint(*n));
         names.extend(checkpoints.filter(|name| Some(*name) != current));
         let wal = self.found.wal.iter().filter(|sequence| !is_kept(sequence));
         names.extend(wal.map(|sequence| Name::Wal(*sequence)));
         if self.report.damaged.is_empty() {
-            let orphans = self
-                .found
-                .segments
-                .iter()
-                .filter(|id| !self.store.segments.contains_key(id));
+            let orphans = self.found.segments.iter().filter(|id| !self.store.segments.contains_key(id));
             names.extend(orphans.map(|id| Name::Segment(*id)));
         }
-        // The checkpoint in force and the names of files must be durable before what they replace goes.
+        // After a kill, the checkpoint in force may be in memory only; it has to be durable before what it replaces goes.
         if !names.is_empty() {
+            if let Some(file) = &self.store.checkpoint {
+                disk::sync(self.disk, &file.name)?;
+            }
             disk::sync_directory(self.disk)?;
         }
         for name in names {

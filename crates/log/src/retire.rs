@@ -40,7 +40,8 @@ pub(crate) struct Retirement {
     worker: Arc<Mutex<Worker>>,
     /// Everything that the states reflect has positions up to here.
     gate: Position,
-    removed: Vec<LogId>,
+    /// Deleted logs and up to where their records don't count any more.
+    removed: Vec<(LogId, Position)>,
     copied: Copied,
     old_checkpoint: Option<Arc<str>>,
 }
@@ -67,9 +68,7 @@ impl Retirement {
 impl Log {
     /// Whether a retirement can't go on before more is durable.
     pub(crate) fn waits_for_gate(&self) -> bool {
-        self.retirement
-            .as_ref()
-            .is_some_and(|retirement| retirement.gate > self.durable)
+        self.retirement.as_ref().is_some_and(|retirement| retirement.gate > self.durable)
     }
 
     pub(crate) fn next_background_job(&mut self, now: Nanos) -> Next {
@@ -79,7 +78,7 @@ impl Log {
         if let Some(steps) = self.wal.prepare(&self.options) {
             return self.run_background(Doing::Prepare, Job::Steps(steps));
         }
-        if self.closing {
+        if self.closing && self.wal.wanted.is_none() {
             return Next::Idle;
         }
         if let Some(steps) = self.wal.discard(&self.options) {
@@ -109,10 +108,7 @@ impl Log {
             .flat_map(|file| file.index.logs())
             .filter(|(log, _)| !self.forgotten.contains_key(log))
             .map(|(log, index)| {
-                let index = LogIndex {
-                    points: Vec::new(),
-                    ..*index
-                };
+                let index = LogIndex { points: Vec::new(), ..*index };
                 (log, index)
             })
             .collect();
@@ -128,13 +124,11 @@ impl Log {
             name: file.name.clone(),
             identity: file.identity,
             end: file.end,
+            known: file.known.clone(),
         });
         let worker = Worker::new(limits, origin, touched, self.store.next_segment);
         self.retirement = Some(Retirement {
-            phase: Phase::Asking {
-                rest,
-                not_before: now,
-            },
+            phase: Phase::Asking { rest, not_before: now },
             has_file,
             worker: Arc::new(Mutex::new(worker)),
             gate: 0,
@@ -163,18 +157,13 @@ impl Log {
                     // What is deleted by now is left out of the checkpoint, once the deletion is durable.
                     let deleted = self.forgotten.values().copied().max().unwrap_or(0);
                     retirement.gate = retirement.gate.max(deleted);
-                    #[cfg(feature = "planted-bugs")]
-                    if self
-                        .options
-                        .has_bug(crate::options::Bug::UnlinkBeforeSettleDurable)
-                    {
-                        retirement.gate = 0;
-                    }
                     retirement.phase = Phase::Copying;
                 }
-                Phase::Gate if retirement.gate > self.durable => {
-                    return Next::At(now.saturating_add(LATER));
+                #[cfg(feature = "planted-bugs")]
+                Phase::Gate if self.options.has_bug(crate::options::Bug::UnlinkBeforeSettleDurable) => {
+                    self.begin_checkpoint();
                 }
+                Phase::Gate if retirement.gate > self.durable => return Next::At(now.saturating_add(LATER)),
                 Phase::Gate => self.begin_checkpoint(),
                 Phase::Copying | Phase::Writing => {
                     let worker = RetireJob(retirement.worker.clone());
@@ -194,8 +183,8 @@ impl Log {
         };
         let gate = retirement.gate;
         let deleted = self.forgotten.iter().filter(|(_, at)| **at <= gate);
-        retirement.removed.extend(deleted.map(|(log, _)| *log));
-        for log in &retirement.removed {
+        retirement.removed.extend(deleted.map(|(log, at)| (*log, *at)));
+        for (log, _) in &retirement.removed {
             self.store.remove_log(*log);
         }
         self.store.bury_dead();
@@ -236,17 +225,12 @@ impl Log {
         if let Some(retirement) = &mut self.retirement {
             steps.extend(retirement.old_checkpoint.take().map(Step::Remove));
         }
-        let (pinned, free) = mem::take(&mut self.store.dead)
-            .into_iter()
-            .partition(|segment| Arc::strong_count(&segment.pin) > 1);
+        let (pinned, free) =
+            mem::take(&mut self.store.dead).into_iter().partition(|segment| Arc::strong_count(&segment.pin) > 1);
         self.store.dead = pinned;
         let free: Vec<crate::store::Segment> = free;
         steps.extend(free.into_iter().map(|segment| Step::Remove(segment.name)));
-        let damaged = self
-            .retirement
-            .as_ref()
-            .is_some_and(|retirement| !retirement.copied.damaged.is_empty());
-        if let Some(file) = self.wal.full.front().filter(|_| damaged) {
+        if let Some(file) = self.wal.full.front().filter(|_| self.keeps_file()) {
             let aside = format!("damaged-{}", file.name);
             steps.push(Step::Rename(file.name.clone(), aside.into()));
         }
@@ -254,13 +238,16 @@ impl Log {
         steps
     }
 
-    pub(crate) fn complete_background(
-        &mut self,
-        doing: Doing,
-        done: Done,
-        now: Nanos,
-        events: &mut Vec<Event>,
-    ) {
+    /// Whether the file that is retired is damaged: it is kept for somebody to look at.
+    fn keeps_file(&self) -> bool {
+        let Some(retirement) = self.retirement.as_ref().filter(|retirement| retirement.has_file) else {
+            return false;
+        };
+        let known = self.wal.full.front().is_some_and(|file| !file.known.is_empty());
+        known || !retirement.copied.damaged.is_empty()
+    }
+
+    pub(crate) fn complete_background(&mut self, doing: Doing, done: Done, now: Nanos, events: &mut Vec<Event>) {
         match (doing, done) {
             (Doing::Prepare, Done::Yes) => self.wal.prepared(),
             (Doing::Discard, Done::Yes) => {}
@@ -297,9 +284,7 @@ impl Log {
             self.store.count_live(state.log, &state.live);
             retirement.worker().states.insert(state.log, state);
         }
-        let left_out = asked
-            .iter()
-            .filter(|log| answered.binary_search(log).is_err());
+        let left_out = asked.iter().filter(|log| answered.binary_search(log).is_err());
         for log in left_out {
             self.forgotten.entry(*log).or_insert(appended);
         }
@@ -345,10 +330,11 @@ impl Log {
     }
 
     fn end_retirement(&mut self, events: &mut Vec<Event>) {
+        let keeps_file = self.keeps_file();
         let Some(retirement) = self.retirement.take() else {
             return;
         };
-        for log in &retirement.removed {
+        for (log, _) in &retirement.removed {
             self.forgotten.remove(log);
         }
         if !retirement.has_file {
@@ -363,7 +349,7 @@ impl Log {
             messages: retirement.copied.messages,
             bytes: retirement.copied.bytes,
         });
-        if retirement.copied.damaged.is_empty() {
+        if !keeps_file {
             self.wal.retired.push(file);
         }
     }

@@ -26,8 +26,7 @@ impl Window {
         chunk: usize,
         end: u64,
     ) -> Result<Bytes, DiskError> {
-        let inside = offset >= self.at
-            && offset + length as u64 <= self.at + self.chunk.len() as u64;
+        let inside = offset >= self.at && offset + length as u64 <= self.at + self.chunk.len() as u64;
         if !inside {
             let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
             let wanted = length.max(chunk).min(rest);

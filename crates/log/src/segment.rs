@@ -8,9 +8,9 @@ use bytes::Bytes;
 use crate::builder::{Builder, Memory};
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
+use crate::format::Identity;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
-use crate::format::Identity;
 use crate::index::{FileIndex, LogIndex};
 use crate::names::Name;
 use crate::store::Segment;
@@ -69,10 +69,7 @@ impl SegmentWriter {
         payload: &Bytes,
         batch_bytes: u64,
     ) -> Result<(), DiskError> {
-        let payload = Payload {
-            head: &[],
-            body: Some(payload),
-        };
+        let payload = Payload { head: &[], body: Some(payload) };
         self.builder.message(log, number, &payload);
         if self.builder.record_bytes() >= batch_bytes {
             self.flush(disk)?;
@@ -96,20 +93,12 @@ impl SegmentWriter {
             disk::sync(disk, &self.name)?;
             self.unsynced = 0;
         }
-        self.builder = new_builder(
-            &self.identity,
-            self.sequence,
-            self.inline_below,
-            sealed.into_memory(1 << 20),
-        );
+        self.builder = new_builder(&self.identity, self.sequence, self.inline_below, sealed.into_memory(1 << 20));
         Ok(())
     }
 
     /// Writes what is left, index and footer, and syncs the file. Its name isn't durable yet.
-    pub(crate) fn finish(
-        mut self,
-        disk: &dyn Disk,
-    ) -> Result<(u64, Segment, BTreeMap<LogId, LogIndex>), DiskError> {
+    pub(crate) fn finish(mut self, disk: &dyn Disk) -> Result<(u64, Segment, BTreeMap<LogId, LogIndex>), DiskError> {
         self.flush(disk)?;
         let logs: BTreeMap<_, _> = self.index.into_logs().collect();
         let index = segment_index::encode(&logs);
@@ -163,9 +152,7 @@ pub(crate) fn load(
     let identity = Identity::segment(node_id, wal_id, id);
     let found = disk::length(disk, &name)?;
     if found != length || length < FILE_HEADER_BYTES + FOOTER_BYTES as u64 {
-        return Err(LoadError::Damaged(format!(
-            "the file has {found} bytes, the checkpoint says {length}"
-        )));
+        return Err(LoadError::Damaged(format!("the file has {found} bytes, the checkpoint says {length}")));
     }
     let header = disk::read(disk, &name, 0, FILE_HEADER_BYTES as usize)?;
     if FileHeader::decode(&header) != Some(FileHeader::new(FileKind::Segment, &identity, id, 0)) {
@@ -173,22 +160,12 @@ pub(crate) fn load(
     }
     let footer_at = length - FOOTER_BYTES as u64;
     let footer = Footer::decode(&disk::read(disk, &name, footer_at, FOOTER_BYTES)?)
-        .filter(|footer| {
-            footer.salt == identity.salt
-                && (FILE_HEADER_BYTES..=footer_at).contains(&footer.index_offset)
-        })
+        .filter(|footer| footer.salt == identity.salt && (FILE_HEADER_BYTES..=footer_at).contains(&footer.index_offset))
         .ok_or_else(|| damaged("the footer is wrong"))?;
     let index_length = (footer_at - footer.index_offset) as usize;
     let index = disk::read(disk, &name, footer.index_offset, index_length)?;
     let logs = segment_index::decode(&index, &footer).ok_or_else(|| damaged("the index is wrong"))?;
-    let segment = Segment {
-        name,
-        identity,
-        end: footer.index_offset,
-        length,
-        live: 0,
-        pin: Arc::new(()),
-    };
+    let segment = Segment { name, identity, end: footer.index_offset, length, live: 0, pin: Arc::new(()) };
     Ok((segment, logs))
 }
 
@@ -224,6 +201,7 @@ mod tests {
                 identity: loaded.identity,
                 end: loaded.end,
                 index: &index[&LogId(1)],
+                known: None,
             };
             let plan = ReadPlan::new(LogId(1), from, 100_000, &source);
             for message in plan.run(&disk).unwrap() {

@@ -38,6 +38,8 @@ pub(crate) struct EntryPlace {
     pub log: LogId,
     pub offset: u64,
     pub length: u64,
+    /// The log is deleted: its records up to this position don't count.
+    pub deleted: Option<Position>,
 }
 
 /// The checkpoint in force.
@@ -79,22 +81,13 @@ impl Store {
     }
 
     /// Adds a segment, all of whose messages are alive until [`Store::count_live`] says otherwise.
-    pub(crate) fn add(
-        &mut self,
-        id: u64,
-        segment: Segment,
-        logs: impl IntoIterator<Item = (LogId, LogIndex)>,
-    ) {
+    pub(crate) fn add(&mut self, id: u64, segment: Segment, logs: impl IntoIterator<Item = (LogId, LogIndex)>) {
         let mut live = 0;
         for (log, index) in logs {
             live += index.messages;
             let parts = self.parts.entry(log).or_default();
             debug_assert!(parts.last().is_none_or(|last| last.index.last < index.first));
-            parts.push(Part {
-                segment: id,
-                live: index.messages,
-                index,
-            });
+            parts.push(Part { segment: id, live: index.messages, index });
         }
         self.segments.insert(id, Segment { live, ..segment });
     }
@@ -129,12 +122,7 @@ impl Store {
 
     /// Takes the segments without a live message out of use.
     pub(crate) fn bury_dead(&mut self) {
-        let dead: Vec<u64> = self
-            .segments
-            .iter()
-            .filter(|(_, segment)| segment.live == 0)
-            .map(|(id, _)| *id)
-            .collect();
+        let dead: Vec<u64> = self.segments.iter().filter(|(_, segment)| segment.live == 0).map(|(id, _)| *id).collect();
         if dead.is_empty() {
             return;
         }
@@ -177,11 +165,7 @@ mod tests {
             last,
             messages: last + 1 - first,
             bytes: 0,
-            points: vec![Point {
-                number: first,
-                batch: 512,
-                run: 0,
-            }],
+            points: vec![Point { number: first, batch: 512, run: 0 }],
         }
     }
 

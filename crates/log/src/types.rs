@@ -121,18 +121,9 @@ mod tests {
     #[test]
     fn a_payload_is_head_and_body() {
         let body = Bytes::from_static(b"body");
-        let payload = Payload {
-            head: b"he",
-            body: Some(&body),
-        };
+        let payload = Payload { head: b"he", body: Some(&body) };
         assert_eq!(payload.len(), 6);
         assert!(!payload.is_empty());
-        assert!(
-            Payload {
-                head: b"",
-                body: None
-            }
-            .is_empty()
-        );
+        assert!(Payload { head: b"", body: None }.is_empty());
     }
 }

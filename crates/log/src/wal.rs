@@ -1,6 +1,7 @@
 //! The WAL files: the one written to, the full ones, the next one, and those that can be used again.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::Identity;
@@ -25,8 +26,34 @@ pub(crate) struct WalFile {
     /// Of its last batch; 0 if it has none.
     pub last_position: Position,
     pub last_batch: u64,
+    /// What recovery found wrong in it.
+    pub known: Known,
     /// Read plans hold copies: the file stays as it is while there are any.
     pub pin: Arc<()>,
+}
+
+/// Damage of a file that was reported already: readers get past it, to what belongs to others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Bytes without a batch header, from where a batch should begin to where the next one does.
+    pub gaps: Vec<Range<u64>>,
+    /// Batches with bad rows.
+    pub faulty: Vec<u64>,
+}
+
+impl Known {
+    /// Where to go on if there is no batch at `offset`.
+    pub(crate) fn skip(&self, offset: u64) -> Option<u64> {
+        self.gaps.iter().find(|gap| gap.start == offset).map(|gap| gap.end)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gaps.is_empty() && self.faulty.is_empty()
+    }
+
+    pub(crate) fn is_faulty(&self, batch: u64) -> bool {
+        self.faulty.contains(&batch)
+    }
 }
 
 impl WalFile {
@@ -40,6 +67,7 @@ impl WalFile {
             index: FileIndex::default(),
             last_position: 0,
             last_batch: 0,
+            known: Known::default(),
             pin: Arc::new(()),
         }
     }
@@ -92,9 +120,7 @@ impl WalFiles {
 
     /// Oldest file that isn't retired, without the `skip` oldest.
     pub(crate) fn floor(&self, skip: usize) -> u64 {
-        self.full
-            .get(skip)
-            .map_or(self.current.sequence, |file| file.sequence)
+        self.full.get(skip).map_or(self.current.sequence, |file| file.sequence)
     }
 
     /// Goes on in the next file if one with room for a batch of this size is ready.
@@ -147,10 +173,7 @@ impl WalFiles {
             }
             None => steps.push(Step::Create(file.name.clone(), length)),
         }
-        steps.push(Step::WriteStart(
-            file.name.clone(),
-            file.header().encode().to_vec(),
-        ));
+        steps.push(Step::WriteStart(file.name.clone(), file.header().encode().to_vec()));
         steps.push(Step::Sync(file.name.clone()));
         steps.push(Step::SyncDirectory);
         #[cfg(feature = "planted-bugs")]
@@ -169,8 +192,7 @@ impl WalFiles {
     pub(crate) fn discard(&mut self, options: &Options) -> Option<Vec<Step>> {
         let fit = |file: &WalFile| file.length == options.file_bytes;
         let kept = self.retired.iter().position(fit);
-        let at = (0..self.retired.len())
-            .find(|at| Some(*at) != kept && !self.retired[*at].is_pinned())?;
+        let at = (0..self.retired.len()).find(|at| Some(*at) != kept && !self.retired[*at].is_pinned())?;
         let file = self.retired.swap_remove(at);
         Some(vec![Step::Remove(file.name)])
     }
@@ -181,10 +203,7 @@ mod tests {
     use super::*;
 
     fn files() -> (WalFiles, Options) {
-        let options = Options {
-            file_bytes: 64 << 10,
-            ..Options::default()
-        };
+        let options = Options { file_bytes: 64 << 10, ..Options::default() };
         let current = WalFile::new(&options, 1, options.file_bytes);
         (WalFiles::new(VecDeque::new(), current), options)
     }
@@ -239,9 +258,7 @@ mod tests {
     fn one_retired_file_is_kept() {
         let (mut files, options) = files();
         for sequence in [5, 6] {
-            files
-                .retired
-                .push(WalFile::new(&options, sequence, options.file_bytes));
+            files.retired.push(WalFile::new(&options, sequence, options.file_bytes));
         }
         files.retired.push(WalFile::new(&options, 7, 1 << 20));
         assert!(files.discard(&options).is_some());

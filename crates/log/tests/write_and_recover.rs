@@ -1,5 +1,6 @@
 //! What is appended is durable when it is said to be, and there after a restart.
 
+#[allow(dead_code)]
 mod driver;
 
 use bytes::Bytes;
@@ -43,10 +44,7 @@ fn records_are_durable_after_the_sync_and_there_after_a_restart() {
     assert!(!driver.report.clean);
     assert_eq!(driver.report.position, 4);
     assert_eq!(driver.ledgers.0[&A].live, before[&A].live);
-    assert_eq!(
-        driver.ledgers.0[&LogId::METADATA].controls,
-        [(1, b"declare".to_vec())]
-    );
+    assert_eq!(driver.ledgers.0[&LogId::METADATA].controls, [(1, b"declare".to_vec())]);
     assert_eq!(driver.read(A, 2, 1).len(), 1);
     driver.publish(A, &[body(A, 3, 10)], Wait::Confirm);
     driver.settle_down();
@@ -141,10 +139,7 @@ fn segments_go_with_their_last_message_and_with_their_log() {
     }
     assert_eq!(driver.log.statistics().segments, 0);
     let names = leveret_log::Disk::list(&driver.disk).unwrap();
-    assert!(
-        names.iter().all(|name| !name.starts_with("segment-")),
-        "{names:?}"
-    );
+    assert!(names.iter().all(|name| !name.starts_with("segment-")), "{names:?}");
     let driver = Driver::open(driver.disk.clone(), small());
     assert!(!driver.ledgers.0.contains_key(&B));
     assert!(driver.ledgers.0[&A].live.is_empty());
@@ -264,19 +259,10 @@ fn another_nodes_directory_is_refused_untouched() {
     driver.settle_down();
     let disk = driver.close();
     let before = leveret_log::Disk::list(&disk).unwrap();
-    let options = Options {
-        node_id: 78,
-        ..small()
-    };
+    let options = Options { node_id: 78, ..small() };
     let mut ledgers = driver::Ledgers::default();
     let error = leveret_log::recover(&disk, options, &mut ledgers, 0).unwrap_err();
-    assert!(matches!(
-        error,
-        StorageError::WrongNode {
-            found: 77,
-            expected: 78
-        }
-    ));
+    assert!(matches!(error, StorageError::WrongNode { found: 77, expected: 78 }));
     assert_eq!(leveret_log::Disk::list(&disk).unwrap(), before);
 }
 

@@ -130,10 +130,7 @@ mod tests {
         cores[1].published.increment();
         cores[1].acked.add(2);
         let totals = Totals::of(&cores);
-        assert_eq!(
-            (totals.published, totals.acked, totals.confirmed),
-            (6, 2, 0)
-        );
+        assert_eq!((totals.published, totals.acked, totals.confirmed), (6, 2, 0));
     }
 
     #[test]

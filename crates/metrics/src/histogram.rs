@@ -12,10 +12,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram {
-            buckets: [const { AtomicU64::new(0) }; BUCKETS],
-            sum: AtomicU64::new(0),
-        }
+        Histogram { buckets: [const { AtomicU64::new(0) }; BUCKETS], sum: AtomicU64::new(0) }
     }
 }
 
@@ -28,8 +25,7 @@ impl Histogram {
     /// Counts a value that came `count` times.
     pub fn record_many(&self, value: u64, count: u64) {
         self.buckets[bucket_of(value)].fetch_add(count, Ordering::Relaxed);
-        self.sum
-            .fetch_add(value.saturating_mul(count), Ordering::Relaxed);
+        self.sum.fetch_add(value.saturating_mul(count), Ordering::Relaxed);
     }
 
     /// The counts so far.
@@ -51,14 +47,22 @@ pub struct HistogramTotals {
 
 impl Default for HistogramTotals {
     fn default() -> Self {
-        HistogramTotals {
-            buckets: [0; BUCKETS],
-            sum: 0,
-        }
+        HistogramTotals { buckets: [0; BUCKETS], sum: 0 }
     }
 }
 
 impl HistogramTotals {
+    /// Counts that were kept elsewhere in the same buckets. The sum wasn't, and is estimated from their middles.
+    pub fn estimated(counts: &[u64]) -> Self {
+        let mut totals = HistogramTotals::default();
+        for (at, count) in counts.iter().enumerate() {
+            totals.buckets[at.min(BUCKETS - 1)] += count;
+            let middle = upper_bound(at.min(BUCKETS - 1)) / 4 * 3;
+            totals.sum = totals.sum.saturating_add(middle.saturating_mul(*count));
+        }
+        totals
+    }
+
     /// Adds what another histogram counted.
     pub fn add(&mut self, histogram: &Histogram) {
         for (total, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
@@ -121,5 +125,7 @@ mod tests {
         assert_eq!(totals.quantile(0.99), 4);
         assert_eq!(totals.quantile(1.0), 1024);
         assert_eq!(HistogramTotals::default().quantile(0.5), 0);
+        let estimated = HistogramTotals::estimated(&[0, 0, 0, 2]);
+        assert_eq!((estimated.count(), estimated.sum, estimated.quantile(1.0)), (2, 12, 8));
     }
 }

@@ -62,12 +62,8 @@ pub struct Scrape {
     pub rabbitmq_version: String,
     /// The durability of a confirm, as the start log names it.
     pub durability: String,
-    /// Nanoseconds that syncs of the write-ahead log took.
-    pub sync_nanoseconds: HistogramTotals,
-    /// Confirms that one sync brought.
-    pub confirms_per_sync: HistogramTotals,
-    /// Nanoseconds between the receipt of a publish and its confirm.
-    pub confirm_nanoseconds: HistogramTotals,
+    /// Microseconds that syncs of the write-ahead log took.
+    pub sync_us: HistogramTotals,
     /// Bytes written to the write-ahead log.
     pub log_bytes_written: u64,
 }
@@ -86,41 +82,17 @@ pub fn encode(scrape: Scrape) -> String {
 type Counted = (&'static str, &'static str, fn(&Totals) -> u64);
 
 const GLOBAL: &[Counted] = &[
-    (
-        "rabbitmq_global_messages_received",
-        "Messages received from publishers",
-        |t| t.published,
-    ),
-    (
-        "rabbitmq_global_messages_received_confirm",
-        "Messages received from publishers that use confirms",
-        |t| t.published_with_confirm,
-    ),
-    (
-        "rabbitmq_global_messages_confirmed",
-        "Messages confirmed to publishers",
-        |t| t.confirmed,
-    ),
-    (
-        "rabbitmq_global_messages_routed",
-        "Messages routed to at least one queue",
-        |t| t.routed,
-    ),
-    (
-        "rabbitmq_global_messages_unroutable_returned",
-        "Mandatory messages returned as unroutable",
-        |t| t.unroutable_returned,
-    ),
-    (
-        "rabbitmq_global_messages_unroutable_dropped",
-        "Messages dropped as unroutable",
-        |t| t.unroutable_dropped,
-    ),
-    (
-        "rabbitmq_global_messages_delivered",
-        "Messages delivered to consumers or fetched",
-        Totals::delivered,
-    ),
+    ("rabbitmq_global_messages_received", "Messages received from publishers", |t| t.published),
+    ("rabbitmq_global_messages_received_confirm", "Messages received from publishers that use confirms", |t| {
+        t.published_with_confirm
+    }),
+    ("rabbitmq_global_messages_confirmed", "Messages confirmed to publishers", |t| t.confirmed),
+    ("rabbitmq_global_messages_routed", "Messages routed to at least one queue", |t| t.routed),
+    ("rabbitmq_global_messages_unroutable_returned", "Mandatory messages returned as unroutable", |t| {
+        t.unroutable_returned
+    }),
+    ("rabbitmq_global_messages_unroutable_dropped", "Messages dropped as unroutable", |t| t.unroutable_dropped),
+    ("rabbitmq_global_messages_delivered", "Messages delivered to consumers or fetched", Totals::delivered),
     (
         "rabbitmq_global_messages_delivered_consume_manual_ack",
         "Messages delivered to consumers that acknowledge",
@@ -131,78 +103,26 @@ const GLOBAL: &[Counted] = &[
         "Messages delivered to consumers that don't acknowledge",
         |t| t.delivered_no_ack,
     ),
-    (
-        "rabbitmq_global_messages_delivered_get_manual_ack",
-        "Messages fetched to be acknowledged",
-        |t| t.get_ack,
-    ),
-    (
-        "rabbitmq_global_messages_delivered_get_auto_ack",
-        "Messages fetched without acknowledgement",
-        |t| t.get_no_ack,
-    ),
-    (
-        "rabbitmq_global_messages_get_empty",
-        "Fetches that found nothing",
-        |t| t.get_empty,
-    ),
-    (
-        "rabbitmq_global_messages_redelivered",
-        "Messages delivered again",
-        |t| t.redelivered,
-    ),
-    (
-        "rabbitmq_global_messages_acknowledged",
-        "Messages acknowledged",
-        |t| t.acked,
-    ),
+    ("rabbitmq_global_messages_delivered_get_manual_ack", "Messages fetched to be acknowledged", |t| t.get_ack),
+    ("rabbitmq_global_messages_delivered_get_auto_ack", "Messages fetched without acknowledgement", |t| t.get_no_ack),
+    ("rabbitmq_global_messages_get_empty", "Fetches that found nothing", |t| t.get_empty),
+    ("rabbitmq_global_messages_redelivered", "Messages delivered again", |t| t.redelivered),
+    ("rabbitmq_global_messages_acknowledged", "Messages acknowledged", |t| t.acked),
 ];
 
 const NODE: &[Counted] = &[
-    ("rabbitmq_connections_opened", "Connections opened", |t| {
-        t.connections_opened
-    }),
-    ("rabbitmq_connections_closed", "Connections closed", |t| {
-        t.connections_closed
-    }),
-    ("rabbitmq_channels_opened", "Channels opened", |t| {
-        t.channels_opened
-    }),
-    ("rabbitmq_channels_closed", "Channels closed", |t| {
-        t.channels_closed
-    }),
-    (
-        "rabbitmq_queues_declared",
-        "Successful queue declarations",
-        |t| t.queues_declared,
-    ),
-    ("rabbitmq_queues_created", "Queues created", |t| {
-        t.queues_created
-    }),
-    ("rabbitmq_queues_deleted", "Queues deleted", |t| {
-        t.queues_deleted
-    }),
-    ("rabbitmq_auth_attempts", "Login attempts", |t| {
-        t.auth_attempts
-    }),
-    (
-        "rabbitmq_auth_attempts_succeeded",
-        "Logins that succeeded",
-        |t| t.auth_succeeded,
-    ),
-    ("rabbitmq_auth_attempts_failed", "Logins that failed", |t| {
-        t.auth_failed
-    }),
-    (
-        "rabbitmq_connection_incoming_bytes",
-        "Bytes read from connections",
-        |t| t.bytes_in,
-    ),
-    (
-        "rabbitmq_connection_outgoing_bytes",
-        "Bytes written to connections",
-        |t| t.bytes_out,
-    ),
+    ("rabbitmq_connections_opened", "Connections opened", |t| t.connections_opened),
+    ("rabbitmq_connections_closed", "Connections closed", |t| t.connections_closed),
+    ("rabbitmq_channels_opened", "Channels opened", |t| t.channels_opened),
+    ("rabbitmq_channels_closed", "Channels closed", |t| t.channels_closed),
+    ("rabbitmq_queues_declared", "Successful queue declarations", |t| t.queues_declared),
+    ("rabbitmq_queues_created", "Queues created", |t| t.queues_created),
+    ("rabbitmq_queues_deleted", "Queues deleted", |t| t.queues_deleted),
+    ("rabbitmq_auth_attempts", "Login attempts", |t| t.auth_attempts),
+    ("rabbitmq_auth_attempts_succeeded", "Logins that succeeded", |t| t.auth_succeeded),
+    ("rabbitmq_auth_attempts_failed", "Logins that failed", |t| t.auth_failed),
+    ("rabbitmq_connection_incoming_bytes", "Bytes read from connections", |t| t.bytes_in),
+    ("rabbitmq_connection_outgoing_bytes", "Bytes written to connections", |t| t.bytes_out),
     ("leveret_socket_reads", "Reads from sockets", |t| t.reads),
     ("leveret_socket_writes", "Writes to sockets", |t| t.writes),
 ];
@@ -210,60 +130,20 @@ const NODE: &[Counted] = &[
 type Read = (&'static str, &'static str, fn(&Gauges) -> u64);
 
 const GAUGES: &[Read] = &[
-    ("rabbitmq_connections", "Open connections", |g| {
-        g.connections
-    }),
+    ("rabbitmq_connections", "Open connections", |g| g.connections),
     ("rabbitmq_channels", "Open channels", |g| g.channels),
     ("rabbitmq_queues", "Queues", |g| g.queues),
     ("rabbitmq_consumers", "Consumers", |g| g.consumers),
-    (
-        "rabbitmq_queue_messages_ready",
-        "Messages ready to be delivered",
-        |g| g.messages_ready,
-    ),
-    (
-        "rabbitmq_queue_messages_unacked",
-        "Messages delivered but not settled",
-        |g| g.messages_unacked,
-    ),
-    (
-        "rabbitmq_queue_messages",
-        "Messages ready and unacknowledged",
-        |g| g.messages_ready + g.messages_unacked,
-    ),
-    (
-        "rabbitmq_disk_space_available_bytes",
-        "Free disk space",
-        |g| g.disk_space_available_bytes,
-    ),
-    (
-        "rabbitmq_disk_space_available_limit_bytes",
-        "Free disk space alarm limit",
-        |g| g.disk_space_limit_bytes,
-    ),
-    (
-        "rabbitmq_process_resident_memory_bytes",
-        "Resident memory",
-        |g| g.resident_memory_bytes,
-    ),
-    ("rabbitmq_process_open_fds", "Open file descriptors", |g| {
-        g.open_fds
-    }),
-    (
-        "rabbitmq_process_max_fds",
-        "Limit of open file descriptors",
-        |g| g.max_fds,
-    ),
-    (
-        "rabbitmq_alarms_free_disk_space_watermark",
-        "1 while free disk space is too low",
-        |g| u64::from(g.disk_alarm),
-    ),
-    (
-        "rabbitmq_alarms_memory_used_watermark",
-        "1 while too much memory is used",
-        |g| u64::from(g.memory_alarm),
-    ),
+    ("rabbitmq_queue_messages_ready", "Messages ready to be delivered", |g| g.messages_ready),
+    ("rabbitmq_queue_messages_unacked", "Messages delivered but not settled", |g| g.messages_unacked),
+    ("rabbitmq_queue_messages", "Messages ready and unacknowledged", |g| g.messages_ready + g.messages_unacked),
+    ("rabbitmq_disk_space_available_bytes", "Free disk space", |g| g.disk_space_available_bytes),
+    ("rabbitmq_disk_space_available_limit_bytes", "Free disk space alarm limit", |g| g.disk_space_limit_bytes),
+    ("rabbitmq_process_resident_memory_bytes", "Resident memory", |g| g.resident_memory_bytes),
+    ("rabbitmq_process_open_fds", "Open file descriptors", |g| g.open_fds),
+    ("rabbitmq_process_max_fds", "Limit of open file descriptors", |g| g.max_fds),
+    ("rabbitmq_alarms_free_disk_space_watermark", "1 while free disk space is too low", |g| u64::from(g.disk_alarm)),
+    ("rabbitmq_alarms_memory_used_watermark", "1 while too much memory is used", |g| u64::from(g.memory_alarm)),
 ];
 
 #[derive(Debug)]
@@ -284,60 +164,28 @@ impl Collector for Families {
         for (name, help, read) in GAUGES {
             gauge(&mut out, name, help, read(&scrape.gauges))?;
         }
-        let sync = &scrape.sync_nanoseconds;
+        let sync = &scrape.sync_us;
         for (name, help, value) in [
-            (
-                "rabbitmq_io_sync_ops",
-                "Syncs of the write-ahead log",
-                sync.count(),
-            ),
-            (
-                "rabbitmq_io_write_bytes",
-                "Bytes written to the write-ahead log",
-                scrape.log_bytes_written,
-            ),
+            ("rabbitmq_io_sync_ops", "Syncs of the write-ahead log", sync.count()),
+            ("rabbitmq_io_write_bytes", "Bytes written to the write-ahead log", scrape.log_bytes_written),
         ] {
             let family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(family)?;
         }
-        seconds(
-            &mut out,
-            "leveret_sync_seconds",
-            "Time of a sync of the write-ahead log",
-            sync,
-        )?;
-        let confirm = &scrape.confirm_nanoseconds;
-        seconds(
-            &mut out,
-            "leveret_confirm_seconds",
-            "Time from receipt of a publish to its confirm",
-            confirm,
-        )?;
-        let confirms = &scrape.confirms_per_sync;
-        histogram(
-            &mut out,
-            "leveret_confirms_per_sync",
-            "Confirms that one sync brought",
-            confirms,
-            1.0,
-        )?;
+        let help = "Time of a sync of the write-ahead log; the sum is estimated from the buckets";
+        const MICROSECONDS: f64 = 1e6;
+        histogram(&mut out, "leveret_sync_seconds", help, sync, MICROSECONDS)?;
         info(
             &mut out,
             "rabbitmq_build",
             "Versions",
-            &[
-                ("rabbitmq_version", &scrape.rabbitmq_version),
-                ("leveret_version", &scrape.version),
-            ],
+            &[("rabbitmq_version", &scrape.rabbitmq_version), ("leveret_version", &scrape.version)],
         )?;
         info(
             &mut out,
             "rabbitmq_identity",
             "Names of node and cluster",
-            &[
-                ("rabbitmq_node", &scrape.node),
-                ("rabbitmq_cluster", &scrape.cluster),
-            ],
+            &[("rabbitmq_node", &scrape.node), ("rabbitmq_cluster", &scrape.cluster)],
         )?;
         info(
             &mut out,
@@ -353,29 +201,12 @@ fn gauge(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) ->
     ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(family)
 }
 
-fn info(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    labels: &[(&str, &String)],
-) -> fmt::Result {
-    let labels: Vec<(String, String)> = labels
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).clone()))
-        .collect();
+fn info(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, labels: &[(&str, &String)]) -> fmt::Result {
+    let labels: Vec<(String, String)> =
+        labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).clone())).collect();
     let info = Info::new(labels);
     let family = out.encode_descriptor(name, help, None, info.metric_type())?;
     info.encode(family)
-}
-
-fn seconds(
-    out: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    totals: &HistogramTotals,
-) -> fmt::Result {
-    const NANOSECONDS: f64 = 1e9;
-    histogram(out, name, help, totals, NANOSECONDS)
 }
 
 /// Buckets up to the largest value seen; later scrapes may have more.
@@ -386,24 +217,14 @@ fn histogram(
     totals: &HistogramTotals,
     scale: f64,
 ) -> fmt::Result {
-    let used = totals
-        .buckets
-        .iter()
-        .rposition(|count| *count > 0)
-        .map_or(0, |last| last + 1);
-    let mut buckets: Vec<(f64, u64)> = (0..used.min(BUCKETS - 1))
-        .map(|at| (upper_bound(at) as f64 / scale, totals.buckets[at]))
-        .collect();
+    let used = totals.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+    let mut buckets: Vec<(f64, u64)> =
+        (0..used.min(BUCKETS - 1)).map(|at| (upper_bound(at) as f64 / scale, totals.buckets[at])).collect();
     let listed: u64 = buckets.iter().map(|(_, count)| count).sum();
     buckets.push((f64::MAX, totals.count() - listed));
     let mut family = out.encode_descriptor(name, help, None, MetricType::Histogram)?;
     let sum = totals.sum as f64 / scale;
-    family.encode_histogram::<prometheus_client::encoding::NoLabelSet>(
-        sum,
-        totals.count(),
-        &buckets,
-        None,
-    )
+    family.encode_histogram::<prometheus_client::encoding::NoLabelSet>(sum, totals.count(), &buckets, None)
 }
 
 #[cfg(test)]
@@ -416,30 +237,24 @@ mod tests {
         let counters = Counters::default();
         counters.published.add(5);
         let sync = Histogram::default();
-        sync.record_many(1000, 3);
+        sync.record_many(60, 3);
         let text = encode(Scrape {
             totals: Totals::of([&counters]),
-            gauges: Gauges {
-                queues: 7,
-                ..Gauges::default()
-            },
+            gauges: Gauges { queues: 7, ..Gauges::default() },
             durability: "synced".to_owned(),
-            sync_nanoseconds: sync.totals(),
+            sync_us: sync.totals(),
             ..Scrape::default()
         });
         for line in [
             "rabbitmq_global_messages_received_total{protocol=\"amqp091\"} 5",
             "rabbitmq_queues 7",
             "rabbitmq_io_sync_ops_total 3",
-            "leveret_sync_seconds_bucket{le=\"0.000001024\"} 3",
+            "leveret_sync_seconds_bucket{le=\"0.000064\"} 3",
             "leveret_sync_seconds_bucket{le=\"+Inf\"} 3",
             "leveret_sync_seconds_count 3",
             "leveret_durability_info{mode=\"synced\"} 1",
         ] {
-            assert!(
-                text.lines().any(|have| have == line),
-                "{line} is missing in\n{text}"
-            );
+            assert!(text.lines().any(|have| have == line), "{line} is missing in\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
     }

@@ -10,11 +10,13 @@ pub const ARGUMENT_DEPTH_MAX: usize = 16;
 /// The arguments of an exchange, queue, binding or consumer: a table sorted by key, where a key that
 /// came twice kept its last value. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Arguments(Option<Arc<[(Arc<str>, Value)]>>);
+pub struct Arguments(Option<Arc<[Pair]>>);
+
+type Pair = (Arc<str>, Value);
 
 impl Arguments {
     /// The table of these pairs.
-    pub fn new(mut pairs: Vec<(Arc<str>, Value)>) -> Self {
+    pub fn new(mut pairs: Vec<Pair>) -> Self {
         if pairs.is_empty() {
             return Arguments(None);
         }
@@ -56,26 +58,19 @@ impl Arguments {
 
     /// How deep arrays and tables are nested; 0 for no arguments.
     pub fn depth(&self) -> usize {
-        self.iter()
-            .map(|(_, value)| value.depth())
-            .max()
-            .unwrap_or(0)
+        self.iter().map(|(_, value)| value.depth()).max().unwrap_or(0)
     }
 
     /// The table in the JSON of the HTTP API.
     pub fn to_json(&self) -> serde_json::Value {
-        let pairs = self
-            .iter()
-            .map(|(key, value)| (key.to_owned(), value.to_json()));
+        let pairs = self.iter().map(|(key, value)| (key.to_owned(), value.to_json()));
         serde_json::Value::Object(pairs.collect())
     }
 
     /// The table that a JSON object of the HTTP API means; anything but an object is no arguments.
     pub fn from_json(json: &serde_json::Value) -> Self {
         let pairs = json.as_object().into_iter().flatten();
-        pairs
-            .map(|(key, value)| (&**key, Value::from_json(value)))
-            .collect()
+        pairs.map(|(key, value)| (&**key, Value::from_json(value))).collect()
     }
 
     pub(crate) fn check_depth(&self) -> Result<(), Refused> {
@@ -87,19 +82,14 @@ impl Arguments {
         }
     }
 
-    fn as_slice(&self) -> &[(Arc<str>, Value)] {
+    fn as_slice(&self) -> &[Pair] {
         self.0.as_deref().unwrap_or(&[])
     }
 }
 
 impl<K: Into<Arc<str>>> FromIterator<(K, Value)> for Arguments {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(pairs: I) -> Self {
-        Arguments::new(
-            pairs
-                .into_iter()
-                .map(|(key, value)| (key.into(), value))
-                .collect(),
-        )
+        Arguments::new(pairs.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 }
 
@@ -122,11 +112,7 @@ mod tests {
 
     #[test]
     fn the_last_value_of_a_key_wins_and_order_does_not_matter() {
-        let a = Arguments::from_iter([
-            ("b", Value::Int(1)),
-            ("a", Value::Int(2)),
-            ("b", Value::Int(3)),
-        ]);
+        let a = Arguments::from_iter([("b", Value::Int(1)), ("a", Value::Int(2)), ("b", Value::Int(3))]);
         let b = Arguments::from_iter([("a", Value::Int(2)), ("b", Value::Int(3))]);
         assert_eq!(a, b);
         assert_eq!(a.get("b"), Some(&Value::Int(3)));
@@ -146,9 +132,6 @@ mod tests {
         let deepest = nest(ARGUMENT_DEPTH_MAX);
         assert!(deepest.check_depth().is_ok());
         let json = serde_json::to_string(&vec![&deepest]).unwrap();
-        assert_eq!(
-            serde_json::from_str::<Vec<Arguments>>(&json).unwrap(),
-            [deepest]
-        );
+        assert_eq!(serde_json::from_str::<Vec<Arguments>>(&json).unwrap(), [deepest]);
     }
 }

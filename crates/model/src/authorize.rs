@@ -77,9 +77,7 @@ impl Permit {
     /// For what the broker does by itself: recovery, boot, and cleaning up after a connection. Never
     /// for what a client asked for.
     pub fn system() -> Self {
-        Permit {
-            scope: Scope::System,
-        }
+        Permit { scope: Scope::System }
     }
 
     /// The user that asked, if it was not the broker itself.
@@ -95,9 +93,7 @@ impl Permit {
     pub(crate) fn check_vhost(&self, vhost: &str) -> Result<(), Refused> {
         match &self.scope {
             Scope::System => Ok(()),
-            Scope::Vhost {
-                vhost: permitted, ..
-            } if **permitted == *vhost => Ok(()),
+            Scope::Vhost { vhost: permitted, .. } if **permitted == *vhost => Ok(()),
             Scope::Vhost { .. } | Scope::Administer => Err(Refused::new(
                 RefusedKind::NotAllowed,
                 format!("access to vhost '{vhost}' refused: the permit is for something else"),
@@ -122,26 +118,16 @@ impl Permit {
 /// # Errors
 /// `AccessRefused` names the first permission that is missing; `NotAllowed` if the vhost doesn't exist or
 /// the user may not enter it.
-pub fn authorize(
-    topology: &Topology,
-    user: &str,
-    vhost: &str,
-    action: Action<'_>,
-) -> Result<Permit, Refused> {
+pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
     if action == Action::Administer {
         let known = topology.user(user).ok_or_else(|| not_administrator(user))?;
         if !known.has_tag("administrator") {
             return Err(not_administrator(user));
         }
-        return Ok(Permit {
-            scope: Scope::Administer,
-        });
+        return Ok(Permit { scope: Scope::Administer });
     }
     let Some(vhost_name) = topology.vhost(vhost) else {
-        return Err(Refused::new(
-            RefusedKind::NotAllowed,
-            format!("vhost {vhost} not found"),
-        ));
+        return Err(Refused::new(RefusedKind::NotAllowed, format!("vhost {vhost} not found")));
     };
     let entered = topology.user(user).zip(topology.permission(user, vhost));
     let Some((known, permission)) = entered else {
@@ -173,10 +159,7 @@ pub fn authorize(
         Action::Configure(resource) => check("configure", resource)?,
         Action::Write(resource) => check("write", resource)?,
         Action::Read(resource) => check("read", resource)?,
-        Action::DeclareQueue {
-            queue,
-            dead_letter_exchange,
-        } => {
+        Action::DeclareQueue { queue, dead_letter_exchange } => {
             check("configure", Resource::Queue(queue))?;
             if let Some(exchange) = dead_letter_exchange {
                 check("read", Resource::Queue(queue))?;
@@ -185,36 +168,27 @@ pub fn authorize(
         }
         Action::DeleteQueue(queue) => check("configure", Resource::Queue(queue))?,
         Action::Consume(queue) => check("read", Resource::Queue(queue))?,
-        Action::DeclareExchange {
-            exchange,
-            alternate,
-        } => {
+        Action::DeclareExchange { exchange, alternate } => {
             check("configure", Resource::Exchange(exchange))?;
             if let Some(alternate) = alternate {
                 check("read", Resource::Exchange(exchange))?;
                 check("write", Resource::Exchange(alternate))?;
             }
         }
+        // What nobody may do is refused as such, whoever asks.
+        Action::DeleteExchange(exchange) if exchange.starts_with("amq.") => {
+            return Err(Refused::system_exchange(vhost, exchange));
+        }
         Action::DeleteExchange(exchange) => check("configure", Resource::Exchange(exchange))?,
         Action::Publish(exchange) => check("write", Resource::Exchange(exchange))?,
-        Action::Bind {
-            source,
-            destination,
-        } => {
+        Action::Bind { source, destination } => {
             check("write", destination)?;
             check("read", Resource::Exchange(source))?;
         }
     }
-    Ok(Permit {
-        scope: Scope::Vhost {
-            user: known.name.clone(),
-            vhost: vhost_name.clone(),
-        },
-    })
+    Ok(Permit { scope: Scope::Vhost { user: known.name.clone(), vhost: vhost_name.clone() } })
 }
 
 fn not_administrator(user: &str) -> Refused {
-    Refused::access(format!(
-        "Not administrator user: '{user}' lacks the tag 'administrator'"
-    ))
+    Refused::access(format!("Not administrator user: '{user}' lacks the tag 'administrator'"))
 }

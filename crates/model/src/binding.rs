@@ -71,10 +71,7 @@ pub(crate) fn check(kind: ExchangeType, key: &[u8], arguments: &Arguments) -> Re
     arguments.check_depth()?;
     match kind {
         ExchangeType::Topic => {
-            let hashes = key
-                .split(|byte| *byte == b'.')
-                .filter(|word| *word == b"#")
-                .count();
+            let hashes = key.split(|byte| *byte == b'.').filter(|word| *word == b"#").count();
             if hashes > TOPIC_HASHES_MAX {
                 return Err(Refused::precondition(format!(
                     "Topic binding key '{}' uses {hashes} '#' wildcards, at most {TOPIC_HASHES_MAX} are allowed",

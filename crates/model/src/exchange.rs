@@ -21,12 +21,8 @@ pub enum ExchangeType {
 
 impl ExchangeType {
     /// All types, in the order in which RabbitMQ lists them.
-    pub const ALL: [ExchangeType; 4] = [
-        ExchangeType::Direct,
-        ExchangeType::Fanout,
-        ExchangeType::Headers,
-        ExchangeType::Topic,
-    ];
+    pub const ALL: [ExchangeType; 4] =
+        [ExchangeType::Direct, ExchangeType::Fanout, ExchangeType::Headers, ExchangeType::Topic];
 
     /// The name on the wire.
     pub fn name(self) -> &'static str {
@@ -43,9 +39,7 @@ impl ExchangeType {
     /// # Errors
     /// Nothing has that name.
     pub fn parse(name: &str) -> Result<Self, Refused> {
-        let known = ExchangeType::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name);
+        let known = ExchangeType::ALL.into_iter().find(|kind| kind.name() == name);
         known.ok_or_else(|| match name {
             "" => Refused::precondition("invalid exchange type ''"),
             _ => Refused::precondition(format!("unknown exchange type '{name}'")),
@@ -137,10 +131,7 @@ impl Exchange {
         if !self.internal {
             return Ok(());
         }
-        Err(Refused::access(format!(
-            "cannot publish to internal exchange '{}' in vhost '{}'",
-            self.name, self.vhost
-        )))
+        Err(Refused::access(format!("cannot publish to internal exchange '{}' in vhost '{}'", self.name, self.vhost)))
     }
 }
 

@@ -31,8 +31,7 @@ pub use authorize::{Action, Permit, Resource, authorize};
 pub use binding::{Binding, Destination, TOPIC_HASHES_MAX};
 pub use change::{Change, Outcome, Submitted};
 pub use command::{
-    Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName,
-    PutUser, SetPermissions,
+    Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName, PutUser, SetPermissions,
 };
 pub use exchange::{Exchange, ExchangeType, HeadersMatch};
 pub use id::{ConnectionId, ExchangeId, QueueId};

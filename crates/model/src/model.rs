@@ -4,9 +4,8 @@ use crate::exchange::PREDECLARED;
 use crate::id::TRANSIENT;
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
-    Change, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange,
-    ExchangeId, ExchangeType, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused,
-    SetPermissions, Submitted, Topology, User,
+    Change, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId, ExchangeType,
+    Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission, queue_arguments};
 
@@ -34,19 +33,12 @@ impl Model {
     /// A new node's: the vhost `/` with its predeclared exchanges, nobody who could log in.
     pub fn new() -> Self {
         let mut model = Model::empty();
-        model
-            .create_vhost(Arc::from("/"))
-            .expect("there is no vhost that it could collide with");
+        model.create_vhost(Arc::from("/")).expect("there is no vhost that it could collide with");
         model
     }
 
     fn empty() -> Self {
-        Model {
-            topology: Topology::default(),
-            next_queue: 1,
-            next_exchange: 1,
-            next_transient: 0,
-        }
+        Model { topology: Topology::default(), next_queue: 1, next_exchange: 1, next_transient: 0 }
     }
 
     /// The state after all commands so far.
@@ -113,11 +105,7 @@ impl Model {
             self.topology.generation += 1;
         }
         let record = record::record_of(&changes);
-        Ok(Submitted {
-            outcome,
-            changes,
-            record,
-        })
+        Ok(Submitted { outcome, changes, record })
     }
 
     /// Does again what a record of [`Model::submit`] did. Nothing is decided anew.
@@ -192,29 +180,15 @@ impl Model {
     }
 
     fn delete_vhost(&mut self, name: &str) -> Result<(Outcome, Vec<Change>), Refused> {
-        let shared = self
-            .topology
-            .vhost(name)
-            .cloned()
-            .ok_or_else(|| Refused::no_vhost(name))?;
-        let mut changes: Vec<Change> = self
-            .topology
-            .bindings(name)
-            .map(|binding| Change::Unbound(binding.clone()))
-            .collect();
-        let queues = self
-            .topology
-            .queues(name)
-            .map(|queue| Change::QueueDeleted(queue.clone()));
+        let shared = self.topology.vhost(name).cloned().ok_or_else(|| Refused::no_vhost(name))?;
+        let mut changes: Vec<Change> =
+            self.topology.bindings(name).map(|binding| Change::Unbound(binding.clone())).collect();
+        let queues = self.topology.queues(name).map(|queue| Change::QueueDeleted(queue.clone()));
         changes.extend(queues);
         let exchanges = self.topology.exchanges(name);
         changes.extend(exchanges.map(|exchange| Change::ExchangeDeleted(exchange.clone())));
-        let permissions = self
-            .topology
-            .permissions()
-            .filter(|permission| permission.vhost == shared);
-        changes
-            .extend(permissions.map(|permission| Change::PermissionsCleared(permission.clone())));
+        let permissions = self.topology.permissions().filter(|permission| permission.vhost == shared);
+        changes.extend(permissions.map(|permission| Change::PermissionsCleared(permission.clone())));
         self.topology.remove_vhost(name);
         changes.push(Change::VhostDeleted(shared));
         Ok((Outcome::Deleted, changes))
@@ -242,29 +216,16 @@ impl Model {
         let Some(user) = self.topology.user(name).cloned() else {
             return (Outcome::Absent, Vec::new());
         };
-        let permissions = self
-            .topology
-            .permissions()
-            .filter(|permission| permission.user == user.name);
-        let mut changes: Vec<Change> = permissions
-            .map(|permission| Change::PermissionsCleared(permission.clone()))
-            .collect();
+        let permissions = self.topology.permissions().filter(|permission| permission.user == user.name);
+        let mut changes: Vec<Change> =
+            permissions.map(|permission| Change::PermissionsCleared(permission.clone())).collect();
         self.topology.remove_user(name);
         changes.push(Change::UserDeleted(user));
         (Outcome::Deleted, changes)
     }
 
-    fn set_permissions(
-        &mut self,
-        command: SetPermissions,
-    ) -> Result<(Outcome, Vec<Change>), Refused> {
-        let SetPermissions {
-            user,
-            vhost,
-            configure,
-            write,
-            read,
-        } = command;
+    fn set_permissions(&mut self, command: SetPermissions) -> Result<(Outcome, Vec<Change>), Refused> {
+        let SetPermissions { user, vhost, configure, write, read } = command;
         if self.topology.user(&user).is_none() {
             return Err(Refused::not_found(format!("no user '{user}'")));
         }
@@ -279,10 +240,7 @@ impl Model {
             user,
             vhost,
         });
-        let outcome = match self
-            .topology
-            .permission(&permission.user, &permission.vhost)
-        {
+        let outcome = match self.topology.permission(&permission.user, &permission.vhost) {
             Some(current) if *current == permission => return Ok((Outcome::Exists, Vec::new())),
             Some(_) => Outcome::Updated,
             None => Outcome::Created,
@@ -296,39 +254,20 @@ impl Model {
             return (Outcome::Absent, Vec::new());
         };
         self.topology.remove_permission(user, vhost);
-        (
-            Outcome::Deleted,
-            vec![Change::PermissionsCleared(permission)],
-        )
+        (Outcome::Deleted, vec![Change::PermissionsCleared(permission)])
     }
 
-    fn declare_exchange(
-        &mut self,
-        command: DeclareExchange,
-    ) -> Result<(Outcome, Vec<Change>), Refused> {
-        let DeclareExchange {
-            vhost,
-            name,
-            kind,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-        } = command;
+    fn declare_exchange(&mut self, command: DeclareExchange) -> Result<(Outcome, Vec<Change>), Refused> {
+        let DeclareExchange { vhost, name, kind, durable, auto_delete, internal, arguments } = command;
         if name.is_empty() {
             return Err(Refused::default_exchange());
         }
-        let vhost = self
-            .topology
-            .vhost(&vhost)
-            .cloned()
-            .ok_or_else(|| Refused::no_vhost(&vhost))?;
+        let vhost = self.topology.vhost(&vhost).cloned().ok_or_else(|| Refused::no_vhost(&vhost))?;
         let kind = ExchangeType::parse(&kind)?;
         if let Some(current) = self.topology.exchange(&vhost, &name) {
-            let differs =
-                |key, received: &dyn std::fmt::Display, current: &dyn std::fmt::Display| {
-                    inequivalent("exchange", &vhost, &name, key, received, current)
-                };
+            let differs = |key, received: &dyn std::fmt::Display, current: &dyn std::fmt::Display| {
+                inequivalent("exchange", &vhost, &name, key, received, current)
+            };
             if kind != current.kind {
                 return Err(differs("type", &kind, &current.kind));
             }
@@ -360,50 +299,24 @@ impl Model {
             )));
         }
         let id = self.exchange_id(durable);
-        let exchange = Arc::new(Exchange {
-            id,
-            vhost,
-            name,
-            kind,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-        });
+        let exchange = Arc::new(Exchange { id, vhost, name, kind, durable, auto_delete, internal, arguments });
         self.topology.insert_exchange(exchange.clone());
         Ok((Outcome::Created, vec![Change::ExchangeDeclared(exchange)]))
     }
 
-    fn delete_exchange(
-        &mut self,
-        command: &DeleteExchange,
-    ) -> Result<(Outcome, Vec<Change>), Refused> {
-        let DeleteExchange {
-            vhost,
-            name,
-            if_unused,
-        } = command;
+    fn delete_exchange(&mut self, command: &DeleteExchange) -> Result<(Outcome, Vec<Change>), Refused> {
+        let DeleteExchange { vhost, name, if_unused } = command;
         if name.is_empty() {
             return Err(Refused::default_exchange());
         }
         if name.starts_with("amq.") {
-            return Err(Refused::access(format!(
-                "deletion of system exchange '{name}' in vhost '{vhost}' not allowed"
-            )));
+            return Err(Refused::system_exchange(vhost, name));
         }
         let Some(exchange) = self.topology.exchange(vhost, name).cloned() else {
             return Ok((Outcome::Absent, Vec::new()));
         };
-        if *if_unused
-            && self
-                .topology
-                .bindings_of_source(vhost, name)
-                .next()
-                .is_some()
-        {
-            return Err(Refused::precondition(format!(
-                "exchange '{name}' in vhost '{vhost}' in use"
-            )));
+        if *if_unused && self.topology.bindings_of_source(vhost, name).next().is_some() {
+            return Err(Refused::precondition(format!("exchange '{name}' in vhost '{vhost}' in use")));
         }
         let mut changes = Vec::new();
         self.drop_exchange(exchange, &mut changes);
@@ -411,24 +324,12 @@ impl Model {
     }
 
     fn declare_queue(&mut self, command: DeclareQueue) -> Result<(Outcome, Vec<Change>), Refused> {
-        let DeclareQueue {
-            vhost,
-            name,
-            server_named,
-            durable,
-            auto_delete,
-            exclusive,
-            connection,
-            arguments,
-        } = command;
+        let DeclareQueue { vhost, name, server_named, durable, auto_delete, exclusive, connection, arguments } =
+            command;
         if name.starts_with("amq.") && !server_named {
             return Err(Refused::reserved("queue", &name));
         }
-        let vhost = self
-            .topology
-            .vhost(&vhost)
-            .cloned()
-            .ok_or_else(|| Refused::no_vhost(&vhost))?;
+        let vhost = self.topology.vhost(&vhost).cloned().ok_or_else(|| Refused::no_vhost(&vhost))?;
         let owner = match (exclusive, connection) {
             (true, Some(connection)) => Some(connection),
             (true, None) => {
@@ -442,14 +343,11 @@ impl Model {
             if current.exclusive_owner != owner {
                 return Err(Refused::locked(&vhost, &name));
             }
-            for (key, received, current) in [
-                ("durable", durable, current.durable),
-                ("auto_delete", auto_delete, current.auto_delete),
-            ] {
+            for (key, received, current) in
+                [("durable", durable, current.durable), ("auto_delete", auto_delete, current.auto_delete)]
+            {
                 if received != current {
-                    return Err(inequivalent(
-                        "queue", &vhost, &name, key, &received, &current,
-                    ));
+                    return Err(inequivalent("queue", &vhost, &name, key, &received, &current));
                 }
             }
             let received = queue_arguments::complete(&arguments);
@@ -473,16 +371,8 @@ impl Model {
         Ok((Outcome::Created, vec![Change::QueueDeclared(queue)]))
     }
 
-    fn delete_queue(
-        &mut self,
-        permit: &Permit,
-        command: &DeleteQueue,
-    ) -> Result<(Outcome, Vec<Change>), Refused> {
-        let DeleteQueue {
-            vhost,
-            name,
-            connection,
-        } = command;
+    fn delete_queue(&mut self, permit: &Permit, command: &DeleteQueue) -> Result<(Outcome, Vec<Change>), Refused> {
+        let DeleteQueue { vhost, name, connection } = command;
         let Some(queue) = self.topology.queue(vhost, name).cloned() else {
             return Ok((Outcome::Absent, Vec::new()));
         };
@@ -497,19 +387,11 @@ impl Model {
     }
 
     fn queue_id(&mut self, logged: bool) -> QueueId {
-        QueueId(if logged {
-            take(&mut self.next_queue)
-        } else {
-            TRANSIENT | take(&mut self.next_transient)
-        })
+        QueueId(if logged { take(&mut self.next_queue) } else { TRANSIENT | take(&mut self.next_transient) })
     }
 
     fn exchange_id(&mut self, logged: bool) -> ExchangeId {
-        ExchangeId(if logged {
-            take(&mut self.next_exchange)
-        } else {
-            TRANSIENT | take(&mut self.next_transient)
-        })
+        ExchangeId(if logged { take(&mut self.next_exchange) } else { TRANSIENT | take(&mut self.next_transient) })
     }
 }
 
@@ -526,9 +408,9 @@ fn check_name(kind: &str, name: &str) -> Result<(), Refused> {
     match name.len() {
         1..=NAME_BYTES_MAX => Ok(()),
         0 => Err(Refused::precondition(format!("{kind} name is empty"))),
-        length => Err(Refused::precondition(format!(
-            "{kind} name has {length} bytes, at most {NAME_BYTES_MAX} are allowed"
-        ))),
+        length => {
+            Err(Refused::precondition(format!("{kind} name has {length} bytes, at most {NAME_BYTES_MAX} are allowed")))
+        }
     }
 }
 

@@ -25,25 +25,12 @@ impl Pattern {
     /// engine doesn't have.
     pub fn new(text: &str, object: &str, part: &str) -> Result<Self, Refused> {
         let source = if text.is_empty() { "^$" } else { text };
-        let compiled = regex::RegexBuilder::new(source)
-            .size_limit(PATTERN_BYTES_MAX)
-            .build()
-            .map_err(|error| {
-                let reason = error.to_string();
-                let reason = reason
-                    .lines()
-                    .last()
-                    .unwrap_or("")
-                    .trim_start_matches("error: ")
-                    .to_owned();
-                Refused::precondition(format!(
-                    "invalid {part} pattern '{text}' of {object}: {reason}"
-                ))
-            })?;
-        Ok(Pattern {
-            text: Arc::from(text),
-            compiled,
-        })
+        let compiled = regex::RegexBuilder::new(source).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned();
+            Refused::precondition(format!("invalid {part} pattern '{text}' of {object}: {reason}"))
+        })?;
+        Ok(Pattern { text: Arc::from(text), compiled })
     }
 
     /// The text as it was given.
@@ -107,11 +94,7 @@ mod tests {
     #[test]
     fn look_around_is_refused_with_object_pattern_and_part() {
         let refused = Pattern::new("^(?!amq)", "user 'u' in vhost '/'", "write").unwrap_err();
-        assert!(
-            refused
-                .text
-                .starts_with("invalid write pattern '^(?!amq)' of user 'u' in vhost '/': ")
-        );
+        assert!(refused.text.starts_with("invalid write pattern '^(?!amq)' of user 'u' in vhost '/': "));
         assert!(refused.text.contains("look-around"), "{refused}");
     }
 }

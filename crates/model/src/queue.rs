@@ -63,12 +63,7 @@ pub struct QueueOptions {
 impl QueueOptions {
     /// What these arguments mean. They have been checked when the queue was declared.
     pub fn effective(arguments: &Arguments) -> Self {
-        let limit = |key| {
-            arguments
-                .get(key)?
-                .as_int()
-                .and_then(|n| u64::try_from(n).ok())
-        };
+        let limit = |key| arguments.get(key)?.as_int().and_then(|n| u64::try_from(n).ok());
         QueueOptions {
             max_length: limit("x-max-length"),
             max_length_bytes: limit("x-max-length-bytes"),
@@ -87,17 +82,12 @@ mod tests {
 
     #[test]
     fn options_follow_from_arguments() {
-        let arguments = Arguments::from_iter([
-            ("x-max-length", Value::Int(5)),
-            ("x-overflow", Value::from("reject-publish")),
-        ]);
+        let arguments =
+            Arguments::from_iter([("x-max-length", Value::Int(5)), ("x-overflow", Value::from("reject-publish"))]);
         let options = QueueOptions::effective(&arguments);
         assert_eq!(options.max_length, Some(5));
         assert_eq!(options.max_length_bytes, None);
         assert_eq!(options.overflow, Overflow::RejectPublish);
-        assert_eq!(
-            QueueOptions::effective(&Arguments::default()),
-            QueueOptions::default()
-        );
+        assert_eq!(QueueOptions::effective(&Arguments::default()), QueueOptions::default());
     }
 }

@@ -29,11 +29,7 @@ const ALWAYS: fn(&Value) -> bool = |_| true;
 
 /// Every argument that RabbitMQ 4.3 knows for queues, by name.
 const KNOWN: &[Known] = &[
-    known(
-        "x-consumer-disconnected-timeout",
-        any,
-        State::OtherQueueType,
-    ),
+    known("x-consumer-disconnected-timeout", any, State::OtherQueueType),
     known("x-consumer-timeout", any, State::OtherQueueType),
     known("x-dead-letter-exchange", name, State::NotYet(ALWAYS)),
     known("x-dead-letter-routing-key", string, State::NotYet(ALWAYS)),
@@ -50,17 +46,9 @@ const KNOWN: &[Known] = &[
     known("x-max-in-memory-length", any, State::OtherQueueType),
     known("x-max-length", not_negative, State::Working),
     known("x-max-length-bytes", not_negative, State::Working),
-    known(
-        "x-max-priority",
-        priority,
-        State::NotYet(|value| value.as_int() != Some(0)),
-    ),
+    known("x-max-priority", priority, State::NotYet(|value| value.as_int() != Some(0))),
     known("x-message-ttl", milliseconds, State::NotYet(ALWAYS)),
-    known(
-        "x-overflow",
-        overflow,
-        State::NotYet(|value| value.as_str() == Some("reject-publish-dlx")),
-    ),
+    known("x-overflow", overflow, State::NotYet(|value| value.as_str() == Some("reject-publish-dlx"))),
     known("x-queue-leader-locator", locator, State::Working),
     known(
         "x-queue-master-locator",
@@ -70,24 +58,12 @@ const KNOWN: &[Known] = &[
         ),
     ),
     known("x-queue-mode", any, State::Working),
-    known(
-        "x-queue-type",
-        queue_type,
-        State::NotYet(|value| !matches!(value.as_str(), Some("classic" | ""))),
-    ),
+    known("x-queue-type", queue_type, State::NotYet(|value| !matches!(value.as_str(), Some("classic" | "")))),
     known("x-queue-version", version, State::Working),
     known("x-quorum-initial-group-size", any, State::OtherQueueType),
-    known(
-        "x-single-active-consumer",
-        boolean,
-        State::NotYet(|value| *value == Value::Bool(true)),
-    ),
+    known("x-single-active-consumer", boolean, State::NotYet(|value| *value == Value::Bool(true))),
     known("x-stream-filter-size-bytes", any, State::OtherQueueType),
-    known(
-        "x-stream-max-segment-size-bytes",
-        any,
-        State::OtherQueueType,
-    ),
+    known("x-stream-max-segment-size-bytes", any, State::OtherQueueType),
 ];
 
 /// The arguments that a redeclaration compares.
@@ -130,9 +106,7 @@ pub(crate) fn check(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(
         match (known.check)(value) {
             Ok(()) => {}
             Err(Wrong::Reason(reason)) => {
-                return Err(Refused::precondition(format!(
-                    "invalid arg '{key}' {place}: {reason}"
-                )));
+                return Err(Refused::precondition(format!("invalid arg '{key}' {place}: {reason}")));
             }
             Err(Wrong::Type(name)) => {
                 return Err(Refused::precondition(format!(
@@ -165,14 +139,7 @@ pub(crate) fn check_equivalent(
     received: &Arguments,
 ) -> Result<(), Refused> {
     for key in COMPARED {
-        equivalent(
-            "queue",
-            vhost,
-            queue,
-            key,
-            current.get(key),
-            received.get(key),
-        )?;
+        equivalent("queue", vhost, queue, key, current.get(key), received.get(key))?;
     }
     Ok(())
 }
@@ -204,20 +171,14 @@ pub(crate) fn equivalent(
         (Some(received), None) => format!("received {} but current is none", described(received)),
         (None, Some(current)) => format!("received none but current is {}", described(current)),
     };
-    Err(Refused::precondition(format!(
-        "inequivalent arg '{key}' for {kind} '{name}' in vhost '{vhost}': {differs}"
-    )))
+    Err(Refused::precondition(format!("inequivalent arg '{key}' for {kind} '{name}' in vhost '{vhost}': {differs}")))
 }
 
 /// Whether a consumer of a classic queue can have these arguments.
 ///
 /// # Errors
 /// One is wrong, or known but not built; unknown ones are accepted.
-pub fn check_consumer_arguments(
-    vhost: &str,
-    queue: &str,
-    arguments: &Arguments,
-) -> Result<(), Refused> {
+pub fn check_consumer_arguments(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
     let place = format!("for queue '{queue}' in vhost '{vhost}'");
     for (key, value) in arguments.iter() {
         match key {
@@ -228,9 +189,7 @@ pub fn check_consumer_arguments(
             }
             "x-priority" => {
                 if let Err(Wrong::Reason(reason)) = integer(value) {
-                    return Err(Refused::precondition(format!(
-                        "invalid arg '{key}' {place}: {reason}"
-                    )));
+                    return Err(Refused::precondition(format!("invalid arg '{key}' {place}: {reason}")));
                 }
                 if value.as_int() != Some(0) {
                     return Err(not_built("consumer argument", key, value, &place));
@@ -256,10 +215,7 @@ fn any(_: &Value) -> Result<(), Wrong> {
 fn integer(value: &Value) -> Result<(), Wrong> {
     match value {
         Value::Int(_) | Value::UInt(_) => Ok(()),
-        other => Err(Wrong::Reason(format!(
-            "\"expected integer, got {}\"",
-            other.type_name()
-        ))),
+        other => Err(Wrong::Reason(format!("\"expected integer, got {}\"", other.type_name()))),
     }
 }
 
@@ -268,21 +224,15 @@ fn unacceptable(value: &Value) -> Wrong {
 }
 
 fn string(value: &Value) -> Result<(), Wrong> {
-    matches!(value, Value::String(_))
-        .then_some(())
-        .ok_or_else(|| unacceptable(value))
+    matches!(value, Value::String(_)).then_some(()).ok_or_else(|| unacceptable(value))
 }
 
 fn boolean(value: &Value) -> Result<(), Wrong> {
-    matches!(value, Value::Bool(_))
-        .then_some(())
-        .ok_or_else(|| unacceptable(value))
+    matches!(value, Value::Bool(_)).then_some(()).ok_or_else(|| unacceptable(value))
 }
 
 fn name(value: &Value) -> Result<(), Wrong> {
-    matches!(value, Value::String(_))
-        .then_some(())
-        .ok_or_else(|| Wrong::Type(value.type_name()))
+    matches!(value, Value::String(_)).then_some(()).ok_or_else(|| Wrong::Type(value.type_name()))
 }
 
 fn not_negative(value: &Value) -> Result<(), Wrong> {
@@ -339,9 +289,7 @@ fn queue_type(value: &Value) -> Result<(), Wrong> {
     string(value)?;
     match value.as_str() {
         Some("classic" | "quorum" | "stream" | "") => Ok(()),
-        _ => Err(Wrong::Reason(format!(
-            "\"unsupported queue type '{value}'\""
-        ))),
+        _ => Err(Wrong::Reason(format!("\"unsupported queue type '{value}'\""))),
     }
 }
 
@@ -349,9 +297,7 @@ fn version(value: &Value) -> Result<(), Wrong> {
     integer(value)?;
     match value.as_int() {
         Some(2) => Ok(()),
-        _ => Err(Wrong::Reason(format!(
-            "\"unsupported queue version '{value}'\""
-        ))),
+        _ => Err(Wrong::Reason(format!("\"unsupported queue version '{value}'\""))),
     }
 }
 
@@ -375,8 +321,7 @@ mod tests {
             ("x-queue-type", Value::from("quorum")),
             ("x-durability", Value::from("os")),
         ] {
-            let refused =
-                refused(key, value.clone()).unwrap_or_else(|| panic!("{key} is accepted"));
+            let refused = refused(key, value.clone()).unwrap_or_else(|| panic!("{key} is accepted"));
             assert_eq!(refused.kind, RefusedKind::NotImplemented, "{key}");
             assert!(refused.text.contains(&format!("'{key}'")), "{refused}");
             assert!(refused.text.contains(&format!("'{value}'")), "{refused}");

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Binding, Change, Exchange, ExchangeId, Permission, Queue, QueueId, QueueOptions, Topology, User,
-};
+use crate::{Binding, Change, Exchange, ExchangeId, Permission, Queue, QueueId, QueueOptions, Topology, User};
 
 /// The first byte of a record and of a snapshot.
 const VERSION: u8 = 1;
@@ -36,16 +34,9 @@ pub(crate) enum Effect {
     User(Arc<User>),
     DropUser(Arc<str>),
     Permission(Arc<Permission>),
-    DropPermission {
-        user: Arc<str>,
-        vhost: Arc<str>,
-    },
+    DropPermission { user: Arc<str>, vhost: Arc<str> },
     Exchange(Arc<Exchange>),
-    DropExchange {
-        vhost: Arc<str>,
-        name: Arc<str>,
-        id: ExchangeId,
-    },
+    DropExchange { vhost: Arc<str>, name: Arc<str>, id: ExchangeId },
     Queue(Arc<Queue>),
     DropQueue(QueueId),
     Binding(Arc<Binding>),
@@ -85,10 +76,7 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
         Some(name) => vec![Effect::DropVhost(name.clone())],
         None => {
             let drops_object = drops_object(changes);
-            changes
-                .iter()
-                .filter_map(|change| effect_of(change, drops_object))
-                .collect()
+            changes.iter().filter_map(|change| effect_of(change, drops_object)).collect()
         }
     };
     (!effects.is_empty()).then(|| encode(&effects))
@@ -100,25 +88,18 @@ fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
         Change::VhostDeleted(name) => Effect::DropVhost(name.clone()),
         Change::QueueDeclared(queue) if queue.is_logged() => Effect::Queue(queue.clone()),
         Change::QueueDeleted(queue) if queue.is_logged() => Effect::DropQueue(queue.id),
-        Change::ExchangeDeclared(exchange) if exchange.durable => {
-            Effect::Exchange(exchange.clone())
+        Change::ExchangeDeclared(exchange) if exchange.durable => Effect::Exchange(exchange.clone()),
+        Change::ExchangeDeleted(exchange) if exchange.durable => {
+            Effect::DropExchange { vhost: exchange.vhost.clone(), name: exchange.name.clone(), id: exchange.id }
         }
-        Change::ExchangeDeleted(exchange) if exchange.durable => Effect::DropExchange {
-            vhost: exchange.vhost.clone(),
-            name: exchange.name.clone(),
-            id: exchange.id,
-        },
         Change::Bound(binding) if binding.logged => Effect::Binding(binding.clone()),
-        Change::Unbound(binding) if binding.logged && !drops_object => {
-            Effect::DropBinding(binding.clone())
-        }
+        Change::Unbound(binding) if binding.logged && !drops_object => Effect::DropBinding(binding.clone()),
         Change::UserPut(user) => Effect::User(user.clone()),
         Change::UserDeleted(user) => Effect::DropUser(user.name.clone()),
         Change::PermissionsSet(permission) => Effect::Permission(permission.clone()),
-        Change::PermissionsCleared(permission) => Effect::DropPermission {
-            user: permission.user.clone(),
-            vhost: permission.vhost.clone(),
-        },
+        Change::PermissionsCleared(permission) => {
+            Effect::DropPermission { user: permission.user.clone(), vhost: permission.vhost.clone() }
+        }
         Change::QueueDeclared(_)
         | Change::QueueDeleted(_)
         | Change::ExchangeDeclared(_)
@@ -136,33 +117,22 @@ fn drops_object(all: &[Change]) -> bool {
         _ => false,
     };
     // That object is the first to go, after its bindings.
-    all.iter()
-        .find(|change| !matches!(change, Change::Unbound(_)))
-        .is_some_and(logged_drop)
+    all.iter().find(|change| !matches!(change, Change::Unbound(_))).is_some_and(logged_drop)
 }
 
 /// Everything in `topology` that survives a restart, such that each effect finds what it refers to.
 pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
-    let mut effects: Vec<Effect> = topology
-        .users()
-        .map(|user| Effect::User(user.clone()))
-        .collect();
+    let mut effects: Vec<Effect> = topology.users().map(|user| Effect::User(user.clone())).collect();
     for vhost in topology.vhosts() {
         effects.push(Effect::Vhost(vhost.clone()));
-        let exchanges = topology
-            .exchanges(vhost)
-            .filter(|exchange| exchange.durable);
+        let exchanges = topology.exchanges(vhost).filter(|exchange| exchange.durable);
         effects.extend(exchanges.map(|exchange| Effect::Exchange(exchange.clone())));
         let queues = topology.queues(vhost).filter(|queue| queue.is_logged());
         effects.extend(queues.map(|queue| Effect::Queue(queue.clone())));
         let bindings = topology.bindings(vhost).filter(|binding| binding.logged);
         effects.extend(bindings.map(|binding| Effect::Binding(binding.clone())));
     }
-    effects.extend(
-        topology
-            .permissions()
-            .map(|permission| Effect::Permission(permission.clone())),
-    );
+    effects.extend(topology.permissions().map(|permission| Effect::Permission(permission.clone())));
     effects
 }
 
@@ -177,9 +147,7 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::DropPermission { user, vhost } => topology.remove_permission(&user, &vhost),
         Effect::Exchange(exchange) => topology.insert_exchange(exchange),
         Effect::DropExchange { vhost, name, id } => {
-            let exchange = topology
-                .exchange(&vhost, &name)
-                .filter(|exchange| exchange.id == id);
+            let exchange = topology.exchange(&vhost, &name).filter(|exchange| exchange.id == id);
             if let Some(exchange) = exchange.cloned() {
                 topology.remove_exchange(&exchange);
             }

@@ -68,10 +68,7 @@ pub struct Refused {
 impl Refused {
     /// A refusal of this kind.
     pub fn new(kind: RefusedKind, text: impl Into<String>) -> Self {
-        Refused {
-            kind,
-            text: text.into(),
-        }
+        Refused { kind, text: text.into() }
     }
 
     /// The text as 0-9-1 sends it: the name of the code, a dash, the reason.
@@ -110,10 +107,12 @@ impl Refused {
         Refused::access("operation not permitted on the default exchange")
     }
 
+    pub(crate) fn system_exchange(vhost: &str, name: &str) -> Self {
+        Refused::access(format!("deletion of system exchange '{name}' in vhost '{vhost}' not allowed"))
+    }
+
     pub(crate) fn reserved(kind: &str, name: &str) -> Self {
-        Refused::access(format!(
-            "{kind} name '{name}' contains reserved prefix 'amq.*'"
-        ))
+        Refused::access(format!("{kind} name '{name}' contains reserved prefix 'amq.*'"))
     }
 
     pub(crate) fn locked(vhost: &str, queue: &str) -> Self {

@@ -2,9 +2,7 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-use crate::{
-    Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, User,
-};
+use crate::{Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, User};
 
 mod edit;
 
@@ -59,10 +57,7 @@ impl Topology {
 
     /// The queues of a vhost; none if there is no such vhost.
     pub fn queues(&self, vhost: &str) -> impl Iterator<Item = &Arc<Queue>> {
-        self.vhosts
-            .get(vhost)
-            .into_iter()
-            .flat_map(|vhost| vhost.queues.values())
+        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.queues.values())
     }
 
     /// How many queues there are in all vhosts.
@@ -81,9 +76,7 @@ impl Topology {
         name: &str,
         connection: Option<ConnectionId>,
     ) -> Result<&Arc<Queue>, Refused> {
-        let queue = self
-            .queue(vhost, name)
-            .ok_or_else(|| Refused::no_queue(vhost, name))?;
+        let queue = self.queue(vhost, name).ok_or_else(|| Refused::no_queue(vhost, name))?;
         match queue.exclusive_owner {
             Some(owner) if connection != Some(owner) => Err(Refused::locked(vhost, name)),
             _ => Ok(queue),
@@ -97,10 +90,7 @@ impl Topology {
 
     /// The exchanges of a vhost; none if there is no such vhost.
     pub fn exchanges(&self, vhost: &str) -> impl Iterator<Item = &Arc<Exchange>> {
-        self.vhosts
-            .get(vhost)
-            .into_iter()
-            .flat_map(|vhost| vhost.exchanges.values())
+        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.exchanges.values())
     }
 
     /// exchange.declare with passive: the exchange, if it exists.
@@ -111,31 +101,19 @@ impl Topology {
         if name.is_empty() {
             return Err(Refused::default_exchange());
         }
-        self.exchange(vhost, name)
-            .ok_or_else(|| Refused::no_exchange(vhost, name))
+        self.exchange(vhost, name).ok_or_else(|| Refused::no_exchange(vhost, name))
     }
 
     /// The bindings of a vhost, by source.
     pub fn bindings(&self, vhost: &str) -> impl Iterator<Item = &Arc<Binding>> {
-        let sources = self
-            .vhosts
-            .get(vhost)
-            .into_iter()
-            .flat_map(|vhost| vhost.by_source.values());
+        let sources = self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.by_source.values());
         sources.flat_map(|bindings| bindings.iter())
     }
 
     /// The bindings that lead out of an exchange. The default exchange has none of its own: it knows
     /// every queue by name.
-    pub fn bindings_of_source(
-        &self,
-        vhost: &str,
-        exchange: &str,
-    ) -> impl Iterator<Item = &Arc<Binding>> {
-        let bindings = self
-            .vhosts
-            .get(vhost)
-            .and_then(|vhost| vhost.by_source.get(exchange));
+    pub fn bindings_of_source(&self, vhost: &str, exchange: &str) -> impl Iterator<Item = &Arc<Binding>> {
+        let bindings = self.vhosts.get(vhost).and_then(|vhost| vhost.by_source.get(exchange));
         bindings.into_iter().flat_map(|bindings| bindings.iter())
     }
 
@@ -145,10 +123,7 @@ impl Topology {
         vhost: &str,
         destination: &Destination,
     ) -> impl Iterator<Item = &Arc<Binding>> {
-        let bindings = self
-            .vhosts
-            .get(vhost)
-            .and_then(|vhost| vhost.by_destination.get(destination));
+        let bindings = self.vhosts.get(vhost).and_then(|vhost| vhost.by_destination.get(destination));
         bindings.into_iter().flat_map(|bindings| bindings.iter())
     }
 

@@ -109,12 +109,8 @@ impl Value {
             Value::Int(n) => Json::from(*n),
             Value::UInt(n) | Value::Timestamp(n) => Json::from(*n),
             Value::Double(n) => Json::from(*n),
-            Value::Decimal { scale, unscaled } => {
-                Json::from(f64::from(*unscaled) / 10f64.powi(i32::from(*scale)))
-            }
-            Value::String(bytes) | Value::Bytes(bytes) => {
-                Json::from(String::from_utf8_lossy(bytes).into_owned())
-            }
+            Value::Decimal { scale, unscaled } => Json::from(f64::from(*unscaled) / 10f64.powi(i32::from(*scale))),
+            Value::String(bytes) | Value::Bytes(bytes) => Json::from(String::from_utf8_lossy(bytes).into_owned()),
             Value::Array(values) => values.iter().map(Value::to_json).collect(),
             Value::Table(table) => table.to_json(),
         }
@@ -185,9 +181,7 @@ impl From<bool> for Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::String(bytes) | Value::Bytes(bytes) => {
-                f.write_str(&String::from_utf8_lossy(bytes))
-            }
+            Value::String(bytes) | Value::Bytes(bytes) => f.write_str(&String::from_utf8_lossy(bytes)),
             other => other.to_json().fmt(f),
         }
     }
@@ -199,17 +193,11 @@ impl Ord for Value {
         match (self, other) {
             (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
-            (Value::UInt(a), Value::UInt(b)) | (Value::Timestamp(a), Value::Timestamp(b)) => {
-                a.cmp(b)
-            }
+            (Value::UInt(a), Value::UInt(b)) | (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(b),
             (Value::Double(a), Value::Double(b)) => a.to_bits().cmp(&b.to_bits()),
-            (
-                Value::Decimal { scale, unscaled },
-                Value::Decimal {
-                    scale: other_scale,
-                    unscaled: other_unscaled,
-                },
-            ) => (scale, unscaled).cmp(&(other_scale, other_unscaled)),
+            (Value::Decimal { scale, unscaled }, Value::Decimal { scale: other_scale, unscaled: other_unscaled }) => {
+                (scale, unscaled).cmp(&(other_scale, other_unscaled))
+            }
             (Value::String(a), Value::String(b)) | (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
             (Value::Array(a), Value::Array(b)) => a.cmp(b),
             (Value::Table(a), Value::Table(b)) => a.cmp(b),
@@ -294,10 +282,7 @@ mod tests {
             Value::UInt(u64::MAX),
             Value::Double(f64::NAN),
             Value::Double(f64::NEG_INFINITY),
-            Value::Decimal {
-                scale: 2,
-                unscaled: -314,
-            },
+            Value::Decimal { scale: 2, unscaled: -314 },
             Value::Timestamp(7),
             Value::from("text"),
             Value::string([0xff, 0x00]),

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+pub use self::accept::SocketOptions;
 pub(crate) use self::accept::{Acceptors, listen};
 pub(crate) use self::population::Population;
 

@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 pub(crate) struct SideRuntime {
     handle: Handle,
     /// Dropping it ends the runtime and all that runs on it.
-    _stop: oneshot::Sender<()>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 impl SideRuntime {
@@ -19,12 +20,12 @@ impl SideRuntime {
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        thread::Builder::new().name("leveret-http".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name("leveret-http".to_owned()).spawn(move || {
             let _ = runtime.block_on(stopped);
-            // Not waited for: a request that hangs must not hold up the end of the process.
+            // What runs on its blocking threads isn't waited for: it must not hold up the end of the process.
             runtime.shutdown_background();
         })?;
-        Ok(Self { handle, _stop: stop })
+        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -33,5 +34,13 @@ impl SideRuntime {
 
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.handle.spawn(work);
+    }
+
+    /// Drops all that runs on it; afterwards none of it touches the broker.
+    pub(crate) fn stop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }

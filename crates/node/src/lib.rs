@@ -10,18 +10,25 @@
 //!
 //! Reading order: [`Node`], `cores` (`cores/connection.rs` is the heart), `disk`.
 
+mod authenticate;
 mod clock;
+mod configuration;
 mod cores;
 mod descriptors;
 mod disk;
+mod first_user;
 mod http;
 mod lock;
 mod node;
 mod ports;
 mod signals;
 
+pub use authenticate::Passwords;
 pub use clock::Clock;
+pub use configuration::{amqp_addresses, http_address};
+pub use cores::SocketOptions;
 pub use disk::FsDisk;
+pub use first_user::FirstUser;
 pub use lock::{DirectoryLock, LockError};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::Ports;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// The lock is the kernel's and goes with the process, however that ends; the file stays.
 #[derive(Debug)]
 pub struct DirectoryLock {
+    directory: PathBuf,
     _file: File,
 }
 
@@ -58,7 +59,13 @@ impl DirectoryLock {
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
         write_process(&mut file).map_err(unusable)?;
-        Ok(Self { _file: file })
+        Ok(Self { directory: directory.to_owned(), _file: file })
+    }
+
+    /// The directory that it holds.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 }
 

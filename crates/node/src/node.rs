@@ -2,7 +2,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use leveret_broker::{Authenticate, Broker, Settings};
@@ -12,11 +12,12 @@ use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use crate::clock::Clock;
-use crate::cores::{Acceptors, Population, RunningCore, listen};
+use crate::cores::{Acceptors, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
+use crate::first_user::FirstUser;
 use crate::http::SideRuntime;
-use crate::lock::{DirectoryLock, LockError};
+use crate::lock::DirectoryLock;
 use crate::ports::{Ports, PortsFile};
 use crate::signals;
 
@@ -25,16 +26,18 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a node needs to start.
 pub struct NodeOptions {
-    /// Holds the log, the lock and `ports.json`; made if it isn't there.
-    pub data_directory: PathBuf,
     /// Cores; `None`: as many as the machine and the cgroup's quota allow.
     pub cores: Option<usize>,
     /// Slept after each sync of the write-ahead log; for tests.
     pub sync_delay: Duration,
     /// The log's limits and delays.
     pub log: LogOptions,
+    /// Made on an empty data directory.
+    pub first_user: FirstUser,
     /// The broker's limits and texts.
     pub broker: Settings,
+    /// Options of accepted sockets.
+    pub sockets: SocketOptions,
     /// Who checks passwords.
     pub authenticate: Arc<dyn Authenticate>,
     /// Called with the text of a storage error that ends the node. It must end the process.
@@ -44,9 +47,6 @@ pub struct NodeOptions {
 /// Why a node doesn't start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The data directory is taken or of no use.
-    #[error(transparent)]
-    Lock(#[from] LockError),
     /// The data directory can't be read or written.
     #[error("cannot use {path}: {source}")]
     Directory {
@@ -58,11 +58,22 @@ pub enum StartError {
     /// What is in the data directory can't be recovered.
     #[error(transparent)]
     Recovery(#[from] leveret_broker::StartError),
+    /// The first user can't be made as configured.
+    #[error("cannot make the default user: {0}")]
+    FirstUser(#[from] leveret_model::Refused),
     /// A listener can't be opened.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The host of a listener can't be resolved.
+    #[error("cannot listen on host {host}: {source}")]
+    Host {
+        /// As configured.
+        host: String,
         /// What the system said.
         source: io::Error,
     },
@@ -81,8 +92,8 @@ pub struct Node {
     side: SideRuntime,
     stop_signal: Receiver<&'static str>,
     population: Arc<Population>,
-    data_directory: PathBuf,
-    _lock: DirectoryLock,
+    sockets: SocketOptions,
+    lock: DirectoryLock,
 }
 
 /// What the HTTP API and others may know of the node; cheap to clone.
@@ -100,21 +111,21 @@ struct Inner {
 }
 
 impl Node {
-    /// Locks the data directory, recovers what is in it and starts the threads. Nothing is accepted yet:
+    /// Recovers what is in the data directory that `lock` holds, and starts the threads. Nothing is accepted yet:
     /// see [`Node::accept`].
     ///
     /// # Errors
-    /// The directory is taken or can't be used, its content can't be recovered, or a thread can't be started.
-    pub fn start(options: NodeOptions) -> Result<(Self, Report), StartError> {
+    /// The directory can't be used, its content can't be recovered, or a thread can't be started.
+    pub fn start(lock: DirectoryLock, options: NodeOptions) -> Result<(Self, Report), StartError> {
         let clock = Clock::start();
         let descriptor_limit = descriptors::raise_limit();
         if let Some(text) = descriptors::warning(descriptor_limit) {
             warn!("{text}");
         }
-        let lock = DirectoryLock::acquire(&options.data_directory)?;
+        let data_directory = lock.directory().to_owned();
         let directory = |path: PathBuf| move |source| StartError::Directory { path, source };
-        PortsFile::remove_stale(&options.data_directory).map_err(directory(options.data_directory.clone()))?;
-        let log_directory = options.data_directory.join("log");
+        PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
+        let log_directory = data_directory.join("log");
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&log_directory).map_err(directory(log_directory))?);
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
@@ -122,6 +133,7 @@ impl Node {
             Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters.clone(), clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
+        make_first_user(&broker, &options.first_user, clock)?;
         let running = counters
             .into_iter()
             .enumerate()
@@ -145,8 +157,8 @@ impl Node {
             side,
             stop_signal,
             population: Arc::default(),
-            data_directory: options.data_directory,
-            _lock: lock,
+            sockets: options.sockets,
+            lock,
         };
         Ok((node, report))
     }
@@ -173,9 +185,10 @@ impl Node {
         let port = amqp.first().and_then(|listener| listener.local_addr().ok()).map(|address| address.port());
         let ports = Ports { amqp: port, http, prometheus };
         *self.inner.ports.lock() = ports;
-        self.acceptors = Some(Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population));
-        let file = PortsFile::write(&self.data_directory, ports)
-            .map_err(|source| StartError::Directory { path: self.data_directory.clone(), source })?;
+        self.acceptors =
+            Some(Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets));
+        let file = PortsFile::write(self.lock.directory(), ports)
+            .map_err(|source| StartError::Directory { path: self.lock.directory().to_owned(), source })?;
         self.ports_file = Some(file);
         Ok(ports)
     }
@@ -218,6 +231,7 @@ impl Node {
         }
         // Their tasks are dropped and tell the broker, before the log gets its closing record.
         self.running.iter_mut().for_each(RunningCore::stop);
+        self.side.stop();
         self.inner.broker.stop(self.inner.clock.now());
         self.disk_threads.drain();
     }
@@ -253,6 +267,22 @@ impl NodeHandle {
     pub fn descriptor_limit(&self) -> u64 {
         self.inner.descriptor_limit
     }
+}
+
+/// On an empty data directory; returns once it is durable and published.
+fn make_first_user(broker: &Arc<Broker>, first_user: &FirstUser, clock: Clock) -> Result<(), StartError> {
+    if !broker.is_empty() {
+        return Ok(());
+    }
+    broker.bootstrap(first_user.commands(), clock.now())?;
+    let (sender, durable) = channel();
+    let position = broker.commit.inspect(|log| log.appended());
+    // Nobody waits any more only if the node has failed meanwhile.
+    broker.commit.when_durable(position, Box::new(move || sender.send(()).unwrap_or_default()));
+    if durable.recv().is_ok() {
+        broker.registry.publish();
+    }
+    Ok(())
 }
 
 /// Cores of this machine that the process may use, by affinity and the cgroup's quota.

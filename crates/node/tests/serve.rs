@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
-use leveret_node::{Node, NodeOptions, StartError};
+use leveret_node::{DirectoryLock, FirstUser, Node, NodeOptions, SocketOptions};
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -20,12 +20,13 @@ impl Authenticate for Nobody {
     }
 }
 
-fn options(directory: &Path, cores: usize) -> NodeOptions {
+fn options(cores: usize) -> NodeOptions {
     NodeOptions {
-        data_directory: directory.to_owned(),
         cores: Some(cores),
         sync_delay: Duration::ZERO,
         log: leveret_log::Options::default(),
+        first_user: FirstUser::default(),
+        sockets: SocketOptions::default(),
         broker: Settings::default(),
         authenticate: Arc::new(Nobody),
         fatal: Arc::new(|text| panic!("{text}")),
@@ -33,7 +34,8 @@ fn options(directory: &Path, cores: usize) -> NodeOptions {
 }
 
 fn start(directory: &Path, cores: usize) -> (Node, SocketAddr) {
-    let (mut node, _) = Node::start(options(directory, cores)).expect("starts");
+    let lock = DirectoryLock::acquire(directory).expect("is free");
+    let (mut node, _) = Node::start(lock, options(cores)).expect("starts");
     let listener = Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
     let address = listener.local_addr().expect("is bound");
     node.accept(vec![listener], None, None).expect("accepts");
@@ -121,10 +123,7 @@ fn a_stop_ends_connections_and_leaves_a_directory_that_starts_again() {
 fn a_second_node_on_the_directory_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let (node, _) = start(directory.path(), 1);
-    match Node::start(options(directory.path(), 1)) {
-        Err(error @ StartError::Lock(_)) => assert!(error.to_string().contains("is in use by process"), "{error}"),
-        Err(error) => panic!("refused for another reason: {error}"),
-        Ok(_) => panic!("two nodes share a directory"),
-    }
+    let refused = DirectoryLock::acquire(directory.path()).expect_err("is held").to_string();
+    assert!(refused.contains("is in use by process"), "{refused}");
     node.stop("test");
 }

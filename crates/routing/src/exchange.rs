@@ -52,12 +52,7 @@ impl Table {
     }
 
     /// Shows every target that the message goes to, some maybe more than once.
-    pub(crate) fn matches<'a>(
-        &'a self,
-        routing_key: &[u8],
-        headers: &dyn Headers,
-        visit: &mut dyn FnMut(&'a Target),
-    ) {
+    pub(crate) fn matches<'a>(&'a self, routing_key: &[u8], headers: &dyn Headers, visit: &mut dyn FnMut(&'a Target)) {
         match self {
             Table::Direct(table) => table.matches(routing_key, visit),
             Table::Fanout(table) => table.matches(visit),

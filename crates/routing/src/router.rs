@@ -84,10 +84,8 @@ impl Router {
             }
             Change::Bound(binding) => self.change_binding(binding, Table::bind),
             Change::Unbound(binding) => self.change_binding(binding, Table::unbind),
-            Change::UserPut(_)
-            | Change::UserDeleted(_)
-            | Change::PermissionsSet(_)
-            | Change::PermissionsCleared(_) => {}
+            Change::UserPut(_) | Change::UserDeleted(_) | Change::PermissionsSet(_) | Change::PermissionsCleared(_) => {
+            }
         }
     }
 
@@ -121,13 +119,8 @@ impl Router {
 
     fn insert_exchange(&mut self, exchange: &Exchange) {
         if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
-            let node = Node {
-                table: Table::new(exchange),
-                alternate: exchange.alternate().map(Arc::from),
-            };
-            vhost
-                .exchanges
-                .insert(exchange.name.clone(), Arc::new(node));
+            let node = Node { table: Table::new(exchange), alternate: exchange.alternate().map(Arc::from) };
+            vhost.exchanges.insert(exchange.name.clone(), Arc::new(node));
         }
     }
 
@@ -145,9 +138,7 @@ impl Router {
 
 impl Vhost {
     fn queue(&self, routing_key: &[u8]) -> Option<QueueId> {
-        self.queues
-            .get(std::str::from_utf8(routing_key).ok()?)
-            .copied()
+        self.queues.get(std::str::from_utf8(routing_key).ok()?).copied()
     }
 
     fn follow<'a>(

@@ -62,10 +62,7 @@ impl Targets {
                 if *count == 0 {
                     map.remove(target);
                 }
-                let left = map
-                    .iter()
-                    .next()
-                    .map(|(target, count)| (target.clone(), *count));
+                let left = map.iter().next().map(|(target, count)| (target.clone(), *count));
                 if let (1, Some((target, count))) = (map.len(), left) {
                     *self = Targets::One(target, count);
                 }
@@ -101,7 +98,7 @@ mod tests {
         targets.remove(&a);
         assert_eq!(listed(&targets), [a.clone(), b.clone()]);
         targets.remove(&a);
-        assert_eq!(listed(&targets), [b.clone()]);
+        assert_eq!(listed(&targets), std::slice::from_ref(&b));
         targets.remove(&a);
         targets.remove(&b);
         assert!(targets.is_empty());

@@ -69,10 +69,7 @@ pub struct Violation {
 impl Violation {
     #[cold]
     pub(crate) fn new(rule: Rule, received: impl Into<String>) -> Self {
-        Self {
-            rule,
-            received: received.into(),
-        }
+        Self { rule, received: received.into() }
     }
 }
 

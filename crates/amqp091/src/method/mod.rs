@@ -245,21 +245,12 @@ impl Method<'_> {
     /// True for `basic.publish`, `basic.return`, `basic.deliver` and `basic.get-ok`, which a content header follows.
     #[must_use]
     pub fn has_content(&self) -> bool {
-        matches!(
-            self,
-            Self::BasicPublish(_)
-                | Self::BasicReturn(_)
-                | Self::BasicDeliver(_)
-                | Self::BasicGetOk(_)
-        )
+        matches!(self, Self::BasicPublish(_) | Self::BasicReturn(_) | Self::BasicDeliver(_) | Self::BasicGetOk(_))
     }
 }
 
 /// The name of the method with these ids, such as `basic.publish`.
 #[must_use]
 pub fn name_of(class_id: u16, method_id: u16) -> Option<&'static str> {
-    METHODS
-        .iter()
-        .find(|(class, method, _)| (*class, *method) == (class_id, method_id))
-        .map(|(_, _, name)| *name)
+    METHODS.iter().find(|(class, method, _)| (*class, *method) == (class_id, method_id)).map(|(_, _, name)| *name)
 }

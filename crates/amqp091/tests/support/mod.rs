@@ -158,21 +158,11 @@ fn encoded_table() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Payloads of a method frame: ids, then arguments after `layout`.
-pub fn payload(
-    class: u16,
-    method: u16,
-    layout: &'static str,
-    dialect: Dialect,
-) -> BoxedStrategy<Vec<u8>> {
-    let mut parts: Vec<BoxedStrategy<Vec<u8>>> = vec![
-        Just(class.to_be_bytes().to_vec()).boxed(),
-        Just(method.to_be_bytes().to_vec()).boxed(),
-    ];
+pub fn payload(class: u16, method: u16, layout: &'static str, dialect: Dialect) -> BoxedStrategy<Vec<u8>> {
+    let mut parts: Vec<BoxedStrategy<Vec<u8>>> =
+        vec![Just(class.to_be_bytes().to_vec()).boxed(), Just(method.to_be_bytes().to_vec()).boxed()];
     let zero = dialect == Dialect::Oracle;
-    let bits = layout
-        .chars()
-        .filter(|letter| matches!(letter, 'b' | 'z'))
-        .count();
+    let bits = layout.chars().filter(|letter| matches!(letter, 'b' | 'z')).count();
     let mut bits_done = false;
     for letter in layout.chars() {
         parts.push(match letter {

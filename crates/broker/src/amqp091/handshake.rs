@@ -53,12 +53,15 @@ impl Session {
         };
         let topology = self.broker.registry.snapshot().topology.clone();
         let loopback = self.peer.address.ip().to_canonical().is_loopback();
+        self.counters.auth_attempts.increment();
         match self.broker.authenticator.authenticate(&topology, &mechanism, response, loopback) {
             Ok(user) => {
+                self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");
                 self.user = user.into();
             }
             Err(reason) => {
+                self.counters.auth_failed.increment();
                 tracing::warn!(connection = %self.name, reason, "authentication failed");
                 if !told {
                     // Such a client takes a closed socket for a refused login.

@@ -247,6 +247,7 @@ impl Session {
         }
         if let Some(confirms) = &mut self.channel(channel)?.confirms {
             confirms.publish(1, 0, true);
+            self.counters.published_with_confirm.increment();
             self.note_confirming(channel);
         }
         Ok(())
@@ -273,9 +274,10 @@ impl Session {
                 self.note_unapplied(published.position, queue, bytes);
             }
         }
-        self.counters.routed.add(u64::from(count) * route.queues.len() as u64);
+        self.counters.routed.add(u64::from(count));
         let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
         if let Some(confirms) = confirms {
+            self.counters.published_with_confirm.add(u64::from(count));
             confirms.publish(u64::from(accepted), position, true);
             confirms.publish(u64::from(count - accepted), position, false);
             self.note_confirming(channel);

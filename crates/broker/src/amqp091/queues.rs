@@ -46,6 +46,10 @@ impl Session {
             arguments: options.clone(),
         });
         let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        self.counters.queues_declared.increment();
+        if submitted.outcome == leveret_model::Outcome::Created {
+            self.counters.queues_created.increment();
+        }
         self.has_exclusive_queues |= declare.exclusive;
         let existing = self.broker.registry.staged_snapshot().queue(&self.vhost, &name).map(|queue| queue.counts());
         let (messages, consumers) = existing.unwrap_or_default();
@@ -156,6 +160,7 @@ impl Session {
         }
         let command = Command::DeleteQueue(DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) });
         let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        self.counters.queues_deleted.add(submitted.deleted.len() as u64);
         let answer =
             if delete.nowait { Answer::Nothing } else { Answer::QueueDeleteOk { channel, deleted: submitted.deleted } };
         self.answer_when_durable(submitted.position, answer);
@@ -173,7 +178,10 @@ impl Session {
         let same = |found: &QueueRef| found.info().id == queue.id;
         if self.broker.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same) {
             match self.broker.registry.submit(Permit::system(), command, now.monotonic) {
-                Ok(submitted) => self.broker.publish_later(submitted.position),
+                Ok(submitted) => {
+                    self.counters.queues_deleted.add(submitted.deleted.len() as u64);
+                    self.broker.publish_later(submitted.position);
+                }
                 Err(refused) => tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted"),
             }
         }

@@ -82,8 +82,7 @@ impl BatchHeader {
     pub fn decode(bytes: &[u8], identity: &Identity, room: u64) -> Option<BatchHeader> {
         let bytes = bytes.get(..BATCH_HEADER_BYTES)?;
         let ours = &bytes[..4] == MAGIC
-            && u32_at(bytes, BATCH_HEADER_BYTES - 4)
-                == crc32c::crc32c(&bytes[..BATCH_HEADER_BYTES - 4])
+            && u32_at(bytes, BATCH_HEADER_BYTES - 4) == crc32c::crc32c(&bytes[..BATCH_HEADER_BYTES - 4])
             && u16_at(bytes, 4) == VERSION
             && u64_at(bytes, 8) == identity.node_id
             && u64_at(bytes, 16) == identity.salt
@@ -108,10 +107,7 @@ impl BatchHeader {
             && header.record_bytes <= room
             && header.record_bytes >= header.records as u64 * RECORD_HEADER_BYTES as u64
             && header.padded_bytes() <= room
-            && header
-                .first_position
-                .checked_add(header.records as u64)
-                .is_some();
+            && header.first_position.checked_add(header.records as u64).is_some();
         possible.then_some(header)
     }
 
@@ -122,11 +118,7 @@ impl BatchHeader {
         let Some(bytes) = bytes.get(..BATCH_HEADER_BYTES) else {
             return false;
         };
-        let right = [
-            &bytes[..4] == MAGIC,
-            u64_at(bytes, 16) == identity.salt,
-            u64_at(bytes, 32) == sequence,
-        ];
+        let right = [&bytes[..4] == MAGIC, u64_at(bytes, 16) == identity.salt, u64_at(bytes, 32) == sequence];
         right.iter().filter(|right| **right).count() >= 2
     }
 }
@@ -197,30 +189,16 @@ mod tests {
     use super::*;
 
     fn header() -> BatchHeader {
-        BatchHeader {
-            flags: FLAG_RESTART,
-            runs: 2,
-            sequence: 77,
-            first_position: 1000,
-            records: 5,
-            record_bytes: 300,
-        }
+        BatchHeader { flags: FLAG_RESTART, runs: 2, sequence: 77, first_position: 1000, records: 5, record_bytes: 300 }
     }
 
     #[test]
     fn every_flipped_bit_of_a_header_is_found() {
         let identity = Identity::wal(1, 2, 3);
         let bytes = header().encode(&identity);
-        assert_eq!(
-            BatchHeader::decode(&bytes, &identity, 512),
-            Some(header())
-        );
+        assert_eq!(BatchHeader::decode(&bytes, &identity, 512), Some(header()));
         assert_eq!(BatchHeader::decode(&bytes, &identity, 511), None);
-        assert_eq!(
-            BatchHeader::decode(&bytes, &Identity::wal(1, 2, 4), 512),
-            None,
-            "another use of the file"
-        );
+        assert_eq!(BatchHeader::decode(&bytes, &Identity::wal(1, 2, 4), 512), None, "another use of the file");
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes;
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -240,14 +218,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_run_is_found() {
-        let run = Run {
-            log: LogId(9),
-            first: 12,
-            offset: 100,
-            length: 200,
-            count: 3,
-            kind: RecordKind::Message,
-        };
+        let run = Run { log: LogId(9), first: 12, offset: 100, length: 200, count: 3, kind: RecordKind::Message };
         assert_eq!(run.last(), 14);
         let bytes = run.encode(5);
         assert_eq!(Run::decode(&bytes, 5, 300), Some(run));

@@ -25,7 +25,9 @@ pub struct Batch {
     pub header: BatchHeader,
     /// The runs in which every record is right.
     pub runs: Vec<Run>,
-    /// For each run the position of its first record.
+    /// For each of them its row in the table.
+    pub rows: Vec<u32>,
+    /// For each of them the position of its first record.
     pub positions: Vec<Position>,
     /// Everything else.
     pub faults: Vec<Fault>,
@@ -35,17 +37,11 @@ pub struct Batch {
 impl Batch {
     /// The records of the good runs in order. `bytes` are those that were checked.
     pub fn records<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Record<'a>> {
-        self.runs
-            .iter()
-            .flat_map(move |run| self.records_of(run, bytes))
+        self.runs.iter().flat_map(move |run| self.records_of(run, bytes))
     }
 
     /// The records of one good run.
-    pub fn records_of<'a>(
-        &self,
-        run: &Run,
-        bytes: &'a [u8],
-    ) -> impl Iterator<Item = Record<'a>> + use<'a> {
+    pub fn records_of<'a>(&self, run: &Run, bytes: &'a [u8]) -> impl Iterator<Item = Record<'a>> + use<'a> {
         let seed = self.seed;
         let mut rest = &bytes[run_range(&self.header, run)];
         std::iter::from_fn(move || {
@@ -69,21 +65,15 @@ fn run_range(header: &BatchHeader, run: &Run) -> Range<usize> {
 pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
     let header = BatchHeader::decode(bytes, identity, bytes.len() as u64)?;
     let seed = identity.batch_seed(header.sequence);
-    let mut batch = Batch {
-        header,
-        runs: Vec::new(),
-        positions: Vec::new(),
-        faults: Vec::new(),
-        seed,
-    };
+    let mut batch =
+        Batch { header, runs: Vec::new(), rows: Vec::new(), positions: Vec::new(), faults: Vec::new(), seed };
     let mut end = 0;
     let mut records = 0;
     let mut gap = false;
     for row in 0..header.runs as usize {
         let at = BATCH_HEADER_BYTES + row * RUN_BYTES;
         let decoded = Run::decode(&bytes[at..], seed, header.record_bytes);
-        let Some(run) = decoded.filter(|run| run.offset as u64 == end || gap && run.offset as u64 > end)
-        else {
+        let Some(run) = decoded.filter(|run| run.offset as u64 == end || gap && run.offset as u64 > end) else {
             gap = true;
             batch.faults.push(Fault {
                 range: at as u64..(at + RUN_BYTES) as u64,
@@ -94,33 +84,22 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
         };
         end = run.offset as u64 + run.length as u64;
         // Behind a bad row the count is unknown; the highest possible position makes sure that it is replayed.
-        let position = if gap {
-            header.last_position()
-        } else {
-            header.first_position + records
-        };
+        let position = if gap { header.last_position() } else { header.first_position + records };
         records += run.count as u64;
         match check_run(&bytes[run_range(&header, &run)], &run, seed) {
             Ok(()) => {
                 batch.runs.push(run);
+                batch.rows.push(row as u32);
                 batch.positions.push(position);
             }
             Err(reason) => {
                 let range = run_range(&header, &run);
-                batch.faults.push(Fault {
-                    range: range.start as u64..range.end as u64,
-                    log: Some(run.log),
-                    reason,
-                });
+                batch.faults.push(Fault { range: range.start as u64..range.end as u64, log: Some(run.log), reason });
             }
         }
     }
     if !gap && (end != header.record_bytes || records != header.records as u64) {
-        batch.faults.push(Fault {
-            range: 0..header.bytes(),
-            log: None,
-            reason: "the run table doesn't add up",
-        });
+        batch.faults.push(Fault { range: 0..header.bytes(), log: None, reason: "the run table doesn't add up" });
     }
     let padding = header.bytes() as usize..header.padded_bytes() as usize;
     if !is_zero(&bytes[padding.clone()]) {
@@ -141,27 +120,18 @@ fn check_run(mut bytes: &[u8], run: &Run, seed: u32) -> Result<(), &'static str>
         }
         bytes = rest;
     }
-    if bytes.is_empty() {
-        Ok(())
-    } else {
-        Err("a run is longer than its records")
-    }
+    if bytes.is_empty() { Ok(()) } else { Err("a run is longer than its records") }
 }
 
 /// The logs in the run table of a batch whose header can't be read, as far as its rows are right. `whole` if they
 /// follow each other without gap and end at most a sector before `length`.
-pub(crate) fn logs_behind_bad_header(
-    bytes: &[u8],
-    identity: &Identity,
-    sequence: u64,
-) -> (Vec<LogId>, bool) {
+pub(crate) fn logs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence: u64) -> (Vec<LogId>, bool) {
     let seed = identity.batch_seed(sequence);
     let mut logs = Vec::new();
     let mut end = 0;
     let mut rows = 0;
-    while let Some(run) = bytes
-        .get(BATCH_HEADER_BYTES + rows * RUN_BYTES..)
-        .and_then(|row| Run::decode(row, seed, bytes.len() as u64))
+    while let Some(run) =
+        bytes.get(BATCH_HEADER_BYTES + rows * RUN_BYTES..).and_then(|row| Run::decode(row, seed, bytes.len() as u64))
     {
         if run.offset as u64 != end {
             return (logs, false);
@@ -197,14 +167,9 @@ mod tests {
     fn appends() -> impl Strategy<Value = Vec<Append>> {
         let bytes = || proptest::collection::vec(any::<u8>(), 0..80);
         let append = prop_oneof![
-            (
-                0..4u64,
-                1..1000u64,
-                proptest::collection::vec((bytes(), 0..6000usize), 1..5)
-            )
+            (0..4u64, 1..1000u64, proptest::collection::vec((bytes(), 0..6000usize), 1..5))
                 .prop_map(|(log, first, bodies)| Append::Messages(log, first, bodies)),
-            (0..4u64, any::<u8>(), bytes())
-                .prop_map(|(log, detail, payload)| Append::Other(log, detail, payload)),
+            (0..4u64, any::<u8>(), bytes()).prop_map(|(log, detail, payload)| Append::Other(log, detail, payload)),
         ];
         proptest::collection::vec(append, 1..20)
     }
@@ -217,10 +182,7 @@ mod tests {
                 Append::Messages(log, first, bodies) => {
                     for (i, (head, body)) in bodies.iter().enumerate() {
                         let body = Bytes::from(vec![i as u8; *body]);
-                        let payload = Payload {
-                            head,
-                            body: Some(&body),
-                        };
+                        let payload = Payload { head, body: Some(&body) };
                         builder.message(LogId(*log), first + i as u64, &payload);
                         expected.push((RecordKind::Message, [&head[..], &body].concat()));
                     }
@@ -281,11 +243,8 @@ mod tests {
     #[test]
     fn a_bad_record_names_its_log_and_spares_the_others() {
         let identity = Identity::wal(1, 0, 1);
-        let appends = [
-            Append::Other(1, 0, vec![1; 10]),
-            Append::Other(2, 0, vec![2; 10]),
-            Append::Other(3, 0, vec![3; 10]),
-        ];
+        let appends =
+            [Append::Other(1, 0, vec![1; 10]), Append::Other(2, 0, vec![2; 10]), Append::Other(3, 0, vec![3; 10])];
         let (mut bytes, _) = build(&appends, &identity);
         bytes[96 + 3 * 32 + 22 + 15] ^= 1;
         let batch = check(&bytes, &identity).unwrap();
@@ -293,6 +252,7 @@ mod tests {
         assert_eq!(batch.faults.len(), 1);
         assert_eq!(batch.faults[0].log, Some(LogId(2)));
         assert_eq!(batch.positions, [50, 52]);
+        assert_eq!(batch.rows, [0, 2]);
 
         bytes[0] ^= 1;
         assert!(check(&bytes, &identity).is_none());

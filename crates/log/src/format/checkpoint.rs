@@ -9,6 +9,8 @@ pub(crate) const HEADER_BYTES: usize = 96;
 pub(crate) const SEGMENT_ROW_BYTES: usize = 16;
 /// Bytes of a log entry before its live set.
 pub(crate) const ENTRY_BYTES: usize = 64;
+/// `next` of a log that was deleted.
+pub(crate) const NEXT_DELETED: u64 = u64::MAX;
 /// Bytes of the footer.
 pub(crate) const FOOTER_BYTES: usize = 16;
 
@@ -100,9 +102,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Bytes of the whole entry.
     pub(crate) fn length(&self) -> Option<u64> {
-        (ENTRY_BYTES as u64)
-            .checked_add(self.live_length)?
-            .checked_add(self.state_length)
+        (ENTRY_BYTES as u64).checked_add(self.live_length)?.checked_add(self.state_length)
     }
 
     /// The head, with the checksum over both parts of the content.
@@ -125,8 +125,7 @@ impl Entry {
     /// The head in these bytes, if it is whole.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         let bytes = bytes.get(..ENTRY_BYTES)?;
-        let whole =
-            u32_at(bytes, 60) == crc32c::crc32c(&bytes[..60]) && is_zero(&bytes[48..56]);
+        let whole = u32_at(bytes, 60) == crc32c::crc32c(&bytes[..60]) && is_zero(&bytes[48..56]);
         whole.then(|| Entry {
             log: LogId(u64_at(bytes, 0)),
             next: u64_at(bytes, 8),
@@ -174,14 +173,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_an_entry_is_found() {
-        let entry = Entry {
-            log: LogId(8),
-            next: 12,
-            position: 40,
-            bytes: 99,
-            live_length: 4,
-            state_length: 3,
-        };
+        let entry = Entry { log: LogId(8), next: 12, position: 40, bytes: 99, live_length: 4, state_length: 3 };
         assert_eq!(entry.length(), Some(71));
         let mut bytes = entry.encode(b"live", b"abc").to_vec();
         bytes.extend_from_slice(b"liveabc");

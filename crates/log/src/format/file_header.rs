@@ -44,14 +44,7 @@ pub struct FileHeader {
 
 impl FileHeader {
     pub(crate) fn new(kind: FileKind, identity: &Identity, sequence: u64, length: u64) -> Self {
-        FileHeader {
-            kind,
-            node_id: identity.node_id,
-            wal_id: identity.wal_id,
-            sequence,
-            salt: identity.salt,
-            length,
-        }
+        FileHeader { kind, node_id: identity.node_id, wal_id: identity.wal_id, sequence, salt: identity.salt, length }
     }
 
     /// The 512 bytes.
@@ -74,9 +67,7 @@ impl FileHeader {
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<FileHeader> {
         let bytes = bytes.get(..FILE_HEADER_BYTES as usize)?;
-        let kind = [FileKind::Wal, FileKind::Segment]
-            .into_iter()
-            .find(|kind| bytes[..4] == *kind.magic())?;
+        let kind = [FileKind::Wal, FileKind::Segment].into_iter().find(|kind| bytes[..4] == *kind.magic())?;
         let whole = u16_at(bytes, 4) == VERSION
             && u32_at(bytes, USED - 4) == crc32c::crc32c(&bytes[..USED - 4])
             && is_zero(&bytes[40..USED - 4])

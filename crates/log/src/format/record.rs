@@ -49,13 +49,7 @@ pub struct Record<'a> {
 
 /// Appends header and head of a payload; the checksum covers only what is there. Returns where the record begins.
 #[inline]
-pub(crate) fn append(
-    bytes: &mut Vec<u8>,
-    seed: u32,
-    kind: RecordKind,
-    detail: u8,
-    parts: [&[u8]; 2],
-) -> usize {
+pub(crate) fn append(bytes: &mut Vec<u8>, seed: u32, kind: RecordKind, detail: u8, parts: [&[u8]; 2]) -> usize {
     let at = bytes.len();
     let length = (parts[0].len() + parts[1].len()) as u32;
     let mut header = [0; RECORD_HEADER_BYTES];
@@ -92,11 +86,7 @@ pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static st
     let Some(kind) = RecordKind::from_code(record[8]) else {
         return Err("a record has a kind of a later version");
     };
-    let record = Record {
-        kind,
-        detail: record[9],
-        payload: &record[RECORD_HEADER_BYTES..],
-    };
+    let record = Record { kind, detail: record[9], payload: &record[RECORD_HEADER_BYTES..] };
     Ok((record, rest))
 }
 
@@ -119,11 +109,7 @@ pub fn decode_ranges(payload: &[u8]) -> Option<Vec<SettleRange>> {
     payload
         .chunks_exact(SETTLE_RANGE_BYTES)
         .map(|bytes| {
-            let range = SettleRange {
-                first: u64_at(bytes, 0),
-                last: u64_at(bytes, 8),
-                bytes: u64_at(bytes, 16),
-            };
+            let range = SettleRange { first: u64_at(bytes, 0), last: u64_at(bytes, 8), bytes: u64_at(bytes, 16) };
             (range.first <= range.last).then_some(range)
         })
         .collect()
@@ -140,10 +126,7 @@ mod tests {
         let whole = bytes.clone();
         bytes.push(1);
         let (record, rest) = split(&bytes, 7).unwrap();
-        assert_eq!(
-            (record.kind, record.detail, record.payload),
-            (RecordKind::Control, 42, &b"hello you"[..])
-        );
+        assert_eq!((record.kind, record.detail, record.payload), (RecordKind::Control, 42, &b"hello you"[..]));
         assert_eq!(rest, [1]);
         assert!(split(&bytes, 8).is_err(), "another batch's seed");
         for bit in 0..whole.len() * 8 {
@@ -155,11 +138,7 @@ mod tests {
 
     #[test]
     fn ranges_are_checked() {
-        let range = SettleRange {
-            first: 3,
-            last: 9,
-            bytes: 77,
-        };
+        let range = SettleRange { first: 3, last: 9, bytes: 77 };
         let bytes = encode_range(&range);
         assert_eq!(decode_ranges(&bytes), Some(vec![range]));
         assert_eq!(decode_ranges(&bytes[..23]), None);

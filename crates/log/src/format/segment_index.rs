@@ -85,11 +85,7 @@ pub(crate) fn decode(bytes: &[u8], footer: &Footer) -> Option<BTreeMap<LogId, Lo
             bytes: u64_at(head, 32),
             points: points
                 .chunks_exact(POINT_BYTES)
-                .map(|point| Point {
-                    number: u64_at(point, 0),
-                    batch: u32_at(point, 8),
-                    run: u32_at(point, 12),
-                })
+                .map(|point| Point { number: u64_at(point, 0), batch: u32_at(point, 8), run: u32_at(point, 12) })
                 .collect(),
         };
         if index.messages == 0 || index.points.is_empty() || index.first > index.last {
@@ -112,27 +108,11 @@ mod tests {
             last: first + 9,
             messages: 5,
             bytes: 60,
-            points: vec![
-                Point {
-                    number: first,
-                    batch: 512,
-                    run: 0,
-                },
-                Point {
-                    number: first + 4,
-                    batch: 1024,
-                    run: 7,
-                },
-            ],
+            points: vec![Point { number: first, batch: 512, run: 0 }, Point { number: first + 4, batch: 1024, run: 7 }],
         };
         let logs = BTreeMap::from([(LogId(3), index(1)), (LogId(4), index(100))]);
         let bytes = encode(&logs);
-        let footer = Footer {
-            index_offset: 4096,
-            salt: 99,
-            logs: 2,
-            index_crc: crc32c::crc32c(&bytes),
-        };
+        let footer = Footer { index_offset: 4096, salt: 99, logs: 2, index_crc: crc32c::crc32c(&bytes) };
         assert_eq!(decode(&bytes, &footer), Some(logs));
         assert_eq!(decode(&bytes[..bytes.len() - 1], &footer), None);
         for bit in 0..bytes.len() * 8 {

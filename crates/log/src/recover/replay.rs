@@ -94,13 +94,12 @@ impl<'a> Replaying<'a> {
                 None => match self.search(&file, offset)? {
                     Some(next) => {
                         self.doubt_header(&file, offset, next)?;
+                        file.known.gaps.push(offset..next);
                         offset = next;
                     }
                     None => {
                         let expected = self.sequence + 1;
-                        if self.doubt.is_none()
-                            && BatchHeader::resembles(&bytes, &file.identity, expected)
-                        {
+                        if self.doubt.is_none() && BatchHeader::resembles(&bytes, &file.identity, expected) {
                             let end = file.length.min(offset + CUT_BYTES_MAX);
                             self.doubt_header(&file, offset, end)?;
                         }
@@ -115,18 +114,11 @@ impl<'a> Replaying<'a> {
         Ok(())
     }
 
-    fn check_file_header(
-        &mut self,
-        file: &WalFile,
-        report: &mut Report,
-    ) -> Result<(), StorageError> {
+    fn check_file_header(&mut self, file: &WalFile, report: &mut Report) -> Result<(), StorageError> {
         let bytes = disk::read(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
         match FileHeader::decode(&bytes) {
             Some(header) if header.node_id != self.options.node_id => {
-                Err(StorageError::WrongNode {
-                    found: header.node_id,
-                    expected: self.options.node_id,
-                })
+                Err(StorageError::WrongNode { found: header.node_id, expected: self.options.node_id })
             }
             // Of an earlier use: it was renamed, and the power went before the new header was there.
             Some(header) if header.kind == FileKind::Wal => Ok(()),
@@ -173,12 +165,7 @@ impl<'a> Replaying<'a> {
             self.sequence = header.sequence - 1;
         }
         let length = header.padded_bytes();
-        let bytes = Bytes::from(disk::read(
-            self.disk,
-            &file.name,
-            offset,
-            length as usize,
-        )?);
+        let bytes = Bytes::from(disk::read(self.disk, &file.name, offset, length as usize)?);
         let checked = batch_check::check(&bytes, &file.identity);
         match checked {
             Some(batch) if batch.faults.is_empty() => {
@@ -201,26 +188,13 @@ impl<'a> Replaying<'a> {
     fn doubt_header(&mut self, file: &WalFile, offset: u64, end: u64) -> Result<(), DiskError> {
         let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
         let bytes = disk::read(self.disk, &file.name, offset, length)?;
-        let (logs, whole) =
-            batch_check::logs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
-        self.doubt = Some(Doubt {
-            file: file.name.to_string(),
-            offset,
-            end,
-            batch: None,
-            logs: whole.then_some(logs),
-        });
+        let (logs, whole) = batch_check::logs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
+        self.doubt = Some(Doubt { file: file.name.to_string(), offset, end, batch: None, logs: whole.then_some(logs) });
         Ok(())
     }
 
     /// What was in doubt is followed by later batches.
-    fn damage(
-        &mut self,
-        doubt: Doubt,
-        file: &mut WalFile,
-        report: &mut Report,
-        replay: &mut dyn Replay,
-    ) {
+    fn damage(&mut self, doubt: Doubt, file: &mut WalFile, report: &mut Report, replay: &mut dyn Replay) {
         let Some((batch, bytes)) = doubt.batch else {
             report.damaged.push(Damage {
                 file: doubt.file,
@@ -245,9 +219,11 @@ impl<'a> Replaying<'a> {
             });
         }
         if *doubt.file == *file.name {
+            file.known.faulty.push(doubt.offset);
             self.take(file, doubt.offset, &batch, &bytes, report, replay);
         } else if let Some(mut before) = self.files.pop_back() {
             // It is the last of the files before this one.
+            before.known.faulty.push(doubt.offset);
             self.take(&mut before, doubt.offset, &batch, &bytes, report, replay);
             self.files.push_back(before);
         }
@@ -264,8 +240,8 @@ impl<'a> Replaying<'a> {
     ) {
         let header = &batch.header;
         let records_at = offset + header.prefix_bytes();
-        for (row, (run, position)) in batch.runs.iter().zip(&batch.positions).enumerate() {
-            file.index.note_run(offset, records_at, row, run);
+        for ((run, row), position) in batch.runs.iter().zip(&batch.rows).zip(&batch.positions) {
+            file.index.note_run(offset, records_at, *row as usize, run);
             self.replay_run(run, *position, batch, bytes, report, replay);
         }
         file.end = offset + header.padded_bytes();
@@ -336,11 +312,18 @@ impl<'a> Replaying<'a> {
         Ok(None)
     }
 
+    /// What is still in doubt.
+    pub(super) fn into_doubt(self) -> Option<Damage> {
+        self.doubt.map(|doubt| Damage {
+            file: doubt.file,
+            range: doubt.offset..doubt.end,
+            logs: doubt.logs.map_or(Hit::Any, Hit::Logs),
+            reason: "the last batch isn't valid".into(),
+        })
+    }
+
     /// What is still in doubt was the last batch. Puts it aside and makes durable what was taken.
-    pub(super) fn finish(
-        mut self,
-        report: &mut Report,
-    ) -> Result<(VecDeque<WalFile>, Position, u64), DiskError> {
+    pub(super) fn finish(mut self, report: &mut Report) -> Result<(VecDeque<WalFile>, Position, u64), DiskError> {
         if let Some(doubt) = self.doubt.take() {
             let length = (doubt.end - doubt.offset) as usize;
             let bytes = disk::read(self.disk, &doubt.file, doubt.offset, length)?;
@@ -348,11 +331,7 @@ impl<'a> Replaying<'a> {
             disk::create(self.disk, &kept, bytes.len() as u64)?;
             disk::write(self.disk, &kept, 0, &[&bytes])?;
             disk::sync(self.disk, &kept)?;
-            report.cut = Some(Cut {
-                file: doubt.file,
-                range: doubt.offset..doubt.end,
-                kept,
-            });
+            report.cut = Some(Cut { file: doubt.file, range: doubt.offset..doubt.end, kept });
         }
         if let Some(last) = self.files.back() {
             disk::sync(self.disk, &last.name)?;

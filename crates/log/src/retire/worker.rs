@@ -20,6 +20,7 @@ use crate::scan::Window;
 use crate::segment::SegmentWriter;
 use crate::store::{CheckpointFile, Segment};
 use crate::types::LogId;
+use crate::wal::Known;
 
 /// Bytes that a step reads.
 const STEP_BYTES: usize = 1 << 20;
@@ -52,6 +53,7 @@ pub(crate) struct Origin {
     pub name: Arc<str>,
     pub identity: Identity,
     pub end: u64,
+    pub known: Known,
 }
 
 /// Limits of the copies.
@@ -105,10 +107,7 @@ impl Worker {
             touched,
             own: FxHashSet::default(),
             writers: BTreeMap::new(),
-            copied: Copied {
-                next_segment,
-                ..Copied::default()
-            },
+            copied: Copied { next_segment, ..Copied::default() },
             offset: FILE_HEADER_BYTES,
             batch: None,
             tables: Window::default(),
@@ -182,14 +181,18 @@ impl Worker {
         let Some(origin) = &self.origin else {
             return Ok(None);
         };
+        let known = origin.known.skip(self.offset).map(|end| (self.offset, end));
+        if let Some((start, end)) = known {
+            self.damage(start..end, LogId::METADATA, "a batch header is wrong");
+            self.offset = end;
+            return self.next_batch(disk);
+        }
         if self.offset >= origin.end {
             return Ok(None);
         }
         let at = self.offset;
         let tables = &mut self.tables;
-        let mut fetch = |at, length| {
-            tables.fetch(disk, &origin.name, at, length, 16 << 10, origin.end)
-        };
+        let mut fetch = |at, length| tables.fetch(disk, &origin.name, at, length, 16 << 10, origin.end);
         let bytes = fetch(at, BATCH_HEADER_BYTES)?;
         let room = origin.end - at;
         let Some(header) = BatchHeader::decode(&bytes, &origin.identity, room) else {
@@ -200,34 +203,19 @@ impl Worker {
             self.offset = end;
             return Ok(None);
         };
-        let table = fetch(
-            at + BATCH_HEADER_BYTES as u64,
-            header.runs as usize * RUN_BYTES,
-        )?;
-        Ok(Some(Batch {
-            header,
-            seed: origin.identity.batch_seed(header.sequence),
-            table,
-            row: 0,
-        }))
+        let table = fetch(at + BATCH_HEADER_BYTES as u64, header.runs as usize * RUN_BYTES)?;
+        Ok(Some(Batch { header, seed: origin.identity.batch_seed(header.sequence), table, row: 0 }))
     }
 
     fn damage(&mut self, range: std::ops::Range<u64>, log: LogId, reason: &str) {
         let file = self.origin.as_ref().map_or("", |origin| &origin.name);
-        self.copied.damaged.push(ReadError {
-            file: file.to_owned(),
-            range,
-            log,
-            reason: reason.to_owned(),
-        });
+        self.copied.damaged.push(ReadError { file: file.to_owned(), range, log, reason: reason.to_owned() });
     }
 
     fn copy_row(&mut self, disk: &dyn Disk, batch: &Batch) -> Result<(), DiskError> {
         let row = &batch.table[batch.row as usize * RUN_BYTES..];
         let Some(run) = Run::decode(row, batch.seed, batch.header.record_bytes) else {
-            let at = self.offset
-                + BATCH_HEADER_BYTES as u64
-                + batch.row as u64 * RUN_BYTES as u64;
+            let at = self.offset + BATCH_HEADER_BYTES as u64 + batch.row as u64 * RUN_BYTES as u64;
             let range = at..at + RUN_BYTES as u64;
             self.damage(range, LogId::METADATA, "a row of a run table is wrong");
             return Ok(());
@@ -235,17 +223,15 @@ impl Worker {
         let Some(state) = self.states.get(&run.log) else {
             return Ok(());
         };
-        let is_wanted = run.kind == RecordKind::Message
-            && (run.first..=run.last()).any(|number| state.live.contains(number));
+        let is_wanted =
+            run.kind == RecordKind::Message && (run.first..=run.last()).any(|number| state.live.contains(number));
         if !is_wanted {
             return Ok(());
         }
         let origin = self.origin.as_ref().expect("its batch was read");
         let at = self.offset + batch.header.prefix_bytes() + run.offset as u64;
         let length = run.length as usize;
-        let bytes =
-            self.records
-                .fetch(disk, &origin.name, at, length, STEP_BYTES, origin.end)?;
+        let bytes = self.records.fetch(disk, &origin.name, at, length, STEP_BYTES, origin.end)?;
         let mut start = 0;
         for number in run.first..=run.last() {
             let record = match record::split(&bytes[start..], batch.seed) {
@@ -266,25 +252,13 @@ impl Worker {
         Ok(())
     }
 
-    fn keep(
-        &mut self,
-        disk: &dyn Disk,
-        log: LogId,
-        number: u64,
-        payload: &Bytes,
-    ) -> Result<(), DiskError> {
+    fn keep(&mut self, disk: &dyn Disk, log: LogId, number: u64, payload: &Bytes) -> Result<(), DiskError> {
         let key = self.own.contains(&log).then_some(log);
         if !self.writers.contains_key(&key) {
             let id = self.copied.next_segment;
             self.copied.next_segment += 1;
             let limits = self.limits;
-            let writer = SegmentWriter::create(
-                disk,
-                limits.node_id,
-                limits.wal_id,
-                id,
-                limits.inline_below,
-            )?;
+            let writer = SegmentWriter::create(disk, limits.node_id, limits.wal_id, id, limits.inline_below)?;
             self.writers.insert(key, writer);
         }
         let batch_bytes = BATCH_BYTES.min(BATCHES_BYTES / self.writers.len() as u64);

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use leveret_log::{
-    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Options, Payload,
-    Position, Replay, Report, SettleRange, SettleReason, Wait, recover,
+    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Options, Payload, Position, Replay, Report,
+    SettleRange, SettleReason, Wait, recover,
 };
 
 /// What the owner of a log knows of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ledger {
-    pub next: u64,
-    pub position: Position,
-    pub live: BTreeMap<u64, u64>,
-    pub controls: Vec<(u8, Vec<u8>)>,
+pub(crate) struct Ledger {
+    pub(crate) next: u64,
+    pub(crate) position: Position,
+    pub(crate) live: BTreeMap<u64, u64>,
+    pub(crate) controls: Vec<(u8, Vec<u8>)>,
 }
 
 impl Ledger {
@@ -51,7 +51,7 @@ impl Ledger {
 }
 
 #[derive(Debug, Default)]
-pub struct Ledgers(pub BTreeMap<LogId, Ledger>);
+pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, Ledger>);
 
 impl Replay for Ledgers {
     fn restore(&mut self, state: LiveState) {
@@ -86,16 +86,16 @@ impl Replay for Ledgers {
     }
 }
 
-pub struct Driver {
-    pub log: Log,
-    pub disk: MemoryDisk,
-    pub ledgers: Ledgers,
-    pub now: Nanos,
-    pub events: Vec<Event>,
-    pub report: Report,
+pub(crate) struct Driver {
+    pub(crate) log: Log,
+    pub(crate) disk: MemoryDisk,
+    pub(crate) ledgers: Ledgers,
+    pub(crate) now: Nanos,
+    pub(crate) events: Vec<Event>,
+    pub(crate) report: Report,
 }
 
-pub fn small() -> Options {
+pub(crate) fn small() -> Options {
     Options {
         file_bytes: 64 << 10,
         buffer_bytes: 256 << 10,
@@ -107,29 +107,17 @@ pub fn small() -> Options {
 }
 
 impl Driver {
-    pub fn open(disk: MemoryDisk, options: Options) -> Driver {
+    pub(crate) fn open(disk: MemoryDisk, options: Options) -> Driver {
         let mut ledgers = Ledgers::default();
         let (log, report) = recover(&disk, options, &mut ledgers, 0).unwrap();
-        Driver {
-            log,
-            disk,
-            ledgers,
-            now: 1_000_000_000,
-            events: Vec::new(),
-            report,
-        }
+        Driver { log, disk, ledgers, now: 1_000_000_000, events: Vec::new(), report }
     }
 
-    pub fn publish(&mut self, log: LogId, bodies: &[Bytes], wait: Wait) -> Position {
+    pub(crate) fn publish(&mut self, log: LogId, bodies: &[Bytes], wait: Wait) -> Position {
         let ledger = self.ledgers.0.entry(log).or_default();
         let first = ledger.next.max(1);
-        let payloads = bodies.iter().map(|body| Payload {
-            head: b"head",
-            body: Some(body),
-        });
-        let position = self
-            .log
-            .append_messages(log, first, payloads, wait, self.now);
+        let payloads = bodies.iter().map(|body| Payload { head: b"head", body: Some(body) });
+        let position = self.log.append_messages(log, first, payloads, wait, self.now);
         for (number, body) in (first..).zip(bodies) {
             ledger.live.insert(number, body.len() as u64 + 4);
         }
@@ -138,50 +126,40 @@ impl Driver {
         position
     }
 
-    pub fn settle(&mut self, log: LogId, numbers: std::ops::RangeInclusive<u64>) -> Position {
+    pub(crate) fn settle(&mut self, log: LogId, numbers: std::ops::RangeInclusive<u64>) -> Position {
         let ledger = self.ledgers.0.entry(log).or_default();
         let mut bytes = 0;
         for number in numbers.clone() {
             bytes += ledger.live.remove(&number).unwrap_or(0);
         }
-        let range = SettleRange {
-            first: *numbers.start(),
-            last: *numbers.end(),
-            bytes,
-        };
+        let range = SettleRange { first: *numbers.start(), last: *numbers.end(), bytes };
         let reason = SettleReason::Acknowledged;
-        let position = self
-            .log
-            .append_settle(log, reason, &[range], Wait::Lazy, self.now);
+        let position = self.log.append_settle(log, reason, &[range], Wait::Lazy, self.now);
         ledger.position = position;
         position
     }
 
-    pub fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) -> Position {
+    pub(crate) fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) -> Position {
         let ledger = self.ledgers.0.entry(log).or_default();
         ledger.controls.push((kind, payload.to_vec()));
-        ledger.position = self
-            .log
-            .append_control(log, kind, payload, Wait::Confirm, self.now);
+        ledger.position = self.log.append_control(log, kind, payload, Wait::Confirm, self.now);
         ledger.position
     }
 
-    pub fn delete(&mut self, log: LogId) {
+    pub(crate) fn delete(&mut self, log: LogId) {
         self.control(LogId::METADATA, 9, &log.0.to_le_bytes());
         self.ledgers.0.remove(&log);
         self.log.forget(log);
     }
 
     /// Runs one job of a lane. Returns whether there was one.
-    pub fn step(&mut self, lane: Lane) -> bool {
+    pub(crate) fn step(&mut self, lane: Lane) -> bool {
         match self.log.next_job(lane, self.now) {
             Next::Run(id, job) => {
                 let done = match &job {
-                    Job::Live { logs } => Done::Live(
-                        logs.iter()
-                            .filter_map(|log| Some(self.ledgers.0.get(log)?.state(*log)))
-                            .collect(),
-                    ),
+                    Job::Live { logs } => {
+                        Done::Live(logs.iter().filter_map(|log| Some(self.ledgers.0.get(log)?.state(*log))).collect())
+                    }
                     job => job.run(&self.disk).unwrap(),
                 };
                 drop(job);
@@ -195,7 +173,7 @@ impl Driver {
     }
 
     /// Runs both lanes until nothing is left to do, however long it takes.
-    pub fn settle_down(&mut self) {
+    pub(crate) fn settle_down(&mut self) {
         loop {
             let stepped = self.step(Lane::Commit) | self.step(Lane::Background);
             if stepped {
@@ -213,7 +191,7 @@ impl Driver {
         }
     }
 
-    pub fn close(mut self) -> MemoryDisk {
+    pub(crate) fn close(mut self) -> MemoryDisk {
         self.log.close(self.now);
         while self.step(Lane::Commit) || self.step(Lane::Background) {}
         assert_eq!(self.log.durable(), self.log.appended());
@@ -221,7 +199,7 @@ impl Driver {
     }
 
     /// All stored messages of a log from `from` on.
-    pub fn read(&self, log: LogId, from: u64, max_bytes: usize) -> Vec<(u64, Bytes)> {
+    pub(crate) fn read(&self, log: LogId, from: u64, max_bytes: usize) -> Vec<(u64, Bytes)> {
         let mut messages: Vec<(u64, Bytes)> = Vec::new();
         let mut next = from;
         while let Some(plan) = self.log.plan_read(log, next, max_bytes) {
@@ -238,7 +216,7 @@ impl Driver {
 }
 
 /// The body of a message: found again from log and number.
-pub fn body(log: LogId, number: u64, length: usize) -> Bytes {
+pub(crate) fn body(log: LogId, number: u64, length: usize) -> Bytes {
     let mut seed = log.0 * 1_000_003 + number;
     (0..length)
         .map(|_| {

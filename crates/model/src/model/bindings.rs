@@ -2,24 +2,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Model;
-use crate::{
-    Bind, Binding, Change, Destination, DestinationName, Exchange, Outcome, Refused, binding,
-};
+use crate::{Bind, Binding, Change, Destination, DestinationName, Exchange, Outcome, Refused, binding};
 
 impl Model {
     pub(super) fn bind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
         check_default(&command)?;
         let (vhost, source) = (&command.vhost, &command.source);
-        let exchange = self
-            .topology
-            .exchange(vhost, source)
-            .cloned()
-            .ok_or_else(|| Refused::no_exchange(vhost, source))?;
+        let exchange =
+            self.topology.exchange(vhost, source).cloned().ok_or_else(|| Refused::no_exchange(vhost, source))?;
         let (destination, destination_logged) = match &command.destination {
             DestinationName::Queue(name) => {
-                let queue = self
-                    .topology
-                    .usable_queue(vhost, name, command.connection)?;
+                let queue = self.topology.usable_queue(vhost, name, command.connection)?;
                 (queue.destination(), queue.is_logged())
             }
             DestinationName::Exchange(name) => {
@@ -56,14 +49,12 @@ impl Model {
             return Ok(None);
         };
         let found = match &command.destination {
-            DestinationName::Queue(name) => self
-                .topology
-                .queue(vhost, name)
-                .map(|queue| (queue.destination(), queue.is_logged())),
-            DestinationName::Exchange(name) => self
-                .topology
-                .exchange(vhost, name)
-                .map(|found| (found.destination(), found.durable)),
+            DestinationName::Queue(name) => {
+                self.topology.queue(vhost, name).map(|queue| (queue.destination(), queue.is_logged()))
+            }
+            DestinationName::Exchange(name) => {
+                self.topology.exchange(vhost, name).map(|found| (found.destination(), found.durable))
+            }
         };
         let Some((destination, destination_logged)) = found else {
             return Ok(None);
@@ -75,8 +66,7 @@ impl Model {
             return Ok(None);
         }
         if let Destination::Queue { name, .. } = &binding.destination {
-            self.topology
-                .usable_queue(&binding.vhost, name, connection)?;
+            self.topology.usable_queue(&binding.vhost, name, connection)?;
         }
         Ok(Some(binding))
     }
@@ -91,29 +81,16 @@ impl Model {
     }
 
     /// Deletes the auto-delete exchanges that `removed` was the last binding of, and so on.
-    pub(super) fn auto_delete_sources(
-        &mut self,
-        removed: &[Arc<Binding>],
-        changes: &mut Vec<Change>,
-    ) {
+    pub(super) fn auto_delete_sources(&mut self, removed: &[Arc<Binding>], changes: &mut Vec<Change>) {
         let mut removed: VecDeque<Arc<Binding>> = removed.iter().cloned().collect();
         while let Some(binding) = removed.pop_front() {
-            let Some(exchange) = self
-                .topology
-                .exchange(&binding.vhost, &binding.source)
-                .cloned()
-            else {
+            let Some(exchange) = self.topology.exchange(&binding.vhost, &binding.source).cloned() else {
                 continue;
             };
             if !exchange.auto_delete || exchange.id != binding.source_id {
                 continue;
             }
-            if self
-                .topology
-                .bindings_of_source(&binding.vhost, &binding.source)
-                .next()
-                .is_some()
-            {
+            if self.topology.bindings_of_source(&binding.vhost, &binding.source).next().is_some() {
                 continue;
             }
             let more = self.topology.remove_exchange(&exchange);
@@ -125,8 +102,7 @@ impl Model {
 }
 
 fn check_default(command: &Bind) -> Result<(), Refused> {
-    let to_default =
-        matches!(&command.destination, DestinationName::Exchange(name) if name.is_empty());
+    let to_default = matches!(&command.destination, DestinationName::Exchange(name) if name.is_empty());
     match command.source.is_empty() || to_default {
         true => Err(Refused::default_exchange()),
         false => Ok(()),

@@ -89,10 +89,7 @@ impl Topology {
     }
 
     pub(crate) fn has_binding(&self, binding: &Binding) -> bool {
-        let bindings = self
-            .vhosts
-            .get(&*binding.vhost)
-            .and_then(|vhost| vhost.by_source.get(&binding.source));
+        let bindings = self.vhosts.get(&*binding.vhost).and_then(|vhost| vhost.by_source.get(&binding.source));
         bindings.is_some_and(|bindings| bindings.contains(binding))
     }
 
@@ -139,28 +136,18 @@ impl Vhost {
 impl Queue {
     /// The queue as the end of a binding.
     pub fn destination(&self) -> Destination {
-        Destination::Queue {
-            name: self.name.clone(),
-            id: self.id,
-        }
+        Destination::Queue { name: self.name.clone(), id: self.id }
     }
 }
 
 impl Exchange {
     /// The exchange as the end of a binding.
     pub fn destination(&self) -> Destination {
-        Destination::Exchange {
-            name: self.name.clone(),
-            id: self.id,
-        }
+        Destination::Exchange { name: self.name.clone(), id: self.id }
     }
 }
 
-fn index<K: Ord + Clone>(
-    map: &mut OrdMap<K, OrdSet<Arc<Binding>>>,
-    key: &K,
-    binding: &Arc<Binding>,
-) {
+fn index<K: Ord + Clone>(map: &mut OrdMap<K, OrdSet<Arc<Binding>>>, key: &K, binding: &Arc<Binding>) {
     map.entry(key.clone()).or_default().insert(binding.clone());
 }
 

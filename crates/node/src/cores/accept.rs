@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_broker::{Broker, Peer};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -19,6 +19,42 @@ use super::{Core, RunningCore};
 const BACKLOG: i32 = 4096;
 /// After a failed accept, such as for want of descriptors, the next try waits this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Options of accepted sockets.
+#[derive(Debug, Clone, Copy)]
+pub struct SocketOptions {
+    /// Sends small segments at once (`tcp_listen_options.nodelay`).
+    pub no_delay: bool,
+    /// Lets the system probe idle connections (`tcp_listen_options.keepalive`).
+    pub keep_alive: bool,
+    /// Bytes; `None` for the system's choice (`tcp_listen_options.sndbuf`).
+    pub send_buffer: Option<u32>,
+    /// Bytes; `None` for the system's choice (`tcp_listen_options.recbuf`).
+    pub receive_buffer: Option<u32>,
+}
+
+impl Default for SocketOptions {
+    fn default() -> Self {
+        Self { no_delay: true, keep_alive: false, send_buffer: None, receive_buffer: None }
+    }
+}
+
+impl SocketOptions {
+    fn apply(&self, stream: &std::net::TcpStream) -> io::Result<()> {
+        let socket = SockRef::from(stream);
+        socket.set_tcp_nodelay(self.no_delay)?;
+        if self.keep_alive {
+            socket.set_keepalive(true)?;
+        }
+        if let Some(bytes) = self.send_buffer {
+            socket.set_send_buffer_size(bytes as usize)?;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        Ok(())
+    }
+}
 
 /// Binds one listener. An unspecified IPv6 address also takes IPv4 peers, as RabbitMQ's does, and falls
 /// back to IPv4 where the host has no IPv6.
@@ -72,11 +108,14 @@ impl Acceptors {
         cores: &[RunningCore],
         broker: &Arc<Broker>,
         population: &Arc<Population>,
+        sockets: SocketOptions,
     ) -> Self {
         let seats: Vec<Seat> = cores.iter().map(|c| Seat { core: c.core.clone(), handle: c.handle.clone() }).collect();
         let tasks = listeners
             .into_iter()
-            .map(|listener| cores[0].handle.spawn(accept(listener, seats.clone(), broker.clone(), population.clone())))
+            .map(|listener| {
+                cores[0].handle.spawn(accept(listener, seats.clone(), broker.clone(), population.clone(), sockets))
+            })
             .collect();
         Self { tasks }
     }
@@ -87,27 +126,36 @@ impl Acceptors {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, seats: Vec<Seat>, broker: Arc<Broker>, population: Arc<Population>) {
+async fn accept(
+    listener: std::net::TcpListener,
+    seats: Vec<Seat>,
+    broker: Arc<Broker>,
+    population: Arc<Population>,
+    sockets: SocketOptions,
+) {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return warn!("the runtime refused a listener: {error}"),
     };
     loop {
-        let taken = match listener.accept().await {
-            Ok((stream, address)) => stream.into_std().map(|stream| (stream, address)),
-            Err(error) => Err(error),
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            // The peer was gone before its turn came.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+            Err(error) => {
+                warn!("cannot accept a connection: {error}; the next try is in {ACCEPT_PAUSE:?}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
         };
-        match taken {
-            Ok((stream, address)) => {
+        match stream.into_std().and_then(|stream| sockets.apply(&stream).map(|()| stream)) {
+            Ok(stream) => {
                 let seat = &seats[choose(&seats)];
                 seat.core.load.connected();
                 let place = Place { core: seat.core.clone(), _member: population.join() };
                 seat.handle.spawn(serve(stream, address, place, broker.clone()));
             }
-            Err(error) => {
-                warn!("cannot accept a connection: {error}; the next try is in {ACCEPT_PAUSE:?}");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
+            Err(error) => debug!("cannot use the connection from {address}: {error}"),
         }
     }
 }
@@ -130,7 +178,7 @@ impl Drop for Place {
 }
 
 async fn serve(stream: std::net::TcpStream, address: SocketAddr, place: Place, broker: Arc<Broker>) {
-    let prepared = stream.set_nodelay(true).and_then(|()| stream.local_addr()).and_then(|local| {
+    let prepared = stream.local_addr().and_then(|local| {
         let peer = Peer { address: canonical(address), local: canonical(local) };
         Ok((peer, TcpStream::from_std(stream)?))
     });

@@ -2,13 +2,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leveret_broker::{Broker, Wake};
 use leveret_log::{Disk, Job, Lane, Next};
 
 use super::signal::Signal;
 use crate::clock::Clock;
+
+/// How often a lane that waits for another one at the end looks again.
+const DRAIN_STEP: Duration = Duration::from_millis(10);
 
 /// What is called, on a disk thread, with the text of an error that ends the node. It must not return to
 /// business: nothing after the error may be confirmed.
@@ -114,11 +117,19 @@ impl Jobs {
                     }
                 }
                 Ok(Next::At(when)) => signal.wait(Some(self.clock.instant(when))),
-                Ok(Next::Idle) if draining.load(Ordering::Acquire) => return,
-                Ok(Next::Idle) => signal.wait(None),
+                Ok(Next::Idle) if !draining.load(Ordering::Acquire) => signal.wait(None),
+                Ok(Next::Idle) if self.is_drained() => return,
+                // It waits for a file that the background lane prepares.
+                Ok(Next::Idle) => signal.wait(Some(Instant::now() + DRAIN_STEP)),
                 Err(error) => break error,
             }
         };
         fatal(&ended.to_string());
+    }
+
+    /// Whether nothing is left that this lane must do before the node may end. The background lane's work
+    /// can be broken off anywhere: recovery goes on from there.
+    fn is_drained(&self) -> bool {
+        self.lane == Lane::Background || self.broker.commit.inspect(|log| log.durable() >= log.appended())
     }
 }

@@ -74,12 +74,7 @@ impl Topic {
     }
 }
 
-fn step<'a>(
-    node: &'a Node,
-    word: &[u8],
-    next: &mut SmallVec<[&'a Node; 16]>,
-    hashes: &mut NodeSet<'a>,
-) {
+fn step<'a>(node: &'a Node, word: &[u8], next: &mut SmallVec<[&'a Node; 16]>, hashes: &mut NodeSet<'a>) {
     if let Some(node) = node.words.get(word) {
         reach(node, next, hashes);
     }
@@ -116,8 +111,7 @@ impl<'a> NodeSet<'a> {
             !self.list.iter().any(|have| std::ptr::eq(*have, node))
         } else {
             if self.index.is_empty() {
-                self.index
-                    .extend(self.list.iter().map(|have| *have as *const Node));
+                self.index.extend(self.list.iter().map(|have| *have as *const Node));
             }
             self.index.insert(node)
         };
@@ -130,10 +124,7 @@ impl<'a> NodeSet<'a> {
 
 impl Node {
     fn is_empty(&self) -> bool {
-        self.targets.is_empty()
-            && self.star.is_none()
-            && self.hash.is_none()
-            && matches!(self.words, Words::None)
+        self.targets.is_empty() && self.star.is_none() && self.hash.is_none() && matches!(self.words, Words::None)
     }
 
     fn unbind<'k>(&mut self, mut rest: impl Iterator<Item = &'k [u8]>, target: &Target) {
@@ -160,11 +151,7 @@ impl Node {
     }
 }
 
-fn unbind_child<'k>(
-    child: &mut Option<Arc<Node>>,
-    rest: &mut dyn Iterator<Item = &'k [u8]>,
-    target: &Target,
-) {
+fn unbind_child(child: &mut Option<Arc<Node>>, rest: &mut dyn Iterator<Item = &[u8]>, target: &Target) {
     let Some(node) = child else { return };
     let node = Arc::make_mut(node);
     node.unbind(rest, target);
@@ -213,10 +200,7 @@ impl Words {
             Words::One(..) => {}
             Words::Many(map) => {
                 map.remove(word);
-                let left = map
-                    .iter()
-                    .next()
-                    .map(|(word, node)| (word.clone(), node.clone()));
+                let left = map.iter().next().map(|(word, node)| (word.clone(), node.clone()));
                 if let (1, Some((word, node))) = (map.len(), left) {
                     *self = Words::One(word, node);
                 }
@@ -227,8 +211,7 @@ impl Words {
 
 /// The words of a key: none in the empty one, else one more than there are dots.
 fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
-    key.split(|byte| *byte == b'.')
-        .filter(move |_| !key.is_empty())
+    key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
 }
 
 #[cfg(test)]
@@ -270,11 +253,7 @@ mod tests {
     }
 
     fn split(key: &str) -> Vec<&str> {
-        if key.is_empty() {
-            Vec::new()
-        } else {
-            key.split('.').collect()
-        }
+        if key.is_empty() { Vec::new() } else { key.split('.').collect() }
     }
 
     #[test]

@@ -68,8 +68,8 @@ pub(crate) struct Channel {
     /// Prefetch of consumers to come.
     pub(crate) prefetch: u16,
     /// Prefetch of the whole channel, in force; 0 for none.
-    channel_prefetch: u16,
-    assembly: Assembly,
+    pub(super) channel_prefetch: u16,
+    pub(super) assembly: Assembly,
     consumers: Vec<Consumer>,
     by_tag: HashMap<Vec<u8>, u32>,
     /// The consumer of the last delivery: most come in runs.
@@ -101,14 +101,9 @@ impl Channel {
         }
     }
 
-    fn add_consumer(&mut self, tag: Vec<u8>, no_ack: bool, prefetch: u16) {
+    pub(super) fn add_consumer(&mut self, tag: Vec<u8>, no_ack: bool, prefetch: u16) {
         let index = self.consumers.len() as u32;
-        self.consumers.push(Consumer {
-            state: ConsumerState::Live,
-            no_ack,
-            prefetch,
-            unacked: 0,
-        });
+        self.consumers.push(Consumer { state: ConsumerState::Live, no_ack, prefetch, unacked: 0 });
         self.by_tag.insert(tag, index);
         self.last = None;
     }
@@ -128,22 +123,14 @@ impl Channel {
         });
     }
 
-    pub(crate) fn on_header(
-        &mut self,
-        payload: &[u8],
-        around: Surroundings<'_>,
-    ) -> Result<(), Violation> {
+    pub(crate) fn on_header(&mut self, payload: &[u8], around: Surroundings<'_>) -> Result<(), Violation> {
         self.may_receive("a content header")?;
         let event = self.assembly.header(self.id, payload, around.arena)?;
         self.emit(event, around.events);
         Ok(())
     }
 
-    pub(crate) fn on_body(
-        &mut self,
-        payload: &[u8],
-        around: Surroundings<'_>,
-    ) -> Result<(), Violation> {
+    pub(crate) fn on_body(&mut self, payload: &[u8], around: Surroundings<'_>) -> Result<(), Violation> {
         self.may_receive("a body frame")?;
         let event = self.assembly.body(self.id, payload, around.arena)?;
         self.emit(event, around.events);
@@ -167,21 +154,12 @@ impl Channel {
         }
     }
 
-    fn violation<T>(&self, rule: Rule, method: &Method<'_>) -> Result<T, Violation> {
-        Err(Violation::new(
-            rule,
-            format!("{method:?} on channel {}", self.id),
-        ))
+    pub(super) fn violation<T>(&self, rule: Rule, method: &Method<'_>) -> Result<T, Violation> {
+        Err(Violation::new(rule, format!("{method:?} on channel {}", self.id)))
     }
 
-    pub(crate) fn on_method(
-        &mut self,
-        method: &Method<'_>,
-        around: Surroundings<'_>,
-    ) -> Result<(), Violation> {
-        if !matches!(method, Method::ChannelOpenOk(_) | Method::ChannelClose(_))
-            || self.state == ChannelState::Closed
-        {
+    pub(crate) fn on_method(&mut self, method: &Method<'_>, around: Surroundings<'_>) -> Result<(), Violation> {
+        if !matches!(method, Method::ChannelOpenOk(_) | Method::ChannelClose(_)) || self.state == ChannelState::Closed {
             self.may_receive(method.name())?;
         }
         if !self.assembly.is_idle() {
@@ -189,17 +167,11 @@ impl Channel {
         }
         match method {
             Method::BasicDeliver(deliver) => self.on_deliver(deliver, method),
-            Method::BasicAck(ack) => {
-                self.on_confirm(ack.delivery_tag, ack.multiple, true, method, around)
-            }
-            Method::BasicNack(nack) => {
-                self.on_confirm(nack.delivery_tag, nack.multiple, false, method, around)
-            }
+            Method::BasicAck(ack) => self.on_confirm(ack.delivery_tag, ack.multiple, true, method, around),
+            Method::BasicNack(nack) => self.on_confirm(nack.delivery_tag, nack.multiple, false, method, around),
             Method::BasicReturn(returned) => {
                 self.assembly.begin(
-                    Carrier::Return {
-                        code: returned.reply_code,
-                    },
+                    Carrier::Return { code: returned.reply_code },
                     [&[], &returned.exchange, &returned.routing_key],
                 );
                 Ok(())
@@ -210,18 +182,13 @@ impl Channel {
                 Ok(())
             }
             Method::ChannelFlow(flow) => {
-                let answer = Method::ChannelFlowOk(channel::FlowOk {
-                    active: flow.active,
-                });
+                let answer = Method::ChannelFlowOk(channel::FlowOk { active: flow.active });
                 encode_method(around.out, self.id, &answer);
                 Ok(())
             }
             Method::ChannelCloseOk(_) if self.state == ChannelState::Closing => {
                 self.state = ChannelState::Closed;
-                around.events.push(Event::Reply {
-                    channel: self.id,
-                    method: method.name(),
-                });
+                around.events.push(Event::Reply { channel: self.id, method: method.name() });
                 Ok(())
             }
             _ if self.state == ChannelState::Closing => Ok(()),
@@ -230,11 +197,7 @@ impl Channel {
     }
 
     fn on_close(&mut self, close: &channel::Close<'_>, around: Surroundings<'_>) {
-        encode_method(
-            around.out,
-            self.id,
-            &Method::ChannelCloseOk(channel::CloseOk {}),
-        );
+        encode_method(around.out, self.id, &Method::ChannelCloseOk(channel::CloseOk {}));
         // Both sides closing at once: the server still owes the answer to ours.
         if self.state != ChannelState::Closing {
             self.state = ChannelState::Closed;
@@ -249,11 +212,7 @@ impl Channel {
         });
     }
 
-    fn on_deliver(
-        &mut self,
-        deliver: &basic::Deliver<'_>,
-        method: &Method<'_>,
-    ) -> Result<(), Violation> {
+    fn on_deliver(&mut self, deliver: &basic::Deliver<'_>, method: &Method<'_>) -> Result<(), Violation> {
         let tag = deliver.consumer_tag.as_bytes();
         let index = match &self.last {
             Some((last, index)) if last == tag => *index,
@@ -278,17 +237,13 @@ impl Channel {
             consumer.unacked += 1;
             let over = consumer.prefetch > 0 && consumer.unacked > u32::from(consumer.prefetch);
             self.unacked.deliver(Slot::Consumer(index));
-            let channel_over = self.channel_prefetch > 0
-                && self.unacked.open() > usize::from(self.channel_prefetch);
+            let channel_over = self.channel_prefetch > 0 && self.unacked.open() > usize::from(self.channel_prefetch);
             if over || channel_over {
                 return self.violation(Rule::Prefetch, method);
             }
         }
         self.assembly.begin(
-            Carrier::Deliver {
-                delivery_tag: deliver.delivery_tag,
-                redelivered: deliver.redelivered,
-            },
+            Carrier::Deliver { delivery_tag: deliver.delivery_tag, redelivered: deliver.redelivered },
             [tag, &deliver.exchange, &deliver.routing_key],
         );
         Ok(())
@@ -305,25 +260,14 @@ impl Channel {
         let channel = self.id;
         let closing = self.state == ChannelState::Closing;
         let right = match &mut self.confirms {
-            Some(confirms) if confirms.selected => {
-                confirms.confirm(tag, multiple, |first, last| {
-                    if !closing {
-                        around.events.push(Event::Confirmed {
-                            channel,
-                            first,
-                            last,
-                            positive,
-                        });
-                    }
-                })
-            }
+            Some(confirms) if confirms.selected => confirms.confirm(tag, multiple, |first, last| {
+                if !closing {
+                    around.events.push(Event::Confirmed { channel, first, last, positive });
+                }
+            }),
             _ => false,
         };
-        if right {
-            Ok(())
-        } else {
-            self.violation(Rule::Confirm, method)
-        }
+        if right { Ok(()) } else { self.violation(Rule::Confirm, method) }
     }
 
     fn on_cancel(
@@ -336,135 +280,11 @@ impl Channel {
             return self.violation(Rule::Capability, method);
         }
         match self.consumer(&cancel.consumer_tag) {
-            Some(consumer) if consumer.state != ConsumerState::Gone => {
-                consumer.state = ConsumerState::Gone
-            }
+            Some(consumer) if consumer.state != ConsumerState::Gone => consumer.state = ConsumerState::Gone,
             _ => return self.violation(Rule::LiveConsumer, method),
         }
-        around.events.push(Event::ConsumerCancelled {
-            channel: self.id,
-            consumer_tag: cancel.consumer_tag.to_vec(),
-        });
+        around.events.push(Event::ConsumerCancelled { channel: self.id, consumer_tag: cancel.consumer_tag.to_vec() });
         Ok(())
-    }
-
-    fn on_reply(&mut self, method: &Method<'_>, events: &mut Vec<Event>) -> Result<(), Violation> {
-        if !is_servers(method) {
-            return self.violation(Rule::ServerMethod, method);
-        }
-        let channel = self.id;
-        let Some(expected) = self.expected.pop_front() else {
-            return self.violation(Rule::Reply, method);
-        };
-        let event = match (expected, method) {
-            (Expected::QueueDeclare(name), Method::QueueDeclareOk(ok)) => {
-                if ok.queue.is_empty() || (!name.is_empty() && name != ok.queue.as_bytes()) {
-                    return self.violation(Rule::ReplyValue, method);
-                }
-                Event::QueueDeclared {
-                    channel,
-                    queue: ok.queue.to_vec(),
-                    message_count: ok.message_count,
-                    consumer_count: ok.consumer_count,
-                }
-            }
-            (
-                Expected::Consume {
-                    tag,
-                    no_ack,
-                    prefetch,
-                },
-                Method::BasicConsumeOk(ok),
-            ) => {
-                if ok.consumer_tag.is_empty()
-                    || (!tag.is_empty() && tag != ok.consumer_tag.as_bytes())
-                {
-                    return self.violation(Rule::ReplyValue, method);
-                }
-                if self
-                    .consumer(&ok.consumer_tag)
-                    .is_some_and(|old| old.state != ConsumerState::Gone)
-                {
-                    return self.violation(Rule::ReplyValue, method);
-                }
-                self.add_consumer(ok.consumer_tag.to_vec(), no_ack, prefetch);
-                Event::ConsumeOk {
-                    channel,
-                    consumer_tag: ok.consumer_tag.to_vec(),
-                }
-            }
-            (Expected::Cancel(tag), Method::BasicCancelOk(ok)) => {
-                if tag != ok.consumer_tag.as_bytes() {
-                    return self.violation(Rule::ReplyValue, method);
-                }
-                if let Some(consumer) = self.consumer(&tag) {
-                    consumer.state = ConsumerState::Gone;
-                }
-                Event::CancelOk {
-                    channel,
-                    consumer_tag: tag,
-                }
-            }
-            (Expected::Get { .. }, Method::BasicGetEmpty(_)) => Event::GetEmpty { channel },
-            (Expected::Get { no_ack }, Method::BasicGetOk(ok)) => {
-                if ok.delivery_tag != self.unacked.next_tag() {
-                    return self.violation(Rule::DeliveryTag, method);
-                }
-                self.unacked
-                    .deliver(if no_ack { Slot::Settled } else { Slot::Get });
-                let carrier = Carrier::Get {
-                    delivery_tag: ok.delivery_tag,
-                    redelivered: ok.redelivered,
-                    message_count: ok.message_count,
-                };
-                self.assembly
-                    .begin(carrier, [&[], &ok.exchange, &ok.routing_key]);
-                return Ok(());
-            }
-            (Expected::ChannelQos(count), Method::BasicQosOk(_)) => {
-                self.channel_prefetch = count;
-                Event::Reply {
-                    channel,
-                    method: method.name(),
-                }
-            }
-            (Expected::Reply(name), _) if name == method.name() => match method {
-                Method::QueuePurgeOk(ok) => Event::Removed {
-                    channel,
-                    method: name,
-                    message_count: ok.message_count,
-                },
-                Method::QueueDeleteOk(ok) => Event::Removed {
-                    channel,
-                    method: name,
-                    message_count: ok.message_count,
-                },
-                _ => {
-                    self.take_effect(method);
-                    Event::Reply {
-                        channel,
-                        method: name,
-                    }
-                }
-            },
-            _ => return self.violation(Rule::Reply, method),
-        };
-        events.push(event);
-        Ok(())
-    }
-
-    fn take_effect(&mut self, method: &Method<'_>) {
-        match method {
-            Method::ChannelOpenOk(_) => self.state = ChannelState::Open,
-            Method::ConfirmSelectOk(_) => {
-                if let Some(confirms) = &mut self.confirms {
-                    confirms.selected = true;
-                }
-            }
-            // Whatever this side held goes back to its queue.
-            Method::BasicRecoverOk(_) => self.settle(0, true),
-            _ => {}
-        }
     }
 
     /// A raised or dropped limit counts at once, since the server may act on it before its answer arrives; a lowered one
@@ -475,9 +295,4 @@ impl Channel {
         }
         self.expected.push_back(Expected::ChannelQos(count));
     }
-}
-
-/// Replies that a server sends; notifications were handled before.
-fn is_servers(method: &Method<'_>) -> bool {
-    method.name().ends_with("-ok") || matches!(method, Method::BasicGetEmpty(_))
 }

@@ -2,8 +2,7 @@
 
 use leveret_amqp091::method::connection;
 use leveret_amqp091::{
-    FRAME_MIN_SIZE, FieldValue, Frame, FrameKind, Method, PROTOCOL_HEADER, ShortStr, decode_frame,
-    encode_method,
+    FRAME_MIN_SIZE, FieldValue, Frame, FrameKind, Method, PROTOCOL_HEADER, ShortStr, decode_frame, encode_method,
 };
 
 use super::channel::{Channel, Surroundings};
@@ -77,10 +76,7 @@ impl Client {
         if self.state == ConnectionState::AwaitStart && input.starts_with(b"AMQP") {
             return Err(Violation::new(
                 Rule::Handshake,
-                format!(
-                    "the protocol header {:?}: the server speaks another version",
-                    &input[..input.len().min(8)]
-                ),
+                format!("the protocol header {:?}: the server speaks another version", &input[..input.len().min(8)]),
             ));
         }
         let mut used = 0;
@@ -128,10 +124,7 @@ impl Client {
         if self.state == ConnectionState::Closed {
             return Err(Violation::new(
                 Rule::ConnectionClosed,
-                format!(
-                    "a {:?} frame on channel {} after the end",
-                    frame.kind, frame.channel
-                ),
+                format!("a {:?} frame on channel {} after the end", frame.kind, frame.channel),
             ));
         }
         match (frame.kind, frame.channel) {
@@ -140,36 +133,22 @@ impl Client {
                 let method = Method::decode(frame.payload)?;
                 self.on_connection_method(&method, events)
             }
-            (_, 0) => Err(Violation::new(
-                Rule::ChannelZero,
-                format!("a {:?} frame on channel 0", frame.kind),
-            )),
+            (_, 0) => Err(Violation::new(Rule::ChannelZero, format!("a {:?} frame on channel 0", frame.kind))),
             // Nobody can know what is still under way while the connection closes.
             _ if self.state == ConnectionState::Closing => Ok(()),
             _ => self.on_channel_frame(frame, events),
         }
     }
 
-    fn on_channel_frame(
-        &mut self,
-        frame: Frame<'_>,
-        events: &mut Vec<Event>,
-    ) -> Result<(), Violation> {
+    fn on_channel_frame(&mut self, frame: Frame<'_>, events: &mut Vec<Event>) -> Result<(), Violation> {
         let Some(Some(channel)) = self.channels.get_mut(usize::from(frame.channel)) else {
             return Err(Violation::new(
                 Rule::ChannelOpen,
-                format!(
-                    "a {:?} frame on channel {}, which was never opened",
-                    frame.kind, frame.channel
-                ),
+                format!("a {:?} frame on channel {}, which was never opened", frame.kind, frame.channel),
             ));
         };
-        let around = Surroundings {
-            out: &mut self.out,
-            events,
-            arena: &mut self.arena,
-            cancel_notify: self.cancel_notify,
-        };
+        let around =
+            Surroundings { out: &mut self.out, events, arena: &mut self.arena, cancel_notify: self.cancel_notify };
         match frame.kind {
             FrameKind::Header => channel.on_header(frame.payload, around),
             FrameKind::Body => channel.on_body(frame.payload, around),
@@ -186,15 +165,9 @@ impl Client {
         }
     }
 
-    fn on_connection_method(
-        &mut self,
-        method: &Method<'_>,
-        events: &mut Vec<Event>,
-    ) -> Result<(), Violation> {
+    fn on_connection_method(&mut self, method: &Method<'_>, events: &mut Vec<Event>) -> Result<(), Violation> {
         match (self.state, method) {
-            (ConnectionState::AwaitStart, Method::ConnectionStart(start)) => {
-                self.on_start(start, events)?
-            }
+            (ConnectionState::AwaitStart, Method::ConnectionStart(start)) => self.on_start(start, events)?,
             (ConnectionState::AwaitTune, Method::ConnectionTune(tune)) => self.on_tune(tune)?,
             (ConnectionState::AwaitOpenOk, Method::ConnectionOpenOk(_)) => {
                 self.state = ConnectionState::Open;
@@ -216,67 +189,39 @@ impl Client {
                 events.push(Event::ConnectionCloseOk);
             }
             (ConnectionState::Closing, _) => {}
-            (
-                ConnectionState::Open,
-                Method::ConnectionBlocked(_) | Method::ConnectionUnblocked(_),
-            ) if !self.blocked_notify => {
+            (ConnectionState::Open, Method::ConnectionBlocked(_) | Method::ConnectionUnblocked(_))
+                if !self.blocked_notify =>
+            {
                 return Err(Violation::new(Rule::Capability, method.name()));
             }
             (ConnectionState::Open, Method::ConnectionBlocked(blocked)) => {
-                events.push(Event::Blocked {
-                    reason: blocked.reason.to_string(),
-                });
+                events.push(Event::Blocked { reason: blocked.reason.to_string() });
             }
-            (ConnectionState::Open, Method::ConnectionUnblocked(_)) => {
-                events.push(Event::Unblocked)
-            }
+            (ConnectionState::Open, Method::ConnectionUnblocked(_)) => events.push(Event::Unblocked),
             (ConnectionState::Open, Method::ConnectionUpdateSecretOk(_)) => {
-                events.push(Event::Reply {
-                    channel: 0,
-                    method: method.name(),
-                });
+                events.push(Event::Reply { channel: 0, method: method.name() });
             }
             (ConnectionState::Open, _) if method.id().0 != 10 => {
-                return Err(Violation::new(
-                    Rule::ChannelZero,
-                    format!("{} on channel 0", method.name()),
-                ));
+                return Err(Violation::new(Rule::ChannelZero, format!("{} on channel 0", method.name())));
             }
             _ => {
-                return Err(Violation::new(
-                    Rule::Handshake,
-                    format!("{} in state {:?}", method.name(), self.state),
-                ));
+                return Err(Violation::new(Rule::Handshake, format!("{} in state {:?}", method.name(), self.state)));
             }
         }
         Ok(())
     }
 
-    fn on_start(
-        &mut self,
-        start: &connection::Start<'_>,
-        events: &mut Vec<Event>,
-    ) -> Result<(), Violation> {
+    fn on_start(&mut self, start: &connection::Start<'_>, events: &mut Vec<Event>) -> Result<(), Violation> {
         if (start.version_major, start.version_minor) != (0, 9) {
             return Err(Violation::new(
                 Rule::Handshake,
-                format!(
-                    "version {}-{}, expected 0-9",
-                    start.version_major, start.version_minor
-                ),
+                format!("version {}-{}, expected 0-9", start.version_major, start.version_minor),
             ));
         }
-        if !start
-            .mechanisms
-            .split(|octet| *octet == b' ')
-            .any(|mechanism| mechanism == b"PLAIN")
-        {
+        if !start.mechanisms.split(|octet| *octet == b' ').any(|mechanism| mechanism == b"PLAIN") {
             return Err(Violation::new(
                 Rule::Handshake,
-                format!(
-                    "mechanisms {:?} without PLAIN",
-                    String::from_utf8_lossy(start.mechanisms)
-                ),
+                format!("mechanisms {:?} without PLAIN", String::from_utf8_lossy(start.mechanisms)),
             ));
         }
         let response = format!("\0{}\0{}", self.options.user, self.options.password);
@@ -289,32 +234,22 @@ impl Client {
         };
         encode_method(&mut self.out, 0, &Method::ConnectionStartOk(answer));
         self.state = ConnectionState::AwaitTune;
-        events.push(Event::Started {
-            properties: start.server_properties.into(),
-        });
+        events.push(Event::Started { properties: start.server_properties.into() });
         Ok(())
     }
 
     fn on_tune(&mut self, tune: &connection::Tune) -> Result<(), Violation> {
         if tune.frame_max != 0 && tune.frame_max < FRAME_MIN_SIZE {
-            return Err(Violation::new(
-                Rule::Handshake,
-                format!("frame_max {}, at least 4096", tune.frame_max),
-            ));
+            return Err(Violation::new(Rule::Handshake, format!("frame_max {}, at least 4096", tune.frame_max)));
         }
         self.frame_max = lower(self.options.frame_max, tune.frame_max);
         self.channel_max = lower(self.options.channel_max.into(), tune.channel_max.into()) as u16;
         self.heartbeat = self.options.heartbeat;
-        let answer = connection::TuneOk {
-            channel_max: self.channel_max,
-            frame_max: self.frame_max,
-            heartbeat: self.heartbeat,
-        };
+        let answer =
+            connection::TuneOk { channel_max: self.channel_max, frame_max: self.frame_max, heartbeat: self.heartbeat };
         encode_method(&mut self.out, 0, &Method::ConnectionTuneOk(answer));
-        let open = connection::Open {
-            virtual_host: ShortStr::truncated(&self.options.virtual_host),
-            ..Default::default()
-        };
+        let open =
+            connection::Open { virtual_host: ShortStr::truncated(&self.options.virtual_host), ..Default::default() };
         encode_method(&mut self.out, 0, &Method::ConnectionOpen(open));
         self.state = ConnectionState::AwaitOpenOk;
         Ok(())

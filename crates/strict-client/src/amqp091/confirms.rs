@@ -31,17 +31,8 @@ impl Confirms {
     }
 
     /// Takes a confirm and calls `newly` with each range of tags that it confirms. False if it breaks the rule.
-    pub(crate) fn confirm(
-        &mut self,
-        tag: u64,
-        multiple: bool,
-        mut newly: impl FnMut(u64, u64),
-    ) -> bool {
-        let tag = if tag == 0 && multiple {
-            self.last_published()
-        } else {
-            tag
-        };
+    pub(crate) fn confirm(&mut self, tag: u64, multiple: bool, mut newly: impl FnMut(u64, u64)) -> bool {
+        let tag = if tag == 0 && multiple { self.last_published() } else { tag };
         if tag <= self.confirmed_to || tag > self.last_published() {
             return false;
         }
@@ -87,19 +78,14 @@ mod tests {
 
     fn confirm(confirms: &mut Confirms, tag: u64, multiple: bool) -> Option<Vec<(u64, u64)>> {
         let mut ranges = Vec::new();
-        confirms
-            .confirm(tag, multiple, |first, last| ranges.push((first, last)))
-            .then_some(ranges)
+        confirms.confirm(tag, multiple, |first, last| ranges.push((first, last))).then_some(ranges)
     }
 
     #[test]
     fn each_tag_is_confirmed_once() {
         let mut confirms = Confirms::default();
         assert_eq!(confirm(&mut confirms, 1, false), None);
-        assert_eq!(
-            (1..=6).map(|_| confirms.publish()).collect::<Vec<_>>(),
-            [1, 2, 3, 4, 5, 6]
-        );
+        assert_eq!((1..=6).map(|_| confirms.publish()).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
         assert_eq!(confirm(&mut confirms, 3, false), Some(vec![(3, 3)]));
         assert_eq!(confirm(&mut confirms, 3, false), None);
         assert_eq!(confirm(&mut confirms, 5, true), Some(vec![(1, 2), (4, 5)]));

@@ -11,18 +11,9 @@ const BASIC: u16 = 60;
 /// The method that began a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
-    Deliver {
-        delivery_tag: u64,
-        redelivered: bool,
-    },
-    Get {
-        delivery_tag: u64,
-        redelivered: bool,
-        message_count: u32,
-    },
-    Return {
-        code: u16,
-    },
+    Deliver { delivery_tag: u64, redelivered: bool },
+    Get { delivery_tag: u64, redelivered: bool, message_count: u32 },
+    Return { code: u16 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,10 +70,7 @@ impl Assembly {
         if header.class_id != BASIC {
             return Err(Violation::new(
                 Rule::ContentOrder,
-                format!(
-                    "a content header of class {} on channel {channel}, expected 60",
-                    header.class_id
-                ),
+                format!("a content header of class {} on channel {channel}, expected 60", header.class_id),
             ));
         }
         self.properties.clear();
@@ -110,10 +98,7 @@ impl Assembly {
         let Some(left) = due.checked_sub(payload.len() as u64) else {
             return Err(Violation::new(
                 Rule::BodySize,
-                format!(
-                    "{} body bytes on channel {channel} where {due} were due",
-                    payload.len()
-                ),
+                format!("{} body bytes on channel {channel} where {due} were due", payload.len()),
             ));
         };
         if left == 0 {
@@ -124,13 +109,7 @@ impl Assembly {
         Ok(None)
     }
 
-    fn finish(
-        &mut self,
-        channel: u16,
-        carrier: Carrier,
-        last: &[u8],
-        arena: &mut Vec<u8>,
-    ) -> Event {
+    fn finish(&mut self, channel: u16, carrier: Carrier, last: &[u8], arena: &mut Vec<u8>) -> Event {
         self.stage = Stage::Idle;
         let mut start = arena.len() as u32;
         let mut span = |length: u32| {
@@ -153,28 +132,15 @@ impl Assembly {
             arena.extend_from_slice(part);
         }
         match carrier {
-            Carrier::Deliver {
-                delivery_tag,
-                redelivered,
-            } => {
+            Carrier::Deliver { delivery_tag, redelivered } => {
                 (delivery.delivery_tag, delivery.redelivered) = (delivery_tag, redelivered);
                 Event::Delivered(delivery)
             }
-            Carrier::Get {
-                delivery_tag,
-                redelivered,
-                message_count,
-            } => {
+            Carrier::Get { delivery_tag, redelivered, message_count } => {
                 (delivery.delivery_tag, delivery.redelivered) = (delivery_tag, redelivered);
-                Event::Got {
-                    delivery,
-                    message_count,
-                }
+                Event::Got { delivery, message_count }
             }
-            Carrier::Return { code } => Event::Returned {
-                message: delivery,
-                code,
-            },
+            Carrier::Return { code } => Event::Returned { message: delivery, code },
         }
     }
 }

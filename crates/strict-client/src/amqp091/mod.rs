@@ -18,9 +18,12 @@ mod content;
 mod event;
 mod operations;
 mod options;
+mod reply;
+mod topology;
 mod unacked;
 
 pub use client::Client;
 pub use event::{CloseReason, Delivery, Event, Span};
-pub use operations::{Consume, QueueDeclare};
+pub use operations::Consume;
 pub use options::Options;
+pub use topology::QueueDeclare;

@@ -1,10 +1,9 @@
 //! What a client can ask for. Requests go to the output at once and may be pipelined; nothing here fails: a
 //! request that the server refuses comes back as a closed channel.
 
-use leveret_amqp091::method::{basic, channel, confirm, connection, exchange, queue, tx};
+use leveret_amqp091::method::{basic, channel, confirm, connection, tx};
 use leveret_amqp091::{
-    FieldTable, Method, ShortStr, Table, encode_content_body, encode_header, encode_heartbeat,
-    encode_method,
+    FieldTable, Method, ShortStr, encode_content_body, encode_header, encode_heartbeat, encode_method,
 };
 
 use super::channel::{Channel, ChannelState, ConsumerState, Expected};
@@ -13,19 +12,6 @@ use super::confirms::Confirms;
 
 /// Class basic.
 const BASIC: u16 = 60;
-
-/// The flags of `queue.declare`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueueDeclare {
-    /// Only check that it exists.
-    pub passive: bool,
-    /// It survives a restart.
-    pub durable: bool,
-    /// Only this connection may use it.
-    pub exclusive: bool,
-    /// It goes with its last consumer.
-    pub auto_delete: bool,
-}
 
 /// The flags of `basic.consume`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +22,7 @@ pub struct Consume {
     pub exclusive: bool,
 }
 
-fn short(bytes: &[u8]) -> ShortStr<'_> {
+pub(super) fn short(bytes: &[u8]) -> ShortStr<'_> {
     ShortStr::new(bytes).expect("names have at most 255 octets")
 }
 
@@ -53,11 +39,7 @@ impl Client {
 
     /// Closes the connection.
     pub fn close(&mut self, text: &str) {
-        let close = connection::Close {
-            reply_code: 200,
-            reply_text: ShortStr::truncated(text),
-            ..Default::default()
-        };
+        let close = connection::Close { reply_code: 200, reply_text: ShortStr::truncated(text), ..Default::default() };
         self.send(0, &Method::ConnectionClose(close));
         self.state = ConnectionState::Closing;
     }
@@ -72,21 +54,14 @@ impl Client {
             self.channels.resize_with(index + 1, || None);
         }
         let slot = &mut self.channels[index];
-        assert!(
-            slot.as_ref()
-                .is_none_or(|old| old.state == ChannelState::Closed),
-            "channel {id} is open"
-        );
+        assert!(slot.as_ref().is_none_or(|old| old.state == ChannelState::Closed), "channel {id} is open");
         *slot = Some(Box::new(Channel::new(id)));
         self.send(id, &Method::ChannelOpen(channel::Open::default()));
     }
 
     /// Closes a channel.
     pub fn close_channel(&mut self, id: u16) {
-        let close = channel::Close {
-            reply_code: 200,
-            ..Default::default()
-        };
+        let close = channel::Close { reply_code: 200, ..Default::default() };
         self.send(id, &Method::ChannelClose(close));
         self.channel(id).state = ChannelState::Closing;
     }
@@ -123,145 +98,9 @@ impl Client {
     }
 
     /// Writes a request and remembers that its reply is due.
-    fn request(&mut self, id: u16, method: Method<'_>, expected: Expected) {
+    pub(super) fn request(&mut self, id: u16, method: Method<'_>, expected: Expected) {
         self.send(id, &method);
         self.channel(id).expected.push_back(expected);
-    }
-
-    /// Declares an exchange.
-    pub fn declare_exchange(
-        &mut self,
-        id: u16,
-        name: &[u8],
-        kind: &str,
-        durable: bool,
-        arguments: &FieldTable,
-    ) {
-        let arguments = arguments.encoded();
-        let declare = exchange::Declare {
-            exchange: short(name),
-            kind: short(kind.as_bytes()),
-            durable,
-            arguments: arguments.as_table(),
-            ..Default::default()
-        };
-        self.request(
-            id,
-            Method::ExchangeDeclare(declare),
-            Expected::Reply("exchange.declare-ok"),
-        );
-    }
-
-    /// Deletes an exchange.
-    pub fn delete_exchange(&mut self, id: u16, name: &[u8]) {
-        let delete = exchange::Delete {
-            exchange: short(name),
-            ..Default::default()
-        };
-        self.request(
-            id,
-            Method::ExchangeDelete(delete),
-            Expected::Reply("exchange.delete-ok"),
-        );
-    }
-
-    /// Declares a queue; an empty name asks for one of the server's choice.
-    pub fn declare_queue(
-        &mut self,
-        id: u16,
-        name: &[u8],
-        flags: QueueDeclare,
-        arguments: &FieldTable,
-    ) {
-        let arguments = arguments.encoded();
-        let declare = queue::Declare {
-            queue: short(name),
-            passive: flags.passive,
-            durable: flags.durable,
-            exclusive: flags.exclusive,
-            auto_delete: flags.auto_delete,
-            arguments: arguments.as_table(),
-            ..Default::default()
-        };
-        self.request(
-            id,
-            Method::QueueDeclare(declare),
-            Expected::QueueDeclare(name.to_vec()),
-        );
-    }
-
-    /// Binds a queue to an exchange.
-    pub fn bind_queue(
-        &mut self,
-        id: u16,
-        queue: &[u8],
-        exchange: &[u8],
-        key: &[u8],
-        arguments: &FieldTable,
-    ) {
-        let arguments = arguments.encoded();
-        let bind = queue::Bind {
-            queue: short(queue),
-            exchange: short(exchange),
-            routing_key: short(key),
-            arguments: arguments.as_table(),
-            ..Default::default()
-        };
-        self.request(
-            id,
-            Method::QueueBind(bind),
-            Expected::Reply("queue.bind-ok"),
-        );
-    }
-
-    /// Removes a binding of a queue.
-    pub fn unbind_queue(
-        &mut self,
-        id: u16,
-        queue: &[u8],
-        exchange: &[u8],
-        key: &[u8],
-        arguments: &FieldTable,
-    ) {
-        let arguments = arguments.encoded();
-        let unbind = queue::Unbind {
-            queue: short(queue),
-            exchange: short(exchange),
-            routing_key: short(key),
-            arguments: arguments.as_table(),
-            ..Default::default()
-        };
-        self.request(
-            id,
-            Method::QueueUnbind(unbind),
-            Expected::Reply("queue.unbind-ok"),
-        );
-    }
-
-    /// Removes all ready messages.
-    pub fn purge_queue(&mut self, id: u16, name: &[u8]) {
-        let purge = queue::Purge {
-            queue: short(name),
-            ..Default::default()
-        };
-        self.request(
-            id,
-            Method::QueuePurge(purge),
-            Expected::Reply("queue.purge-ok"),
-        );
-    }
-
-    /// Deletes a queue.
-    pub fn delete_queue(&mut self, id: u16, name: &[u8]) {
-        let delete = queue::Delete {
-            queue: short(name),
-            ..Default::default()
-        };
-        self.request(
-            id,
-            Method::QueueDelete(delete),
-            Expected::Reply("queue.delete-ok"),
-        );
     }
 
     /// Turns confirms on; the next publish has tag 1.
@@ -276,38 +115,22 @@ impl Client {
 
     /// Makes the channel transactional.
     pub fn tx_select(&mut self, id: u16) {
-        self.request(
-            id,
-            Method::TxSelect(tx::Select {}),
-            Expected::Reply("tx.select-ok"),
-        );
+        self.request(id, Method::TxSelect(tx::Select {}), Expected::Reply("tx.select-ok"));
     }
 
     /// Commits.
     pub fn tx_commit(&mut self, id: u16) {
-        self.request(
-            id,
-            Method::TxCommit(tx::Commit {}),
-            Expected::Reply("tx.commit-ok"),
-        );
+        self.request(id, Method::TxCommit(tx::Commit {}), Expected::Reply("tx.commit-ok"));
     }
 
     /// Rolls back.
     pub fn tx_rollback(&mut self, id: u16) {
-        self.request(
-            id,
-            Method::TxRollback(tx::Rollback {}),
-            Expected::Reply("tx.rollback-ok"),
-        );
+        self.request(id, Method::TxRollback(tx::Rollback {}), Expected::Reply("tx.rollback-ok"));
     }
 
     /// Sets prefetch: RabbitMQ's meaning of `global`, false for each consumer to come and true for the channel.
     pub fn qos(&mut self, id: u16, prefetch_count: u16, global: bool) {
-        let qos = Method::BasicQos(basic::Qos {
-            prefetch_size: 0,
-            prefetch_count,
-            global,
-        });
+        let qos = Method::BasicQos(basic::Qos { prefetch_size: 0, prefetch_count, global });
         self.send(id, &qos);
         let channel = self.channel(id);
         if global {
@@ -341,21 +164,11 @@ impl Client {
         encode_header(&mut self.out, id, BASIC, body.len() as u64, properties);
         let frame_max = self.frame_max();
         encode_content_body(&mut self.out, id, body, frame_max);
-        self.channel(id)
-            .confirms
-            .as_mut()
-            .map_or(0, Confirms::publish)
+        self.channel(id).confirms.as_mut().map_or(0, Confirms::publish)
     }
 
     /// Starts a consumer; an empty tag asks for one of the server's choice.
-    pub fn consume(
-        &mut self,
-        id: u16,
-        queue: &[u8],
-        tag: &[u8],
-        flags: Consume,
-        arguments: &FieldTable,
-    ) {
+    pub fn consume(&mut self, id: u16, queue: &[u8], tag: &[u8], flags: Consume, arguments: &FieldTable) {
         let arguments = arguments.encoded();
         let consume = basic::Consume {
             queue: short(queue),
@@ -366,25 +179,14 @@ impl Client {
             ..Default::default()
         };
         let prefetch = self.channel(id).prefetch;
-        let expected = Expected::Consume {
-            tag: tag.to_vec(),
-            no_ack: flags.no_ack,
-            prefetch,
-        };
+        let expected = Expected::Consume { tag: tag.to_vec(), no_ack: flags.no_ack, prefetch };
         self.request(id, Method::BasicConsume(consume), expected);
     }
 
     /// Ends a consumer. Deliveries may come until the answer does.
     pub fn cancel(&mut self, id: u16, tag: &[u8]) {
-        let cancel = basic::Cancel {
-            consumer_tag: short(tag),
-            nowait: false,
-        };
-        self.request(
-            id,
-            Method::BasicCancel(cancel),
-            Expected::Cancel(tag.to_vec()),
-        );
+        let cancel = basic::Cancel { consumer_tag: short(tag), nowait: false };
+        self.request(id, Method::BasicCancel(cancel), Expected::Cancel(tag.to_vec()));
         if let Some(consumer) = self.channel(id).consumer(tag)
             && consumer.state == ConsumerState::Live
         {
@@ -394,74 +196,31 @@ impl Client {
 
     /// Asks for one message.
     pub fn get(&mut self, id: u16, queue: &[u8], no_ack: bool) {
-        let get = basic::Get {
-            ticket: 0,
-            queue: short(queue),
-            no_ack,
-        };
+        let get = basic::Get { ticket: 0, queue: short(queue), no_ack };
         self.request(id, Method::BasicGet(get), Expected::Get { no_ack });
     }
 
     /// Acknowledges one delivery, or all up to it.
     #[inline]
     pub fn ack(&mut self, id: u16, delivery_tag: u64, multiple: bool) {
-        self.send(
-            id,
-            &Method::BasicAck(basic::Ack {
-                delivery_tag,
-                multiple,
-            }),
-        );
+        self.send(id, &Method::BasicAck(basic::Ack { delivery_tag, multiple }));
         self.channel(id).settle(delivery_tag, multiple);
     }
 
     /// Rejects one delivery, or all up to it.
     pub fn nack(&mut self, id: u16, delivery_tag: u64, multiple: bool, requeue: bool) {
-        self.send(
-            id,
-            &Method::BasicNack(basic::Nack {
-                delivery_tag,
-                multiple,
-                requeue,
-            }),
-        );
+        self.send(id, &Method::BasicNack(basic::Nack { delivery_tag, multiple, requeue }));
         self.channel(id).settle(delivery_tag, multiple);
     }
 
     /// Rejects one delivery.
     pub fn reject(&mut self, id: u16, delivery_tag: u64, requeue: bool) {
-        self.send(
-            id,
-            &Method::BasicReject(basic::Reject {
-                delivery_tag,
-                requeue,
-            }),
-        );
+        self.send(id, &Method::BasicReject(basic::Reject { delivery_tag, requeue }));
         self.channel(id).settle(delivery_tag, false);
     }
 
     /// Asks the server to requeue everything unacknowledged.
     pub fn recover(&mut self, id: u16) {
-        self.request(
-            id,
-            Method::BasicRecover(basic::Recover { requeue: true }),
-            Expected::Reply("basic.recover-ok"),
-        );
-    }
-
-    /// Binds an exchange to another.
-    pub fn bind_exchange(&mut self, id: u16, destination: &[u8], source: &[u8], key: &[u8]) {
-        let bind = exchange::Bind {
-            destination: short(destination),
-            source: short(source),
-            routing_key: short(key),
-            arguments: Table::EMPTY,
-            ..Default::default()
-        };
-        self.request(
-            id,
-            Method::ExchangeBind(bind),
-            Expected::Reply("exchange.bind-ok"),
-        );
+        self.request(id, Method::BasicRecover(basic::Recover { requeue: true }), Expected::Reply("basic.recover-ok"));
     }
 }

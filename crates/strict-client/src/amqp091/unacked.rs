@@ -91,16 +91,10 @@ mod tests {
         unacked.settle(3, false, |slot| holders.push(slot));
         unacked.settle(3, false, |slot| holders.push(slot));
         unacked.settle(99, true, |slot| holders.push(slot));
-        assert_eq!(
-            (holders.as_slice(), unacked.open()),
-            ([Slot::Consumer(8)].as_slice(), 3)
-        );
+        assert_eq!((holders.as_slice(), unacked.open()), ([Slot::Consumer(8)].as_slice(), 3));
         unacked.settle(4, true, |slot| holders.push(slot));
         assert_eq!(holders[1..], [Slot::Consumer(7), Slot::Consumer(9)]);
         unacked.settle(0, true, |slot| holders.push(slot));
-        assert_eq!(
-            (holders[3], unacked.open(), unacked.next_tag()),
-            (Slot::Get, 0, 7)
-        );
+        assert_eq!((holders[3], unacked.open(), unacked.next_tag()), (Slot::Get, 0, 7));
     }
 }

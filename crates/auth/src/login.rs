@@ -1,0 +1,110 @@
+use std::sync::Arc;
+
+use leveret_model::{Refused, RefusedKind, Topology};
+
+use crate::Response;
+use crate::password::verify;
+
+/// A login that failed: what the peer may know, and the reason for the log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{refused}")]
+pub struct LoginRefused {
+    /// What to tell the peer; the same text for every reason, as RabbitMQ does.
+    pub refused: Refused,
+    /// Who was refused and why, for the log.
+    pub detail: String,
+}
+
+/// Who the peer is. `loopback_users` are those that may only come from this machine.
+///
+/// # Errors
+/// The response is malformed, the user unknown or without a password, the password wrong, or the peer not on
+/// this machine though the user must be.
+pub fn authenticate(
+    topology: &Topology,
+    response: Response<'_>,
+    peer_is_loopback: bool,
+    loopback_users: &[String],
+) -> Result<Arc<str>, LoginRefused> {
+    let mechanism = response.mechanism();
+    let refused = |detail: String| LoginRefused {
+        refused: Refused::new(
+            RefusedKind::AccessRefused,
+            format!(
+                "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+            ),
+        ),
+        detail: format!("{mechanism} login refused: {detail}"),
+    };
+    let Some((name, password)) = response.parse() else {
+        return Err(refused("malformed response".to_owned()));
+    };
+    let user = topology.user(name);
+    if !verify(user.map(|user| &**user), password) {
+        return Err(refused(format!("user '{}' - invalid credentials", name.escape_debug())));
+    }
+    if !peer_is_loopback && loopback_users.iter().any(|only_here| only_here == name) {
+        return Err(refused(format!("user '{name}' can only connect via localhost (setting loopback_users)")));
+    }
+    let user = user.expect("nobody's password was verified");
+    Ok(user.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_model::{Command, Model, Permit, PutUser};
+
+    use super::*;
+    use crate::{HASHING_SHA256, hash_password};
+
+    fn topology() -> Topology {
+        let mut model = Model::new();
+        let guest = PutUser {
+            name: "guest".into(),
+            password_hash: Some(hash_password(b"guest", [1, 2, 3, 4]).into()),
+            hashing_algorithm: HASHING_SHA256.into(),
+            tags: Vec::new(),
+        };
+        let _ = model.submit(Permit::system(), Command::PutUser(guest)).unwrap();
+        model.topology()
+    }
+
+    const TEXT: &str =
+        "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. For details see the broker logfile.";
+
+    #[test]
+    fn the_right_password_names_the_user() {
+        let topology = topology();
+        let amqplain = Response::AmqPlain { login: b"guest", password: b"guest" };
+        for response in [Response::Plain(b"\0guest\0guest"), amqplain] {
+            assert_eq!(authenticate(&topology, response, true, &[]).as_deref(), Ok("guest"));
+        }
+    }
+
+    #[test]
+    fn every_failure_has_the_same_text_and_its_own_detail() {
+        let topology = topology();
+        for (response, detail) in [
+            (&b"\0guest\0none"[..], "invalid credentials"),
+            (b"\0nobody\0guest", "invalid credentials"),
+            (b"\0guest\0", "invalid credentials"),
+            (b"guest", "malformed"),
+        ] {
+            let error = authenticate(&topology, Response::Plain(response), true, &[]).unwrap_err();
+            assert_eq!(error.refused.reply_text(), TEXT);
+            assert!(error.detail.contains(detail), "{}", error.detail);
+        }
+    }
+
+    #[test]
+    fn loopback_users_come_from_this_machine_only() {
+        let topology = topology();
+        let only_here = ["guest".to_owned()];
+        let response = Response::Plain(b"\0guest\0guest");
+        assert!(authenticate(&topology, response, true, &only_here).is_ok());
+        let error = authenticate(&topology, response, false, &only_here).unwrap_err();
+        assert_eq!(error.refused.reply_text(), TEXT);
+        assert!(error.detail.contains("localhost"));
+        assert!(authenticate(&topology, response, false, &[]).is_ok());
+    }
+}

@@ -1,0 +1,101 @@
+/// A way to log in, as SASL names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// RFC 4616.
+    Plain,
+    /// A field table with LOGIN and PASSWORD, 0-9-1's own.
+    AmqPlain,
+}
+
+impl Mechanism {
+    /// What connection.start offers, in RabbitMQ's order.
+    pub const ALL: [Mechanism; 2] = [Mechanism::AmqPlain, Mechanism::Plain];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Plain => "PLAIN",
+            Mechanism::AmqPlain => "AMQPLAIN",
+        }
+    }
+
+    /// The mechanism of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
+    }
+}
+
+/// What a peer answers to a mechanism.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Response<'a> {
+    /// The bytes of a PLAIN response: authorization identity, user and password with NULs between.
+    Plain(&'a [u8]),
+    /// LOGIN and PASSWORD of an AMQPLAIN response; the session parsed the table.
+    AmqPlain {
+        /// The user.
+        login: &'a [u8],
+        /// The password.
+        password: &'a [u8],
+    },
+    /// User and password from elsewhere, such as HTTP basic authentication.
+    Basic {
+        /// The user.
+        user: &'a str,
+        /// The password.
+        password: &'a [u8],
+    },
+}
+
+impl<'a> Response<'a> {
+    /// The name that texts give the mechanism.
+    pub(crate) fn mechanism(&self) -> &'static str {
+        match self {
+            Response::Plain(_) => Mechanism::Plain.name(),
+            Response::AmqPlain { .. } => Mechanism::AmqPlain.name(),
+            Response::Basic { .. } => "Basic",
+        }
+    }
+
+    /// User and password, if the response has the form that it must have.
+    pub(crate) fn parse(&self) -> Option<(&'a str, &'a [u8])> {
+        let (user, password) = match *self {
+            Response::Plain(bytes) => {
+                let mut parts = bytes.split(|byte| *byte == 0);
+                let (_authorization, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+                if parts.next().is_some() {
+                    return None;
+                }
+                (user, password)
+            }
+            Response::AmqPlain { login, password } => (login, password),
+            Response::Basic { user, password } => (user.as_bytes(), password),
+        };
+        Some((std::str::from_utf8(user).ok()?, password))
+    }
+}
+
+/// Passwords are in no log.
+impl std::fmt::Debug for Response<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Response({})", self.mechanism())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_has_three_parts() {
+        assert_eq!(Response::Plain(b"\0u\0p").parse(), Some(("u", &b"p"[..])));
+        assert_eq!(Response::Plain(b"id\0u\0").parse(), Some(("u", &b""[..])));
+        for malformed in [&b""[..], b"u", b"u\0p", b"\0u\0p\0x", b"\0\xff\0p"] {
+            assert_eq!(Response::Plain(malformed).parse(), None, "{malformed:?}");
+        }
+    }
+
+    #[test]
+    fn no_password_is_printed() {
+        assert_eq!(format!("{:?}", Response::Plain(b"\0u\0secret")), "Response(PLAIN)");
+    }
+}

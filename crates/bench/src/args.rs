@@ -1,0 +1,61 @@
+//! Command line of `leveret bench`.
+
+use clap::Args;
+
+use crate::Scenario;
+
+/// Measures a broker with a verified load.
+#[derive(Debug, Clone, Args)]
+pub struct BenchArgs {
+    /// What to run
+    #[arg(value_enum, value_name = "SCENARIO", default_value = "classic-amqp091")]
+    pub scenarios: Vec<Scenario>,
+
+    /// The broker to measure
+    #[arg(long, default_value = "amqp://guest:guest@127.0.0.1:5672")]
+    pub uri: String,
+
+    /// Process id of the broker, for its CPU time and memory
+    #[arg(long)]
+    pub pid: Option<u32>,
+
+    /// Port of the broker's Prometheus metrics, for its disk syncs and durability
+    #[arg(long)]
+    pub metrics_port: Option<u16>,
+
+    /// A second broker, measured in turns with the first
+    #[arg(long, value_name = "URI")]
+    pub vs: Option<String>,
+
+    /// Process id of the second broker
+    #[arg(long, value_name = "PID")]
+    pub vs_pid: Option<u32>,
+
+    /// Metrics port of the second broker
+    #[arg(long, value_name = "PORT")]
+    pub vs_metrics_port: Option<u16>,
+
+    /// How often each scenario runs against each broker [default: 1, with --vs 3]
+    #[arg(long, default_value_t = 1, default_value_if("vs", clap::builder::ArgPredicate::IsPresent, "3"))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+
+    /// Messages per round
+    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub messages: u64,
+
+    /// Bytes per message body; the first 12 hold sequence number and checksum
+    #[arg(long, default_value_t = 12)]
+    #[arg(value_parser = clap::value_parser!(u32).range(12..=134_217_728))]
+    pub size: u32,
+
+    /// Seconds without a word from the broker after which what is missing counts as lost
+    #[arg(long, default_value_t = 30)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub silence_max_s: u64,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,201 @@
+//! A blocking socket around the strict client.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_strict_client::amqp091::{Client, Event, Options};
+
+use crate::BenchError;
+use crate::uri::Uri;
+
+/// The only channel that a connection opens.
+pub(crate) const CHANNEL: u16 = 1;
+
+/// Bytes read at once at most.
+const READ_MAX: usize = 256 << 10;
+
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    pub(crate) server_properties: FieldTable,
+    address: String,
+    stream: TcpStream,
+    input: Vec<u8>,
+    /// Bytes at the front of `input` that were read and not taken.
+    filled: usize,
+    events: Vec<Event>,
+    stopped: Arc<AtomicBool>,
+    silence_max: Duration,
+}
+
+/// Ends a connection from another thread.
+pub(crate) struct Stopper {
+    stream: TcpStream,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Stopper {
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        // It fails only if the socket is closed already.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Connection {
+    pub(crate) fn stopper(&self) -> Result<Stopper, BenchError> {
+        let stream = self.stream.try_clone().map_err(|error| self.socket_error("share the socket", error))?;
+        Ok(Stopper { stream, stopped: self.stopped.clone() })
+    }
+
+    /// Connects, logs in, opens channel 1. A broker that says nothing for `silence_max` while something is due is an error.
+    pub(crate) fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Self, BenchError> {
+        let address = uri.address();
+        let failed = |doing: &'static str| {
+            let broker = address.clone();
+            move |source| BenchError::Socket { broker, doing, source }
+        };
+        let stream = TcpStream::connect(&address).map_err(failed("connect"))?;
+        stream.set_nodelay(true).map_err(failed("configure the socket"))?;
+        stream.set_read_timeout(Some(silence_max)).map_err(failed("configure the socket"))?;
+        stream.set_write_timeout(Some(silence_max)).map_err(failed("configure the socket"))?;
+        let mut options = Options {
+            user: uri.user.clone(),
+            password: uri.password.clone(),
+            virtual_host: uri.virtual_host.clone(),
+            ..Options::default()
+        };
+        options.properties.insert("product", "leveret bench").insert("connection_name", name);
+        let mut connection = Self {
+            client: Client::new(options),
+            server_properties: FieldTable::new(),
+            address,
+            stream,
+            input: vec![0; READ_MAX],
+            filled: 0,
+            events: Vec::new(),
+            stopped: Arc::default(),
+            silence_max,
+        };
+        connection.wait(|event| matches!(event, Event::Connected))?;
+        connection.client.open_channel(CHANNEL);
+        connection.reply("channel.open-ok")?;
+        Ok(connection)
+    }
+
+    fn socket_error(&self, doing: &'static str, source: std::io::Error) -> BenchError {
+        BenchError::Socket { broker: self.address.clone(), doing, source }
+    }
+
+    /// Writes what the client has to say, in one call if the kernel takes it.
+    pub(crate) fn flush(&mut self) -> Result<(), BenchError> {
+        if self.client.output().is_empty() {
+            return Ok(());
+        }
+        match self.stream.write_all(self.client.output()) {
+            Ok(()) => {
+                self.client.output().clear();
+                Ok(())
+            }
+            Err(error) => Err(self.broken_pipe(error)),
+        }
+    }
+
+    /// A broker that closes says why before it does: that is worth more than the failed write.
+    fn broken_pipe(&mut self, error: std::io::Error) -> BenchError {
+        self.client.output().clear();
+        match self.read() {
+            Err(refused @ (BenchError::Refused(_) | BenchError::Violation(_))) => refused,
+            Err(BenchError::Stopped) => BenchError::Stopped,
+            _ => self.socket_error("write", error),
+        }
+    }
+
+    /// Waits for bytes and takes what they mean; never an empty list.
+    ///
+    /// A closed connection or channel, a return, a negative confirm or a cancelled consumer is an error: nothing here asks for
+    /// any of them.
+    pub(crate) fn read(&mut self) -> Result<(&Client, &[Event]), BenchError> {
+        self.events.clear();
+        while self.events.is_empty() {
+            if self.filled == self.input.len() {
+                self.input.resize(self.input.len() * 2, 0);
+            }
+            match self.stream.read(&mut self.input[self.filled..]) {
+                Ok(0) => {
+                    return Err(BenchError::Refused("closed the socket without a word".into()));
+                }
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Err(BenchError::Refused(format!("said nothing for {} s", self.silence_max.as_secs())));
+                }
+                Err(error) => return Err(self.socket_error("read", error)),
+            }
+            let used = self.client.receive(&self.input[..self.filled], &mut self.events)?;
+            self.input.copy_within(used..self.filled, 0);
+            self.filled -= used;
+            // Steps of the handshake and answers to a close aren't events, and the broker waits for them.
+            self.flush()?;
+        }
+        if let Some(refusal) = self.events.iter().find_map(refusal) {
+            return Err(BenchError::Refused(refusal));
+        }
+        Ok((&self.client, &self.events))
+    }
+
+    /// Waits for an event that is due before any load runs.
+    pub(crate) fn wait(&mut self, mut wanted: impl FnMut(&Event) -> bool) -> Result<Event, BenchError> {
+        loop {
+            self.flush()?;
+            let (_, events) = self.read()?;
+            let found = events.iter().find(|event| wanted(event)).cloned();
+            let started = events.iter().find_map(|event| match event {
+                Event::Started { properties } => Some(properties.clone()),
+                _ => None,
+            });
+            if let Some(properties) = started {
+                self.server_properties = properties;
+            }
+            if let Some(event) = found {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Waits for a reply without values.
+    pub(crate) fn reply(&mut self, name: &str) -> Result<(), BenchError> {
+        self.wait(|event| matches!(event, Event::Reply { method, .. } if *method == name)).map(drop)
+    }
+
+    /// Says goodbye.
+    pub(crate) fn close(mut self) -> Result<(), BenchError> {
+        self.client.close("done");
+        self.wait(|event| matches!(event, Event::ConnectionCloseOk)).map(drop)
+    }
+
+    /// Product and version, with Leveret's own name if it says so elsewhere.
+    pub(crate) fn broker_name(&self) -> String {
+        let text = |key: &str| self.server_properties.lookup(key).and_then(FieldValue::as_str).unwrap_or_default();
+        let name = format!("{} {}", text("product"), text("version"));
+        let own = ["platform", "information"].map(text).into_iter().find(|value| value.contains("Leveret"));
+        match own {
+            Some(own) if !name.contains("Leveret") => format!("{own} (as {})", name.trim()),
+            _ => name.trim().to_owned(),
+        }
+    }
+}
+
+fn refusal(event: &Event) -> Option<String> {
+    match event {
+        Event::ConnectionClosed(reason) => Some(format!("closed the connection: {} {}", reason.code, reason.text)),
+        Event::ChannelClosed { reason, .. } => Some(format!("closed the channel: {} {}", reason.code, reason.text)),
+        Event::Returned { code, .. } => Some(format!("returned a message with code {code}")),
+        Event::Confirmed { first, positive: false, .. } => Some(format!("refused publish {first}")),
+        Event::ConsumerCancelled { .. } => Some("cancelled the consumer".into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,33 @@
+//! Why a benchmark has no figure.
+
+use leveret_strict_client::Violation;
+
+/// What went wrong, and whose fault it is.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The arguments can't be used.
+    #[error("{0}")]
+    Usage(String),
+    /// The broker can't be reached or went away.
+    #[error("{broker}: {doing}: {source}")]
+    Socket {
+        /// Address of the broker.
+        broker: String,
+        /// What was being done.
+        doing: &'static str,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The broker broke a rule of the protocol.
+    #[error("the run is void: {0}")]
+    Violation(#[from] Violation),
+    /// The broker closed the connection or channel, or refused something.
+    #[error("the run is void: the broker {0}")]
+    Refused(String),
+    /// The other side of the round failed and stopped this one.
+    #[error("stopped")]
+    Stopped,
+    /// Messages were lost, duplicated, reordered or changed.
+    #[error("the run is void: {0}")]
+    Void(String),
+}

@@ -1,0 +1,61 @@
+//! The body of a message: sequence number, checksum, filler.
+
+/// Bytes that every body has: a `u64` sequence number and a `u32` CRC-32C, little endian.
+const FIXED: usize = 12;
+
+/// Writes bodies of one size. The checksum covers the sequence number and the filler.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    body: Vec<u8>,
+}
+
+impl Writer {
+    /// # Panics
+    /// If `size` is under 12.
+    pub(crate) fn new(size: usize) -> Self {
+        assert!(size >= FIXED, "a body has at least {FIXED} bytes");
+        Self { body: (0..size).map(|index| index as u8).collect() }
+    }
+
+    /// The body of a message, good until the next call.
+    pub(crate) fn write(&mut self, sequence: u64) -> &[u8] {
+        self.body[..8].copy_from_slice(&sequence.to_le_bytes());
+        let sum = checksum(&self.body);
+        self.body[8..FIXED].copy_from_slice(&sum.to_le_bytes());
+        &self.body
+    }
+}
+
+/// The sequence number of a body of `size` bytes that is as it was written.
+pub(crate) fn read(body: &[u8], size: usize) -> Option<u64> {
+    if body.len() != size {
+        return None;
+    }
+    let sequence = u64::from_le_bytes(*body.first_chunk()?);
+    let sum = u32::from_le_bytes(body[8..FIXED].try_into().ok()?);
+    (checksum(body) == sum).then_some(sequence)
+}
+
+fn checksum(body: &[u8]) -> u32 {
+    let sum = crc32c::crc32c(&body[..8]);
+    if body.len() == FIXED { sum } else { crc32c::crc32c_append(sum, &body[FIXED..]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Writer, read};
+
+    #[test]
+    fn any_changed_bit_is_noticed() {
+        for size in [12, 100] {
+            let body = Writer::new(size).write(0x1234_5678).to_vec();
+            assert_eq!(read(&body, size), Some(0x1234_5678));
+            assert_eq!(read(&body[1..], size), None);
+            for bit in 0..size * 8 {
+                let mut changed = body.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(read(&changed, size), None, "bit {bit}");
+            }
+        }
+    }
+}

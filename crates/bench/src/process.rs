@@ -1,0 +1,77 @@
+//! What the kernel says about processes and threads.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of a process with all its threads, past ones included. The kernel counts in ticks of 10 ms.
+pub(crate) fn cpu_time(pid: u32) -> Option<Duration> {
+    let ticks = cpu_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    let per_second = rustix::param::clock_ticks_per_second();
+    Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+}
+
+/// `utime` and `stime` of a line of `/proc/PID/stat`: fields 14 and 15, counted behind the name, which may
+/// hold spaces and parentheses.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let behind_name = &stat[stat.rfind(')')? + 1..];
+    let mut fields = behind_name.split_ascii_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// Resident memory of a process, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub(crate) resident: u64,
+    pub(crate) resident_max: u64,
+}
+
+pub(crate) fn memory(pid: u32) -> Option<Memory> {
+    parse_memory(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+fn parse_memory(status: &str) -> Option<Memory> {
+    let field = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    };
+    Some(Memory { resident: field("VmRSS")?, resident_max: field("VmHWM")? })
+}
+
+/// Makes the kernel count the peak anew, if it lets us: else it is that of the process's whole life.
+pub(crate) fn reset_peak(pid: u32) -> bool {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5").is_ok()
+}
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// Release of the running kernel.
+pub(crate) fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").map_or_else(|_| "unknown".into(), |text| text.trim().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Memory, cpu_ticks, parse_memory};
+
+    #[test]
+    fn names_with_parentheses_do_not_shift_the_fields() {
+        let stat = "42 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 700 55 1 2";
+        assert_eq!(cpu_ticks(stat), Some(755));
+        assert_eq!(cpu_ticks("42 (x) S 1"), None);
+    }
+
+    #[test]
+    fn memory_is_in_bytes() {
+        let status = "Name:\tx\nVmPeak:\t 9 kB\nVmHWM:\t    200 kB\nVmRSS:\t    100 kB\n";
+        assert_eq!(parse_memory(status), Some(Memory { resident: 102_400, resident_max: 204_800 }));
+        assert_eq!(parse_memory("Name:\tkthread\n"), None);
+    }
+}

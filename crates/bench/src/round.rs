@@ -1,0 +1,150 @@
+//! One measured run of one scenario against one broker.
+
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::connection::Connection;
+use crate::consumer::{self, Consumed};
+use crate::metrics_endpoint::{Metrics, scrape};
+use crate::process::{self, Memory};
+use crate::publisher::{self, Published};
+use crate::scenario::Settings;
+use crate::uri::Uri;
+use crate::{BenchArgs, BenchError};
+
+/// A broker to measure.
+pub(crate) struct Target {
+    uri: Uri,
+    pid: Option<u32>,
+    metrics_port: Option<u16>,
+    silence_max: Duration,
+    /// Before the broker's name, where two are compared.
+    label: &'static str,
+}
+
+impl Target {
+    pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
+        let silence_max = Duration::from_secs(args.silence_max_s);
+        let mut targets = vec![Self {
+            uri: Uri::parse(&args.uri)?,
+            pid: args.pid,
+            metrics_port: args.metrics_port,
+            silence_max,
+            label: if args.vs.is_some() { "A: " } else { "" },
+        }];
+        if let Some(vs) = &args.vs {
+            targets.push(Self {
+                uri: Uri::parse(vs)?,
+                pid: args.vs_pid,
+                metrics_port: args.vs_metrics_port,
+                silence_max,
+                label: "B: ",
+            });
+        }
+        for target in &targets {
+            if let Some(pid) = target.pid
+                && process::cpu_time(pid).is_none()
+            {
+                return Err(BenchError::Usage(format!("no process {pid} to measure")));
+            }
+        }
+        Ok(targets)
+    }
+
+    fn scrape(&self) -> Result<Metrics, BenchError> {
+        let Some(port) = self.metrics_port else {
+            return Ok(Metrics::default());
+        };
+        scrape(&self.uri.host, port).map_err(|source| BenchError::Socket {
+            broker: format!("{}:{port}", self.uri.host),
+            doing: "read its metrics",
+            source,
+        })
+    }
+}
+
+/// What a round measured.
+pub(crate) struct Outcome {
+    pub(crate) settings: Settings,
+    pub(crate) broker: String,
+    pub(crate) send_time: Duration,
+    pub(crate) receive_time: Duration,
+    pub(crate) latency: Histogram<u64>,
+    pub(crate) confirm_latency: Histogram<u64>,
+    pub(crate) publisher_cpu: Duration,
+    pub(crate) consumer_cpu: Duration,
+    pub(crate) broker_cpu: Option<Duration>,
+    pub(crate) memory: Option<Memory>,
+    /// The peak is that of this round, not of the process's life.
+    pub(crate) peak_is_fresh: bool,
+    pub(crate) syncs: Option<f64>,
+    pub(crate) durability: Option<String>,
+}
+
+/// Nanoseconds with three digits.
+pub(crate) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are legal")
+}
+
+/// Runs `settings` against `target` once.
+pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, BenchError> {
+    let mut consuming = Connection::open(&target.uri, "consumer", target.silence_max)?;
+    consumer::prepare(&mut consuming, settings)?;
+    let mut publishing = Connection::open(&target.uri, "publisher", target.silence_max)?;
+    publisher::prepare(&mut publishing, settings)?;
+    let broker = format!("{}{}", target.label, publishing.broker_name());
+    let sent_at: Vec<AtomicU64> = (0..settings.messages).map(|_| AtomicU64::new(0)).collect();
+
+    let peak_is_fresh = target.pid.is_some_and(process::reset_peak);
+    let metrics_before = target.scrape()?;
+    let cpu_before = target.pid.and_then(process::cpu_time);
+    let start = Instant::now();
+    let stop_publisher = publishing.stopper()?;
+    let stop_consumer = consuming.stopper()?;
+    let (published, consumed) = both(
+        || publisher::run(&mut publishing, settings, &sent_at, start).inspect_err(|_| stop_consumer.stop()),
+        || consumer::run(&mut consuming, settings, &sent_at, start).inspect_err(|_| stop_publisher.stop()),
+    )?;
+    let broker_cpu = target.pid.and_then(process::cpu_time).zip(cpu_before).map(|(after, before)| after - before);
+    let memory = target.pid.and_then(process::memory);
+    let metrics = target.scrape()?;
+
+    publishing.close()?;
+    consumer::finish(consuming, settings)?;
+    Ok(Outcome {
+        settings: *settings,
+        broker,
+        send_time: published.elapsed,
+        receive_time: consumed.elapsed,
+        latency: consumed.latency,
+        confirm_latency: published.confirm_latency,
+        publisher_cpu: published.cpu,
+        consumer_cpu: consumed.cpu,
+        broker_cpu,
+        memory,
+        peak_is_fresh,
+        syncs: metrics.syncs.zip(metrics_before.syncs).map(|(after, before)| after - before),
+        durability: metrics.durability,
+    })
+}
+
+/// Runs both sides at once. Each stops the other when it fails; the error told is that of the side that wasn't
+/// stopped.
+fn both(
+    publish: impl FnOnce() -> Result<Published, BenchError> + Send,
+    consume: impl FnOnce() -> Result<Consumed, BenchError> + Send,
+) -> Result<(Published, Consumed), BenchError> {
+    thread::scope(|scope| {
+        let publisher = scope.spawn(publish);
+        let consumer = scope.spawn(consume);
+        let published = publisher.join().expect("the publisher doesn't panic");
+        let consumed = consumer.join().expect("the consumer doesn't panic");
+        match (published, consumed) {
+            (Ok(published), Ok(consumed)) => Ok((published, consumed)),
+            (Err(BenchError::Stopped), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
+        }
+    })
+}

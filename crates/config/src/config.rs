@@ -1,0 +1,192 @@
+use std::collections::BTreeMap;
+
+/// Messages may not be allowed to be larger than this yet, since a body is held in memory while it arrives.
+pub const MAX_MESSAGE_SIZE_CAP: u64 = 32 << 20;
+
+/// Everything that can be configured, with the defaults of the table of keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `listeners.tcp.*` by their last word; `None` where nothing was said, which means port 5672 everywhere.
+    pub(crate) tcp_listeners: Option<BTreeMap<String, Listener>>,
+    /// `tcp_listen_options.*`.
+    pub tcp_options: TcpOptions,
+    /// `management.tcp.*`.
+    pub management: Endpoint,
+    /// `prometheus.tcp.*`.
+    pub prometheus: Endpoint,
+    /// `loopback_users`: those that may only log in from this machine.
+    pub loopback_users: Vec<String>,
+    /// Whom a node creates when it starts on an empty directory.
+    pub default_user: DefaultUser,
+    /// `heartbeat` in seconds, as the server proposes it; 0 for none.
+    pub heartbeat_s: u16,
+    /// `frame_max` in bytes.
+    pub frame_max: u32,
+    /// `max_channels_per_connection` or `channel_max`; 0 for no limit but the protocol's.
+    pub channel_max: u16,
+    /// `handshake_timeout`: so long may a socket live without having logged in.
+    pub handshake_timeout_ms: u64,
+    /// Limits on what clients do.
+    pub limits: Limits,
+    /// `disk_free_limit.*`.
+    pub disk_free_limit: DiskFreeLimit,
+    /// `vm_memory_high_watermark.*`.
+    pub memory_high_watermark: MemoryWatermark,
+    /// `log.*`.
+    pub log: Logging,
+    /// `cluster_name`; `None` for one made of the host name.
+    pub cluster_name: Option<String>,
+    /// `identity.rabbitmq_compatible`: whether `product` in server-properties is RabbitMQ.
+    pub rabbitmq_compatible_identity: bool,
+    /// `debug.sync_delay_ms`: so much longer does every sync take. For tests.
+    pub sync_delay_ms: f64,
+    /// `cores`: how many threads serve connections; `None` for one per core that we may use.
+    pub cores: Option<u16>,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// An address of this machine; `None` for all of them.
+    pub host: Option<String>,
+    /// A port; 0 for any free one.
+    pub port: u16,
+}
+
+/// Where an HTTP server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// An address of this machine; `None` for all of them.
+    pub ip: Option<String>,
+    /// A port; 0 for any free one.
+    pub port: u16,
+}
+
+/// See [`Config::tcp_options`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// How many connections may wait to be accepted.
+    pub backlog: u32,
+    /// Whether small segments are sent at once.
+    pub nodelay: bool,
+    /// Bytes of the socket's send buffer; `None` for the system's choice.
+    pub sndbuf: Option<u32>,
+    /// Bytes of the socket's receive buffer; `None` for the system's choice.
+    pub recbuf: Option<u32>,
+    /// Whether the system probes idle connections.
+    pub keepalive: bool,
+}
+
+/// See [`Config::default_user`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultUser {
+    /// `default_user`.
+    pub name: String,
+    /// `default_pass`.
+    pub password: String,
+    /// `default_vhost`.
+    pub vhost: String,
+    /// `default_permissions.configure`.
+    pub configure: String,
+    /// `default_permissions.write`.
+    pub write: String,
+    /// `default_permissions.read`.
+    pub read: String,
+    /// `default_user_tags.*`.
+    pub tags: Vec<String>,
+}
+
+/// See [`Config::limits`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `max_message_size` in bytes.
+    pub max_message_size: u64,
+    /// `default_consumer_prefetch`; 0 for none.
+    pub default_consumer_prefetch: u16,
+}
+
+/// See [`Config::disk_free_limit`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DiskFreeLimit {
+    /// Bytes.
+    Absolute(u64),
+    /// A multiple of the memory of the machine.
+    Relative(f64),
+}
+
+/// See [`Config::memory_high_watermark`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MemoryWatermark {
+    /// Bytes.
+    Absolute(u64),
+    /// A share of the memory that we may use.
+    Relative(f64),
+}
+
+/// See [`Config::log`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logging {
+    /// `log.console`.
+    pub console: bool,
+    /// `log.console.level`, or `log.level` if it came later.
+    pub level: LogLevel,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Nothing.
+    None,
+    /// What stops us.
+    Error,
+    /// What somebody should look at.
+    Warning,
+    /// What happens.
+    Info,
+    /// What happens inside.
+    Debug,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            tcp_listeners: None,
+            tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
+            management: Endpoint { ip: None, port: 15672 },
+            prometheus: Endpoint { ip: None, port: 15692 },
+            loopback_users: vec!["guest".to_owned()],
+            default_user: DefaultUser {
+                name: "guest".to_owned(),
+                password: "guest".to_owned(),
+                vhost: "/".to_owned(),
+                configure: ".*".to_owned(),
+                write: ".*".to_owned(),
+                read: ".*".to_owned(),
+                tags: vec!["administrator".to_owned()],
+            },
+            heartbeat_s: 60,
+            frame_max: 131_072,
+            channel_max: 2047,
+            handshake_timeout_ms: 10_000,
+            limits: Limits { max_message_size: 16 << 20, default_consumer_prefetch: 0 },
+            disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
+            memory_high_watermark: MemoryWatermark::Relative(0.6),
+            log: Logging { console: true, level: LogLevel::Info },
+            cluster_name: None,
+            rabbitmq_compatible_identity: true,
+            sync_delay_ms: 0.0,
+            cores: None,
+        }
+    }
+}
+
+impl Config {
+    /// Where to listen for AMQP without TLS.
+    pub fn tcp_listeners(&self) -> Vec<Listener> {
+        const AMQP: u16 = 5672;
+        match &self.tcp_listeners {
+            None => vec![Listener { host: None, port: AMQP }],
+            Some(listeners) => listeners.values().cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+/// One `key = value`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Assignment<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) value: &'a str,
+}
+
+/// A line of a file: nothing, an assignment, or what is wrong with it.
+///
+/// As in RabbitMQ `#` begins a comment wherever it stands, except within single quotes, and blanks around key
+/// and value don't count.
+pub(crate) fn line(line: &str) -> Result<Option<Assignment<'_>>, String> {
+    let trimmed = line.trim();
+    if trimmed.is_empty() || trimmed.starts_with('#') {
+        return Ok(None);
+    }
+    assignment(trimmed).map(Some)
+}
+
+/// What stands in a line or behind `--set`.
+pub(crate) fn assignment(text: &str) -> Result<Assignment<'_>, String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| format!("expected 'key = value', got '{}'", text.trim()))?;
+    let key = key.trim();
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '\\' | ':');
+    if key.is_empty() || key.split('.').any(str::is_empty) || !key.chars().all(allowed) {
+        return Err(format!("'{key}' is no key: expected words of letters, digits, '_' and '-' with dots between"));
+    }
+    let value = value.trim();
+    let value = match value.strip_prefix('\'') {
+        Some(quoted) => {
+            let (inside, after) =
+                quoted.split_once('\'').ok_or_else(|| format!("the quote in the value of '{key}' isn't closed"))?;
+            let after = after.trim_start();
+            if !after.is_empty() && !after.starts_with('#') {
+                return Err(format!("unexpected '{after}' after the quoted value of '{key}'"));
+            }
+            return Ok(Assignment { key, value: inside });
+        }
+        None => value.split('#').next().unwrap_or("").trim_end(),
+    };
+    if value.is_empty() {
+        return Err(format!("'{key}' has no value; an empty one is written ''"));
+    }
+    Ok(Assignment { key, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Option<(&str, &str)> {
+        line(text).unwrap().map(|assignment| (assignment.key, assignment.value))
+    }
+
+    #[test]
+    fn lines() {
+        assert_eq!(parsed("  ## a comment"), None);
+        assert_eq!(parsed(""), None);
+        assert_eq!(parsed("listeners.tcp.default = 5672"), Some(("listeners.tcp.default", "5672")));
+        assert_eq!(parsed("\tdefault_pass=a b  # why"), Some(("default_pass", "a b")));
+        assert_eq!(parsed("default_pass = 'a#b ' # why"), Some(("default_pass", "a#b ")));
+        assert_eq!(parsed("default_pass = ''"), Some(("default_pass", "")));
+    }
+
+    #[test]
+    fn malformed_lines_say_what_is_wrong() {
+        for (text, part) in [
+            ("heartbeat", "expected 'key = value', got 'heartbeat'"),
+            ("heart beat = 5", "'heart beat' is no key"),
+            ("a..b = 5", "'a..b' is no key"),
+            ("heartbeat =", "'heartbeat' has no value"),
+            ("heartbeat = # none", "'heartbeat' has no value"),
+            ("default_pass = 'a", "isn't closed"),
+            ("default_pass = 'a' b", "unexpected 'b'"),
+        ] {
+            let error = line(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The table of keys, and the way of an assignment through it.
+
+use crate::config::Config;
+use crate::error::{ConfigError, Warning};
+use crate::grammar::{self, Assignment};
+use crate::suggest;
+
+mod other;
+mod working;
+
+/// Puts a value into the configuration. The second argument is what the `$` part of the key stands for.
+type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
+
+/// A key that takes effect.
+struct Key {
+    /// The name; a part that begins with `$` stands for any word.
+    name: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    doc: &'static str,
+    set: Set,
+}
+
+/// A key, or with `.**` at its end a family of keys, that takes no effect.
+struct Other {
+    name: &'static str,
+    state: KeyState,
+    why: &'static str,
+}
+
+/// What becomes of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// It takes effect.
+    Working,
+    /// It has no meaning here and is accepted with a warning.
+    Obsolete,
+    /// It isn't built yet, and running without it does no harm: a warning.
+    NotYet,
+    /// It isn't built yet, and running without it would do what nobody asked for: an error.
+    Refused,
+}
+
+/// A row of the table, for the documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyDoc {
+    /// The key.
+    pub name: &'static str,
+    /// What values it takes; empty if it takes no effect.
+    pub kind: &'static str,
+    /// The default; empty if it takes no effect.
+    pub default: &'static str,
+    /// What it does, or why it does nothing.
+    pub doc: &'static str,
+    /// What becomes of it.
+    pub state: KeyState,
+}
+
+/// Every row of the table.
+pub fn documented() -> impl Iterator<Item = KeyDoc> {
+    let working = working::KEYS.iter().map(|key| KeyDoc {
+        name: key.name,
+        kind: key.kind,
+        default: key.default,
+        doc: key.doc,
+        state: KeyState::Working,
+    });
+    let others = other::KEYS.iter().map(|other| KeyDoc {
+        name: other.name,
+        kind: "",
+        default: "",
+        doc: other.why,
+        state: other.state,
+    });
+    working.chain(others)
+}
+
+impl Config {
+    /// Takes in the text of a file; `source` names it in errors. Later assignments win over earlier ones.
+    ///
+    /// # Errors
+    /// Every line that can't be accepted; the others have taken effect.
+    pub fn read(&mut self, source: &str, text: &str) -> Result<Vec<Warning>, Vec<ConfigError>> {
+        let mut warnings = Vec::new();
+        let mut errors = Vec::new();
+        for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+            let done = match grammar::line(line) {
+                Ok(None) => continue,
+                Ok(Some(assignment)) => self.assign(assignment),
+                Err(text) => Err(text),
+            };
+            match done {
+                Ok(None) => {}
+                Ok(Some(text)) => warnings.push(Warning { source_name: source.to_owned(), line: Some(number), text }),
+                Err(text) => errors.push(ConfigError { source_name: source.to_owned(), line: Some(number), text }),
+            }
+        }
+        if errors.is_empty() { Ok(warnings) } else { Err(errors) }
+    }
+
+    /// Takes in one `key=value`, as behind `--set`; quotes and comments are as in files.
+    ///
+    /// # Errors
+    /// It can't be accepted.
+    pub fn set(&mut self, text: &str) -> Result<Option<Warning>, ConfigError> {
+        let source_name = || "--set".to_owned();
+        let done = grammar::assignment(text).and_then(|assignment| self.assign(assignment));
+        match done {
+            Ok(warning) => Ok(warning.map(|text| Warning { source_name: source_name(), line: None, text })),
+            Err(text) => Err(ConfigError { source_name: source_name(), line: None, text }),
+        }
+    }
+
+    fn assign(&mut self, assignment: Assignment<'_>) -> Result<Option<String>, String> {
+        let Assignment { key, value } = assignment;
+        for known in working::KEYS {
+            if let Some(word) = matched(known.name, key) {
+                (known.set)(self, word, value).map_err(|error| format!("{key}: {error}"))?;
+                return Ok(None);
+            }
+        }
+        let Some(other) = other::KEYS.iter().find(|other| matched(other.name, key).is_some()) else {
+            let names = documented().map(|doc| doc.name).filter(|name| !name.ends_with("**"));
+            let hint = suggest::nearest(key, names);
+            let hint = hint.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
+            return Err(format!("unknown key '{key}'{hint}"));
+        };
+        match other.state {
+            KeyState::Working | KeyState::Obsolete => Ok(Some(format!("'{key}' has no effect: {}", other.why))),
+            KeyState::NotYet => Ok(Some(format!("'{key}' is not built yet and has no effect: {}", other.why))),
+            KeyState::Refused => Err(format!("'{key}' is not built yet: {}", other.why)),
+        }
+    }
+}
+
+/// Whether a name of the table stands for this key, and if so for what word its `$` does.
+fn matched<'k>(name: &str, key: &'k str) -> Option<&'k str> {
+    if let Some(family) = name.strip_suffix("**") {
+        return key.starts_with(family).then_some("");
+    }
+    let mut word = "";
+    let mut parts = key.split('.');
+    for part in name.split('.') {
+        let have = parts.next()?;
+        if part.starts_with('$') {
+            word = have;
+        } else if part != have {
+            return None;
+        }
+    }
+    parts.next().is_none().then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_words_and_families() {
+        assert_eq!(matched("listeners.tcp.$name", "listeners.tcp.default"), Some("default"));
+        assert_eq!(matched("listeners.tcp.$name", "listeners.tcp"), None);
+        assert_eq!(matched("listeners.tcp", "listeners.tcp.default"), None);
+        assert_eq!(matched("raft.**", "raft.wal.x"), Some(""));
+        assert_eq!(matched("raft.**", "raftx"), None);
+    }
+
+    #[test]
+    fn no_name_is_in_the_table_twice_and_each_says_what_it_is() {
+        let mut names: Vec<&str> = documented().map(|doc| doc.name).collect();
+        assert!(documented().all(|doc| !doc.doc.is_empty()));
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,299 @@
+use super::{Key, Set};
+use crate::config::{DiskFreeLimit, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
+use crate::units::{boolean, bytes, float, integer, milliseconds};
+
+const fn key(name: &'static str, kind: &'static str, default: &'static str, doc: &'static str, set: Set) -> Key {
+    Key { name, kind, default, doc, set }
+}
+
+/// Every key that takes effect.
+pub(super) const KEYS: &[Key] = &[
+    key("listeners.tcp", "none", "", "no listener without TLS", |config, _, value| {
+        config.tcp_listeners = Some(none(value)?);
+        Ok(())
+    }),
+    key("listeners.tcp.$name", "[address:]port", "5672", "a listener for AMQP", |config, name, value| {
+        let listener = listener(value)?;
+        config.tcp_listeners.get_or_insert_default().insert(name.to_owned(), listener);
+        Ok(())
+    }),
+    key(
+        "tcp_listen_options.backlog",
+        "integer",
+        "128",
+        "connections that may wait to be accepted",
+        |config, _, value| {
+            config.tcp_options.backlog = integer(value, 1, 65_535)? as u32;
+            Ok(())
+        },
+    ),
+    key("tcp_listen_options.nodelay", "boolean", "true", "send small segments at once", |config, _, value| {
+        config.tcp_options.nodelay = boolean(value)?;
+        Ok(())
+    }),
+    key("tcp_listen_options.sndbuf", "bytes", "the system's", "send buffer of a socket", |config, _, value| {
+        config.tcp_options.sndbuf = Some(socket_buffer(value)?);
+        Ok(())
+    }),
+    key("tcp_listen_options.recbuf", "bytes", "the system's", "receive buffer of a socket", |config, _, value| {
+        config.tcp_options.recbuf = Some(socket_buffer(value)?);
+        Ok(())
+    }),
+    key(
+        "tcp_listen_options.keepalive",
+        "boolean",
+        "false",
+        "let the system probe idle connections",
+        |config, _, value| {
+            config.tcp_options.keepalive = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key("management.tcp.port", "port", "15672", "port of the HTTP API; 0 for any free one", |config, _, value| {
+        config.management.port = port(value)?;
+        Ok(())
+    }),
+    key("management.tcp.ip", "address", "all", "address of the HTTP API", |config, _, value| {
+        config.management.ip = Some(value.to_owned());
+        Ok(())
+    }),
+    key("management.listener.port", "port", "15672", "the older name of management.tcp.port", |config, _, value| {
+        config.management.port = port(value)?;
+        Ok(())
+    }),
+    key("management.listener.ip", "address", "all", "the older name of management.tcp.ip", |config, _, value| {
+        config.management.ip = Some(value.to_owned());
+        Ok(())
+    }),
+    key("prometheus.tcp.port", "port", "15692", "port of the metrics; 0 for any free one", |config, _, value| {
+        config.prometheus.port = port(value)?;
+        Ok(())
+    }),
+    key("prometheus.tcp.ip", "address", "all", "address of the metrics", |config, _, value| {
+        config.prometheus.ip = Some(value.to_owned());
+        Ok(())
+    }),
+    key("loopback_users", "none", "", "everybody may log in from elsewhere", |config, _, value| {
+        none::<()>(value)?;
+        config.loopback_users.clear();
+        Ok(())
+    }),
+    key(
+        "loopback_users.$user",
+        "boolean",
+        "guest = true",
+        "whether the user may only log in from this machine",
+        |config, user, value| {
+            config.loopback_users.retain(|have| have != user);
+            if boolean(value)? {
+                config.loopback_users.push(user.to_owned());
+            }
+            Ok(())
+        },
+    ),
+    key("default_user", "name", "guest", "user made on an empty directory", |config, _, value| {
+        config.default_user.name = value.to_owned();
+        Ok(())
+    }),
+    key("default_pass", "text", "guest", "its password", |config, _, value| {
+        config.default_user.password = value.to_owned();
+        Ok(())
+    }),
+    key("default_vhost", "name", "/", "vhost made on an empty directory", |config, _, value| {
+        config.default_user.vhost = value.to_owned();
+        Ok(())
+    }),
+    key(
+        "default_permissions.configure",
+        "pattern",
+        ".*",
+        "what that user may declare and delete",
+        |config, _, value| {
+            config.default_user.configure = value.to_owned();
+            Ok(())
+        },
+    ),
+    key("default_permissions.write", "pattern", ".*", "what that user may publish to", |config, _, value| {
+        config.default_user.write = value.to_owned();
+        Ok(())
+    }),
+    key("default_permissions.read", "pattern", ".*", "what that user may consume from", |config, _, value| {
+        config.default_user.read = value.to_owned();
+        Ok(())
+    }),
+    key(
+        "default_user_tags.$tag",
+        "boolean",
+        "administrator = true",
+        "whether that user has the tag",
+        |config, tag, value| {
+            config.default_user.tags.retain(|have| have != tag);
+            if boolean(value)? {
+                config.default_user.tags.push(tag.to_owned());
+            }
+            Ok(())
+        },
+    ),
+    key("heartbeat", "seconds", "60", "heartbeat that the server proposes; 0 for none", |config, _, value| {
+        let seconds = milliseconds(value, 1000)? / 1000;
+        config.heartbeat_s = u16::try_from(seconds).map_err(|_| format!("at most 65535 seconds, got '{value}'"))?;
+        Ok(())
+    }),
+    key("frame_max", "bytes", "131072", "largest frame", |config, _, value| {
+        // 4096 is the least that the protocol allows, and far more than 128 KiB only costs memory.
+        config.frame_max = in_bytes(value, 4096, 16 << 20)? as u32;
+        Ok(())
+    }),
+    key(
+        "max_channels_per_connection",
+        "integer",
+        "2047",
+        "channels of a connection; 0 for no limit",
+        |config, _, value| {
+            config.channel_max = integer(value, 0, 65_535)? as u16;
+            Ok(())
+        },
+    ),
+    key("channel_max", "integer", "2047", "the older name of max_channels_per_connection", |config, _, value| {
+        config.channel_max = integer(value, 0, 65_535)? as u16;
+        Ok(())
+    }),
+    key(
+        "handshake_timeout",
+        "milliseconds",
+        "10000",
+        "how long a socket may live without having logged in",
+        |config, _, value| {
+            config.handshake_timeout_ms = integer(&milliseconds(value, 1)?.to_string(), 100, 600_000)?;
+            Ok(())
+        },
+    ),
+    key("max_message_size", "bytes", "16777216", "largest body, at most 32 MiB for now", |config, _, value| {
+        let size = bytes(value)?;
+        if size > MAX_MESSAGE_SIZE_CAP {
+            return Err(format!(
+                "'{value}' is more than 32 MiB ({MAX_MESSAGE_SIZE_CAP} bytes), the most that is built for now"
+            ));
+        }
+        config.limits.max_message_size = size;
+        Ok(())
+    }),
+    key(
+        "default_consumer_prefetch",
+        "integer",
+        "0",
+        "prefetch of consumers that set none; 0 for no limit",
+        |config, _, value| {
+            config.limits.default_consumer_prefetch = integer(value, 0, 65_535)? as u16;
+            Ok(())
+        },
+    ),
+    key(
+        "disk_free_limit.absolute",
+        "bytes",
+        "50MB",
+        "free disk space below which publishers wait",
+        |config, _, value| {
+            config.disk_free_limit = DiskFreeLimit::Absolute(bytes(value)?);
+            Ok(())
+        },
+    ),
+    key("disk_free_limit.relative", "number", "", "the same as a multiple of memory", |config, _, value| {
+        config.disk_free_limit = DiskFreeLimit::Relative(float(value, 0.0, 100.0)?);
+        Ok(())
+    }),
+    key(
+        "vm_memory_high_watermark.relative",
+        "number",
+        "0.6",
+        "share of memory above which publishers wait",
+        |config, _, value| {
+            config.memory_high_watermark = MemoryWatermark::Relative(float(value, 0.0, 1.0)?);
+            Ok(())
+        },
+    ),
+    key("vm_memory_high_watermark.absolute", "bytes", "", "the same in bytes", |config, _, value| {
+        config.memory_high_watermark = MemoryWatermark::Absolute(bytes(value)?);
+        Ok(())
+    }),
+    key("log.console", "boolean", "true", "log to standard output", |config, _, value| {
+        config.log.console = boolean(value)?;
+        Ok(())
+    }),
+    key("log.console.level", "level", "info", "how much is logged there", |config, _, value| {
+        config.log.level = level(value)?;
+        Ok(())
+    }),
+    key("log.level", "level", "info", "how much is logged", |config, _, value| {
+        config.log.level = level(value)?;
+        Ok(())
+    }),
+    key("log.default.level", "level", "info", "how much is logged", |config, _, value| {
+        config.log.level = level(value)?;
+        Ok(())
+    }),
+    key("cluster_name", "text", "made of the host name", "the name that clients see", |config, _, value| {
+        config.cluster_name = Some(value.to_owned());
+        Ok(())
+    }),
+    key(
+        "identity.rabbitmq_compatible",
+        "boolean",
+        "true",
+        "whether product is RabbitMQ, so that clients choose as for it",
+        |config, _, value| {
+            config.rabbitmq_compatible_identity = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key("debug.sync_delay_ms", "number", "0", "makes every sync so much slower, for tests", |config, _, value| {
+        config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
+        Ok(())
+    }),
+    key("cores", "integer", "all that we may use", "threads that serve connections", |config, _, value| {
+        config.cores = Some(integer(value, 1, 256)? as u16);
+        Ok(())
+    }),
+];
+
+fn none<T: Default>(value: &str) -> Result<T, String> {
+    match value {
+        "none" => Ok(T::default()),
+        _ => Err(format!("expected none, got '{value}'; single ones have a name behind a dot")),
+    }
+}
+
+fn port(value: &str) -> Result<u16, String> {
+    Ok(integer(value, 0, 65_535)? as u16)
+}
+
+fn in_bytes(value: &str, min: u64, max: u64) -> Result<u64, String> {
+    integer(&bytes(value)?.to_string(), min, max)
+}
+
+fn socket_buffer(value: &str) -> Result<u32, String> {
+    Ok(in_bytes(value, 1024, 1 << 30)? as u32)
+}
+
+fn level(value: &str) -> Result<LogLevel, String> {
+    match value {
+        "none" => Ok(LogLevel::None),
+        "critical" | "error" => Ok(LogLevel::Error),
+        "warning" => Ok(LogLevel::Warning),
+        "notice" | "info" => Ok(LogLevel::Info),
+        "debug" => Ok(LogLevel::Debug),
+        _ => Err(format!("expected debug, info, warning, error or none, got '{value}'")),
+    }
+}
+
+/// `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`.
+fn listener(value: &str) -> Result<Listener, String> {
+    let Some((host, number)) = value.rsplit_once(':') else {
+        return Ok(Listener { host: None, port: port(value)? });
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if host.is_empty() {
+        return Err(format!("expected a port or address:port, got '{value}'"));
+    }
+    Ok(Listener { host: Some(host.to_owned()), port: port(number)? })
+}

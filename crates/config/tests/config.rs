@@ -1,0 +1,192 @@
+//! Files and `--set` as a user writes them.
+
+use leveret_config::{Config, DiskFreeLimit, KeyState, Listener, LogLevel, MemoryWatermark, documented};
+
+fn read(text: &str) -> Config {
+    let mut config = Config::default();
+    config.read("rabbitmq.conf", text).unwrap();
+    config
+}
+
+fn error(text: &str) -> String {
+    let errors = Config::default().read("rabbitmq.conf", text).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    errors[0].to_string()
+}
+
+fn set(text: &str) -> Result<Config, String> {
+    let mut config = Config::default();
+    config.set(text).map_err(|error| error.to_string())?;
+    Ok(config)
+}
+
+#[test]
+fn a_usual_file() {
+    let config = read(
+        "
+## what everybody sets
+listeners.tcp.default = 127.0.0.1:0
+listeners.tcp.v6 = ::1:5673
+management.tcp.port = 0
+management.tcp.ip = 127.0.0.1
+prometheus.tcp.port = 15693
+loopback_users.guest = false
+default_user = admin
+default_pass = 'p#ss'
+default_vhost = main
+default_permissions.read = ^a
+default_user_tags.administrator = false
+default_user_tags.monitoring = true
+heartbeat = 30
+frame_max = 64KiB
+channel_max = 100
+max_message_size = 32MiB
+handshake_timeout = 5s
+disk_free_limit.absolute = 1GB
+vm_memory_high_watermark.absolute = 2GiB
+log.console.level = debug
+cluster_name = rabbit@here
+tcp_listen_options.nodelay = off
+tcp_listen_options.sndbuf = 196608
+debug.sync_delay_ms = 0.5
+identity.rabbitmq_compatible = false
+cores = 2
+",
+    );
+    let listener = |host: &str, port| Listener { host: Some(host.to_owned()), port };
+    assert_eq!(config.tcp_listeners(), [listener("127.0.0.1", 0), listener("::1", 5673)]);
+    assert_eq!((config.management.port, config.management.ip.as_deref()), (0, Some("127.0.0.1")));
+    assert_eq!(config.prometheus.port, 15693);
+    assert!(config.loopback_users.is_empty());
+    assert_eq!((&*config.default_user.name, &*config.default_user.password), ("admin", "p#ss"));
+    assert_eq!((&*config.default_user.vhost, &*config.default_user.read), ("main", "^a"));
+    assert_eq!(config.default_user.tags, ["monitoring"]);
+    assert_eq!((config.heartbeat_s, config.frame_max, config.channel_max), (30, 65_536, 100));
+    assert_eq!(config.limits.max_message_size, 32 << 20);
+    assert_eq!(config.handshake_timeout_ms, 5000);
+    assert_eq!(config.disk_free_limit, DiskFreeLimit::Absolute(1_000_000_000));
+    assert_eq!(config.memory_high_watermark, MemoryWatermark::Absolute(2 << 30));
+    assert_eq!(config.log.level, LogLevel::Debug);
+    assert_eq!(config.cluster_name.as_deref(), Some("rabbit@here"));
+    assert!(!config.tcp_options.nodelay);
+    assert_eq!(config.tcp_options.sndbuf, Some(196_608));
+    assert_eq!(config.sync_delay_ms, 0.5);
+    assert!(!config.rabbitmq_compatible_identity);
+    assert_eq!(config.cores, Some(2));
+}
+
+#[test]
+fn nothing_said_means_the_standard_ports_and_none_means_none() {
+    let standard = Config::default();
+    assert_eq!(standard.tcp_listeners(), [Listener { host: None, port: 5672 }]);
+    assert_eq!(standard.loopback_users, ["guest"]);
+    assert!(read("listeners.tcp = none").tcp_listeners().is_empty());
+    assert!(read("loopback_users = none").loopback_users.is_empty());
+}
+
+#[test]
+fn an_unknown_key_names_its_line_and_the_nearest_key() {
+    assert_eq!(error("\n\nhartbeat = 5\n"), "rabbitmq.conf:3: unknown key 'hartbeat'; did you mean 'heartbeat'?");
+    assert_eq!(
+        set("listener.tcp.default=1").unwrap_err(),
+        "--set: unknown key 'listener.tcp.default'; did you mean 'listeners.tcp.$name'?"
+    );
+    assert_eq!(set("zzzzzzzzzzzz=1").unwrap_err(), "--set: unknown key 'zzzzzzzzzzzz'");
+}
+
+#[test]
+fn a_wrong_value_names_key_value_and_what_was_expected() {
+    for (text, part) in [
+        ("heartbeat = often", "heartbeat: expected a time"),
+        ("heartbeat = 70000", "at most 65535 seconds, got '70000'"),
+        ("frame_max = 4095", "frame_max: expected a whole number from 4096 to 16777216, got '4095'"),
+        ("listeners.tcp.default = 70000", "from 0 to 65535, got '70000'"),
+        ("listeners.tcp.default = :5672", "expected a port or address:port"),
+        ("loopback_users = guest", "expected none, got 'guest'"),
+        ("max_message_size = 64MiB", "more than 32 MiB"),
+        ("disk_free_limit.absolute = lots", "number of bytes"),
+        ("log.console.level = loud", "got 'loud'"),
+        ("cores = 0", "from 1 to 256"),
+    ] {
+        let error = error(text);
+        assert!(error.starts_with("rabbitmq.conf:1: "), "{error}");
+        assert!(error.contains(part), "{error}");
+        let assignment = text.replace(" = ", "=");
+        assert!(set(&assignment).unwrap_err().contains(part), "{assignment}");
+    }
+}
+
+#[test]
+fn every_error_of_a_file_is_reported() {
+    let errors = Config::default().read("a.conf", "x = 1\nheartbeat = y\nnothing\n").unwrap_err();
+    let lines: Vec<_> = errors.iter().map(|error| error.line.unwrap()).collect();
+    assert_eq!(lines, [1, 2, 3]);
+}
+
+#[test]
+fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
+    let mut config = Config::default();
+    let warnings =
+        config.read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nlog.file.level = debug\n").unwrap();
+    assert_eq!(warnings[0].line, Some(1));
+    assert!(warnings[0].text.contains("'vm_memory_high_watermark_paging_ratio' has no effect"));
+    assert!(warnings[1].text.contains("'log.file.level' is not built yet"));
+    assert_eq!(config, Config::default());
+    let error = error("ssl_options.cacertfile = /ca.pem");
+    assert!(error.contains("'ssl_options.cacertfile' is not built yet: there is no TLS"), "{error}");
+    assert!(set("load_definitions=/x.json").is_err());
+}
+
+#[test]
+fn every_key_of_rabbitmq_is_known() {
+    let keys = include_str!("../../../tests/golden/rabbitmq-4.3.6-conf-keys.txt");
+    let unknown: Vec<&str> = keys
+        .lines()
+        .filter(|key| {
+            let key = key.replace('$', "");
+            set(&format!("{key}=x")).is_err_and(|error| error.contains("unknown key"))
+        })
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    assert!(documented().filter(|doc| doc.state == KeyState::Working).count() > 35);
+}
+
+#[test]
+fn defaults_in_the_table_are_those_of_the_config() {
+    for doc in documented().filter(|doc| doc.state == KeyState::Working) {
+        let spoken = ["", "all", "the system's", "made of the host name", "all that we may use"];
+        if spoken.contains(&doc.default) || doc.name.contains('$') {
+            continue;
+        }
+        let config = set(&format!("{}={}", doc.name, doc.default)).unwrap();
+        assert_eq!(config, Config::default(), "{}", doc.name);
+    }
+}
+
+/// The table as docs/configuration.md has it; `UPDATE_DOCS=1` writes it there.
+#[test]
+fn the_document_is_the_table() {
+    let mut text = String::from(include_str!("configuration-head.md"));
+    text.push_str("\n| key | value | default | what |\n| --- | --- | --- | --- |\n");
+    let cell = |text: &str| text.replace('|', "\\|");
+    let with = |state: KeyState| documented().filter(move |doc| doc.state == state);
+    for doc in with(KeyState::Working) {
+        let (name, default) = (doc.name, if doc.default.is_empty() { "-".into() } else { cell(doc.default) });
+        text.push_str(&format!("| `{name}` | {} | {default} | {} |\n", doc.kind, cell(doc.doc)));
+    }
+    for (state, title) in [
+        (KeyState::Obsolete, "Accepted with a warning, since they have no meaning here"),
+        (KeyState::NotYet, "Accepted with a warning, since they aren't built yet"),
+        (KeyState::Refused, "Refused, since they aren't built yet and running without them would do harm"),
+    ] {
+        text.push_str(&format!("\n## {title}\n\n| key | why |\n| --- | --- |\n"));
+        for doc in with(state) {
+            text.push_str(&format!("| `{}` | {} |\n", doc.name, cell(doc.doc)));
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), text, "run with UPDATE_DOCS=1");
+}

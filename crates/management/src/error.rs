@@ -1,0 +1,63 @@
+use axum::Json;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use leveret_model::{Refused, RefusedKind};
+use serde_json::json;
+
+/// An answer that isn't what was asked for, in RabbitMQ's shapes.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// Nobody said who they are.
+    Unauthenticated,
+    /// Whoever they say they are, they aren't.
+    WrongPassword,
+    /// They may not do this.
+    Forbidden(String),
+    /// The header or body makes no sense.
+    BadRequest(String),
+    /// No such object or route.
+    NotFound,
+    /// Something that the object needs doesn't exist.
+    Missing(&'static str),
+    /// Known, but not built.
+    NotImplemented(String),
+    /// The node couldn't do it now.
+    Unavailable(String),
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        match refused.kind {
+            RefusedKind::NotFound => Error::NotFound,
+            RefusedKind::AccessRefused | RefusedKind::NotAllowed => {
+                Error::Forbidden(format!("Access refused. {}", refused.text))
+            }
+            RefusedKind::NotImplemented => Error::NotImplemented(refused.text),
+            RefusedKind::ResourceLocked
+            | RefusedKind::PreconditionFailed
+            | RefusedKind::CommandInvalid
+            | RefusedKind::InternalError => Error::BadRequest(refused.text),
+        }
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let body = |status: StatusCode, error: &str, reason: &str| {
+            (status, Json(json!({"error": error, "reason": reason}))).into_response()
+        };
+        match self {
+            Error::Unauthenticated => {
+                let challenge = [(header::WWW_AUTHENTICATE, "Basic realm=\"RabbitMQ Management\"")];
+                (StatusCode::UNAUTHORIZED, challenge).into_response()
+            }
+            Error::WrongPassword => body(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized"),
+            Error::Forbidden(reason) => body(StatusCode::UNAUTHORIZED, "not_authorised", &reason),
+            Error::BadRequest(reason) => body(StatusCode::BAD_REQUEST, "bad_request", &reason),
+            Error::NotFound => body(StatusCode::NOT_FOUND, "Object Not Found", "Not Found"),
+            Error::Missing(reason) => body(StatusCode::NOT_FOUND, "not_found", reason),
+            Error::NotImplemented(reason) => body(StatusCode::NOT_IMPLEMENTED, "not_implemented", &reason),
+            Error::Unavailable(reason) => body(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::header;
+use axum::http::request::Parts;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use leveret_model::{Topology, User};
+
+use crate::api::Api;
+use crate::error::Error;
+
+/// Tags that let a user into the API, each with all that follow.
+const MANAGEMENT_TAGS: [&str; 4] = ["management", "policymaker", "monitoring", "administrator"];
+
+/// Who asks: a user with a tag that lets it in, whose password was right.
+pub(crate) struct Identity {
+    user: Arc<User>,
+}
+
+impl Identity {
+    pub(crate) fn name(&self) -> &str {
+        &self.user.name
+    }
+
+    pub(crate) fn tags(&self) -> &[Arc<str>] {
+        &self.user.tags
+    }
+
+    /// Whether the user sees everything, in whatever vhost.
+    pub(crate) fn monitors(&self) -> bool {
+        self.user.has_tag("monitoring") || self.user.has_tag("administrator")
+    }
+
+    /// Whether the user sees what is in `vhost`.
+    pub(crate) fn sees(&self, topology: &Topology, vhost: &str) -> bool {
+        self.monitors() || topology.permission(self.name(), vhost).is_some()
+    }
+
+    /// # Errors
+    /// There is no such vhost, or the user doesn't see it, which looks the same.
+    pub(crate) fn check_sees(&self, topology: &Topology, vhost: &str) -> Result<(), Error> {
+        match topology.vhost(vhost).is_some() && self.sees(topology, vhost) {
+            true => Ok(()),
+            false => Err(Error::NotFound),
+        }
+    }
+}
+
+impl FromRequestParts<Api> for Identity {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
+        let header = parts.headers.get(header::AUTHORIZATION).ok_or(Error::Unauthenticated)?;
+        let encoded = header.to_str().ok().and_then(|text| {
+            let (scheme, encoded) = text.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("basic").then_some(encoded.trim())
+        });
+        let malformed = || Error::BadRequest("the Authorization header is no basic authentication".to_owned());
+        let decoded = STANDARD.decode(encoded.ok_or_else(malformed)?).map_err(|_| malformed())?;
+        let colon = decoded.iter().position(|byte| *byte == b':').ok_or_else(malformed)?;
+        let (name, password) = (&decoded[..colon], &decoded[colon + 1..]);
+        if decoded.contains(&0) {
+            return Err(Error::WrongPassword);
+        }
+        let response = [&[0], name, &[0], password].concat();
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let loopback = peer.is_some_and(|ConnectInfo(peer)| peer.ip().to_canonical().is_loopback());
+        let topology = api.topology();
+        let name =
+            api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback).map_err(|detail| {
+                tracing::warn!(detail, "HTTP login refused");
+                Error::WrongPassword
+            })?;
+        let user = topology.user(&name).cloned().ok_or(Error::WrongPassword)?;
+        if !MANAGEMENT_TAGS.iter().any(|tag| user.has_tag(tag)) {
+            return Err(Error::Forbidden("Not management user".to_owned()));
+        }
+        Ok(Identity { user })
+    }
+}

@@ -1,0 +1,87 @@
+//! Who may do what.
+
+use crate::stage::Stage;
+
+#[test]
+fn users_without_a_tag_are_kept_out() {
+    let stage = Stage::new();
+    let (status, body) = stage.ask_as(Some("plain:plain"), "GET", "/api/whoami", "");
+    assert_eq!((status, &body["reason"]), (401, &"Not management user".into()));
+    assert_eq!(stage.ask_as(Some("user:user"), "GET", "/api/whoami", "").0, 200);
+    stage.node.stop("test");
+}
+
+#[test]
+fn a_user_sees_its_own_vhosts_only() {
+    let stage = Stage::new();
+    for path in ["/api/queues/%2F/q", "/api/queues/v/x"] {
+        assert_eq!(stage.ask("PUT", path, "").0, 201);
+    }
+    let as_user = |path: &str| stage.ask_as(Some("user:user"), "GET", path, "");
+    let (_, all) = as_user("/api/queues");
+    assert_eq!(all.as_array().map(Vec::len), Some(1));
+    assert_eq!(all[0]["name"], "x");
+    assert_eq!(as_user("/api/queues/%2F").0, 404);
+    assert_eq!(as_user("/api/queues/%2F/q").0, 404);
+    assert_eq!(as_user("/api/overview").1["object_totals"]["queues"], 1);
+    assert_eq!(stage.ask("GET", "/api/queues", "").1.as_array().map(Vec::len), Some(2));
+    stage.node.stop("test");
+}
+
+#[test]
+fn permissions_hold_as_over_amqp() {
+    let stage = Stage::new();
+    let as_user = |method: &str, path: &str| stage.ask_as(Some("user:user"), method, path, "");
+    assert_eq!(as_user("PUT", "/api/queues/v/x").0, 201);
+    let (status, body) = as_user("PUT", "/api/queues/v/y");
+    assert_eq!((status, &body["error"]), (401, &"not_authorised".into()));
+    assert!(body["reason"].as_str().is_some_and(|reason| reason.starts_with("Access refused.")), "{body}");
+    assert_eq!(stage.ask("PUT", "/api/queues/v/y", "").0, 201);
+    assert_eq!(as_user("DELETE", "/api/queues/v/y/contents").0, 401);
+    assert_eq!(as_user("DELETE", "/api/queues/v/y").0, 401);
+    assert_eq!(as_user("DELETE", "/api/queues/v/x").0, 204);
+    assert_eq!(as_user("PUT", "/api/queues/none/x").1["reason"], "vhost_not_found");
+    stage.node.stop("test");
+}
+
+#[test]
+fn every_route_but_the_unknown_asks_who_is_there() {
+    let stage = Stage::new();
+    for path in [
+        "/api/overview",
+        "/api/whoami",
+        "/api/queues",
+        "/api/queues/%2F",
+        "/api/queues/%2F/q",
+        "/api/health/checks/alarms",
+        "/api/health/checks/virtual-hosts",
+        "/api/health/checks/port-listener/1",
+        "/api/health/checks/protocol-listener/amqp",
+        "/api/health/checks/ready-to-serve-clients",
+        "/api/health/checks/certificate-expiration/1/weeks",
+        "/api/health/checks/node-is-quorum-critical",
+        "/api/users",
+    ] {
+        assert_eq!(stage.ask_as(None, "GET", path, "").0, 401, "{path}");
+        assert_eq!(stage.ask_as(Some("guest:wrong"), "GET", path, "").0, 401, "{path}");
+        assert_eq!(stage.ask_as(Some("plain:plain"), "GET", path, "").0, 401, "{path}");
+    }
+    for (method, path) in [("PUT", "/api/queues/%2F/q"), ("DELETE", "/api/queues/%2F/q/contents")] {
+        assert_eq!(stage.ask_as(None, method, path, "").0, 401, "{path}");
+    }
+    stage.node.stop("test");
+}
+
+#[test]
+fn what_is_not_built_says_so_and_what_does_not_exist_too() {
+    let stage = Stage::new();
+    let (status, body) = stage.ask("GET", "/api/users", "");
+    assert_eq!((status, &body["error"]), (501, &"not_implemented".into()));
+    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("/api/users")), "{body}");
+    assert_eq!(stage.ask("GET", "/api/nothing", "").0, 404);
+    assert_eq!(stage.ask("GET", "/", "").0, 404);
+    let (status, body) = stage.ask("PUT", "/api/queues/%2F/q", r#"{"arguments": {"x-expires": 1000}}"#);
+    assert_eq!(status, 501, "{body}");
+    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("x-expires")), "{body}");
+    stage.node.stop("test");
+}

@@ -1,0 +1,8 @@
+//! The HTTP API of a node in this process, seen through its sockets.
+
+mod stage;
+
+mod access;
+mod metrics;
+mod queues;
+mod recorded;

@@ -1,0 +1,119 @@
+//! What a queue's answers say of messages and waits.
+
+use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use serde_json::Value;
+
+use crate::stage::{Amqp, Stage};
+
+fn reasons(waits: &Value) -> Vec<&str> {
+    waits.as_array().unwrap().iter().map(|wait| wait["reason"].as_str().unwrap()).collect()
+}
+
+fn publish(amqp: &mut Amqp, count: usize) {
+    for _ in 0..count {
+        // Delivery mode 2.
+        amqp.client.publish(1, b"", b"q", false, &[0x10, 0x00, 2], b"four");
+    }
+    amqp.until(|event| matches!(event, Event::Confirmed { .. }));
+}
+
+#[test]
+fn counts_waits_and_conservation() {
+    let stage = Stage::new();
+    assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
+    let show = || stage.ask("GET", "/api/queues/%2F/q", "").1;
+    let mut amqp = Amqp::connect(stage.amqp);
+    amqp.client.confirm_select(1);
+    amqp.reply("confirm.select-ok");
+    publish(&mut amqp, 1);
+    publish(&mut amqp, 1);
+    let queue = show();
+    assert_eq!((&queue["messages_ready"], &queue["message_bytes"]), (&2.into(), &8.into()));
+    assert_eq!(reasons(&queue["waits"]), ["no_consumers"]);
+    assert!(queue["waits"][0]["since"].as_str().unwrap().ends_with("+00:00"));
+
+    amqp.client.qos(1, 1, false);
+    amqp.reply("basic.qos-ok");
+    amqp.client.consume(1, b"q", b"tag", Consume::default(), &Default::default());
+    amqp.until(|event| matches!(event, Event::Delivered(_)));
+    let queue = show();
+    assert_eq!((&queue["messages_ready"], &queue["messages_unacknowledged"]), (&1.into(), &1.into()));
+    assert_eq!(reasons(&queue["waits"]), ["consumers_busy"]);
+    let consumer = &queue["consumer_details"][0];
+    assert_eq!((&consumer["consumer_tag"], &consumer["prefetch_count"]), (&"tag".into(), &1.into()));
+    assert_eq!(consumer["wait"]["reason"], "credit");
+    assert_eq!(consumer["channel_details"]["number"], 1);
+    assert_eq!(queue["consumers"], 1);
+
+    amqp.client.ack(1, 1, false);
+    amqp.until(|event| matches!(event, Event::Delivered(_)));
+    let queue = show();
+    let conservation = &queue["conservation"];
+    assert_eq!((&conservation["accepted"], &conservation["settled"]), (&2.into(), &1.into()));
+    assert_eq!((&conservation["remaining"], &conservation["balanced"]), (&1.into(), &true.into()));
+    assert_eq!(reasons(&queue["waits"]), ["unacknowledged"]);
+    assert_eq!(queue["message_stats"]["publish"], 2);
+
+    let overview = stage.ask("GET", "/api/overview", "").1;
+    assert_eq!(overview["queue_totals"]["messages"], 1);
+    assert_eq!(overview["object_totals"]["connections"], 1);
+    assert_eq!(overview["message_stats"]["publish"], 2);
+
+    let (status, body) = stage.ask("DELETE", "/api/queues/%2F/q?if-unused=true", "");
+    assert_eq!((status, &body["reason"]), (400, &"queue 'q' in vhost '/' in use".into()));
+    drop(amqp);
+    stage.node.stop("test");
+}
+
+#[test]
+fn purge_and_delete_if_empty() {
+    let stage = Stage::new();
+    assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": "true"}"#).0, 201);
+    let mut amqp = Amqp::connect(stage.amqp);
+    amqp.client.confirm_select(1);
+    amqp.reply("confirm.select-ok");
+    publish(&mut amqp, 1);
+    let (status, body) = stage.ask("DELETE", "/api/queues/%2F/q?if-empty=true", "");
+    assert_eq!((status, &body["reason"]), (400, &"queue 'q' in vhost '/' not empty".into()));
+    assert_eq!(stage.ask("DELETE", "/api/queues/%2F/q/contents", "").0, 204);
+    let queue = stage.ask("GET", "/api/queues/%2F/q", "").1;
+    assert_eq!((&queue["messages"], &queue["conservation"]["purged"]), (&0.into(), &1.into()));
+    assert_eq!(stage.ask("DELETE", "/api/queues/%2F/q?if-empty=true", "").0, 204);
+    assert_eq!(stage.ask("GET", "/api/queues/%2F/q", "").0, 404);
+    drop(amqp);
+    stage.node.stop("test");
+}
+
+#[test]
+fn an_exclusive_queue_is_its_connections_only() {
+    let stage = Stage::new();
+    let mut amqp = Amqp::connect(stage.amqp);
+    let flags = QueueDeclare { exclusive: true, ..Default::default() };
+    amqp.client.declare_queue(1, b"mine", flags, &Default::default());
+    amqp.until(|event| matches!(event, Event::QueueDeclared { .. }));
+    assert_eq!(stage.ask("GET", "/api/queues/%2F/mine", "").1["exclusive"], true);
+    assert_eq!(stage.ask("DELETE", "/api/queues/%2F/mine", "").0, 400);
+    drop(amqp);
+    stage.node.stop("test");
+}
+
+#[test]
+fn pages_names_and_columns() {
+    let stage = Stage::new();
+    for name in ["a1", "a2", "b1"] {
+        assert_eq!(stage.ask("PUT", &format!("/api/queues/v/{name}"), "").0, 201);
+    }
+    let ask = |query: &str| stage.ask("GET", &format!("/api/queues/v?{query}"), "");
+    let (_, page) = ask("page=2&page_size=2");
+    let counts = ["total_count", "filtered_count", "item_count", "page_count", "page"].map(|key| page[key].as_u64());
+    assert_eq!(counts, [Some(3), Some(3), Some(1), Some(2), Some(2)]);
+    assert_eq!(page["items"][0]["name"], "b1");
+    assert_eq!(ask("page=1&name=A&use_regex=false").1["filtered_count"], 2);
+    assert_eq!(ask("page=1&name=1$&use_regex=true").1["filtered_count"], 2);
+    assert_eq!(ask("columns=name,vhost").1[0], serde_json::json!({"name": "a1", "vhost": "v"}));
+    assert_eq!(ask("page=3&page_size=2").0, 400);
+    assert_eq!(ask("page=1&page_size=501").0, 400);
+    assert_eq!(ask("page=1&use_regex=true&name=%28").0, 400);
+    assert_eq!(ask("sort=name").0, 501);
+    stage.node.stop("test");
+}

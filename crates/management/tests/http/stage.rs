@@ -1,0 +1,183 @@
+//! A node with its HTTP servers, a client for them, and one for AMQP.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use leveret_auth::{HASHING_SHA256, Response, authenticate, hash_password};
+use leveret_broker::{Authenticate, Settings};
+use leveret_management::{Api, api, metrics, serve};
+use leveret_model::{Command, PutUser, SetPermissions, Topology};
+use leveret_node::{Node, NodeOptions};
+use leveret_strict_client::amqp091::{Client, Event, Options};
+use serde_json::Value;
+
+pub(crate) struct Passwords;
+
+impl Authenticate for Passwords {
+    fn authenticate(&self, topology: &Topology, _: &str, response: &[u8], loopback: bool) -> Result<String, String> {
+        let only_here = ["guest".to_owned()];
+        let user = authenticate(topology, Response::Plain(response), loopback, &only_here);
+        user.map(|name| name.to_string()).map_err(|refused| refused.detail)
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) node: Node,
+    pub(crate) amqp: SocketAddr,
+    pub(crate) http: SocketAddr,
+    pub(crate) prometheus: SocketAddr,
+    _directory: tempfile::TempDir,
+}
+
+impl Stage {
+    /// A node with the administrator `guest` and, in the vhost `v`, `user` with the tag `management`, who may
+    /// touch what begins with x; `plain` has no tag.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = NodeOptions {
+            data_directory: directory.path().to_owned(),
+            cores: Some(1),
+            sync_delay: Duration::ZERO,
+            log: Default::default(),
+            broker: Settings::default(),
+            authenticate: Arc::new(Passwords),
+            fatal: Arc::new(|text| panic!("{text}")),
+        };
+        let (mut node, _) = Node::start(options).expect("starts");
+        let now = node.handle().clock().now();
+        node.handle().broker().bootstrap(users(), now).expect("users are made");
+        wait_until_published(node.handle().broker());
+        let listen = || Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
+        let (amqp_listener, http_listener, prometheus_listener) = (listen(), listen(), listen());
+        let address = |listener: &std::net::TcpListener| listener.local_addr().expect("is bound");
+        let (amqp, http) = (address(&amqp_listener), address(&http_listener));
+        let prometheus = address(&prometheus_listener);
+        node.accept(vec![amqp_listener], Some(http.port()), Some(prometheus.port())).expect("accepts");
+        let state = Api::new(
+            node.handle(),
+            "leveret@localhost".to_owned(),
+            directory.path().to_owned(),
+            50_000_000,
+            "synced".to_owned(),
+        );
+        let (served, scraped) = (api(state.clone()), metrics(state));
+        node.spawn(async move { serve(http_listener, served).await.expect("serves") });
+        node.spawn(async move { serve(prometheus_listener, scraped).await.expect("serves") });
+        Stage { node, amqp, http, prometheus, _directory: directory }
+    }
+
+    /// Status and body of a request by `guest`.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        self.ask_as(Some("guest:guest"), method, path, body)
+    }
+
+    /// Status and body of a request; an empty body is the empty string, as in the recordings.
+    pub(crate) fn ask_as(&self, credentials: Option<&str>, method: &str, path: &str, body: &str) -> (u16, Value) {
+        use base64::Engine;
+        let authorization = credentials.map_or(String::new(), |text| {
+            let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+            format!("authorization: Basic {encoded}\r\n")
+        });
+        let (status, text) = request(self.http, method, path, &authorization, body);
+        let json = if text.is_empty() { Value::String(text) } else { serde_json::from_str(&text).expect(&text) };
+        (status, json)
+    }
+}
+
+/// Nobody can log in before the users are on disk.
+fn wait_until_published(broker: &leveret_broker::Broker) {
+    let (_, position) = broker.registry.model_snapshot();
+    let (done, wait) = std::sync::mpsc::channel();
+    broker.commit.when_durable(position, Box::new(move || drop(done.send(()))));
+    wait.recv().expect("is durable");
+    broker.registry.publish();
+}
+
+/// A request on a connection of its own.
+pub(crate) fn request(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).expect("connects");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("is set");
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: {length}\r\n");
+    write!(stream, "{head}{headers}\r\n{body}").expect("is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, body.to_owned())
+}
+
+fn users() -> Vec<Command> {
+    let user = |name: &str, tags: &[&str]| {
+        Command::PutUser(PutUser {
+            name: name.into(),
+            password_hash: Some(hash_password(name.as_bytes(), [1, 2, 3, 4]).into()),
+            hashing_algorithm: HASHING_SHA256.into(),
+            tags: tags.iter().map(|tag| (*tag).into()).collect(),
+        })
+    };
+    let permission = |user: &str, vhost: &str, pattern: &str| {
+        Command::SetPermissions(SetPermissions {
+            user: user.into(),
+            vhost: vhost.into(),
+            configure: pattern.to_owned(),
+            write: pattern.to_owned(),
+            read: pattern.to_owned(),
+        })
+    };
+    vec![
+        Command::CreateVhost { name: "v".into() },
+        user("guest", &["administrator"]),
+        user("user", &["management"]),
+        user("plain", &[]),
+        permission("guest", "/", ".*"),
+        permission("guest", "v", ".*"),
+        permission("user", "v", "^x"),
+        permission("plain", "v", ".*"),
+    ]
+}
+
+/// An AMQP client on a blocking socket.
+pub(crate) struct Amqp {
+    pub(crate) client: Client,
+    stream: TcpStream,
+    unread: Vec<u8>,
+    events: Vec<Event>,
+}
+
+impl Amqp {
+    /// A connection with channel 1 open.
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("connects");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("is set");
+        let mut amqp = Amqp { client: Client::new(Options::default()), stream, unread: Vec::new(), events: Vec::new() };
+        amqp.until(|event| matches!(event, Event::Connected));
+        amqp.client.open_channel(1);
+        amqp.reply("channel.open-ok");
+        amqp
+    }
+
+    pub(crate) fn reply(&mut self, name: &str) {
+        self.until(|event| matches!(event, Event::Reply { method, .. } if *method == name));
+    }
+
+    /// Sends what is to send and reads until the event comes.
+    pub(crate) fn until(&mut self, wanted: impl Fn(&Event) -> bool) {
+        loop {
+            let output = std::mem::take(self.client.output());
+            self.stream.write_all(&output).expect("is sent");
+            if let Some(at) = self.events.iter().position(&wanted) {
+                self.events.drain(..=at);
+                return;
+            }
+            let mut buffer = [0; 4096];
+            let count = self.stream.read(&mut buffer).expect("an answer");
+            assert!(count > 0, "the broker closed the connection: {:?}", self.events);
+            self.unread.extend_from_slice(&buffer[..count]);
+            let used = self.client.receive(&self.unread, &mut self.events).expect("no violation");
+            self.unread.drain(..used);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+use leveret_auth::{Mechanism, Response};
+use leveret_broker::Authenticate;
+use leveret_model::Topology;
+
+/// Checks passwords against the users of the node.
+#[derive(Debug)]
+pub struct Passwords {
+    loopback_users: Vec<String>,
+}
+
+impl Passwords {
+    /// `loopback_users` may log in from this machine only.
+    #[must_use]
+    pub fn new(loopback_users: Vec<String>) -> Self {
+        Self { loopback_users }
+    }
+}
+
+impl Authenticate for Passwords {
+    fn authenticate(
+        &self,
+        topology: &Topology,
+        mechanism: &str,
+        response: &[u8],
+        peer_is_loopback: bool,
+    ) -> Result<String, String> {
+        let Some(mechanism) = Mechanism::parse(mechanism) else {
+            return Err(format!("unknown mechanism {}", mechanism.escape_debug()));
+        };
+        let response = match mechanism {
+            Mechanism::Plain => Response::Plain(response),
+            Mechanism::AmqPlain => amqplain(response).ok_or("malformed AMQPLAIN response")?,
+        };
+        leveret_auth::authenticate(topology, response, peer_is_loopback, &self.loopback_users)
+            .map(|user| user.to_string())
+            .map_err(|refused| refused.detail)
+    }
+}
+
+/// The broker hands AMQPLAIN's two fields over in PLAIN's form (RFC 4616): nothing, login, password.
+fn amqplain(response: &[u8]) -> Option<Response<'_>> {
+    let mut parts = response.strip_prefix(b"\0")?.splitn(2, |byte| *byte == 0);
+    Some(Response::AmqPlain { login: parts.next()?, password: parts.next()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_auth::{HASHING_SHA256, hash_password};
+    use leveret_model::{Command, Model, Permit, PutUser};
+
+    use super::*;
+
+    fn topology() -> Topology {
+        let mut model = Model::new();
+        let guest = PutUser {
+            name: "guest".into(),
+            password_hash: Some(hash_password(b"secret", [1, 2, 3, 4]).into()),
+            hashing_algorithm: HASHING_SHA256.into(),
+            tags: Vec::new(),
+        };
+        let _ = model.submit(Permit::system(), Command::PutUser(guest)).expect("is taken");
+        model.topology()
+    }
+
+    #[test]
+    fn both_mechanisms_check_the_password() {
+        let (passwords, topology) = (Passwords::new(Vec::new()), topology());
+        for mechanism in ["PLAIN", "AMQPLAIN"] {
+            let check = |response: &[u8]| passwords.authenticate(&topology, mechanism, response, true);
+            assert_eq!(check(b"\0guest\0secret").as_deref(), Ok("guest"));
+            for wrong in [&b"\0guest\0Secret"[..], b"\0guest\0", b"\0nobody\0secret", b"guest", b""] {
+                assert!(check(wrong).is_err(), "{mechanism} {wrong:?}");
+            }
+        }
+        assert!(passwords.authenticate(&topology, "ANONYMOUS", b"\0guest\0secret", true).is_err());
+    }
+
+    #[test]
+    fn a_loopback_user_comes_from_this_machine_only() {
+        let (passwords, topology) = (Passwords::new(vec!["guest".to_owned()]), topology());
+        let from = |loopback| passwords.authenticate(&topology, "PLAIN", b"\0guest\0secret", loopback);
+        assert!(from(true).is_ok());
+        assert!(from(false).expect_err("refused").contains("localhost"));
+    }
+}

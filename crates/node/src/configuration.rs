@@ -1,0 +1,144 @@
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use leveret_broker::Settings;
+use leveret_config::{Config, DefaultUser, Endpoint};
+
+use crate::authenticate::Passwords;
+use crate::cores::SocketOptions;
+use crate::first_user::FirstUser;
+use crate::node::{NodeOptions, StartError};
+
+impl NodeOptions {
+    /// What the configuration says. `fatal` is called with the text of a storage error and must end the process.
+    #[must_use]
+    pub fn new(config: &Config, fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+        Self {
+            cores: config.cores.map(usize::from),
+            sync_delay: Duration::from_secs_f64(config.sync_delay_ms / 1_000.0),
+            log: leveret_log::Options::default(),
+            broker: settings(config),
+            first_user: first_user(&config.default_user),
+            sockets: SocketOptions {
+                no_delay: config.tcp_options.nodelay,
+                keep_alive: config.tcp_options.keepalive,
+                send_buffer: config.tcp_options.sndbuf,
+                receive_buffer: config.tcp_options.recbuf,
+            },
+            authenticate: Arc::new(Passwords::new(config.loopback_users.clone())),
+            fatal,
+        }
+    }
+}
+
+/// Where AMQP is to be spoken.
+///
+/// # Errors
+/// A host can't be resolved.
+pub fn amqp_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
+    let listeners = config.tcp_listeners();
+    listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect()
+}
+
+/// Where an HTTP server is to listen.
+///
+/// # Errors
+/// The host can't be resolved.
+pub fn http_address(endpoint: &Endpoint) -> Result<SocketAddr, StartError> {
+    address(endpoint.ip.as_deref(), endpoint.port)
+}
+
+fn address(host: Option<&str>, port: u16) -> Result<SocketAddr, StartError> {
+    let Some(host) = host else { return Ok(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)) };
+    let unknown = |source| StartError::Host { host: host.to_owned(), source };
+    let mut found = (host.trim_matches(['[', ']']), port).to_socket_addrs().map_err(unknown)?;
+    found.next().ok_or_else(|| unknown(io::ErrorKind::NotFound.into()))
+}
+
+fn settings(config: &Config) -> Settings {
+    let mut settings = Settings {
+        frame_max: config.frame_max,
+        // 0 is "no limit but the protocol's".
+        channel_max: if config.channel_max == 0 { u16::MAX } else { config.channel_max },
+        heartbeat_s: config.heartbeat_s,
+        max_message_size: config.limits.max_message_size,
+        default_prefetch: config.limits.default_consumer_prefetch,
+        handshake_timeout_ms: config.handshake_timeout_ms,
+        cluster_name: config.cluster_name.clone().unwrap_or_else(own_name),
+        ..Settings::default()
+    };
+    if !config.rabbitmq_compatible_identity {
+        settings.product = "Leveret".to_owned();
+        settings.version = env!("CARGO_PKG_VERSION").to_owned();
+    }
+    settings
+}
+
+fn own_name() -> String {
+    let system = rustix::system::uname();
+    format!("leveret@{}", system.nodename().to_string_lossy())
+}
+
+fn first_user(configured: &DefaultUser) -> FirstUser {
+    let configured = configured.clone();
+    FirstUser {
+        name: configured.name,
+        password: configured.password,
+        tags: configured.tags,
+        vhost: configured.vhost,
+        configure: configured.configure,
+        write: configured.write,
+        read: configured.read,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let mut config = Config::default();
+        config.read("test", text).expect("is accepted");
+        config
+    }
+
+    #[test]
+    fn a_listener_without_an_address_takes_all_and_one_with_it_only_that() {
+        let all = amqp_addresses(&Config::default()).expect("resolves");
+        assert_eq!(all, ["[::]:5672".parse().expect("an address")]);
+        let two = config("listeners.tcp.1 = 127.0.0.1:0\nlisteners.tcp.2 = 127.0.0.2:5673\n");
+        let expected = ["127.0.0.1:0", "127.0.0.2:5673"].map(|text| text.parse::<SocketAddr>().expect("an address"));
+        assert_eq!(amqp_addresses(&two).expect("resolves"), expected);
+    }
+
+    #[test]
+    fn a_host_that_is_unknown_is_named() {
+        let endpoint = Endpoint { ip: Some("no such host".to_owned()), port: 1 };
+        let error = http_address(&endpoint).expect_err("unknown").to_string();
+        assert!(error.starts_with("cannot listen on host no such host: "), "{error}");
+    }
+
+    #[test]
+    fn settings_reach_broker_and_node() {
+        let config = config(
+            "heartbeat = 7\nframe_max = 4096\nchannel_max = 0\nmax_message_size = 1000\ncores = 3\n\
+             debug.sync_delay_ms = 0.5\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
+        );
+        let options = NodeOptions::new(&config, Arc::new(|_| ()));
+        assert_eq!((options.broker.heartbeat_s, options.broker.frame_max), (7, 4096));
+        assert_eq!((options.broker.channel_max, options.broker.max_message_size), (u16::MAX, 1000));
+        assert_eq!((options.cores, options.sync_delay), (Some(3), Duration::from_micros(500)));
+        assert_eq!(options.broker.cluster_name, "here");
+        assert_eq!((&*options.first_user.name, &*options.first_user.vhost), ("me", "mine"));
+        assert_eq!(options.broker.product, "RabbitMQ");
+    }
+
+    #[test]
+    fn one_key_switches_the_borrowed_identity_off() {
+        let settings = settings(&config("identity.rabbitmq_compatible = false\n"));
+        assert_eq!((&*settings.product, &*settings.version), ("Leveret", env!("CARGO_PKG_VERSION")));
+        assert!(own_name().starts_with("leveret@"));
+    }
+}

@@ -1,0 +1,81 @@
+use leveret_auth::{HASHING_SHA256, hash_password, random_salt};
+use leveret_model::{Command, PutUser, SetPermissions};
+
+/// The user that a node makes on an empty data directory, and the vhost it may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstUser {
+    /// `default_user`
+    pub name: String,
+    /// `default_pass`
+    pub password: String,
+    /// `default_user_tags`
+    pub tags: Vec<String>,
+    /// `default_vhost`
+    pub vhost: String,
+    /// `default_permissions.configure`, a pattern of names.
+    pub configure: String,
+    /// `default_permissions.write`, a pattern of names.
+    pub write: String,
+    /// `default_permissions.read`, a pattern of names.
+    pub read: String,
+}
+
+impl Default for FirstUser {
+    /// RabbitMQ's guest.
+    fn default() -> Self {
+        let everything = || ".*".to_owned();
+        Self {
+            name: "guest".to_owned(),
+            password: "guest".to_owned(),
+            tags: vec!["administrator".to_owned()],
+            vhost: "/".to_owned(),
+            configure: everything(),
+            write: everything(),
+            read: everything(),
+        }
+    }
+}
+
+impl FirstUser {
+    /// What makes it. The password is kept as a salted hash.
+    pub(crate) fn commands(&self) -> Vec<Command> {
+        let user = PutUser {
+            name: self.name.as_str().into(),
+            password_hash: Some(hash_password(self.password.as_bytes(), random_salt()).into()),
+            hashing_algorithm: HASHING_SHA256.into(),
+            tags: self.tags.iter().map(|tag| tag.as_str().into()).collect(),
+        };
+        let permissions = SetPermissions {
+            user: self.name.as_str().into(),
+            vhost: self.vhost.as_str().into(),
+            configure: self.configure.clone(),
+            write: self.write.clone(),
+            read: self.read.clone(),
+        };
+        let vhost = Command::CreateVhost { name: self.vhost.as_str().into() };
+        vec![vhost, Command::PutUser(user), Command::SetPermissions(permissions)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_model::{Model, Permit};
+
+    use super::*;
+
+    #[test]
+    fn the_user_is_there_with_its_vhost_and_permissions_and_without_its_password() {
+        for vhost in ["/", "other"] {
+            let first = FirstUser { vhost: vhost.to_owned(), password: "secret".to_owned(), ..FirstUser::default() };
+            let mut model = Model::new();
+            for command in first.commands() {
+                assert!(!format!("{command:?}").contains("secret"));
+                let _ = model.submit(Permit::system(), command).expect("is taken");
+            }
+            let topology = model.topology();
+            assert!(topology.vhost(vhost).is_some());
+            assert!(topology.user("guest").is_some_and(|user| user.has_tag("administrator")));
+            assert!(topology.permission("guest", vhost).is_some());
+        }
+    }
+}

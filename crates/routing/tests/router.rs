@@ -1,0 +1,183 @@
+//! Drives model and router with the same commands, and compares routes with a search through all bindings.
+
+use std::collections::BTreeSet;
+
+use leveret_model::{
+    Arguments, Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Destination, DestinationName,
+    ExchangeType, Model, Permit, QueueId, Topology, Value,
+};
+use leveret_routing::{NoExchange, NoHeaders, Router, Routes};
+use proptest::prelude::*;
+
+fn submit(model: &mut Model, router: &mut Router, command: Command) {
+    if let Ok(submitted) = model.submit(Permit::system(), command) {
+        for change in &submitted.changes {
+            router.apply(change);
+        }
+    }
+}
+
+fn declare(name: &str, kind: &str, alternate: Option<&str>) -> Command {
+    let pairs = alternate.map(|alternate| ("alternate-exchange", Value::from(alternate)));
+    Command::DeclareExchange(DeclareExchange {
+        vhost: "/".into(),
+        name: name.into(),
+        kind: kind.into(),
+        durable: true,
+        auto_delete: name.ends_with('d'),
+        internal: false,
+        arguments: Arguments::from_iter(pairs),
+    })
+}
+
+fn queue(name: &str) -> Command {
+    Command::DeclareQueue(DeclareQueue {
+        vhost: "/".into(),
+        name: name.into(),
+        server_named: false,
+        durable: true,
+        auto_delete: false,
+        exclusive: false,
+        connection: None,
+        arguments: Arguments::default(),
+    })
+}
+
+fn bind(source: &str, destination: DestinationName, key: &str) -> Bind {
+    Bind {
+        vhost: "/".into(),
+        source: source.into(),
+        destination,
+        routing_key: key.as_bytes().into(),
+        arguments: Arguments::default(),
+        connection: None,
+    }
+}
+
+/// The definition: follow every binding of every exchange reached.
+fn naive(topology: &Topology, exchange: &str, key: &str) -> Option<BTreeSet<QueueId>> {
+    let mut queues = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut todo = vec![exchange.to_owned()];
+    topology.exchange("/", exchange)?;
+    while let Some(name) = todo.pop() {
+        let Some(exchange) = topology.exchange("/", &name).filter(|_| seen.insert(name.clone())) else {
+            continue;
+        };
+        if exchange.is_default() {
+            queues.extend(topology.queue("/", key).map(|queue| queue.id));
+            continue;
+        }
+        let matching = topology.bindings_of_source("/", &name).filter(|binding| match exchange.kind {
+            ExchangeType::Direct => *binding.routing_key == *key.as_bytes(),
+            ExchangeType::Topic => *binding.routing_key == *b"#" || *binding.routing_key == *key.as_bytes(),
+            ExchangeType::Fanout | ExchangeType::Headers => true,
+        });
+        let mut found = false;
+        for binding in matching {
+            found = true;
+            match &binding.destination {
+                Destination::Queue { id, .. } => drop(queues.insert(*id)),
+                Destination::Exchange { name, .. } => todo.push(name.to_string()),
+            }
+        }
+        if !found {
+            todo.extend(exchange.alternate().map(str::to_owned));
+        }
+    }
+    Some(queues)
+}
+
+const EXCHANGES: [&str; 5] = ["x", "y", "zd", "amq.fanout", "amq.headers"];
+const QUEUES: [&str; 4] = ["q", "r", "s", "k"];
+const KEYS: [&str; 3] = ["k", "q", "#"];
+
+fn command() -> impl Strategy<Value = Command> {
+    let exchange = || prop::sample::select(&EXCHANGES[..]);
+    let name = || prop::sample::select(&QUEUES[..]);
+    let key = || prop::sample::select(&KEYS[..]);
+    let destination = || {
+        prop_oneof![
+            3 => name().prop_map(|name| DestinationName::Queue(name.into())),
+            1 => exchange().prop_map(|name| DestinationName::Exchange(name.into())),
+        ]
+    };
+    let alternate = prop::option::of(prop::sample::select(&["x", "y", "zd", "amq.fanout", "none"][..]));
+    let kind = prop::sample::select(&["direct", "fanout", "topic"][..]);
+    prop_oneof![
+        2 => (exchange(), kind, alternate).prop_map(|(name, kind, alternate)| declare(name, kind, alternate)),
+        2 => name().prop_map(queue),
+        6 => (exchange(), destination(), key()).prop_map(|(x, to, key)| Command::Bind(bind(x, to, key))),
+        2 => (exchange(), destination(), key()).prop_map(|(x, to, key)| Command::Unbind(bind(x, to, key))),
+        1 => name().prop_map(|name| Command::DeleteQueue(DeleteQueue {
+            vhost: "/".into(), name: name.into(), connection: None,
+        })),
+        1 => exchange().prop_map(|name| Command::DeleteExchange(DeleteExchange {
+            vhost: "/".into(), name: name.into(), if_unused: false,
+        })),
+    ]
+}
+
+fn routes(router: &Router, exchange: &str, key: &str) -> Option<BTreeSet<QueueId>> {
+    let mut out = Routes::new();
+    router.route("/", exchange, key.as_bytes(), &NoHeaders, &mut out).ok()?;
+    let set: BTreeSet<QueueId> = out.iter().copied().collect();
+    assert_eq!(set.len(), out.len(), "a queue came twice");
+    Some(set)
+}
+
+proptest! {
+    #[test]
+    fn routes_are_those_of_the_definition(commands in prop::collection::vec(command(), 1..60)) {
+        let mut model = Model::new();
+        let mut router = Router::new(&model.topology());
+        for command in commands {
+            submit(&mut model, &mut router, command);
+        }
+        let topology = model.topology();
+        let rebuilt = Router::new(&topology);
+        for exchange in ["x", "y", "zd", "amq.fanout", "amq.headers", "", "none"] {
+            for key in ["k", "q", "#", "other"] {
+                let expected = naive(&topology, exchange, key);
+                prop_assert_eq!(&routes(&router, exchange, key), &expected, "{} {}", exchange, key);
+                prop_assert_eq!(&routes(&rebuilt, exchange, key), &expected, "rebuilt: {} {}", exchange, key);
+            }
+        }
+    }
+}
+
+#[test]
+fn alternates_may_form_a_loop() {
+    let mut model = Model::new();
+    let mut router = Router::new(&model.topology());
+    for command in [
+        declare("x", "direct", Some("y")),
+        declare("y", "direct", Some("x")),
+        queue("q"),
+        Command::Bind(bind("y", DestinationName::Queue("q".into()), "k")),
+    ] {
+        submit(&mut model, &mut router, command);
+    }
+    assert_eq!(routes(&router, "x", "other"), Some(BTreeSet::new()));
+    assert_eq!(routes(&router, "x", "k"), Some(BTreeSet::from([QueueId(1)])));
+}
+
+#[test]
+fn a_clone_is_a_snapshot() {
+    let mut model = Model::new();
+    let mut router = Router::new(&model.topology());
+    submit(&mut model, &mut router, queue("q"));
+    let before = router.clone();
+    let delete = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None };
+    submit(&mut model, &mut router, Command::DeleteQueue(delete));
+    assert_eq!(routes(&before, "", "q"), Some(BTreeSet::from([QueueId(1)])));
+    assert_eq!(routes(&router, "", "q"), Some(BTreeSet::new()));
+}
+
+#[test]
+fn a_missing_exchange_or_vhost_is_an_error() {
+    let router = Router::new(&Model::new().topology());
+    let mut out = Routes::new();
+    assert_eq!(router.route("/", "none", b"", &NoHeaders, &mut out), Err(NoExchange));
+    assert_eq!(router.route("none", "", b"", &NoHeaders, &mut out), Err(NoExchange));
+}

@@ -1,0 +1,161 @@
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use leveret_config::{Config, DiskFreeLimit, LogLevel, Warning};
+use leveret_log::Report;
+use leveret_management::Api;
+use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address};
+use tracing::level_filters::LevelFilter;
+use tracing::{error, info, warn};
+
+use crate::banner::Banner;
+
+/// What a confirm promises; there is one mode.
+const DURABILITY: &str = "flushed (a confirmed message survives a power cut)";
+/// RabbitMQ's words, which clients show.
+const STOP_REASON: &str = "broker forced connection closure with reason 'shutdown'";
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerArguments {
+    /// A file in the format of rabbitmq.conf
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where everything is kept; made if it isn't there
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    data_dir: PathBuf,
+    /// A key of rabbitmq.conf; wins over the file
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// Runs a node until it is asked to stop.
+pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
+    let (config, warnings) = match configure(arguments) {
+        Ok(configured) => configured,
+        Err(reasons) => {
+            reasons.iter().for_each(|reason| eprintln!("leveret: {reason}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    log_to_stdout(&config);
+    warnings.iter().for_each(|warning| warn!("{warning}"));
+    match serve(&config, arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("leveret: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// File first, then `--set`; every mistake is told, not only the first.
+fn configure(arguments: &ServerArguments) -> Result<(Config, Vec<Warning>), Vec<String>> {
+    let (mut config, mut warnings, mut mistakes) = (Config::default(), Vec::new(), Vec::new());
+    if let Some(path) = &arguments.config {
+        match std::fs::read_to_string(path) {
+            Ok(text) => match config.read(&path.display().to_string(), &text) {
+                Ok(found) => warnings.extend(found),
+                Err(found) => mistakes.extend(found.iter().map(ToString::to_string)),
+            },
+            Err(reason) => mistakes.push(format!("cannot read {}: {reason}", path.display())),
+        }
+    }
+    for assignment in &arguments.set {
+        match config.set(assignment) {
+            Ok(warning) => warnings.extend(warning),
+            Err(mistake) => mistakes.push(mistake.to_string()),
+        }
+    }
+    if mistakes.is_empty() { Ok((config, warnings)) } else { Err(mistakes) }
+}
+
+fn log_to_stdout(config: &Config) {
+    let level = match config.log.level {
+        LogLevel::None => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warning => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    let level = if config.log.console { level } else { LevelFilter::OFF };
+    tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_target(false).init();
+}
+
+fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Error>> {
+    // A directory or a port that is taken is found before anything is recovered.
+    let lock = DirectoryLock::acquire(&arguments.data_dir)?;
+    let amqp = amqp_addresses(config)?.into_iter().map(Node::listen).collect::<Result<Vec<_>, _>>()?;
+    let http = Node::listen(http_address(&config.management)?)?;
+    let prometheus = Node::listen(http_address(&config.prometheus)?)?;
+    let (http_port, prometheus_port) = (http.local_addr()?.port(), prometheus.local_addr()?.port());
+
+    let (mut node, report) = Node::start(lock, NodeOptions::new(config, Arc::new(end_the_process)))?;
+    tell(&report);
+    let name = format!("leveret@{}", hostname());
+    let directory = arguments.data_dir.clone();
+    let disk_free_limit = match config.disk_free_limit {
+        DiskFreeLimit::Absolute(bytes) => bytes,
+        DiskFreeLimit::Relative(share) => (share * memory_bytes() as f64) as u64,
+    };
+    let api = Api::new(node.handle(), name, directory, disk_free_limit, DURABILITY.to_owned());
+    for (listener, router) in
+        [(http, leveret_management::api(api.clone())), (prometheus, leveret_management::metrics(api))]
+    {
+        node.spawn(async move {
+            if let Err(error) = leveret_management::serve(listener, router).await {
+                error!("HTTP listener ended: {error}");
+            }
+        });
+    }
+    let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
+
+    let cores = node.handle().connections_per_core().len();
+    let banner = Banner { ports, data_directory: &arguments.data_dir, durability: DURABILITY, cores };
+    // A closed stdout is no reason not to serve.
+    let _ = writeln!(std::io::stdout(), "{banner}\nServer startup complete");
+
+    let signal = node.wait_for_signal();
+    info!("{signal}: closing connections and stopping");
+    node.stop(STOP_REASON);
+    info!("stopped");
+    Ok(())
+}
+
+/// The machine's memory, which a relative limit refers to.
+fn memory_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    total.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// The host's name, as the node's name shows it.
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".into(), |name| name.trim().into())
+}
+
+fn tell(report: &Report) {
+    if let Some(cut) = &report.cut {
+        warn!(
+            "the last batch of {} was torn (bytes {} to {}): nothing in it was confirmed; it is kept as {}",
+            cut.file, cut.range.start, cut.range.end, cut.kept
+        );
+    }
+    report.damaged.iter().for_each(|damage| error!("storage is damaged: {damage:?}"));
+    info!(
+        "recovered {} records after the {} logs of the last checkpoint ({})",
+        report.replayed,
+        report.restored,
+        if report.clean { "clean stop" } else { "the node was not stopped cleanly" }
+    );
+}
+
+/// Storage has failed: nothing may be confirmed any more.
+fn end_the_process(text: &str) {
+    error!("{text}");
+    eprintln!("leveret: {text}");
+    std::process::exit(1);
+}

@@ -1,0 +1,508 @@
+//! A log on a disk that loses power, and beside it, naively, all that was ever appended.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use leveret_log::format::file_header::FileHeader;
+use leveret_log::{
+    Disk, Done, Event, Job, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, Replay, Report,
+    SettleRange, SettleReason, Step, StorageError, Wait, recover,
+};
+use leveret_sim::disk::{Change, SimDisk};
+use leveret_sim::random::Random;
+
+pub(crate) const DECLARE: u8 = 1;
+pub(crate) const DELETE: u8 = 2;
+const NOTE: u8 = 3;
+
+/// What a check found.
+pub(crate) type Verdict = Result<(), String>;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Record {
+    Message(LogId, u64, Bytes),
+    Settle(LogId, Vec<SettleRange>),
+    Control(LogId, u8, Vec<u8>),
+}
+
+/// What the owner of a log knows of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Ledger {
+    pub(crate) next: u64,
+    pub(crate) live: BTreeMap<u64, Option<Bytes>>,
+    pub(crate) bytes: u64,
+    pub(crate) controls: Vec<(u8, Vec<u8>)>,
+}
+
+/// All logs. Those that the metadata doesn't know don't exist.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, Ledger>);
+
+impl Default for Ledgers {
+    fn default() -> Ledgers {
+        Ledgers([(LogId::METADATA, Ledger { next: 1, ..Ledger::default() })].into())
+    }
+}
+
+impl Ledgers {
+    pub(crate) fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Message(log, number, payload) => self.message_with(*log, *number, payload.len(), Some(payload)),
+            Record::Settle(log, ranges) => self.settle(*log, SettleReason::Acknowledged, ranges),
+            Record::Control(log, kind, payload) => self.control(*log, *kind, payload),
+        }
+    }
+
+    fn message_with(&mut self, log: LogId, number: u64, length: usize, payload: Option<&Bytes>) {
+        if let Some(ledger) = self.0.get_mut(&log) {
+            ledger.next = ledger.next.max(number + 1);
+            ledger.bytes += length as u64;
+            ledger.live.insert(number, payload.cloned());
+        }
+    }
+
+    /// Without the payloads.
+    fn outline(&self) -> Ledgers {
+        let mut outline = self.clone();
+        for ledger in outline.0.values_mut() {
+            ledger.live.values_mut().for_each(|payload| *payload = None);
+        }
+        outline
+    }
+
+    pub(crate) fn state(&self, log: LogId, position: Position) -> Option<LiveState> {
+        let ledger = self.0.get(&log)?;
+        let mut state = Vec::new();
+        for (kind, payload) in &ledger.controls {
+            state.push(*kind);
+            state.push(payload.len() as u8);
+            state.extend_from_slice(payload);
+        }
+        Some(LiveState {
+            log,
+            next: ledger.next,
+            position,
+            live: ledger.live.keys().copied().collect(),
+            bytes: ledger.bytes,
+            state,
+        })
+    }
+}
+
+impl Replay for Ledgers {
+    fn restore(&mut self, state: LiveState) {
+        if state.log != LogId::METADATA && !self.0.contains_key(&state.log) {
+            return;
+        }
+        let mut rest = &state.state[..];
+        let mut controls = Vec::new();
+        while !rest.is_empty() {
+            let length = rest[1] as usize;
+            controls.push((rest[0], rest[2..2 + length].to_vec()));
+            rest = &rest[2 + length..];
+        }
+        if state.log == LogId::METADATA {
+            controls.iter().for_each(|(kind, payload)| self.control(state.log, *kind, payload));
+            return;
+        }
+        let ledger = Ledger {
+            next: state.next,
+            live: state.live.iter().map(|number| (number, None)).collect(),
+            bytes: state.bytes,
+            controls,
+        };
+        self.0.insert(state.log, ledger);
+    }
+
+    fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        self.message_with(log, number, payload.len(), None);
+    }
+
+    fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
+        if let Some(ledger) = self.0.get_mut(&log) {
+            for range in ranges {
+                ledger.bytes -= range.bytes;
+                for number in range.first..=range.last {
+                    ledger.live.remove(&number);
+                }
+            }
+        }
+    }
+
+    fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) {
+        if let Some(ledger) = self.0.get_mut(&log) {
+            ledger.controls.push((kind, payload.to_vec()));
+        }
+        if log == LogId::METADATA && kind != NOTE {
+            let other = LogId(u64::from(payload[0]));
+            if kind == DECLARE {
+                self.0.insert(other, Ledger { next: 1, ..Ledger::default() });
+            } else {
+                self.0.remove(&other);
+            }
+        }
+    }
+}
+
+/// How a run went.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// Every record in order of positions.
+    pub(crate) records: Vec<Record>,
+    /// After so many changes of the disk so much was reported durable.
+    pub(crate) confirmed: Vec<(usize, Position)>,
+    /// What the checks during the run found.
+    pub(crate) faults: Vec<String>,
+}
+
+impl History {
+    /// What was confirmed before the disk's change with this index.
+    pub(crate) fn confirmed_at(&self, changes: usize) -> Position {
+        let before = self.confirmed.iter().filter(|(count, _)| *count <= changes);
+        before.map(|(_, position)| *position).max().unwrap_or(0)
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) log: Log,
+    pub(crate) disk: SimDisk,
+    pub(crate) ledgers: Ledgers,
+    pub(crate) history: History,
+    last: BTreeMap<LogId, Position>,
+    next_log: u64,
+    random: Random,
+    now: Nanos,
+    gate: Position,
+    /// Of each retired WAL file.
+    gates: BTreeMap<String, Position>,
+}
+
+pub(crate) fn options() -> Options {
+    Options {
+        file_bytes: 64 << 10,
+        buffer_bytes: 256 << 10,
+        reserve_bytes: 16 << 10,
+        mixed_below: 8 << 10,
+        node_id: 7,
+        ..Options::default()
+    }
+}
+
+impl World {
+    pub(crate) fn new(options: Options, seed: u64) -> World {
+        let disk = SimDisk::new();
+        let mut ledgers = Ledgers::default();
+        let (log, _) = recover(&disk, options, &mut ledgers, 0).expect("the disk is empty");
+        World::resume(log, disk, ledgers, Vec::new(), seed)
+    }
+
+    /// Goes on after a recovery.
+    pub(crate) fn resume(log: Log, disk: SimDisk, ledgers: Ledgers, records: Vec<Record>, seed: u64) -> World {
+        let mut last = BTreeMap::new();
+        for (position, record) in (1..).zip(&records) {
+            let (Record::Message(log, ..) | Record::Settle(log, ..) | Record::Control(log, ..)) = record;
+            last.insert(*log, position);
+        }
+        let declared = |record: &Record| match record {
+            Record::Control(LogId::METADATA, DECLARE, payload) => Some(u64::from(payload[0])),
+            _ => None,
+        };
+        let next_log = records.iter().filter_map(declared).max().unwrap_or(0) + 1;
+        World {
+            history: History { records, ..History::default() },
+            log,
+            disk,
+            ledgers,
+            last,
+            next_log,
+            random: Random::new(seed),
+            now: 1_000_000_000,
+            gate: 0,
+            gates: BTreeMap::new(),
+        }
+    }
+
+    fn record(&mut self, record: Record, position: Position) {
+        self.ledgers.apply(&record);
+        let (Record::Message(log, ..) | Record::Settle(log, ..) | Record::Control(log, ..)) = &record;
+        self.last.insert(*log, position);
+        self.history.records.push(record);
+        assert_eq!(self.history.records.len() as u64, position, "positions are dense");
+        self.note_durable();
+    }
+
+    fn note_durable(&mut self) {
+        let confirmed = (self.disk.count(), self.log.durable());
+        if self.history.confirmed.last().map(|(_, position)| *position) != Some(confirmed.1) {
+            self.history.confirmed.push(confirmed);
+        }
+    }
+
+    /// One random operation of an owner.
+    pub(crate) fn operate(&mut self) {
+        let logs: Vec<LogId> = self.ledgers.0.keys().copied().filter(|log| *log != LogId::METADATA).collect();
+        let pick = self.random.below(100);
+        if logs.len() < 3 || pick < 2 {
+            return self.declare();
+        }
+        let log = logs[self.random.below(logs.len() as u64) as usize];
+        match pick {
+            2 if logs.len() > 3 => self.delete(log),
+            3..10 => self.control(log),
+            10..45 => self.settle(log),
+            _ => self.publish(log),
+        }
+    }
+
+    fn declare(&mut self) {
+        let payload = vec![self.next_log as u8];
+        self.next_log += 1;
+        self.metadata(DECLARE, payload);
+    }
+
+    fn delete(&mut self, log: LogId) {
+        self.metadata(DELETE, vec![log.0 as u8]);
+        self.log.forget(log);
+    }
+
+    fn metadata(&mut self, kind: u8, payload: Vec<u8>) {
+        let position = self.log.append_control(LogId::METADATA, kind, &payload, Wait::Confirm, self.now);
+        self.record(Record::Control(LogId::METADATA, kind, payload), position);
+    }
+
+    fn control(&mut self, log: LogId) {
+        let payload = vec![7; self.random.below(100) as usize];
+        let position = self.log.append_control(log, NOTE, &payload, Wait::Lazy, self.now);
+        self.record(Record::Control(log, NOTE, payload), position);
+    }
+
+    fn publish(&mut self, log: LogId) {
+        let first = self.ledgers.0[&log].next;
+        let bodies: Vec<Bytes> = (0..=self.random.below(5)).map(|_| self.body()).collect();
+        let payloads = bodies.iter().map(|body| Payload { head: &[], body: Some(body) });
+        let last = self.log.append_messages(log, first, payloads, Wait::Confirm, self.now);
+        let count = bodies.len() as u64;
+        for (i, body) in (0..).zip(bodies) {
+            self.record(Record::Message(log, first + i, body), last + 1 + i - count);
+        }
+    }
+
+    fn body(&mut self) -> Bytes {
+        let length = match self.random.below(40) {
+            0 => 20_000 + self.random.below(20_000),
+            1..4 => 4096 + self.random.below(4000),
+            _ => self.random.below(1200),
+        };
+        let byte = self.random.next() as u8;
+        (0..length).map(|i| byte.wrapping_add((i >> 3) as u8)).collect()
+    }
+
+    fn settle(&mut self, log: LogId) {
+        let live: Vec<u64> = self.ledgers.0[&log].live.keys().copied().collect();
+        if live.is_empty() {
+            return;
+        }
+        let mut ranges = Vec::new();
+        let mut at = self.random.below(live.len() as u64) as usize;
+        for _ in 0..=self.random.below(2) {
+            let count = 1 + self.random.below(8) as usize;
+            let Some(first) = live.get(at) else {
+                break;
+            };
+            // Numbers between live ones were settled before.
+            let end = (at + count).min(live.len());
+            let last = live[end - 1];
+            let payload = |number: &u64| match &self.ledgers.0[&log].live[number] {
+                Some(payload) => payload.len() as u64,
+                None => 0,
+            };
+            let bytes = live[at..end].iter().map(payload).sum();
+            ranges.push(SettleRange { first: *first, last, bytes });
+            at = end + 1;
+        }
+        let position = self.log.append_settle(log, SettleReason::Acknowledged, &ranges, Wait::Lazy, self.now);
+        self.record(Record::Settle(log, ranges), position);
+    }
+
+    /// Runs a few jobs, some time passes.
+    pub(crate) fn work(&mut self) -> Result<(), StorageError> {
+        for _ in 0..self.random.below(5) {
+            let lane = if self.random.below(2) == 0 { Lane::Commit } else { Lane::Background };
+            self.now += self.random.below(2_000_000);
+            self.step(lane)?;
+        }
+        Ok(())
+    }
+
+    /// Runs one job of a lane. Returns whether there was one.
+    pub(crate) fn step(&mut self, lane: Lane) -> Result<bool, StorageError> {
+        let Next::Run(id, job) = self.log.next_job(lane, self.now) else {
+            return Ok(false);
+        };
+        let result = match &job {
+            Job::Live { logs } => {
+                self.gate = self.log.appended();
+                let last = |log: &LogId| self.last.get(log).copied().unwrap_or(0);
+                Ok(Done::Live(logs.iter().filter_map(|log| self.ledgers.state(*log, last(log))).collect()))
+            }
+            job => {
+                self.check_gate(job);
+                job.run(&self.disk)
+            }
+        };
+        drop(job);
+        for event in self.log.complete(id, result, self.now)? {
+            if let Event::Retired { file, .. } = event {
+                self.gates.insert(file, self.gate);
+            }
+        }
+        self.note_durable();
+        Ok(true)
+    }
+
+    /// Nothing is unlinked or recycled before what killed it is durable.
+    fn check_gate(&mut self, job: &Job) {
+        let Job::Steps(steps) = job else {
+            return;
+        };
+        let durable = self.log.durable();
+        for step in steps {
+            let (Step::Remove(name) | Step::Rename(name, _)) = step else {
+                continue;
+            };
+            let gate = match name.starts_with("wal-") {
+                true => self.gates.get(&**name).copied().unwrap_or(0),
+                false => self.gate,
+            };
+            if durable < gate {
+                let fault = format!("{name} goes while {durable} is durable and its states reflect {gate}");
+                self.history.faults.push(fault);
+            }
+        }
+    }
+
+    /// Runs both lanes until nothing is left to do.
+    pub(crate) fn settle_down(&mut self) -> Result<(), StorageError> {
+        loop {
+            let stepped = self.step(Lane::Commit)? | self.step(Lane::Background)?;
+            if stepped {
+                continue;
+            }
+            let times = [Lane::Commit, Lane::Background].map(|lane| match self.log.next_job(lane, self.now) {
+                Next::At(at) => at,
+                Next::Idle => Nanos::MAX,
+                Next::Run(..) => unreachable!("nothing was left"),
+            });
+            match times[0].min(times[1]) {
+                Nanos::MAX => return Ok(()),
+                at => self.now = at,
+            }
+        }
+    }
+}
+
+/// No two uses of files have the same salt.
+pub(crate) fn check_salts(trace: &[Change]) -> Verdict {
+    let mut salts: BTreeMap<u64, &str> = BTreeMap::new();
+    for change in trace {
+        let Change::Write { name, offset: 0, bytes } = change else {
+            continue;
+        };
+        if let Some(header) = FileHeader::decode(bytes) {
+            let before = salts.insert(header.salt, name);
+            if before.is_some_and(|before| before != name) {
+                return Err(format!("salt check: {name} has the salt of {}", before.unwrap_or_default()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A directory after a power cut, opened.
+pub(crate) struct Recovered {
+    pub(crate) log: Log,
+    pub(crate) report: Report,
+    pub(crate) ledgers: Ledgers,
+}
+
+/// Opens what a power cut left and compares it with what was appended: a prefix of it, with at least all that was
+/// confirmed, byte for byte.
+pub(crate) fn check(
+    disk: &SimDisk,
+    options: &Options,
+    records: &[Record],
+    confirmed: Position,
+) -> Result<Recovered, String> {
+    let mut ledgers = Ledgers::default();
+    let (log, report) =
+        recover(disk, options.clone(), &mut ledgers, 0).map_err(|error| format!("recovery check: {error}"))?;
+    if !report.damaged.is_empty() {
+        return Err(format!("damage check: a power cut damages nothing, reported is {:?}", report.damaged));
+    }
+    if report.position < confirmed {
+        return Err(format!("confirm check: {confirmed} was confirmed, {} is there", report.position));
+    }
+    let Some(there) = records.get(..report.position as usize) else {
+        return Err(format!("prefix check: {} records of {}", report.position, records.len()));
+    };
+    let mut expected = Ledgers::default();
+    there.iter().for_each(|record| expected.apply(record));
+    if ledgers != expected.outline() {
+        return Err(format!("ledger check: at {} {}", report.position, difference(&ledgers, &expected.outline())));
+    }
+    for (log_id, ledger) in &expected.0 {
+        check_messages(&log, disk, *log_id, ledger)?;
+    }
+    Ok(Recovered { log, report, ledgers: expected })
+}
+
+fn difference(found: &Ledgers, expected: &Ledgers) -> String {
+    for (log, expected) in &expected.0 {
+        match found.0.get(log) {
+            None => return format!("log {log} is missing"),
+            Some(found) if found != expected => {
+                return format!(
+                    "log {log}: next {} bytes {} live {:?} controls {}, expected next {} bytes {} live {:?} controls {}",
+                    found.next,
+                    found.bytes,
+                    found.live.keys().collect::<Vec<_>>(),
+                    found.controls.len(),
+                    expected.next,
+                    expected.bytes,
+                    expected.live.keys().collect::<Vec<_>>(),
+                    expected.controls.len()
+                );
+            }
+            Some(_) => {}
+        }
+    }
+    "there are more logs than expected".into()
+}
+
+fn check_messages(log: &Log, disk: &dyn Disk, log_id: LogId, ledger: &Ledger) -> Verdict {
+    let mut from = 0;
+    for (number, payload) in &ledger.live {
+        if *number < from {
+            continue;
+        }
+        let mut expected = ledger.live.range(number..);
+        let plan = log.plan_read(log_id, *number, 10_000);
+        let plan = plan.ok_or_else(|| format!("read check: {log_id}/{number} is nowhere"))?;
+        let found = plan.run(disk).map_err(|error| format!("read check: {error}"))?;
+        if found.first().map(|message| message.number) != Some(*number) || payload.is_none() {
+            return Err(format!("read check: {log_id}/{number} isn't there"));
+        }
+        for message in found {
+            // Settled ones may be there too.
+            if !ledger.live.contains_key(&message.number) {
+                continue;
+            }
+            let (number, payload) = expected.next().expect("it is alive");
+            if *number != message.number || payload.as_ref() != Some(&message.payload) {
+                return Err(format!("read check: {log_id}/{number} is not what was appended"));
+            }
+            from = message.number + 1;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! The broker that a test talks to: a node of its own, or one that already runs.
+
+use std::env;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+
+use crate::conservation;
+use crate::http::Http;
+use crate::node::{Node, Options};
+
+/// The broker under test.
+#[derive(Debug)]
+pub enum Broker {
+    /// A node that this test started and may kill.
+    Own(Box<Node>),
+    /// A broker named by `LEVERET_TEST_URI`, shared with other tests.
+    Given {
+        /// Where it speaks AMQP.
+        amqp: SocketAddr,
+        /// Its HTTP API.
+        http: Http,
+    },
+}
+
+impl Broker {
+    /// A node with the default options, or the broker that the environment names.
+    pub fn start() -> Self {
+        Self::start_with(Options::new())
+    }
+
+    /// As [`Broker::start`]; a given broker keeps its own settings.
+    pub fn start_with(options: Options) -> Self {
+        given().unwrap_or_else(|| Self::Own(Box::new(Node::start(options))))
+    }
+
+    /// Where AMQP is spoken.
+    pub fn amqp(&self) -> SocketAddr {
+        match self {
+            Self::Own(node) => node.amqp(),
+            Self::Given { amqp, .. } => *amqp,
+        }
+    }
+
+    /// The HTTP API.
+    pub fn http(&self) -> Http {
+        match self {
+            Self::Own(node) => node.http(),
+            Self::Given { http, .. } => http.clone(),
+        }
+    }
+
+    /// The node, when the test may kill it.
+    pub fn node(&mut self) -> Option<&mut Node> {
+        match self {
+            Self::Own(node) => Some(node),
+            Self::Given { .. } => None,
+        }
+    }
+
+    /// Ends a test: conservation holds for every queue. A given broker counts differently, so that its objects
+    /// whose names start with `prefix` are only removed.
+    pub fn finish(self, prefix: &str) {
+        match self {
+            Self::Own(node) => conservation::check(&node.http()),
+            Self::Given { http, .. } => remove(&http, prefix),
+        }
+    }
+}
+
+/// True when a broker is given from outside; tests that must start their own then return at once.
+pub fn is_given() -> bool {
+    let given = env::var_os("LEVERET_TEST_URI").is_some();
+    if given {
+        eprintln!("not run: this test starts, kills or configures the broker, and LEVERET_TEST_URI names another one");
+    }
+    given
+}
+
+fn given() -> Option<Broker> {
+    let uri = env::var("LEVERET_TEST_URI").ok()?;
+    let authority = uri.strip_prefix("amqp://").unwrap_or(&uri).trim_end_matches('/');
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, authority)| authority);
+    let amqp = authority.to_socket_addrs().expect("LEVERET_TEST_URI: host:port").next().expect("an address");
+    let http = env::var("LEVERET_TEST_HTTP_URI").unwrap_or_else(|_| "http://127.0.0.1:15672".into());
+    Some(Broker::Given { amqp, http: Http::parse(&http).expect("LEVERET_TEST_HTTP_URI") })
+}
+
+fn remove(http: &Http, prefix: &str) {
+    for kind in ["queues", "exchanges"] {
+        let Ok(answer) = http.get(&format!("/api/{kind}")) else { return };
+        for object in answer.json().as_array().into_iter().flatten() {
+            let name = object["name"].as_str().unwrap_or_default();
+            if name.starts_with(prefix) {
+                let _ = http.delete(&format!("/api/{kind}/%2F/{name}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! One cell of the scenario table: a client program runs one scenario against a broker of its own.
+//!
+//! A program takes `URI HTTP_URI CONTROL SCENARIO` and ends with the line `ok SCENARIO`, or with
+//! `fail SCENARIO: reason` and status 1. CONTROL is `stdio`: the program asks for what a client can't do itself by
+//! a line on its standard output, and reads one line when it is done:
+//!
+//! | line | what happens | answer |
+//! | --- | --- | --- |
+//! | `ready kill` | the broker gets SIGKILL and starts again on the same directory and ports | `go` |
+//! | `ready term` | the broker gets SIGTERM | `go` |
+//! | `inject HEX` | these bytes go to the broker on the program's last connection | `done` |
+//! | `mute` | nothing that the client sends arrives any more, until the broker closes | `closed` |
+//!
+//! Queues and exchanges that a program makes start with `cell.` and the scenario's name.
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::broker::Broker;
+use crate::tap::Tap;
+
+/// A cell that takes longer than this hangs.
+const CELL_PATIENCE: Duration = Duration::from_secs(90);
+
+/// The programs' folder.
+pub fn clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
+}
+
+/// Runs one cell to its end.
+///
+/// # Errors
+/// The reason that the program gave, or what went wrong around it.
+pub fn run(mut command: Command, scenario: &str) -> Result<(), String> {
+    let mut broker = Broker::start();
+    let tap = Tap::to(broker.amqp());
+    let uri = format!("amqp://guest:guest@{}/%2F", tap.address());
+    let mut child = command
+        .args([&uri, &broker.http().uri(), "stdio", scenario])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map(Running)
+        .map_err(|error| format!("{command:?}: {error}; run `make -C tests/clients install`"))?;
+    let verdict = converse(&mut child.0, &mut broker, &tap, scenario);
+    drop(child);
+    if verdict.is_ok() {
+        broker.finish(&format!("cell.{scenario}."));
+    }
+    verdict
+}
+
+/// Kills the program when the cell ends early.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+enum Line {
+    Out(String),
+    Err(String),
+}
+
+fn converse(child: &mut Child, broker: &mut Broker, tap: &Tap, scenario: &str) -> Result<(), String> {
+    let (sender, lines) = channel();
+    let (out, err) = (child.stdout.take().expect("stdout"), child.stderr.take().expect("stderr"));
+    let other = sender.clone();
+    thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            let _ = sender.send(Line::Out(line));
+        }
+    });
+    thread::spawn(move || {
+        for line in BufReader::new(err).lines().map_while(Result::ok) {
+            let _ = other.send(Line::Err(line));
+        }
+    });
+    let mut stdin = child.stdin.take().expect("stdin");
+    let mut errors = Vec::new();
+    let deadline = Instant::now() + CELL_PATIENCE;
+    loop {
+        let line = match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Line::Out(line)) => line,
+            Ok(Line::Err(line)) => {
+                errors.push(line);
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(format!("ended without a verdict\n{}", errors.join("\n")));
+            }
+            Err(RecvTimeoutError::Timeout) => return Err(format!("hangs\n{}", errors.join("\n"))),
+        };
+        if line == format!("ok {scenario}") {
+            return Ok(());
+        }
+        if let Some(reason) = line.strip_prefix(&format!("fail {scenario}: ")) {
+            return Err(format!("{reason}\n{}", errors.join("\n")));
+        }
+        if let Some(answer) = obey(&line, broker, tap)? {
+            writeln!(stdin, "{answer}").map_err(|error| format!("the program doesn't listen: {error}"))?;
+        }
+    }
+}
+
+/// Does what a line asks for; lines of other words are chatter.
+fn obey(line: &str, broker: &mut Broker, tap: &Tap) -> Result<Option<&'static str>, String> {
+    let mut words = line.split_whitespace();
+    match (words.next(), words.next()) {
+        (Some("ready"), Some("kill")) => {
+            broker.node().ok_or("only a broker of our own can be killed")?.restart();
+            Ok(Some("go"))
+        }
+        (Some("ready"), Some("term")) => {
+            broker.node().ok_or("only a broker of our own can be stopped")?.ask_to_stop();
+            Ok(Some("go"))
+        }
+        (Some("inject"), Some(hex)) => {
+            let bytes = decode_hex(hex).ok_or_else(|| format!("not hex: {hex}"))?;
+            tap.inject(&bytes).map_err(|error| format!("inject: {error}"))?;
+            Ok(Some("done"))
+        }
+        (Some("mute"), None) => {
+            tap.mute();
+            if tap.wait_for_close() { Ok(Some("closed")) } else { Err("the broker never closed the mute".into()) }
+        }
+        _ => Ok(None),
+    }
+}
+
+fn decode_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}

@@ -1,0 +1,133 @@
+//! A blocking HTTP/1.1 client that is just enough for the management API: one request per connection.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::PATIENCE;
+
+/// An answer of the HTTP API.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Status code, such as 200.
+    pub status: u16,
+    /// The body as received.
+    pub body: String,
+}
+
+impl Answer {
+    /// The body as JSON; `Null` when it isn't JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+}
+
+/// The address and credentials of an HTTP API.
+#[derive(Debug, Clone)]
+pub struct Http {
+    /// `host:port`.
+    pub authority: String,
+    /// User and password for basic authentication.
+    pub credentials: (String, String),
+}
+
+impl Http {
+    /// The API at `authority` as guest.
+    pub fn guest(authority: impl Into<String>) -> Self {
+        Self { authority: authority.into(), credentials: ("guest".into(), "guest".into()) }
+    }
+
+    /// Parses `http://user:password@host:port`; the user is optional and then guest.
+    pub fn parse(uri: &str) -> Option<Self> {
+        let rest = uri.strip_prefix("http://")?.trim_end_matches('/');
+        match rest.split_once('@') {
+            Some((user, authority)) => {
+                let (name, password) = user.split_once(':')?;
+                Some(Self { authority: authority.into(), credentials: (name.into(), password.into()) })
+            }
+            None => Some(Self::guest(rest)),
+        }
+    }
+
+    /// The URI that client programs get.
+    pub fn uri(&self) -> String {
+        format!("http://{}:{}@{}", self.credentials.0, self.credentials.1, self.authority)
+    }
+
+    /// GET of a path such as `/api/queues/%2F/name`.
+    ///
+    /// # Errors
+    /// Whatever the socket says, and `InvalidData` when the answer isn't HTTP.
+    pub fn get(&self, path: &str) -> io::Result<Answer> {
+        self.request("GET", path)
+    }
+
+    /// DELETE of a path.
+    ///
+    /// # Errors
+    /// As [`Http::get`].
+    pub fn delete(&self, path: &str) -> io::Result<Answer> {
+        self.request("DELETE", path)
+    }
+
+    fn request(&self, method: &str, path: &str) -> io::Result<Answer> {
+        let mut socket = TcpStream::connect(&self.authority)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let token = STANDARD.encode(format!("{}:{}", self.credentials.0, self.credentials.1));
+        write!(
+            socket,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Basic {token}\r\nAccept: */*\r\n\
+             Connection: close\r\n\r\n",
+            self.authority
+        )?;
+        let mut bytes = Vec::new();
+        socket.read_to_end(&mut bytes)?;
+        parse(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{method} {path}: not HTTP")))
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Answer> {
+    let split = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&bytes[..split]).ok()?;
+    let status = head.split_whitespace().nth(1)?.parse().ok()?;
+    let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    let rest = &bytes[split + 4..];
+    let body = if chunked { join_chunks(rest)? } else { rest.to_vec() };
+    Some(Answer { status, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+fn join_chunks(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|window| window == b"\r\n")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).ok()?.split(';').next()?.trim(), 16).ok()?;
+        rest = rest.get(end + 2..)?;
+        if size == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(rest.get(..size)?);
+        rest = rest.get(size + 2..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joins_chunks() {
+        let answer =
+            parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n");
+        assert_eq!(answer.expect("an answer").json()["a"], 1);
+    }
+
+    #[test]
+    fn reads_a_uri() {
+        let http = Http::parse("http://a:b@127.0.0.1:15672/").expect("a uri");
+        assert_eq!(http.authority, "127.0.0.1:15672");
+        assert_eq!(http.credentials, ("a".into(), "b".into()));
+    }
+}

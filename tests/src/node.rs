@@ -1,0 +1,310 @@
+//! A node of the real binary: started on free ports in a directory of its own, killed when it goes out of scope.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::PATIENCE;
+use crate::http::Http;
+
+/// The line with which a node says that it accepts connections.
+const READY: &str = "Server startup complete";
+
+/// What a node is started with.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    settings: Vec<(String, String)>,
+}
+
+impl Options {
+    /// The defaults: free ports, and no reserve of free disk that a small test machine might lack.
+    pub fn new() -> Self {
+        Self::default().set("listeners.tcp.default", 0).set("management.tcp.port", 0).set("prometheus.tcp.port", 0)
+    }
+
+    /// Adds or replaces one `--set KEY=VALUE`.
+    #[must_use]
+    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        self.settings.retain(|(known, _)| known != key);
+        self.settings.push((key.into(), value.to_string()));
+        self
+    }
+
+    fn arguments(&self, directory: &Path) -> Vec<String> {
+        let mut arguments = vec!["server".to_owned(), "--data-dir".to_owned(), directory.display().to_string()];
+        for (key, value) in &self.settings {
+            arguments.push("--set".into());
+            arguments.push(format!("{key}={value}"));
+        }
+        arguments
+    }
+}
+
+/// Where a node listens, from its `ports.json`.
+#[derive(Debug, Clone, Copy)]
+pub struct Ports {
+    /// AMQP.
+    pub amqp: u16,
+    /// The HTTP API.
+    pub http: u16,
+    /// Metrics.
+    pub prometheus: u16,
+    /// The process.
+    pub pid: u32,
+}
+
+impl Ports {
+    /// Reads `directory/ports.json`.
+    ///
+    /// # Panics
+    /// When the file is missing or a key isn't there: that is the failure of the test.
+    pub fn read(directory: &Path) -> Self {
+        let path = directory.join("ports.json");
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let json: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("ports.json: {error}: {text}"));
+        let field = |name: &str| json[name].as_u64().unwrap_or_else(|| panic!("ports.json has no {name}: {text}"));
+        let port = |name: &str| u16::try_from(field(name)).unwrap_or_else(|_| panic!("ports.json: {name}: {text}"));
+        Self {
+            amqp: port("amqp"),
+            http: port("http"),
+            prometheus: port("prometheus"),
+            pid: u32::try_from(field("pid")).expect("a process id"),
+        }
+    }
+}
+
+/// A process of the binary and what it has printed.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    log: Vec<String>,
+}
+
+impl Process {
+    /// Starts the binary with any arguments; its output is collected line by line.
+    pub fn spawn(arguments: &[String]) -> Self {
+        let binary = binary();
+        let mut child = Command::new(&binary)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error} (build the binary first)", binary.display()));
+        let (sender, lines) = channel();
+        forward(child.stdout.take().expect("stdout"), sender.clone());
+        forward(child.stderr.take().expect("stderr"), sender);
+        Self { child, lines, log: Vec::new() }
+    }
+
+    /// Waits for a line that contains `text`. False when the process ended, or [`PATIENCE`] did.
+    pub fn wait_for_line(&mut self, text: &str) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    let found = line.contains(text);
+                    self.log.push(line);
+                    if found {
+                        return true;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+    }
+
+    /// All that was printed up to now.
+    pub fn log(&mut self) -> String {
+        self.log.extend(self.lines.try_iter());
+        self.log.join("\n")
+    }
+
+    /// Waits until the process has ended and its output is closed.
+    ///
+    /// # Panics
+    /// When it still runs after [`PATIENCE`].
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        // The pipes close when the process ends: that is the event.
+        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.log.push(line),
+                Err(RecvTimeoutError::Disconnected) => return self.child.wait().expect("wait for the child"),
+                Err(RecvTimeoutError::Timeout) => break,
+            }
+        }
+        panic!("process {} still runs after {PATIENCE:?}; it printed:\n{}", self.child.id(), self.log());
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let raw = i32::try_from(self.child.id()).expect("a process id");
+        kill_process(Pid::from_raw(raw).expect("a process id"), signal).expect("signal the node");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            let log = self.log();
+            let skip = log.len().saturating_sub(8000);
+            eprintln!("--- what the node printed\n{}", log.get(skip..).unwrap_or(&log));
+        }
+    }
+}
+
+fn forward(stream: impl Read + Send + 'static, sender: Sender<String>) {
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// A running node with its directory.
+#[derive(Debug)]
+pub struct Node {
+    /// `None` only between a kill and the restart.
+    process: Option<Process>,
+    directory: TempDir,
+    options: Options,
+    ports: Ports,
+}
+
+impl Node {
+    /// Starts a node in a new temporary directory and returns once it accepts connections.
+    ///
+    /// # Panics
+    /// When it doesn't start; the panic carries what it printed.
+    pub fn start(options: Options) -> Self {
+        let directory = tempfile::Builder::new().prefix("leveret-test-").tempdir().expect("a temporary directory");
+        let (process, ports) = launch(directory.path(), &options);
+        Self { process: Some(process), directory, options, ports }
+    }
+
+    /// Its ports and process.
+    pub fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// Its data directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Where AMQP is spoken.
+    pub fn amqp(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.ports.amqp))
+    }
+
+    /// The HTTP API as guest.
+    pub fn http(&self) -> Http {
+        Http::guest(format!("127.0.0.1:{}", self.ports.http))
+    }
+
+    /// What it printed.
+    pub fn log(&mut self) -> String {
+        self.process.as_mut().map(Process::log).unwrap_or_default()
+    }
+
+    /// SIGKILL, and waits until the process is gone.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// SIGTERM; returns the status once the process has ended.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let mut process = self.process.take().expect("a running node");
+        process.signal(Signal::TERM);
+        process.wait()
+    }
+
+    /// SIGTERM without waiting, for a test that watches what connections see.
+    pub fn ask_to_stop(&self) {
+        self.process.as_ref().expect("a running node").signal(Signal::TERM);
+    }
+
+    /// Waits for the end that [`Node::ask_to_stop`] asked for.
+    pub fn terminate_asked(&mut self) -> ExitStatus {
+        let process = self.process.as_mut().expect("a running node");
+        process.wait()
+    }
+
+    /// Starts it again on the same directory and the same AMQP and HTTP ports.
+    pub fn restart(&mut self) {
+        self.process = None;
+        let options = self
+            .options
+            .clone()
+            .set("listeners.tcp.default", self.ports.amqp)
+            .set("management.tcp.port", self.ports.http);
+        let (process, ports) = launch(self.directory.path(), &options);
+        self.process = Some(process);
+        self.ports = ports;
+    }
+
+    /// Resident memory of the process in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        memory_bytes(self.ports.pid, "VmRSS:")
+    }
+
+    /// The most resident memory that the process ever had, in bytes.
+    pub fn resident_bytes_max(&self) -> u64 {
+        memory_bytes(self.ports.pid, "VmHWM:")
+    }
+}
+
+fn memory_bytes(pid: u32, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the node's status");
+    let line = status.lines().find(|line| line.starts_with(field)).expect("a memory line");
+    let kib: u64 = line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of KiB");
+    kib * 1024
+}
+
+fn launch(directory: &Path, options: &Options) -> (Process, Ports) {
+    // A file of an earlier life must not be taken for this one's.
+    let _ = fs::remove_file(directory.join("ports.json"));
+    let mut process = Process::spawn(&options.arguments(directory));
+    if !process.wait_for_line(READY) {
+        panic!("the node didn't say '{READY}'; it printed:\n{}", process.log());
+    }
+    // The file may be renamed into place a moment after the line.
+    let deadline = Instant::now() + PATIENCE;
+    while !directory.join("ports.json").exists() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let ports = Ports::read(directory);
+    assert_eq!(ports.pid, process.pid(), "ports.json names another process");
+    (process, ports)
+}
+
+/// The binary under test: `LEVERET_BIN`, or the newest-profile `leveret` beside the running test (release first).
+pub fn binary() -> PathBuf {
+    if let Some(path) = env::var_os("LEVERET_BIN") {
+        return path.into();
+    }
+    let test = env::current_exe().expect("the test's own path");
+    let profile = test.ancestors().find(|path| path.join("deps").is_dir()).expect("a target directory");
+    let release = profile.with_file_name("release").join("leveret");
+    if release.exists() { release } else { profile.join("leveret") }
+}

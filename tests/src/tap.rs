@@ -1,0 +1,113 @@
+//! A tap between a client and the broker: it passes bytes on, and can put bytes of its own on the client's
+//! connection or hold back what the client sends. So even a client that never sends a bad frame, or never misses a
+//! heartbeat, shows what it makes of the broker's answer.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::PATIENCE;
+
+#[derive(Debug, Default)]
+struct State {
+    /// The broker's side of the connection that came last.
+    upstream: Option<TcpStream>,
+    muted: bool,
+}
+
+/// A listening tap. Its threads end with their connections; the listener's ends with the process.
+#[derive(Debug)]
+pub struct Tap {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    closes: Receiver<()>,
+}
+
+impl Tap {
+    /// Listens on a free port and passes every connection on to `broker`.
+    ///
+    /// # Panics
+    /// When no port is free.
+    pub fn to(broker: SocketAddr) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let state = Arc::new(Mutex::new(State::default()));
+        let (sender, closes) = channel();
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                if pass(client, broker, &shared, &sender).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { address, state, closes }
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Puts `bytes` on the last connection, as if the client had sent them. The client must be idle.
+    ///
+    /// # Errors
+    /// `NotConnected` before any client came, else what the socket says.
+    pub fn inject(&self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.state.lock().expect("the tap").upstream {
+            Some(upstream) => upstream.write_all(bytes),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Holds back whatever the client sends from now on.
+    pub fn mute(&self) {
+        self.state.lock().expect("the tap").muted = true;
+    }
+
+    /// Waits until the broker has closed a connection; false when it doesn't.
+    pub fn wait_for_close(&self) -> bool {
+        self.closes.recv_timeout(PATIENCE).is_ok()
+    }
+}
+
+fn pass(client: TcpStream, broker: SocketAddr, state: &Arc<Mutex<State>>, closes: &Sender<()>) -> io::Result<()> {
+    let upstream = match TcpStream::connect(broker) {
+        Ok(upstream) => upstream,
+        // The broker is down: the client sees its connection close and may come again.
+        Err(_) => return client.shutdown(Shutdown::Both),
+    };
+    client.set_nodelay(true)?;
+    upstream.set_nodelay(true)?;
+    state.lock().expect("the tap").upstream = Some(upstream.try_clone()?);
+
+    let (mut from_client, to_upstream) = (client.try_clone()?, upstream.try_clone()?);
+    let shared = Arc::clone(state);
+    thread::spawn(move || {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(count @ 1..) = from_client.read(&mut buffer) {
+            let shared = shared.lock().expect("the tap");
+            if !shared.muted && (&to_upstream).write_all(&buffer[..count]).is_err() {
+                return;
+            }
+        }
+        if !shared.lock().expect("the tap").muted {
+            let _ = to_upstream.shutdown(Shutdown::Write);
+        }
+    });
+
+    let (mut from_upstream, mut to_client, closes) = (upstream, client, closes.clone());
+    thread::spawn(move || {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(count @ 1..) = from_upstream.read(&mut buffer) {
+            if to_client.write_all(&buffer[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = to_client.shutdown(Shutdown::Both);
+        let _ = closes.send(());
+    });
+    Ok(())
+}

@@ -1,0 +1,444 @@
+//! A small AMQP 0-9-1 client on a bare socket, for what no library does: stall, send nonsense, or read one frame at
+//! a time. It is written from the specification and shares no code with the broker's codec.
+
+mod arguments;
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+pub use arguments::{Reader, Writer};
+
+use crate::PATIENCE;
+
+/// Class and method ids that the tests use (specification, section 1.2).
+pub mod method {
+    /// A class and a method.
+    pub type Id = (u16, u16);
+    pub(super) const CONNECTION_START: Id = (10, 10);
+    pub(super) const CONNECTION_START_OK: Id = (10, 11);
+    pub(super) const CONNECTION_TUNE: Id = (10, 30);
+    pub(super) const CONNECTION_TUNE_OK: Id = (10, 31);
+    pub(super) const CONNECTION_OPEN: Id = (10, 40);
+    pub(super) const CONNECTION_OPEN_OK: Id = (10, 41);
+    /// connection.close
+    pub const CONNECTION_CLOSE: Id = (10, 50);
+    /// connection.close-ok
+    pub const CONNECTION_CLOSE_OK: Id = (10, 51);
+    /// channel.open
+    pub const CHANNEL_OPEN: Id = (20, 10);
+    /// channel.open-ok
+    pub const CHANNEL_OPEN_OK: Id = (20, 11);
+    /// channel.close
+    pub const CHANNEL_CLOSE: Id = (20, 40);
+    /// queue.declare
+    pub const QUEUE_DECLARE: Id = (50, 10);
+    /// queue.declare-ok
+    pub const QUEUE_DECLARE_OK: Id = (50, 11);
+    /// queue.delete
+    pub const QUEUE_DELETE: Id = (50, 40);
+    /// queue.bind
+    pub const QUEUE_BIND: Id = (50, 20);
+    /// queue.bind-ok
+    pub const QUEUE_BIND_OK: Id = (50, 21);
+    /// exchange.declare
+    pub const EXCHANGE_DECLARE: Id = (40, 10);
+    /// exchange.declare-ok
+    pub const EXCHANGE_DECLARE_OK: Id = (40, 11);
+    /// basic.qos
+    pub const BASIC_QOS: Id = (60, 10);
+    /// basic.qos-ok
+    pub const BASIC_QOS_OK: Id = (60, 11);
+    /// basic.consume
+    pub const BASIC_CONSUME: Id = (60, 20);
+    /// basic.consume-ok
+    pub const BASIC_CONSUME_OK: Id = (60, 21);
+    /// basic.publish
+    pub const BASIC_PUBLISH: Id = (60, 40);
+    /// basic.return
+    pub const BASIC_RETURN: Id = (60, 50);
+    /// basic.deliver
+    pub const BASIC_DELIVER: Id = (60, 60);
+    /// basic.get
+    pub const BASIC_GET: Id = (60, 70);
+    /// basic.get-ok
+    pub const BASIC_GET_OK: Id = (60, 71);
+    /// basic.get-empty
+    pub const BASIC_GET_EMPTY: Id = (60, 72);
+    /// basic.ack, both ways
+    pub const BASIC_ACK: Id = (60, 80);
+    /// basic.nack, both ways
+    pub const BASIC_NACK: Id = (60, 120);
+    /// confirm.select
+    pub const CONFIRM_SELECT: Id = (85, 10);
+    /// confirm.select-ok
+    pub const CONFIRM_SELECT_OK: Id = (85, 11);
+}
+
+/// Frame types.
+pub const METHOD: u8 = 1;
+/// Content header.
+pub const HEADER: u8 = 2;
+/// Content body.
+pub const BODY: u8 = 3;
+/// Heartbeat.
+pub const HEARTBEAT: u8 = 8;
+
+/// The eight bytes that open a connection.
+pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
+
+/// A frame as received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Its type octet.
+    pub kind: u8,
+    /// Its channel.
+    pub channel: u16,
+    /// Its payload.
+    pub payload: Vec<u8>,
+}
+
+impl Frame {
+    /// Class and method of a method frame.
+    pub fn method(&self) -> Option<method::Id> {
+        (self.kind == METHOD && self.payload.len() >= 4).then(|| {
+            let mut reader = Reader::new(&self.payload);
+            (reader.short(), reader.short())
+        })
+    }
+
+    /// The arguments of a method frame.
+    pub fn arguments(&self) -> Reader<'_> {
+        Reader::new(&self.payload[4..])
+    }
+
+    /// Reply code and text, when this closes a connection or a channel.
+    pub fn reason(&self) -> Option<(u16, String)> {
+        matches!(self.method()?, method::CONNECTION_CLOSE | method::CHANNEL_CLOSE).then(|| {
+            let mut arguments = self.arguments();
+            (arguments.short(), arguments.short_string())
+        })
+    }
+}
+
+/// The bytes of one frame.
+pub fn frame(kind: u8, channel: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend(channel.to_be_bytes());
+    bytes.extend(u32::try_from(payload.len()).expect("a frame's length").to_be_bytes());
+    bytes.extend(payload);
+    bytes.push(0xce);
+    bytes
+}
+
+/// The bytes of a method frame.
+pub fn method_frame(channel: u16, id: method::Id, arguments: &Writer) -> Vec<u8> {
+    let mut payload = Writer::new();
+    payload.put_short(id.0).put_short(id.1);
+    payload.append(arguments);
+    frame(METHOD, channel, payload.bytes())
+}
+
+/// The bytes of a whole publish to the default exchange; `durable` sets delivery mode 2.
+pub fn publish(channel: u16, exchange: &str, key: &str, body: &[u8], mandatory: bool, durable: bool) -> Vec<u8> {
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string(exchange).put_short_string(key).put_octet(u8::from(mandatory));
+    let mut bytes = method_frame(channel, method::BASIC_PUBLISH, &arguments);
+    let mut header = Writer::new();
+    header.put_short(60).put_short(0).put_long_long(body.len() as u64);
+    // Property flags, section 4.2.6.1: bit 12 is delivery-mode.
+    header.put_short(0x1000).put_octet(if durable { 2 } else { 1 });
+    bytes.extend(frame(HEADER, channel, header.bytes()));
+    for piece in body.chunks(4000) {
+        bytes.extend(frame(BODY, channel, piece));
+    }
+    bytes
+}
+
+/// What a connection asks for in its handshake.
+#[derive(Debug, Clone, Copy)]
+pub struct Tuning {
+    /// Largest frame; 0 takes what the broker offers.
+    pub frame_max: u32,
+    /// Seconds; 0 is off.
+    pub heartbeat: u16,
+}
+
+/// An open socket.
+#[derive(Debug)]
+pub struct Wire {
+    /// For tests that write or close it as it is.
+    pub socket: TcpStream,
+    /// Larger frames fail the test.
+    frame_max: usize,
+}
+
+impl Wire {
+    /// Connects without a word.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    pub fn connect(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).expect("connect");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
+        socket.set_write_timeout(Some(PATIENCE)).expect("a write timeout");
+        socket.set_nodelay(true).expect("no delay");
+        Self { socket, frame_max: usize::MAX }
+    }
+
+    /// A connection as guest with channel 1 open.
+    ///
+    /// # Panics
+    /// When the broker refuses.
+    pub fn open(address: SocketAddr) -> Self {
+        let mut wire = Self::open_connection(address, Tuning { frame_max: 0, heartbeat: 0 });
+        wire.open_channel(1);
+        wire
+    }
+
+    /// A connection as guest, without a channel.
+    ///
+    /// # Panics
+    /// When the broker refuses.
+    pub fn open_connection(address: SocketAddr, tuning: Tuning) -> Self {
+        Self::handshake(address, tuning).unwrap_or_else(|frame| panic!("the broker refuses: {frame:?}"))
+    }
+
+    /// The handshake up to open-ok.
+    ///
+    /// # Errors
+    /// The frame that came instead, such as connection.close.
+    ///
+    /// # Panics
+    /// When the socket fails.
+    pub fn handshake(address: SocketAddr, tuning: Tuning) -> Result<Self, Frame> {
+        Self::handshake_to(address, tuning, "/")
+    }
+
+    /// The handshake for a vhost.
+    ///
+    /// # Errors
+    /// As [`Wire::handshake`].
+    ///
+    /// # Panics
+    /// When the socket fails.
+    pub fn handshake_to(address: SocketAddr, tuning: Tuning, vhost: &str) -> Result<Self, Frame> {
+        let mut wire = Self::connect(address);
+        wire.send(PROTOCOL_HEADER);
+        let _ = wire.next_method(method::CONNECTION_START)?;
+        let mut arguments = Writer::new();
+        arguments
+            .put_empty_table()
+            .put_short_string("PLAIN")
+            .put_long_string(b"\0guest\0guest")
+            .put_short_string("en_US");
+        wire.send(&method_frame(0, method::CONNECTION_START_OK, &arguments));
+        let tune = wire.next_method(method::CONNECTION_TUNE)?;
+        let mut offered = tune.arguments();
+        let (channel_max, frame_max) = (offered.short(), offered.long());
+        let frame_max = if tuning.frame_max == 0 { frame_max } else { tuning.frame_max };
+        let mut arguments = Writer::new();
+        arguments.put_short(channel_max).put_long(frame_max).put_short(tuning.heartbeat);
+        wire.send(&method_frame(0, method::CONNECTION_TUNE_OK, &arguments));
+        let mut arguments = Writer::new();
+        arguments.put_short_string(vhost).put_short_string("").put_octet(0);
+        wire.send(&method_frame(0, method::CONNECTION_OPEN, &arguments));
+        wire.next_method(method::CONNECTION_OPEN_OK)?;
+        Ok(wire)
+    }
+
+    /// Opens a channel.
+    pub fn open_channel(&mut self, channel: u16) {
+        let mut arguments = Writer::new();
+        arguments.put_short_string("");
+        self.call(channel, method::CHANNEL_OPEN, &arguments, method::CHANNEL_OPEN_OK);
+    }
+
+    /// Declares a queue with or without `durable`; never exclusive.
+    pub fn declare(&mut self, channel: u16, name: &str, durable: bool) -> Frame {
+        self.call(channel, method::QUEUE_DECLARE, &declare_arguments(name, durable), method::QUEUE_DECLARE_OK)
+    }
+
+    /// Switches confirms on.
+    pub fn confirm_select(&mut self, channel: u16) {
+        let mut arguments = Writer::new();
+        arguments.put_octet(0);
+        self.call(channel, method::CONFIRM_SELECT, &arguments, method::CONFIRM_SELECT_OK);
+    }
+
+    /// Sets the prefetch of consumers to come.
+    pub fn prefetch(&mut self, channel: u16, count: u16) {
+        let mut arguments = Writer::new();
+        arguments.put_long(0).put_short(count).put_octet(0);
+        self.call(channel, method::BASIC_QOS, &arguments, method::BASIC_QOS_OK);
+    }
+
+    /// Starts a consumer.
+    pub fn consume(&mut self, channel: u16, queue: &str, no_ack: bool) {
+        let mut arguments = Writer::new();
+        arguments.put_short(0).put_short_string(queue).put_short_string("").put_octet(u8::from(no_ack) << 1);
+        arguments.put_empty_table();
+        self.call(channel, method::BASIC_CONSUME, &arguments, method::BASIC_CONSUME_OK);
+    }
+
+    /// Acknowledges a delivery.
+    pub fn ack(&mut self, channel: u16, tag: u64, multiple: bool) {
+        let mut arguments = Writer::new();
+        arguments.put_long_long(tag).put_octet(u8::from(multiple));
+        self.send(&method_frame(channel, method::BASIC_ACK, &arguments));
+    }
+
+    /// Sends a method and returns the answer.
+    ///
+    /// # Panics
+    /// When another method comes.
+    pub fn call(&mut self, channel: u16, id: method::Id, arguments: &Writer, answer: method::Id) -> Frame {
+        self.send(&method_frame(channel, id, arguments));
+        self.next_method(answer).unwrap_or_else(|frame| panic!("{answer:?} expected: {frame:?} {:?}", frame.reason()))
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Panics
+    /// When the socket fails.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).expect("write to the broker");
+    }
+
+    /// The next frame that isn't a heartbeat.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the broker closed, `WouldBlock` when nothing came within [`PATIENCE`].
+    pub fn next(&mut self) -> io::Result<Frame> {
+        loop {
+            let mut head = [0; 7];
+            self.socket.read_exact(&mut head)?;
+            let length = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
+            if length > 16 * 1024 * 1024 {
+                return Err(io::Error::new(ErrorKind::InvalidData, format!("a frame of {length} bytes")));
+            }
+            assert!(length + 8 <= self.frame_max, "a frame of {} bytes", length + 8);
+            let mut payload = vec![0; length + 1];
+            self.socket.read_exact(&mut payload)?;
+            if payload.pop() != Some(0xce) {
+                return Err(io::Error::new(ErrorKind::InvalidData, "a frame without its end mark"));
+            }
+            if head[0] != HEARTBEAT {
+                return Ok(Frame { kind: head[0], channel: u16::from_be_bytes([head[1], head[2]]), payload });
+            }
+        }
+    }
+
+    /// The next method.
+    ///
+    /// # Errors
+    /// The frame, when it is another one.
+    ///
+    /// # Panics
+    /// When the socket fails.
+    pub fn next_method(&mut self, id: method::Id) -> Result<Frame, Frame> {
+        let frame = self.next().unwrap_or_else(|error| panic!("{id:?} expected: {error}"));
+        if frame.method() == Some(id) { Ok(frame) } else { Err(frame) }
+    }
+
+    /// The content (header and bodies) that follows a publish, delivery, return or get-ok.
+    ///
+    /// # Errors
+    /// As [`Wire::next`].
+    ///
+    /// # Panics
+    /// When something else stands where the content belongs.
+    pub fn content(&mut self) -> io::Result<Vec<u8>> {
+        let header = self.next()?;
+        assert_eq!(header.kind, HEADER, "a content header expected: {header:?}");
+        let mut reader = Reader::new(&header.payload);
+        let (_class, _weight) = (reader.short(), reader.short());
+        let size = usize::try_from(reader.long_long()).expect("a body size");
+        let mut body = Vec::new();
+        while body.len() < size {
+            let piece = self.next()?;
+            assert_eq!(piece.kind, BODY, "a body expected: {piece:?}");
+            body.extend(piece.payload);
+        }
+        assert_eq!(body.len(), size, "body size");
+        Ok(body)
+    }
+
+    /// The next delivery: tag, redelivered, body.
+    ///
+    /// # Panics
+    /// When something else comes.
+    pub fn delivery(&mut self) -> (u64, bool, Vec<u8>) {
+        let frame =
+            self.next_method(method::BASIC_DELIVER).unwrap_or_else(|frame| panic!("a delivery expected: {frame:?}"));
+        let mut arguments = frame.arguments();
+        let _consumer = arguments.short_string();
+        let (tag, redelivered) = (arguments.long_long(), arguments.octet() & 1 == 1);
+        (tag, redelivered, self.content().expect("content"))
+    }
+
+    /// The next delivery, none of whose frames may have more than `frame_max` bytes with head and end mark.
+    ///
+    /// # Panics
+    /// When one does, or something else comes.
+    pub fn delivery_in_frames(&mut self, frame_max: usize) -> (u64, bool, Vec<u8>) {
+        self.frame_max = frame_max;
+        let delivery = self.delivery();
+        self.frame_max = usize::MAX;
+        delivery
+    }
+
+    /// Waits for confirms until `count` publishes are confirmed.
+    ///
+    /// # Panics
+    /// When one is refused.
+    pub fn confirms(&mut self, count: u64) {
+        let mut confirmed = 0;
+        let mut single = std::collections::BTreeSet::new();
+        while confirmed + (single.len() as u64) < count {
+            let ack =
+                self.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("a confirm expected: {frame:?}"));
+            let mut arguments = ack.arguments();
+            let (tag, multiple) = (arguments.long_long(), arguments.octet() & 1 == 1);
+            if multiple {
+                confirmed = confirmed.max(tag);
+                single = single.split_off(&(tag + 1));
+            } else {
+                single.insert(tag);
+            }
+            while single.remove(&(confirmed + 1)) {
+                confirmed += 1;
+            }
+        }
+    }
+
+    /// Reads until the broker closes the socket; the last reason it gave.
+    ///
+    /// # Panics
+    /// When it doesn't close within [`PATIENCE`].
+    pub fn until_closed(&mut self) -> Option<(u16, String)> {
+        let mut reason = None;
+        loop {
+            match self.next() {
+                Ok(frame) => {
+                    if let Some(found) = frame.reason() {
+                        reason = Some(found);
+                    }
+                    if frame.method() == Some(method::CONNECTION_CLOSE) {
+                        let _ = self.socket.write_all(&method_frame(0, method::CONNECTION_CLOSE_OK, &Writer::new()));
+                    }
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    panic!("the broker didn't close the connection (last reason: {reason:?})")
+                }
+                Err(_) => return reason,
+            }
+        }
+    }
+}
+
+/// Arguments of queue.declare: not passive, exclusive or auto-delete.
+pub fn declare_arguments(name: &str, durable: bool) -> Writer {
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string(name).put_octet(u8::from(durable) << 1).put_empty_table();
+    arguments
+}

@@ -1,0 +1,175 @@
+//! A node's life from outside: ports, one node per directory, the handshake's edges, and a stop with a reason.
+
+use std::fs;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+
+use leveret_tests::broker::is_given;
+use leveret_tests::node::{Node, Options, Ports, Process};
+use leveret_tests::wire::{PROTOCOL_HEADER, Tuning, Wire, method};
+use leveret_tests::{PATIENCE, conservation};
+
+#[test]
+fn the_ports_file_names_what_listens() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new());
+    let ports = node.ports();
+    for port in [ports.amqp, ports.http, ports.prometheus] {
+        TcpStream::connect(("127.0.0.1", port)).unwrap_or_else(|error| panic!("port {port}: {error}"));
+    }
+    let metrics = leveret_tests::http::Http::guest(format!("127.0.0.1:{}", ports.prometheus)).get("/metrics");
+    assert_eq!(metrics.expect("metrics").status, 200);
+    conservation::check(&node.http());
+}
+
+#[test]
+fn a_second_node_on_the_same_directory_is_refused_by_name() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new());
+    let directory = node.directory().display().to_string();
+    let arguments =
+        ["server", "--data-dir", &directory, "--set", "listeners.tcp.default=0", "--set", "management.tcp.port=0"];
+    let mut second = Process::spawn(&arguments.map(str::to_owned));
+    assert!(!second.wait().success(), "a second node started on the same directory");
+    let log = second.log();
+    assert!(log.contains(&directory), "the refusal doesn't name the directory: {log}");
+    assert!(log.contains(&node.ports().pid.to_string()), "the refusal doesn't name the other process: {log}");
+    // The first one doesn't notice, and its file is untouched.
+    assert_eq!(Ports::read(node.directory()).pid, node.ports().pid);
+    Wire::open(node.amqp());
+}
+
+#[test]
+fn a_stop_closes_connections_with_a_reason_and_keeps_what_was_confirmed() {
+    if is_given() {
+        return;
+    }
+    let mut node = Node::start(Options::new());
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "kept", true);
+    wire.confirm_select(1);
+    wire.send(&leveret_tests::wire::publish(1, "", "kept", b"body", false, true));
+    wire.confirms(1);
+    node.ask_to_stop();
+    let (code, text) = wire.until_closed().expect("a reason");
+    assert_eq!(code, 320, "{text}");
+    assert!(text.starts_with("CONNECTION_FORCED"), "{text}");
+    let status = node.terminate_asked();
+    assert_eq!(status.code(), Some(0), "{}", node.log());
+    assert!(TcpStream::connect(node.amqp()).is_err(), "somebody still listens");
+
+    node.restart();
+    let mut wire = Wire::open(node.amqp());
+    let mut counts = wire.declare(1, "kept", true);
+    assert_eq!(count_of(&mut counts), 1);
+    drop(wire);
+    conservation::check(&node.http());
+}
+
+fn count_of(declare_ok: &mut leveret_tests::wire::Frame) -> u32 {
+    let mut arguments = declare_ok.arguments();
+    let _name = arguments.short_string();
+    arguments.long()
+}
+
+#[test]
+fn another_protocol_is_answered_with_ours() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new());
+    for header in [b"AMQP\x00\x08\x00\x00", b"AMQP\x01\x01\x08\x00", b"HELLOYOU"] {
+        let mut wire = Wire::connect(node.amqp());
+        wire.send(header);
+        let mut answer = Vec::new();
+        wire.socket.read_to_end(&mut answer).expect("the answer and the end");
+        assert_eq!(answer, PROTOCOL_HEADER, "{header:?}");
+    }
+    conservation::check(&node.http());
+}
+
+#[test]
+fn frames_of_4096_bytes_are_enough() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new());
+    let mut wire = Wire::open_connection(node.amqp(), Tuning { frame_max: 4096, heartbeat: 0 });
+    wire.open_channel(1);
+    wire.declare(1, "small-frames", true);
+    wire.confirm_select(1);
+    let body: Vec<u8> = (0..100_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+    wire.send(&leveret_tests::wire::publish(1, "", "small-frames", &body, true, true));
+    wire.confirms(1);
+    wire.consume(1, "small-frames", false);
+    let (tag, redelivered, received) = wire.delivery_in_frames(4096);
+    assert!(!redelivered);
+    assert_eq!(received, body);
+    wire.ack(1, tag, false);
+    wire.declare(1, "small-frames", true);
+    drop(wire);
+    conservation::check(&node.http());
+}
+
+#[test]
+fn a_vhost_that_is_not_there_is_530() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new());
+    let frame =
+        Wire::handshake_to(node.amqp(), Tuning { frame_max: 0, heartbeat: 0 }, "nowhere").expect_err("a refusal");
+    assert_eq!(frame.method(), Some(method::CONNECTION_CLOSE));
+    let (code, text) = frame.reason().expect("a reason");
+    assert_eq!(code, 530);
+    assert!(text.starts_with("NOT_ALLOWED - vhost nowhere not found"), "{text}");
+}
+
+/// guest is for loopback peers only. Reaching the node by an address that isn't loopback needs an interface.
+#[test]
+fn guest_is_refused_from_elsewhere() {
+    if is_given() {
+        return;
+    }
+    let Some(address) = outside_address() else {
+        eprintln!("not run: no interface besides loopback");
+        return;
+    };
+    let node = Node::start(Options::new());
+    let outside = SocketAddr::new(address, node.ports().amqp);
+    if TcpStream::connect_timeout(&outside, PATIENCE).is_err() {
+        eprintln!("not run: the node listens on loopback only");
+        return;
+    }
+    let frame = Wire::handshake(outside, Tuning { frame_max: 0, heartbeat: 0 }).expect_err("a refusal");
+    let (code, text) = frame.reason().expect("a reason");
+    assert_eq!(code, 403, "{text}");
+    assert!(text.starts_with("ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN"), "{text}");
+}
+
+/// The machine's own address on the interface of its default route; connecting a UDP socket sends nothing.
+fn outside_address() -> Option<std::net::IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_neighbour() {
+    if is_given() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let data = directory.path().join("data").display().to_string();
+    let arguments = ["server", "--data-dir", &data, "--set", "listeners.tcp.defualt=0"];
+    let mut process = Process::spawn(&arguments.map(str::to_owned));
+    assert!(!process.wait().success(), "an unknown key was accepted");
+    let log = process.log();
+    assert!(log.contains("listeners.tcp.defualt") && log.contains("listeners.tcp.default"), "{log}");
+    assert!(fs::metadata(directory.path().join("data/ports.json")).is_err(), "it ran before it looked");
+}
