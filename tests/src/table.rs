@@ -47,7 +47,10 @@ pub const SCENARIOS: [Scenario; 25] = [
     scenario("prefetch", "no more than the prefetch is unacknowledged"),
     scenario("get", "with message count, empty, and without acknowledgement"),
     scenario("big_body", "5 MB, byte for byte"),
-    scenario("headers", "every header type and property that the client can send, unicode and binary"),
+    scenario(
+        "headers",
+        "every header type and property (but expiration, which comes with message TTL) that the client can send, unicode and binary",
+    ),
     scenario("exclusive", "405 from another connection; gone with its own"),
     scenario("reconnect", "a durable message survives kill -9 and the client finds it again"),
     scenario("heartbeat_loss", "a client that falls silent is disconnected"),

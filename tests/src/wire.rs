@@ -411,6 +411,17 @@ impl Wire {
         }
     }
 
+    /// Closes in order: what was sent before has arrived when this returns.
+    ///
+    /// # Panics
+    /// When no close-ok comes.
+    pub fn close(mut self) {
+        let mut arguments = Writer::new();
+        arguments.put_short(200).put_short_string("done").put_short(0).put_short(0);
+        self.send(&method_frame(0, method::CONNECTION_CLOSE, &arguments));
+        while self.next().expect("connection.close-ok").method() != Some(method::CONNECTION_CLOSE_OK) {}
+    }
+
     /// Reads until the broker closes the socket; the last reason it gave.
     ///
     /// # Panics

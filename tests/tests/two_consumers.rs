@@ -5,7 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::thread;
 
-use leveret_tests::broker::Broker;
+use leveret_tests::broker::{Broker, is_given};
 use leveret_tests::wire::{Wire, method, publish};
 
 const BODY: usize = 4000;
@@ -40,6 +40,10 @@ fn publish_numbers(address: SocketAddr, queue: &str, count: u32) {
 fn the_idle_one_gets_what_the_stalled_one_cannot_take() {
     const COUNT: u32 = 20_000;
     const QUEUE: &str = "cell.stalled.acked";
+    if is_given() {
+        // A RabbitMQ gives a stalled consumer without a prefetch as much as there is.
+        return;
+    }
     let broker = Broker::start();
     let mut stalled = Wire::open(broker.amqp());
     stalled.declare(1, QUEUE, true);
@@ -158,8 +162,8 @@ fn equals_get_equal_parts() {
                     let (tag, _, body) = wire.delivery();
                     if body == b"end" {
                         wire.ack(1, tag, true);
-                        // A barrier: the acknowledgements have arrived before the connection goes.
-                        wire.declare(1, QUEUE, true);
+                        // Whatever else is on its way here, such as the other end, goes to the other one.
+                        wire.close();
                         return count;
                     }
                     count += 1;
@@ -171,7 +175,7 @@ fn equals_get_equal_parts() {
         })
         .collect();
     publish_numbers(address, QUEUE, COUNT);
-    // One end for each; whoever has its end takes no more, since it closes.
+    // One end for each.
     control.confirm_select(1);
     control.send(&publish(1, "", QUEUE, b"end", false, false));
     control.send(&publish(1, "", QUEUE, b"end", false, false));

@@ -26,13 +26,8 @@ pub mod time;
 pub use authenticate::Authenticate;
 pub use broker::{Broker, StartError};
 pub use connection::{Connection, Peer};
-// What listings show of queues, for those who know the broker and not its parts.
-pub use leveret_queue::{Conservation, ConsumerStatus, QueueState, QueueStatus, QueueWait};
 pub use outbox::Wake;
 pub use output::Output;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
-
-/// What listings of queues and consumers show.
-pub use leveret_queue::{ConsumerStatus, QueueState, QueueStatus, QueueWait};

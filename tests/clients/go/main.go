@@ -427,7 +427,7 @@ func headers() {
 	}
 	message := amqp.Publishing{
 		Headers: sent, ContentType: "text/plain", ContentEncoding: "utf-8", DeliveryMode: 2, Priority: 9,
-		CorrelationId: "korrelation ✓", ReplyTo: "antwort", Expiration: "600000", MessageId: "id", Timestamp: at,
+		CorrelationId: "korrelation ✓", ReplyTo: "antwort", MessageId: "id", Timestamp: at,
 		Type: "art", UserId: "guest", AppId: "app ✓", Body: []byte("inhalt ✓"),
 	}
 	publish(ch, "", name, true, message)
@@ -441,10 +441,10 @@ func headers() {
 	}
 	equal(len(d.Headers), len(sent), "number of headers")
 	check(d.Timestamp.Equal(at), "timestamp %v", d.Timestamp)
-	equal(fmt.Sprint(d.ContentType, d.ContentEncoding, d.DeliveryMode, d.Priority, d.CorrelationId, d.ReplyTo, d.Expiration,
+	equal(fmt.Sprint(d.ContentType, d.ContentEncoding, d.DeliveryMode, d.Priority, d.CorrelationId, d.ReplyTo,
 		d.MessageId, d.Type, d.UserId, d.AppId, string(d.Body)),
 		fmt.Sprint(message.ContentType, message.ContentEncoding, message.DeliveryMode, message.Priority, message.CorrelationId,
-			message.ReplyTo, message.Expiration, message.MessageId, message.Type, message.UserId, message.AppId,
+			message.ReplyTo, message.MessageId, message.Type, message.UserId, message.AppId,
 			string(message.Body)), "properties")
 	must(d.Ack(false))
 }

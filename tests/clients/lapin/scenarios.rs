@@ -290,7 +290,6 @@ pub(crate) async fn headers(session: &Session) -> Outcome {
         .with_priority(9)
         .with_correlation_id("korrelation ✓".into())
         .with_reply_to("antwort".into())
-        .with_expiration("600000".into())
         .with_message_id("id".into())
         .with_timestamp(1_700_000_000)
         .with_type("art".into())

@@ -290,7 +290,7 @@ const scenarios = {
     };
     const options = {
       headers: sent, contentType: 'text/plain', contentEncoding: 'utf-8', persistent: true, priority: 9,
-      correlationId: 'korrelation ✓', replyTo: 'antwort', expiration: '600000', messageId: 'id', timestamp: 1700000000,
+      correlationId: 'korrelation ✓', replyTo: 'antwort', messageId: 'id', timestamp: 1700000000,
       type: 'art', userId: 'guest', appId: 'app ✓',
     };
     channel.sendToQueue(name, Buffer.from('inhalt ✓'), options);
@@ -303,7 +303,7 @@ const scenarios = {
       assert.deepEqual(message.properties.headers[key], expected, `header ${key}`);
     }
     assert.equal(Object.keys(message.properties.headers).length, Object.keys(sent).length);
-    for (const key of ['contentType', 'contentEncoding', 'priority', 'correlationId', 'replyTo', 'expiration', 'messageId',
+    for (const key of ['contentType', 'contentEncoding', 'priority', 'correlationId', 'replyTo', 'messageId',
       'timestamp', 'type', 'userId', 'appId']) {
       assert.equal(message.properties[key], options[key], key);
     }

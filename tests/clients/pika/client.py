@@ -279,7 +279,7 @@ def headers():
     }
     properties = pika.BasicProperties(
         content_type="text/plain", content_encoding="utf-8", headers=sent, delivery_mode=2, priority=9,
-        correlation_id="korrelation ✓", reply_to="antwort", expiration="600000", message_id="id", timestamp=1_700_000_000,
+        correlation_id="korrelation ✓", reply_to="antwort", message_id="id", timestamp=1_700_000_000,
         type="art", user_id="guest", app_id="app ✓", cluster_id="cluster")
     body = "inhalt ✓".encode()
     publish(channel, name, body, properties=properties)
@@ -288,7 +288,7 @@ def headers():
     expected = dict(sent)
     for key in sorted(set(expected) | set(received.headers)):
         equal(received.headers.get(key), expected.get(key), f"header {key}")
-    for key in ("content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to", "expiration",
+    for key in ("content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to",
                 "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id"):
         equal(getattr(received, key), getattr(properties, key), key)
     channel.basic_ack(method.delivery_tag)

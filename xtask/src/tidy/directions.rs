@@ -21,7 +21,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("bench", &["strict-client", "amqp091", "metrics"]),
 ];
 /// What tests of a crate may use beyond that.
-const TESTS_MAY_USE: &[(&str, &[&str])] = &[("broker", &["strict-client"]), ("node", &["strict-client"])];
+const TESTS_MAY_USE: &[(&str, &[&str])] =
+    &[("broker", &["strict-client"]), ("management", &["strict-client"]), ("node", &["strict-client"])];
 /// The binary, which puts the parts together.
 const BINARY_MAY_USE: &[&str] = &["management", "ctl", "bench", "node", "config", "log"];
 /// These may use anything.

@@ -5,23 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_auth::{HASHING_SHA256, Response, authenticate, hash_password};
-use leveret_broker::{Authenticate, Settings};
+use leveret_auth::{HASHING_SHA256, hash_password};
+use leveret_config::Config;
 use leveret_management::{Api, api, metrics, serve};
-use leveret_model::{Command, PutUser, SetPermissions, Topology};
-use leveret_node::{Node, NodeOptions};
+use leveret_model::{Command, PutUser, SetPermissions};
+use leveret_node::{DirectoryLock, Node, NodeOptions};
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
-
-pub(crate) struct Passwords;
-
-impl Authenticate for Passwords {
-    fn authenticate(&self, topology: &Topology, _: &str, response: &[u8], loopback: bool) -> Result<String, String> {
-        let only_here = ["guest".to_owned()];
-        let user = authenticate(topology, Response::Plain(response), loopback, &only_here);
-        user.map(|name| name.to_string()).map_err(|refused| refused.detail)
-    }
-}
 
 pub(crate) struct Stage {
     pub(crate) node: Node,
@@ -36,16 +26,11 @@ impl Stage {
     /// touch what begins with x; `plain` has no tag.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = NodeOptions {
-            data_directory: directory.path().to_owned(),
-            cores: Some(1),
-            sync_delay: Duration::ZERO,
-            log: Default::default(),
-            broker: Settings::default(),
-            authenticate: Arc::new(Passwords),
-            fatal: Arc::new(|text| panic!("{text}")),
-        };
-        let (mut node, _) = Node::start(options).expect("starts");
+        let mut config = Config::default();
+        config.set("cores=1").expect("is a key");
+        let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
+        let options = NodeOptions::new(&config, Arc::new(|text| panic!("{text}")));
+        let (mut node, _) = Node::start(lock, options).expect("starts");
         let now = node.handle().clock().now();
         node.handle().broker().bootstrap(users(), now).expect("users are made");
         wait_until_published(node.handle().broker());
@@ -129,10 +114,8 @@ fn users() -> Vec<Command> {
     };
     vec![
         Command::CreateVhost { name: "v".into() },
-        user("guest", &["administrator"]),
         user("user", &["management"]),
         user("plain", &[]),
-        permission("guest", "/", ".*"),
         permission("guest", "v", ".*"),
         permission("user", "v", "^x"),
         permission("plain", "v", ".*"),

@@ -462,7 +462,7 @@ public final class ScenarioClient {
     sent.put("empty", "");
     sent.put("long string", "x".repeat(70_000));
     AMQP.BasicProperties properties =
-        new AMQP.BasicProperties("text/plain", "utf-8", sent, 2, 9, "korrelation ✓", "antwort", "600000", "id", at, "art", "guest",
+        new AMQP.BasicProperties("text/plain", "utf-8", sent, 2, 9, "korrelation ✓", "antwort", null, "id", at, "art", "guest",
             "app ✓", "cluster");
     channel.basicPublish("", name, true, properties, bytes("inhalt ✓"));
     channel.waitForConfirmsOrDie(PATIENCE_MS);
