@@ -1,6 +1,29 @@
-//! The deterministic simulator: the shipped code on simulated parts, every choice taken from a seed.
+//! The deterministic simulator: the shipped broker, queues, log and model on virtual cores, with clients, disk and
+//! time in memory, and every choice taken from a seed.
 //!
-//! So far the disk. It must not know a real clock, thread, file or socket.
+//! A [`world::World`] is a broker with its tasks and disk lanes; a [`workload::Workload`] is what clients do to it; the
+//! [`ledger::Ledger`] keeps what they were promised; after a power cut an [`audit`] looks at what is there, and the
+//! [`verdict`] compares both. The same seed does the same, bit for bit.
+//!
+//! This crate must not know a real clock, thread, file or socket.
+#![forbid(unsafe_code)]
 
+pub mod audit;
+pub mod body;
+pub mod clock;
+pub mod cores;
 pub mod disk;
+pub mod event_hash;
+pub mod failure;
+pub mod lanes;
+pub mod ledger;
+pub mod life;
+pub mod link;
+pub mod peer;
+pub mod pipe;
 pub mod random;
+pub mod tally;
+pub mod task;
+pub mod verdict;
+pub mod workload;
+pub mod world;

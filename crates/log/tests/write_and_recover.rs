@@ -105,6 +105,22 @@ fn a_backlog_goes_through_retirement_and_comes_out_in_order() {
 }
 
 #[test]
+fn a_crash_after_everything_was_retired_is_no_clean_stop() {
+    let options = Options { unretired_max: 2, ..small() };
+    let mut driver = Driver::open(MemoryDisk::new(), options.clone());
+    assert!(driver.report.clean, "an empty directory is one");
+    driver.publish(LogId(1), &[body(LogId(1), 1, 100)], Wait::Confirm);
+    driver.settle_down();
+    let mut driver = Driver::open(driver.disk, options.clone());
+    assert!(!driver.report.clean);
+    driver.settle_down();
+    assert_eq!(driver.log.statistics().retirements, 1);
+    let driver = Driver::open(driver.disk, options);
+    assert_eq!(driver.report.replayed, 0, "nothing is left in the WAL");
+    assert!(!driver.report.clean);
+}
+
+#[test]
 fn messages_settled_in_time_are_never_copied() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for i in 1..=2000u64 {

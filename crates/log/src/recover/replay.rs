@@ -64,7 +64,8 @@ impl<'a> Replaying<'a> {
             files: VecDeque::new(),
             position,
             sequence,
-            closed: true,
+            // All batches may be retired: only a directory that never had one counts as closed without a closing batch.
+            closed: sequence == 0,
             doubt: None,
             first_found: None,
         }

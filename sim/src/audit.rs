@@ -1,0 +1,132 @@
+//! A fresh client that looks at everything and leaves it as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leveret_amqp091::FieldTable;
+use leveret_queue::QueueState;
+use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+
+use crate::failure::{Check, Failure};
+use crate::ledger::{Ledger, Object};
+use crate::link::{Heard, Received};
+use crate::world::World;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Messages of each queue, in order.
+    pub queues: BTreeMap<String, Vec<Received>>,
+    /// Objects that are there, of those that anybody ever asked for.
+    pub objects: BTreeSet<Object>,
+}
+
+/// Lets everything come to rest, then looks.
+///
+/// # Errors
+/// The broker broke a rule while it was looked at, or its counters disagree with what a client gets.
+pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
+    let mut findings = Findings { objects: topology(world, ledger), ..Findings::default() };
+    let link = world.connect();
+    let names: Vec<String> = ledger.queues().map(str::to_owned).collect();
+    let mut channels: BTreeMap<u16, String> = BTreeMap::new();
+    let mut announced: BTreeMap<u16, u32> = BTreeMap::new();
+    loop {
+        let goes_on = world.step()?;
+        for heard in world.links[link].heard() {
+            match heard {
+                Heard::Connected => {
+                    for (at, name) in names.iter().enumerate() {
+                        let channel = at as u16 + 1;
+                        channels.insert(channel, name.clone());
+                        world.links[link].client.open_channel(channel);
+                    }
+                }
+                Heard::Reply(channel, "channel.open-ok") => {
+                    let passive = QueueDeclare { passive: true, ..QueueDeclare::default() };
+                    let name = channels[&channel].as_bytes();
+                    world.links[link].client.declare_queue(channel, name, passive, &FieldTable::new());
+                }
+                Heard::Declared(channel, ready) => {
+                    let name = &channels[&channel];
+                    findings.queues.insert(name.clone(), Vec::new());
+                    announced.insert(channel, ready);
+                    let client = &mut world.links[link].client;
+                    client.consume(channel, name.as_bytes(), b"audit", Consume::default(), &FieldTable::new());
+                }
+                Heard::Delivered(received) => {
+                    let name = &channels[&received.channel];
+                    findings.queues.entry(name.clone()).or_default().push(received);
+                }
+                Heard::ChannelClosed(_, reason) if reason.code == 404 => {}
+                Heard::Consumer(_) => {}
+                other => return Err(Failure::new(Check::Protocol, format!("the audit heard {other:?}"))),
+            }
+        }
+        if !goes_on {
+            break;
+        }
+    }
+    for (channel, name) in &channels {
+        let found = findings.queues.get(name);
+        let presence = found.is_some();
+        let expected = findings.objects.contains(&Object::Queue(name.clone()));
+        if presence != expected {
+            let detail = format!("queue {name}: a client says {presence}, the topology {expected}");
+            return Err(Failure::new(Check::Conservation, detail));
+        }
+        let (Some(found), Some(announced)) = (found, announced.get(channel)) else { continue };
+        if found.len() != *announced as usize {
+            let detail = format!("queue {name} announced {announced} messages and delivered {}", found.len());
+            return Err(Failure::new(Check::NothingLost, detail));
+        }
+    }
+    if channels.len() != names.len() {
+        return Err(Failure::new(Check::Answered, "the audit's connection was never opened"));
+    }
+    world.disconnect(link);
+    while world.step()? {}
+    conservation(world, &findings)?;
+    Ok(findings)
+}
+
+fn topology(world: &World, ledger: &Ledger) -> BTreeSet<Object> {
+    let snapshot = world.broker.registry.snapshot_full();
+    let topology = &snapshot.topology;
+    let is_there = |object: &&Object| match object {
+        Object::Queue(name) => topology.queue("/", name).is_some(),
+        Object::Exchange(name) => topology.exchange("/", name).is_some(),
+        Object::Binding(exchange, queue, key) => {
+            let queue = topology.queue("/", queue).map(|queue| queue.id);
+            topology.bindings_of_source("/", exchange).any(|binding| {
+                matches!(binding.destination, leveret_model::Destination::Queue { id, .. } if Some(id) == queue)
+                    && *binding.routing_key == *key.as_bytes()
+            })
+        }
+    };
+    ledger.objects().filter(is_there).cloned().collect()
+}
+
+/// The queue's own counters, after everything went back to it.
+fn conservation(world: &World, findings: &Findings) -> Result<(), Failure> {
+    let snapshot = world.broker.registry.snapshot_full();
+    for (name, found) in &findings.queues {
+        let Some(queue) = snapshot.queue("/", name) else { continue };
+        let status = queue.status();
+        if let QueueState::Failed(reason) = &status.state {
+            return Err(Failure::new(Check::Runs, format!("queue {name} failed: {reason}")));
+        }
+        let counters = status.conservation;
+        let inside = status.ready + status.unacknowledged;
+        if counters.accepted != counters.gone() + inside || inside != found.len() as u64 || status.pending != 0 {
+            let detail = format!(
+                "queue {name}: {counters:?}, ready {}, unacknowledged {}, pending {}, a client found {}",
+                status.ready,
+                status.unacknowledged,
+                status.pending,
+                found.len()
+            );
+            return Err(Failure::new(Check::Conservation, detail));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Bodies and properties that follow from a message's id alone.
+
+use crate::ledger::{Message, MessageId};
+use crate::random::Random;
+
+/// Bytes that every body has: its id.
+pub const LENGTH_MIN: usize = 8;
+
+/// The body of a message.
+#[must_use]
+pub fn body(id: MessageId, length: usize) -> Vec<u8> {
+    let mut bytes = id.to_le_bytes().to_vec();
+    let mut random = Random::new(id);
+    while bytes.len() < length {
+        bytes.extend_from_slice(&random.next().to_le_bytes());
+    }
+    bytes.truncate(length.max(LENGTH_MIN));
+    bytes
+}
+
+/// The properties of a message: delivery mode and, for every second one, its id as message-id.
+#[must_use]
+pub fn properties(id: MessageId, persistent: bool) -> Vec<u8> {
+    const DELIVERY_MODE: u16 = 1 << 12;
+    const MESSAGE_ID: u16 = 1 << 7;
+    let mode = if persistent { 2 } else { 1 };
+    if id % 2 == 0 {
+        let [high, low] = DELIVERY_MODE.to_be_bytes();
+        return vec![high, low, mode];
+    }
+    let [high, low] = (DELIVERY_MODE | MESSAGE_ID).to_be_bytes();
+    let text = id.to_string();
+    let mut bytes = vec![high, low, mode, text.len() as u8];
+    bytes.extend_from_slice(text.as_bytes());
+    bytes
+}
+
+/// The id that a body claims.
+#[must_use]
+pub fn id(body: &[u8]) -> Option<MessageId> {
+    body.first_chunk().map(|bytes| MessageId::from_le_bytes(*bytes))
+}
+
+/// What is different from what was published.
+#[must_use]
+pub fn difference(message: &Message, received: &crate::link::Received) -> Option<&'static str> {
+    if received.body != body(message.id, message.length) {
+        return Some("body");
+    }
+    if received.properties != properties(message.id, message.persistent) {
+        return Some("properties");
+    }
+    if received.exchange != message.exchange.as_bytes() {
+        return Some("exchange");
+    }
+    (received.key != message.key.as_bytes()).then_some("routing key")
+}

@@ -1,0 +1,36 @@
+//! Virtual time.
+
+use leveret_broker::{Nanos, Now};
+
+/// Wall time at which every simulation begins, in milliseconds since the Unix epoch.
+const START_WALL_MS: u64 = 1_760_000_000_000;
+
+/// Time that moves only when the simulation says so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    nanos: Nanos,
+}
+
+impl Clock {
+    /// Now.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        Now { monotonic: self.nanos, wall_ms: START_WALL_MS + self.nanos / 1_000_000 }
+    }
+
+    /// Monotonic time in nanoseconds.
+    #[must_use]
+    pub fn nanos(&self) -> Nanos {
+        self.nanos
+    }
+
+    /// Moves on.
+    pub fn advance(&mut self, by: Nanos) {
+        self.nanos += by;
+    }
+
+    /// Moves on to a time, unless it is past.
+    pub fn advance_to(&mut self, at: Nanos) {
+        self.nanos = self.nanos.max(at);
+    }
+}

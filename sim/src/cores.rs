@@ -1,0 +1,126 @@
+//! Who was woken: the run queues of the virtual cores, and the disk lanes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use leveret_broker::Wake;
+
+/// Runs what was woken, first come, first served, as a core's runtime does.
+#[derive(Debug, Default)]
+struct Core {
+    queue: VecDeque<usize>,
+}
+
+/// All cores. A task is in its core's queue at most once.
+#[derive(Debug)]
+pub struct Cores {
+    cores: Mutex<Vec<Core>>,
+}
+
+impl Cores {
+    /// This many.
+    #[must_use]
+    pub fn new(count: usize) -> Arc<Self> {
+        Arc::new(Self { cores: Mutex::new((0..count).map(|_| Core::default()).collect()) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Core>> {
+        self.cores.lock().unwrap_or_else(|error| error.into_inner())
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Which core a task lives on.
+    #[must_use]
+    pub fn home(&self, task: usize) -> usize {
+        task % self.count()
+    }
+
+    /// Has a task run.
+    pub fn wake(&self, task: usize) {
+        let mut cores = self.lock();
+        let count = cores.len();
+        let queue = &mut cores[task % count].queue;
+        if !queue.contains(&task) {
+            queue.push_back(task);
+        }
+    }
+
+    /// The cores that have something to run.
+    #[must_use]
+    pub fn busy(&self) -> Vec<usize> {
+        let cores = self.lock();
+        (0..cores.len()).filter(|core| !cores[*core].queue.is_empty()).collect()
+    }
+
+    /// The next task of a core.
+    #[must_use]
+    pub fn next(&self, core: usize) -> Option<usize> {
+        self.lock()[core].queue.pop_front()
+    }
+}
+
+/// Wakes one task.
+#[derive(Debug)]
+pub struct TaskWake {
+    /// All cores.
+    pub cores: Arc<Cores>,
+    /// The task.
+    pub task: usize,
+}
+
+impl Wake for TaskWake {
+    fn wake(&self) {
+        self.cores.wake(self.task);
+    }
+}
+
+/// Wakes a disk lane.
+#[derive(Debug, Default)]
+pub struct LaneWake(AtomicBool);
+
+impl LaneWake {
+    /// Whether it was woken; it isn't any more.
+    #[must_use]
+    pub fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+
+    /// The lane looks again by itself.
+    pub fn wake_again(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was woken.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for LaneWake {
+    fn wake(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_woken_twice_runs_once() {
+        let cores = Cores::new(2);
+        for task in [2, 1, 2, 4] {
+            TaskWake { cores: cores.clone(), task }.wake();
+        }
+        assert_eq!(cores.busy(), [0, 1]);
+        assert_eq!((cores.next(0), cores.next(0), cores.next(0)), (Some(2), Some(4), None));
+        assert_eq!(cores.busy(), [1]);
+    }
+}

@@ -1,0 +1,35 @@
+//! One number for everything that happened: two runs of a seed must agree on it.
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventHash(u64);
+
+impl Default for EventHash {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl EventHash {
+    /// Takes a number in.
+    pub fn note(&mut self, value: u64) {
+        let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+
+    /// Takes bytes in.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.note(bytes.len() as u64);
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.note(u64::from_le_bytes(word));
+        }
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn value(self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,125 @@
+//! The threads that do the disk's work, one step at a time: ask for a job, run it, report it. Between two steps
+//! anything else may happen.
+
+use std::sync::Arc;
+
+use leveret_broker::{Broker, Nanos, ReadJob};
+use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, Next};
+
+use crate::clock::Clock;
+use crate::cores::LaneWake;
+use crate::failure::{Check, Failure};
+use crate::random::Random;
+
+/// What a lane holds.
+#[derive(Debug, Default)]
+enum Doing {
+    #[default]
+    Nothing,
+    /// A job that isn't begun.
+    Job(JobId, Job),
+    /// One whose result comes at this time.
+    Result(JobId, Result<Done, DiskError>, Nanos),
+}
+
+/// The commit or the background lane.
+#[derive(Debug)]
+pub struct DiskLane {
+    lane: Lane,
+    /// Set by the broker.
+    pub wake: Arc<LaneWake>,
+    at: Option<Nanos>,
+    doing: Doing,
+}
+
+impl DiskLane {
+    /// A lane that asks for work first of all.
+    #[must_use]
+    pub fn new(lane: Lane) -> Self {
+        Self { lane, wake: Arc::default(), at: Some(0), doing: Doing::Nothing }
+    }
+
+    /// When it can make a step; none before it is woken.
+    #[must_use]
+    pub fn due(&self) -> Option<Nanos> {
+        match &self.doing {
+            Doing::Nothing if self.wake.is_set() => Some(0),
+            Doing::Nothing => self.at,
+            Doing::Job(..) => Some(0),
+            Doing::Result(_, _, at) => Some(*at),
+        }
+    }
+
+    /// Makes a step.
+    ///
+    /// # Errors
+    /// The broker says that the node has to stop, although the disk works.
+    pub fn step(
+        &mut self,
+        broker: &Broker,
+        disk: &dyn Disk,
+        clock: &Clock,
+        random: &mut Random,
+    ) -> Result<(), Failure> {
+        let stops = |error: leveret_log::StorageError| Failure::new(Check::Runs, error.to_string());
+        match std::mem::take(&mut self.doing) {
+            Doing::Nothing => {
+                let _ = self.wake.take();
+                self.at = None;
+                match broker.next_job(self.lane, clock.now()).map_err(stops)? {
+                    Next::Run(id, job) => self.doing = Doing::Job(id, job),
+                    Next::At(at) => self.at = Some(at),
+                    Next::Idle => {}
+                }
+            }
+            Doing::Job(id, job) => {
+                let result = job.run(disk);
+                let took = duration(&job, random);
+                self.doing = Doing::Result(id, result, clock.nanos() + took);
+            }
+            Doing::Result(id, result, _) => {
+                broker.complete(id, result, clock.now()).map_err(stops)?;
+                // As a thread does, it asks again before it sleeps.
+                self.at = Some(0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A write is fast, a sync now and then isn't.
+fn duration(job: &Job, random: &mut Random) -> Nanos {
+    match job {
+        Job::Write(_) => 5_000 + random.below(50_000),
+        _ if random.below(10) == 0 => 1_000_000 + random.below(20_000_000),
+        _ => 50_000 + random.below(1_000_000),
+    }
+}
+
+/// The lane of reads.
+#[derive(Default)]
+pub struct ReadLane {
+    /// Set by the broker.
+    pub wake: Arc<LaneWake>,
+    job: Option<ReadJob>,
+}
+
+impl ReadLane {
+    /// Whether it can make a step.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.job.is_some() || self.wake.is_set()
+    }
+
+    /// Makes a step; true when that was a read.
+    pub fn step(&mut self, broker: &Broker, disk: &dyn Disk, clock: &Clock) -> bool {
+        if let Some(job) = self.job.take() {
+            job.run(disk, clock.now());
+            self.wake.wake_again();
+            return true;
+        }
+        let _ = self.wake.take();
+        self.job = broker.next_read();
+        false
+    }
+}

@@ -1,0 +1,58 @@
+//! From a start to the next power cut: the pieces that tests put together.
+
+use std::sync::Arc;
+
+use leveret_log::Options;
+
+use crate::audit::{Findings, audit};
+use crate::body;
+use crate::disk::SimDisk;
+use crate::event_hash::EventHash;
+use crate::failure::Failure;
+use crate::ledger::{Ledger, Stamp};
+use crate::tally::Tally;
+use crate::verdict::judge;
+use crate::workload::Workload;
+use crate::world::World;
+
+/// A trace of clients' operations from an empty or surviving disk, run until everything is answered.
+///
+/// # Errors
+/// A rule was found broken.
+pub fn run(world: &mut World, ledger: &mut Ledger, peers: usize, operations: usize) -> Result<usize, Failure> {
+    let mut workload = Workload::new(world, ledger, peers, operations);
+    while workload.step(world, ledger)? {}
+    Ok(workload.operations)
+}
+
+/// Starts on what a power cut left, looks at everything and judges it. `at` is how many changes the disk had seen.
+///
+/// # Errors
+/// A rule was found broken.
+pub fn recover_and_judge(
+    disk: Arc<SimDisk>,
+    log: Options,
+    ledger: &Ledger,
+    at: Stamp,
+    seed: u64,
+    tally: &mut Tally,
+) -> Result<(World, Findings), Failure> {
+    let (mut world, _) = World::start(disk, log, seed)?;
+    let findings = audit(&mut world, ledger)?;
+    judge(ledger, at, &findings, tally)?;
+    Ok((world, findings))
+}
+
+/// The ledger of the life that begins with these findings.
+pub fn rebase(ledger: &mut Ledger, findings: &Findings) {
+    let ids = |found: &Vec<crate::link::Received>| found.iter().filter_map(|received| body::id(&received.body)).collect();
+    let found = findings.queues.iter().map(|(queue, found)| (queue.clone(), ids(found))).collect();
+    ledger.rebase(&found, &|object| findings.objects.contains(object));
+}
+
+/// What a world leaves behind for the record.
+pub fn close_books(world: &mut World, tally: &mut Tally, hash: &mut EventHash) {
+    world.count_log();
+    tally.merge(&world.tally);
+    hash.note(world.hash.value());
+}

@@ -1,0 +1,266 @@
+//! A broker on virtual cores, with clients, disk lanes and time. Each step is one choice of the seed: a turn of a
+//! connection's task, some bytes from or to a client, a step of a disk lane, or time that passes.
+//!
+//! A turn is atomic, so everything that a core does under one wake-up is; the hand-off between cores is explored
+//! finer with `shuttle`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use leveret_broker::{Authenticate, Broker, Peer, Settings};
+use leveret_log::{Lane, Options, Report};
+use leveret_metrics::Counters;
+use leveret_model::{Command, PutUser, SetPermissions, Topology};
+
+use crate::clock::Clock;
+use crate::cores::{Cores, TaskWake};
+use crate::disk::SimDisk;
+use crate::event_hash::EventHash;
+use crate::failure::{Check, Failure};
+use crate::lanes::{DiskLane, ReadLane};
+use crate::link::Link;
+use crate::random::Random;
+use crate::tally::Tally;
+use crate::task::Task;
+
+/// Virtual cores.
+const CORES: usize = 3;
+
+/// Lets everybody in under the name they give.
+struct Anybody;
+
+impl Authenticate for Anybody {
+    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> Result<String, String> {
+        let name = response.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        String::from_utf8(name.to_vec()).map_err(|error| error.to_string())
+    }
+}
+
+/// A log with everything so small that a short trace comes everywhere.
+#[must_use]
+pub fn small_log() -> Options {
+    Options {
+        file_bytes: 64 << 10,
+        buffer_bytes: 48 << 10,
+        reserve_bytes: 8 << 10,
+        mixed_below: 8 << 10,
+        unretired_max: 2,
+        node_id: 7,
+        ..Options::default()
+    }
+}
+
+/// See the module.
+pub struct World {
+    /// The disk.
+    pub disk: Arc<SimDisk>,
+    /// The broker.
+    pub broker: Arc<Broker>,
+    /// Every choice comes from here.
+    pub random: Random,
+    /// Time.
+    pub clock: Clock,
+    /// All that happened.
+    pub hash: EventHash,
+    /// What was counted.
+    pub tally: Tally,
+    /// Clients with their tasks.
+    pub links: Vec<Link>,
+    cores: Arc<Cores>,
+    lanes: [DiskLane; 2],
+    reads: ReadLane,
+}
+
+enum Action {
+    Core(usize),
+    Send(usize),
+    Receive(usize),
+    Lane(usize),
+    Read,
+}
+
+impl World {
+    /// Starts a broker on what is on the disk.
+    ///
+    /// # Errors
+    /// It doesn't start, or reports damage although no byte was changed but by a power cut.
+    pub fn start(disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
+        let clock = Clock::default();
+        let counters = (0..CORES).map(|_| Arc::new(Counters::default())).collect();
+        let settings = Settings { queue_memory_bytes: 64 << 10, name_seed: (seed, 0), ..Settings::default() };
+        let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())
+            .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
+        if !report.damaged.is_empty() {
+            return Err(Failure::new(Check::Starts, format!("damage was reported: {:?}", report.damaged)));
+        }
+        let mut world = Self {
+            disk,
+            broker,
+            random: Random::new(seed),
+            clock,
+            hash: EventHash::default(),
+            tally: Tally::default(),
+            links: Vec::new(),
+            cores: Cores::new(CORES),
+            lanes: [DiskLane::new(Lane::Commit), DiskLane::new(Lane::Background)],
+            reads: ReadLane::default(),
+        };
+        world.note_report(&report);
+        world.broker.set_lane_wake(Lane::Commit, world.lanes[0].wake.clone());
+        world.broker.set_lane_wake(Lane::Background, world.lanes[1].wake.clone());
+        world.broker.set_read_wake(world.reads.wake.clone());
+        if world.broker.is_empty() {
+            world.first_user()?;
+        }
+        Ok((world, report))
+    }
+
+    fn note_report(&mut self, report: &Report) {
+        self.tally.add("batches torn by a power cut", report.cut.is_some().into());
+        self.tally.add("checkpoints restored", (report.restored > 0).into());
+        self.tally.add("files left over and removed", report.removed.len() as u64);
+    }
+
+    /// Carried out before any client comes, as a node does.
+    fn first_user(&mut self) -> Result<(), Failure> {
+        let all = || String::from(".*");
+        let commands = vec![
+            Command::CreateVhost { name: "/".into() },
+            Command::PutUser(PutUser {
+                name: "guest".into(),
+                password_hash: None,
+                hashing_algorithm: "rabbit_password_hashing_sha256".into(),
+                tags: Vec::new(),
+            }),
+            Command::SetPermissions(SetPermissions {
+                user: "guest".into(),
+                vhost: "/".into(),
+                configure: all(),
+                write: all(),
+                read: all(),
+            }),
+        ];
+        let wanted = self
+            .broker
+            .bootstrap(commands, self.clock.now())
+            .map(|()| self.broker.commit.inspect(leveret_log::Log::appended))
+            .map_err(|error| Failure::new(Check::Runs, error.to_string()))?;
+        while self.broker.commit.durable() < wanted {
+            if !self.step()? {
+                return Err(Failure::new(Check::Answered, "the first user never became durable"));
+            }
+        }
+        self.broker.registry.publish();
+        Ok(())
+    }
+
+    /// A new client; returns its link's index.
+    pub fn connect(&mut self) -> usize {
+        let task = self.links.len();
+        let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let peer = Peer { address: address(10_000 + task as u16), local: address(5672) };
+        let wake = Arc::new(TaskWake { cores: self.cores.clone(), task });
+        let connection = self.broker.accept(peer, wake, self.cores.home(task), self.clock.now());
+        let capacity = [300, 4_000, 70_000, 1 << 20][self.random.below(4) as usize];
+        self.links.push(Link::new(Task::new(connection, capacity)));
+        task
+    }
+
+    /// A client's socket breaks.
+    pub fn disconnect(&mut self, link: usize) {
+        let now = self.clock.now();
+        self.links[link].close(now);
+    }
+
+    /// One step. False when nothing can move and no time will change that.
+    ///
+    /// # Errors
+    /// A rule was found broken.
+    pub fn step(&mut self) -> Result<bool, Failure> {
+        self.clock.advance(self.random.below(4_000));
+        let mut actions = self.actions();
+        if actions.is_empty() {
+            let Some(next) = self.next_time() else { return Ok(false) };
+            self.clock.advance_to(next);
+            self.wake_expired();
+            actions = self.actions();
+            if actions.is_empty() {
+                return Ok(true);
+            }
+        }
+        let choice = self.random.below(actions.len() as u64) as usize;
+        self.hash.note(choice as u64);
+        self.act(&actions[choice])?;
+        Ok(true)
+    }
+
+    fn actions(&mut self) -> Vec<Action> {
+        let mut actions: Vec<Action> = self.cores.busy().into_iter().map(Action::Core).collect();
+        for (at, link) in self.links.iter_mut().enumerate() {
+            if link.can_send() {
+                actions.push(Action::Send(at));
+            }
+            if link.can_receive() {
+                actions.push(Action::Receive(at));
+            }
+        }
+        let now = self.clock.nanos();
+        let due = |lane: &usize| self.lanes[*lane].due().is_some_and(|at| at <= now);
+        actions.extend((0..2).filter(due).map(Action::Lane));
+        if self.reads.is_due() {
+            actions.push(Action::Read);
+        }
+        actions
+    }
+
+    fn next_time(&self) -> Option<u64> {
+        let lanes = self.lanes.iter().filter_map(DiskLane::due);
+        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).min()
+    }
+
+    fn wake_expired(&mut self) {
+        let now = self.clock.nanos();
+        for (task, link) in self.links.iter().enumerate() {
+            if link.task.deadline().is_some_and(|at| at <= now) {
+                self.cores.wake(task);
+            }
+        }
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), Failure> {
+        match action {
+            Action::Core(core) => {
+                let Some(task) = self.cores.next(*core) else { return Ok(()) };
+                let now = self.clock.now();
+                let link = &mut self.links[task];
+                if link.task.turn(now, &mut self.random, &mut self.hash, &mut self.tally) {
+                    self.cores.wake(task);
+                }
+            }
+            Action::Send(link) => {
+                self.links[*link].send(&mut self.random);
+                self.cores.wake(*link);
+            }
+            Action::Receive(link) => {
+                self.links[*link].receive(&mut self.random, &mut self.hash)?;
+                // There is room again.
+                self.cores.wake(*link);
+            }
+            Action::Lane(lane) => {
+                self.lanes[*lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
+                self.hash.note(self.disk.count() as u64);
+            }
+            Action::Read => {
+                let read = self.reads.step(&self.broker, &*self.disk, &self.clock);
+                self.tally.add("reads from disk", read.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what the log counted.
+    pub fn count_log(&mut self) {
+        let statistics = self.broker.commit.inspect(|log| log.statistics().clone());
+        self.tally.add("retirements", statistics.retirements);
+    }
+}
