@@ -68,9 +68,23 @@ fn cut_everywhere(options: &Options, seed: u64, counts: &mut Counts) -> Result<(
             }
             counts.note(&recovered);
         }
+        kill(&disk, options, &world, cut_seed, counts).map_err(at)?;
         // And later on.
         go_on(recovered, crashed, options, &world, cut_seed, counts).map_err(at)?;
     }
+    Ok(())
+}
+
+/// A kill leaves everything in memory: what recovery finds there is told to clients, so it has to be durable when the
+/// power goes afterwards.
+fn kill(disk: &SimDisk, options: &Options, world: &World, seed: u64, counts: &mut Counts) -> Result<(), String> {
+    let records = &world.history.records;
+    let recovered = check(disk, options, records, 0).map_err(|text| format!("after a kill: {text}"))?;
+    let found = recovered.report.position;
+    let crashed = disk.crash(seed);
+    let recovered =
+        check(&crashed, options, records, found).map_err(|text| format!("after a kill and a power cut: {text}"))?;
+    counts.note(&recovered);
     Ok(())
 }
 

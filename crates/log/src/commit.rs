@@ -214,11 +214,9 @@ impl Log {
         self.statistics.records += header.records as u64;
         self.statistics.bytes_written += header.padded_bytes();
         events.push(Event::Durable(self.durable));
-        if let Some(batch) = Arc::into_inner(flying.batch) {
-            if self.memory.len() < 2 {
-                let capacity_max = self.options.buffer_bytes * 2;
-                self.memory.push(batch.into_memory(capacity_max));
-            }
+        if let Some(batch) = Arc::into_inner(flying.batch).filter(|_| self.memory.len() < 2) {
+            let capacity_max = self.options.buffer_bytes * 2;
+            self.memory.push(batch.into_memory(capacity_max));
         }
     }
 }

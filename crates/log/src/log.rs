@@ -222,7 +222,7 @@ impl Log {
         let limit = self.options.buffer_bytes - self.options.reserve_bytes;
         self.closed.is_empty()
             && self.active.record_bytes() < limit as u64
-            && !(self.wal.wanted.is_some() && !self.may_open_file())
+            && (self.wal.wanted.is_none() || self.may_open_file())
     }
 
     /// Gives a lane its next job, if it has none.

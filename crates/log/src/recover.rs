@@ -291,15 +291,13 @@ impl<'a> Recovery<'a> {
                 reason,
             });
         }
-        if let Some(first) = replaying.first_found.filter(|_| !begins) {
-            if report.damaged.len() == 1 {
-                return Err(StorageError::Missing {
-                    file: "the checkpoint".into(),
-                    reason: format!("the log begins with batch {first}"),
-                });
-            }
+        match replaying.first_found.filter(|_| !begins) {
+            Some(first) if report.damaged.len() == 1 => Err(StorageError::Missing {
+                file: "the checkpoint".into(),
+                reason: format!("the log begins with batch {first}"),
+            }),
+            _ => Ok(replaying),
         }
-        Ok(replaying)
     }
 
     /// Removes what interrupted steps left: WAL files below the floor or without a batch, older checkpoints, and

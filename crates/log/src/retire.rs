@@ -289,11 +289,11 @@ impl Log {
             self.forgotten.entry(*log).or_insert(appended);
         }
         retirement.gate = appended;
-        if let Phase::Asking { rest, not_before } = &mut retirement.phase {
-            if !again.is_empty() {
-                *not_before = now.saturating_add(LATER);
-                rest.extend(again);
-            }
+        if let Phase::Asking { rest, not_before } = &mut retirement.phase
+            && !again.is_empty()
+        {
+            *not_before = now.saturating_add(LATER);
+            rest.extend(again);
         }
     }
 

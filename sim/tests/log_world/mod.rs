@@ -3,146 +3,18 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use leveret_log::format::file_header::FileHeader;
 use leveret_log::{
-    Disk, Done, Event, Job, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, Replay, Report,
-    SettleRange, SettleReason, Step, StorageError, Wait, recover,
+    Done, Event, Job, Lane, Log, LogId, Nanos, Next, Options, Payload, Position, SettleRange, SettleReason, Step,
+    StorageError, Wait, recover,
 };
-use leveret_sim::disk::{Change, SimDisk};
+use leveret_sim::disk::SimDisk;
 use leveret_sim::random::Random;
 
-pub(crate) const DECLARE: u8 = 1;
-pub(crate) const DELETE: u8 = 2;
-const NOTE: u8 = 3;
+mod check;
+mod ledger;
 
-/// What a check found.
-pub(crate) type Verdict = Result<(), String>;
-
-#[derive(Clone, Debug)]
-pub(crate) enum Record {
-    Message(LogId, u64, Bytes),
-    Settle(LogId, Vec<SettleRange>),
-    Control(LogId, u8, Vec<u8>),
-}
-
-/// What the owner of a log knows of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Ledger {
-    pub(crate) next: u64,
-    pub(crate) live: BTreeMap<u64, Option<Bytes>>,
-    pub(crate) bytes: u64,
-    pub(crate) controls: Vec<(u8, Vec<u8>)>,
-}
-
-/// All logs. Those that the metadata doesn't know don't exist.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, Ledger>);
-
-impl Default for Ledgers {
-    fn default() -> Ledgers {
-        Ledgers([(LogId::METADATA, Ledger { next: 1, ..Ledger::default() })].into())
-    }
-}
-
-impl Ledgers {
-    pub(crate) fn apply(&mut self, record: &Record) {
-        match record {
-            Record::Message(log, number, payload) => self.message_with(*log, *number, payload.len(), Some(payload)),
-            Record::Settle(log, ranges) => self.settle(*log, SettleReason::Acknowledged, ranges),
-            Record::Control(log, kind, payload) => self.control(*log, *kind, payload),
-        }
-    }
-
-    fn message_with(&mut self, log: LogId, number: u64, length: usize, payload: Option<&Bytes>) {
-        if let Some(ledger) = self.0.get_mut(&log) {
-            ledger.next = ledger.next.max(number + 1);
-            ledger.bytes += length as u64;
-            ledger.live.insert(number, payload.cloned());
-        }
-    }
-
-    /// Without the payloads.
-    fn outline(&self) -> Ledgers {
-        let mut outline = self.clone();
-        for ledger in outline.0.values_mut() {
-            ledger.live.values_mut().for_each(|payload| *payload = None);
-        }
-        outline
-    }
-
-    pub(crate) fn state(&self, log: LogId, position: Position) -> Option<LiveState> {
-        let ledger = self.0.get(&log)?;
-        let mut state = Vec::new();
-        for (kind, payload) in &ledger.controls {
-            state.push(*kind);
-            state.push(payload.len() as u8);
-            state.extend_from_slice(payload);
-        }
-        Some(LiveState {
-            log,
-            next: ledger.next,
-            position,
-            live: ledger.live.keys().copied().collect(),
-            bytes: ledger.bytes,
-            state,
-        })
-    }
-}
-
-impl Replay for Ledgers {
-    fn restore(&mut self, state: LiveState) {
-        if state.log != LogId::METADATA && !self.0.contains_key(&state.log) {
-            return;
-        }
-        let mut rest = &state.state[..];
-        let mut controls = Vec::new();
-        while !rest.is_empty() {
-            let length = rest[1] as usize;
-            controls.push((rest[0], rest[2..2 + length].to_vec()));
-            rest = &rest[2 + length..];
-        }
-        if state.log == LogId::METADATA {
-            controls.iter().for_each(|(kind, payload)| self.control(state.log, *kind, payload));
-            return;
-        }
-        let ledger = Ledger {
-            next: state.next,
-            live: state.live.iter().map(|number| (number, None)).collect(),
-            bytes: state.bytes,
-            controls,
-        };
-        self.0.insert(state.log, ledger);
-    }
-
-    fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
-        self.message_with(log, number, payload.len(), None);
-    }
-
-    fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
-        if let Some(ledger) = self.0.get_mut(&log) {
-            for range in ranges {
-                ledger.bytes -= range.bytes;
-                for number in range.first..=range.last {
-                    ledger.live.remove(&number);
-                }
-            }
-        }
-    }
-
-    fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) {
-        if let Some(ledger) = self.0.get_mut(&log) {
-            ledger.controls.push((kind, payload.to_vec()));
-        }
-        if log == LogId::METADATA && kind != NOTE {
-            let other = LogId(u64::from(payload[0]));
-            if kind == DECLARE {
-                self.0.insert(other, Ledger { next: 1, ..Ledger::default() });
-            } else {
-                self.0.remove(&other);
-            }
-        }
-    }
-}
+pub(crate) use check::{Recovered, check, check_salts};
+use ledger::{DECLARE, DELETE, Ledgers, NOTE, Record};
 
 /// How a run went.
 #[derive(Debug, Default)]
@@ -293,7 +165,7 @@ impl World {
             1..4 => 4096 + self.random.below(4000),
             _ => self.random.below(1200),
         };
-        let byte = self.random.next() as u8;
+        let byte = self.random.number() as u8;
         (0..length).map(|i| byte.wrapping_add((i >> 3) as u8)).collect()
     }
 
@@ -399,110 +271,4 @@ impl World {
             }
         }
     }
-}
-
-/// No two uses of files have the same salt.
-pub(crate) fn check_salts(trace: &[Change]) -> Verdict {
-    let mut salts: BTreeMap<u64, &str> = BTreeMap::new();
-    for change in trace {
-        let Change::Write { name, offset: 0, bytes } = change else {
-            continue;
-        };
-        if let Some(header) = FileHeader::decode(bytes) {
-            let before = salts.insert(header.salt, name);
-            if before.is_some_and(|before| before != name) {
-                return Err(format!("salt check: {name} has the salt of {}", before.unwrap_or_default()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A directory after a power cut, opened.
-pub(crate) struct Recovered {
-    pub(crate) log: Log,
-    pub(crate) report: Report,
-    pub(crate) ledgers: Ledgers,
-}
-
-/// Opens what a power cut left and compares it with what was appended: a prefix of it, with at least all that was
-/// confirmed, byte for byte.
-pub(crate) fn check(
-    disk: &SimDisk,
-    options: &Options,
-    records: &[Record],
-    confirmed: Position,
-) -> Result<Recovered, String> {
-    let mut ledgers = Ledgers::default();
-    let (log, report) =
-        recover(disk, options.clone(), &mut ledgers, 0).map_err(|error| format!("recovery check: {error}"))?;
-    if !report.damaged.is_empty() {
-        return Err(format!("damage check: a power cut damages nothing, reported is {:?}", report.damaged));
-    }
-    if report.position < confirmed {
-        return Err(format!("confirm check: {confirmed} was confirmed, {} is there", report.position));
-    }
-    let Some(there) = records.get(..report.position as usize) else {
-        return Err(format!("prefix check: {} records of {}", report.position, records.len()));
-    };
-    let mut expected = Ledgers::default();
-    there.iter().for_each(|record| expected.apply(record));
-    if ledgers != expected.outline() {
-        return Err(format!("ledger check: at {} {}", report.position, difference(&ledgers, &expected.outline())));
-    }
-    for (log_id, ledger) in &expected.0 {
-        check_messages(&log, disk, *log_id, ledger)?;
-    }
-    Ok(Recovered { log, report, ledgers: expected })
-}
-
-fn difference(found: &Ledgers, expected: &Ledgers) -> String {
-    for (log, expected) in &expected.0 {
-        match found.0.get(log) {
-            None => return format!("log {log} is missing"),
-            Some(found) if found != expected => {
-                return format!(
-                    "log {log}: next {} bytes {} live {:?} controls {}, expected next {} bytes {} live {:?} controls {}",
-                    found.next,
-                    found.bytes,
-                    found.live.keys().collect::<Vec<_>>(),
-                    found.controls.len(),
-                    expected.next,
-                    expected.bytes,
-                    expected.live.keys().collect::<Vec<_>>(),
-                    expected.controls.len()
-                );
-            }
-            Some(_) => {}
-        }
-    }
-    "there are more logs than expected".into()
-}
-
-fn check_messages(log: &Log, disk: &dyn Disk, log_id: LogId, ledger: &Ledger) -> Verdict {
-    let mut from = 0;
-    for (number, payload) in &ledger.live {
-        if *number < from {
-            continue;
-        }
-        let mut expected = ledger.live.range(number..);
-        let plan = log.plan_read(log_id, *number, 10_000);
-        let plan = plan.ok_or_else(|| format!("read check: {log_id}/{number} is nowhere"))?;
-        let found = plan.run(disk).map_err(|error| format!("read check: {error}"))?;
-        if found.first().map(|message| message.number) != Some(*number) || payload.is_none() {
-            return Err(format!("read check: {log_id}/{number} isn't there"));
-        }
-        for message in found {
-            // Settled ones may be there too.
-            if !ledger.live.contains_key(&message.number) {
-                continue;
-            }
-            let (number, payload) = expected.next().expect("it is alive");
-            if *number != message.number || payload.as_ref() != Some(&message.payload) {
-                return Err(format!("read check: {log_id}/{number} is not what was appended"));
-            }
-            from = message.number + 1;
-        }
-    }
-    Ok(())
 }

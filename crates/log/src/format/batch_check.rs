@@ -260,4 +260,32 @@ mod tests {
         assert_eq!(logs, [LogId(1), LogId(2), LogId(3)]);
         assert!(whole);
     }
+
+    #[test]
+    fn records_of_an_earlier_use_of_the_file_are_not_taken_for_new_ones() {
+        // The first sector holds header, table and one record; the others hold a record each. In both uses of the file
+        // the batch has the same place and layout.
+        let write = |sequence: u64, file: u64, byte: u8| {
+            let identity = Identity::wal(1, 0, file);
+            let mut builder = Builder::new(&identity, sequence, 1, 4096, Memory::default());
+            for number in 1..=4 {
+                let length = if number == 1 { 512 - 96 - 32 } else { 512 };
+                let payload = vec![byte; length - 12];
+                builder.message(LogId(1), number, &Payload { head: &payload, body: None });
+            }
+            let disk = MemoryDisk::new();
+            disk.create("f", 0).unwrap();
+            builder.seal().write(&disk, "f", 0, &identity).unwrap();
+            (disk.content("f").unwrap(), identity)
+        };
+        let (old, _) = write(3, 1, 7);
+        let (new, identity) = write(90, 5, 8);
+        assert_eq!(check(&new, &identity).unwrap().faults, []);
+        for lost in 1..4 {
+            let mut torn = new.clone();
+            let sector = lost * 512..(lost + 1) * 512;
+            torn[sector.clone()].copy_from_slice(&old[sector]);
+            assert_eq!(check(&torn, &identity).unwrap().faults.len(), 1);
+        }
+    }
 }

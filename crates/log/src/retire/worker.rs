@@ -82,6 +82,8 @@ pub(crate) struct Worker {
     batch: Option<Batch>,
     tables: Window,
     records: Window,
+    /// The checkpoint to be written; sorting its entries is nothing to do under the log's lock.
+    plan: Option<Plan>,
     checkpoint: Option<CheckpointWriter>,
 }
 
@@ -112,16 +114,20 @@ impl Worker {
             batch: None,
             tables: Window::default(),
             records: Window::default(),
+            plan: None,
             checkpoint: None,
         }
     }
 
     pub(crate) fn begin_checkpoint(&mut self, plan: Plan) {
-        self.checkpoint = Some(CheckpointWriter::new(plan, &self.states));
+        self.plan = Some(plan);
     }
 
     /// Goes on for about [`STEP_BYTES`].
     pub(crate) fn step(&mut self, disk: &dyn Disk) -> Result<Progress, DiskError> {
+        if let Some(plan) = self.plan.take() {
+            self.checkpoint = Some(CheckpointWriter::new(plan, &self.states));
+        }
         if let Some(checkpoint) = &mut self.checkpoint {
             let done = checkpoint.step(disk, &self.states)?;
             return Ok(done.map_or(Progress::More, Progress::Checkpoint));

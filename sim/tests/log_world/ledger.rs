@@ -1,0 +1,136 @@
+//! What the owners of the logs know, and what recovery tells them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use leveret_log::{LiveState, LogId, Position, Replay, SettleRange, SettleReason};
+
+pub(crate) const DECLARE: u8 = 1;
+pub(crate) const DELETE: u8 = 2;
+pub(crate) const NOTE: u8 = 3;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Record {
+    Message(LogId, u64, Bytes),
+    Settle(LogId, Vec<SettleRange>),
+    Control(LogId, u8, Vec<u8>),
+}
+
+/// What the owner of a log knows of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Ledger {
+    pub(crate) next: u64,
+    pub(crate) live: BTreeMap<u64, Option<Bytes>>,
+    pub(crate) bytes: u64,
+    pub(crate) controls: Vec<(u8, Vec<u8>)>,
+}
+
+/// All logs. Those that the metadata doesn't know don't exist.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, Ledger>);
+
+impl Default for Ledgers {
+    fn default() -> Ledgers {
+        Ledgers([(LogId::METADATA, Ledger { next: 1, ..Ledger::default() })].into())
+    }
+}
+
+impl Ledgers {
+    pub(crate) fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Message(log, number, payload) => self.message_with(*log, *number, payload.len(), Some(payload)),
+            Record::Settle(log, ranges) => self.settle(*log, SettleReason::Acknowledged, ranges),
+            Record::Control(log, kind, payload) => self.control(*log, *kind, payload),
+        }
+    }
+
+    fn message_with(&mut self, log: LogId, number: u64, length: usize, payload: Option<&Bytes>) {
+        if let Some(ledger) = self.0.get_mut(&log) {
+            ledger.next = ledger.next.max(number + 1);
+            ledger.bytes += length as u64;
+            ledger.live.insert(number, payload.cloned());
+        }
+    }
+
+    /// Without the payloads.
+    pub(crate) fn outline(&self) -> Ledgers {
+        let mut outline = self.clone();
+        for ledger in outline.0.values_mut() {
+            ledger.live.values_mut().for_each(|payload| *payload = None);
+        }
+        outline
+    }
+
+    pub(crate) fn state(&self, log: LogId, position: Position) -> Option<LiveState> {
+        let ledger = self.0.get(&log)?;
+        let mut state = Vec::new();
+        for (kind, payload) in &ledger.controls {
+            state.push(*kind);
+            state.push(payload.len() as u8);
+            state.extend_from_slice(payload);
+        }
+        Some(LiveState {
+            log,
+            next: ledger.next,
+            position,
+            live: ledger.live.keys().copied().collect(),
+            bytes: ledger.bytes,
+            state,
+        })
+    }
+}
+
+impl Replay for Ledgers {
+    fn restore(&mut self, state: LiveState) {
+        if state.log != LogId::METADATA && !self.0.contains_key(&state.log) {
+            return;
+        }
+        let mut rest = &state.state[..];
+        let mut controls = Vec::new();
+        while !rest.is_empty() {
+            let length = rest[1] as usize;
+            controls.push((rest[0], rest[2..2 + length].to_vec()));
+            rest = &rest[2 + length..];
+        }
+        if state.log == LogId::METADATA {
+            controls.iter().for_each(|(kind, payload)| self.control(state.log, *kind, payload));
+            return;
+        }
+        let ledger = Ledger {
+            next: state.next,
+            live: state.live.iter().map(|number| (number, None)).collect(),
+            bytes: state.bytes,
+            controls,
+        };
+        self.0.insert(state.log, ledger);
+    }
+
+    fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        self.message_with(log, number, payload.len(), None);
+    }
+
+    fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
+        if let Some(ledger) = self.0.get_mut(&log) {
+            for range in ranges {
+                ledger.bytes -= range.bytes;
+                for number in range.first..=range.last {
+                    ledger.live.remove(&number);
+                }
+            }
+        }
+    }
+
+    fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) {
+        if let Some(ledger) = self.0.get_mut(&log) {
+            ledger.controls.push((kind, payload.to_vec()));
+        }
+        if log == LogId::METADATA && kind != NOTE {
+            let other = LogId(u64::from(payload[0]));
+            if kind == DECLARE {
+                self.0.insert(other, Ledger { next: 1, ..Ledger::default() });
+            } else {
+                self.0.remove(&other);
+            }
+        }
+    }
+}
