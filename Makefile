@@ -29,3 +29,13 @@ fmt:
 deny:
 	command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny --all-features check
+
+# Asks a RabbitMQ 4.3 that runs on this machine, with guest/guest as administrator.
+RABBITMQ_AMQP_PORT ?= 5672
+RABBITMQ_HTTP_PORT ?= 15672
+
+golden:
+	$(MAKE) -C tests/clients pika
+	tests/clients/.installed/venv/bin/python tests/golden/amqp091-errors.py record $(RABBITMQ_AMQP_PORT) \
+	  $(RABBITMQ_HTTP_PORT) >target/amqp091-errors.json
+	mv target/amqp091-errors.json tests/golden/amqp091-errors.json

@@ -155,7 +155,7 @@ impl Session {
                 return Err(precondition(format!("queue '{name}' in vhost '{}' in use", self.vhost)));
             }
             if delete.if_empty && messages > 0 {
-                return Err(precondition(format!("queue '{name}' in vhost '{}' is not empty", self.vhost)));
+                return Err(precondition(format!("queue '{name}' in vhost '{}' not empty", self.vhost)));
             }
         }
         let command = Command::DeleteQueue(DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) });

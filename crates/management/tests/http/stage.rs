@@ -75,7 +75,12 @@ impl Stage {
 fn wait_until_published(broker: &leveret_broker::Broker) {
     let (_, position) = broker.registry.model_snapshot();
     let (done, wait) = std::sync::mpsc::channel();
-    broker.commit.when_durable(position, Box::new(move || drop(done.send(()))));
+    broker.commit.when_durable(
+        position,
+        Box::new(move || {
+            let _ = done.send(());
+        }),
+    );
     wait.recv().expect("is durable");
     broker.registry.publish();
 }

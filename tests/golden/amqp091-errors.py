@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
-"""Records the answers of a broker to scripts that end in an error (or show that there is none).
+"""Scripts of AMQP 0-9-1 calls, most of which end in an error, and what a broker answers to them.
 
-Usage: record-amqp091-errors.py AMQP_PORT HTTP_PORT > amqp091-errors.json
-Needs pika and guest/guest with the administrator tag. Every scenario runs in a vhost of its own.
-`$V` stands for that vhost's name, in arguments and in recorded texts.
+    amqp091-errors.py record AMQP_PORT HTTP_PORT > amqp091-errors.json
+        plays all against a RabbitMQ, in a vhost of its own, with guest/guest as administrator
+    amqp091-errors.py play AMQP_PORT
+        plays those that need no other user or vhost against any broker, in the vhost /, and prints answers in
+        which that vhost has the name of the recording's
+
+Needs pika.
 """
 import base64, json, sys, urllib.request, datetime
 import pika
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker, AMQPError
 
-amqp_port, http_port = int(sys.argv[1]), int(sys.argv[2])
-VHOST = "golden"
+RECORD = sys.argv[1] == "record"
+amqp_port, http_port = int(sys.argv[2]), int(sys.argv[3]) if RECORD else 0
+RECORDED_VHOST = "golden"
+VHOST = RECORDED_VHOST if RECORD else "/"
 
 def http(method, path, body=None):
     request = urllib.request.Request(f"http://127.0.0.1:{http_port}/api/{path}", method=method,
@@ -23,6 +29,7 @@ def http(method, path, body=None):
         return {"status": error.code, "body": error.read().decode()}
 
 QD, XD, QB, QU, XB, XU = "queue_declare", "exchange_declare", "queue_bind", "queue_unbind", "exchange_bind", "exchange_unbind"
+def compact(value): return json.dumps(value, separators=(",", ":"))
 def call(name, **args): return {"call": name, "args": args}
 def queue(**args): return call(QD, **args)
 Q = dict(queue="q", durable=True)
@@ -139,11 +146,11 @@ ARGS = {
 }
 for name, values in ARGS.items():
     for value in values:
-        scenario(f"argument {name}={json.dumps(value)}", queue(**Q, arguments={name: value}))
+        scenario(f"argument {name}={compact(value)}", queue(**Q, arguments={name: value}))
 scenario("argument dead letter key without exchange", queue(**Q, arguments={"x-dead-letter-routing-key": "k"}))
 scenario("argument dlx inequivalent", queue(**Q, arguments={"x-dead-letter-exchange": "a"}), queue(**Q, arguments={"x-dead-letter-exchange": "b"}))
 for args in ({"x-priority": "a"}, {"x-priority": 5}, {"x-stream-offset": "first"}, {"x-unknown": 5}, {"x-cancel-on-ha-failover": True}, {"x-credit": 5}, {"x-consumer-timeout": 1000}):
-    scenario(f"consumer argument {json.dumps(args)}", queue(**Q), call("basic_consume", queue="q", arguments=args))
+    scenario(f"consumer argument {compact(args)}", queue(**Q), call("basic_consume", queue="q", arguments=args))
 
 NONE = ["^$", "^$", "^$"]
 P = lambda c, w, r: [c, w, r]
@@ -198,15 +205,31 @@ def run(channel, step):
         return channel.basic_cancel("none")
     return getattr(channel, name)(**args)
 
-def play(s):
+def clean():
+    """Takes away what scenarios leave behind, where there is no vhost to be dropped."""
+    connection = connect("guest", "guest")
+    channel = connection.channel()
+    for name in ("q", "abc", "q" * 255):
+        channel.queue_delete(name)
+    channel.exchange_delete("x")
+    for source in ("amq.fanout", "amq.rabbitmq.trace"):
+        channel.exchange_unbind("amq.direct", source, "k")
+    connection.close()
+
+def prepare(s):
+    if not RECORD:
+        clean()
+        return
     http("DELETE", f"vhosts/{VHOST}"); http("PUT", f"vhosts/{VHOST}", {})
     http("PUT", f"permissions/{VHOST}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
-    user = ("guest", "guest")
     if "permissions" in s:
         http("PUT", "users/golden", {"password": "golden", "tags": ""})
         c, w, r = s["permissions"]
         http("PUT", f"permissions/{VHOST}/golden", {"configure": c, "write": w, "read": r})
-        user = ("golden", "golden")
+
+def play(s):
+    prepare(s)
+    user = ("golden", "golden") if "permissions" in s else ("guest", "guest")
     connections = []
     channels = {}
     def channel(step):
@@ -254,15 +277,27 @@ def login(name, user, password, vhost):
 
 steps = []
 for s in S:
+    if not RECORD and "permissions" in s:
+        continue
     result = play(s)
-    steps.append({**s, "result": result})
-    print(s["name"], "->", result, file=sys.stderr)
-http("PUT", "users/golden-empty", {"password_hash": "", "tags": ""})
-for args in (("wrong password", "guest", "none", "/"), ("unknown user", "nobody", "none", "/"), ("missing vhost", "guest", "guest", "golden-none"), ("no permission in vhost", "golden", "golden", "/"), ("empty password", "guest", "", "/"), ("user without password", "golden-empty", "", "/"), ("user without password, some given", "golden-empty", "x", "/")):
-    steps.append(login("login: " + args[0], *args[1:]))
-    print(steps[-1]["name"], steps[-1]["result"], file=sys.stderr)
-http("DELETE", f"vhosts/{VHOST}"); http("DELETE", "users/golden"); http("DELETE", "users/golden-empty")
-# what the client itself refuses says nothing about the broker
-steps = [s for s in steps if s["result"].get("scope") != "client"]
-text = json.dumps({"server": "RabbitMQ " + http("GET", "overview")["rabbitmq_version"], "date": datetime.date.today().isoformat(), "vhost": VHOST, "scenarios": steps}, indent=1, ensure_ascii=False)
-print(text)
+    # What the client itself refuses says nothing about the broker.
+    if result.get("scope") != "client":
+        steps.append({**s, "result": result})
+if RECORD:
+    http("PUT", "users/golden-empty", {"password_hash": "", "tags": ""})
+    for name, *who in (
+        ("wrong password", "guest", "none", "/"),
+        ("unknown user", "nobody", "none", "/"),
+        ("missing vhost", "guest", "guest", "golden-none"),
+        ("no permission in vhost", "golden", "golden", "/"),
+        ("empty password", "guest", "", "/"),
+        ("user without password", "golden-empty", "", "/"),
+        ("user without password, some given", "golden-empty", "x", "/"),
+    ):
+        steps.append(login("login: " + name, *who))
+    http("DELETE", f"vhosts/{VHOST}"); http("DELETE", "users/golden"); http("DELETE", "users/golden-empty")
+    head = {"server": "RabbitMQ " + http("GET", "overview")["rabbitmq_version"], "date": datetime.date.today().isoformat()}
+else:
+    head = {}
+text = json.dumps({**head, "vhost": RECORDED_VHOST, "scenarios": steps}, indent=1, ensure_ascii=False)
+print(text if RECORD else text.replace("vhost '/'", f"vhost '{RECORDED_VHOST}'"))
