@@ -7,7 +7,8 @@ use std::sync::Arc;
 use clap::Args;
 use leveret_config::{Config, LogLevel, Warning};
 use leveret_log::Report;
-use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address};
+use leveret_management::Api;
+use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, disk_free_limit_bytes, http_address, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
 
@@ -94,7 +95,15 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
 
     let (mut node, report) = Node::start(lock, NodeOptions::new(config, Arc::new(end_the_process)))?;
     tell(&report);
-    leveret_management::serve(&node, http, prometheus)?;
+    let api = Api::new(
+        node.handle(),
+        node_name(),
+        arguments.data_dir.clone(),
+        disk_free_limit_bytes(config),
+        DURABILITY.to_owned(),
+    );
+    node.spawn(tell_of_failure(leveret_management::serve(http, leveret_management::api(api.clone()))));
+    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api))));
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
 
     let cores = node.handle().connections_per_core().len();
@@ -107,6 +116,12 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     node.stop(STOP_REASON);
     info!("stopped");
     Ok(())
+}
+
+async fn tell_of_failure(server: impl Future<Output = std::io::Result<()>>) {
+    if let Err(reason) = server.await {
+        error!("an HTTP listener has failed: {reason}");
+    }
 }
 
 fn tell(report: &Report) {
