@@ -11,6 +11,7 @@ use leveret_management::Api;
 use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, disk_free_limit_bytes, http_address, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
+use tracing_appender::non_blocking::WorkerGuard;
 
 use crate::banner::Banner;
 
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    log_to_stdout(&config);
+    let _log = log_to_stdout(&config);
     warnings.iter().for_each(|warning| warn!("{warning}"));
     match serve(&config, arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,7 +74,9 @@ fn configure(arguments: &ServerArguments) -> Result<(Config, Vec<Warning>), Vec<
     if mistakes.is_empty() { Ok((config, warnings)) } else { Err(mistakes) }
 }
 
-fn log_to_stdout(config: &Config) {
+/// Lines are written by a thread of their own: a pipe that nobody reads must not hold up a core. What the guard's drop
+/// can't write within a second is lost, as is what comes while 100,000 lines wait.
+fn log_to_stdout(config: &Config) -> WorkerGuard {
     let level = match config.log.level {
         LogLevel::None => LevelFilter::OFF,
         LogLevel::Error => LevelFilter::ERROR,
@@ -82,7 +85,9 @@ fn log_to_stdout(config: &Config) {
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     let level = if config.log.console { level } else { LevelFilter::OFF };
-    tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_target(false).init();
+    let (writer, guard) = tracing_appender::non_blocking(std::io::stdout());
+    tracing_subscriber::fmt().with_writer(writer).with_max_level(level).with_ansi(false).with_target(false).init();
+    guard
 }
 
 fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Error>> {
