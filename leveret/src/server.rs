@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use leveret_config::{Config, DiskFreeLimit, LogLevel, Warning};
+use leveret_config::{Config, LogLevel, Warning};
 use leveret_log::Report;
 use leveret_management::Api;
-use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address};
+use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, disk_free_limit_bytes, http_address, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
+use tracing_appender::non_blocking::WorkerGuard;
 
 use crate::banner::Banner;
 
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    log_to_stdout(&config);
+    let _log = log_to_stdout(&config);
     warnings.iter().for_each(|warning| warn!("{warning}"));
     match serve(&config, arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,7 +74,9 @@ fn configure(arguments: &ServerArguments) -> Result<(Config, Vec<Warning>), Vec<
     if mistakes.is_empty() { Ok((config, warnings)) } else { Err(mistakes) }
 }
 
-fn log_to_stdout(config: &Config) {
+/// Lines are written by a thread of their own: a pipe that nobody reads must not hold up a core. What the guard's drop
+/// can't write within a second is lost, as is what comes while 100,000 lines wait.
+fn log_to_stdout(config: &Config) -> WorkerGuard {
     let level = match config.log.level {
         LogLevel::None => LevelFilter::OFF,
         LogLevel::Error => LevelFilter::ERROR,
@@ -82,7 +85,9 @@ fn log_to_stdout(config: &Config) {
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     let level = if config.log.console { level } else { LevelFilter::OFF };
-    tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_target(false).init();
+    let (writer, guard) = tracing_appender::non_blocking(std::io::stdout());
+    tracing_subscriber::fmt().with_writer(writer).with_max_level(level).with_ansi(false).with_target(false).init();
+    guard
 }
 
 fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Error>> {
@@ -95,22 +100,15 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
 
     let (mut node, report) = Node::start(lock, NodeOptions::new(config, Arc::new(end_the_process)))?;
     tell(&report);
-    let name = format!("leveret@{}", hostname());
-    let directory = arguments.data_dir.clone();
-    let disk_free_limit = match config.disk_free_limit {
-        DiskFreeLimit::Absolute(bytes) => bytes,
-        DiskFreeLimit::Relative(share) => (share * memory_bytes() as f64) as u64,
-    };
-    let api = Api::new(node.handle(), name, directory, disk_free_limit, DURABILITY.to_owned());
-    for (listener, router) in
-        [(http, leveret_management::api(api.clone())), (prometheus, leveret_management::metrics(api))]
-    {
-        node.spawn(async move {
-            if let Err(error) = leveret_management::serve(listener, router).await {
-                error!("HTTP listener ended: {error}");
-            }
-        });
-    }
+    let api = Api::new(
+        node.handle(),
+        node_name(),
+        arguments.data_dir.clone(),
+        disk_free_limit_bytes(config),
+        DURABILITY.to_owned(),
+    );
+    node.spawn(tell_of_failure(leveret_management::serve(http, leveret_management::api(api.clone()))));
+    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api))));
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
 
     let cores = node.handle().connections_per_core().len();
@@ -125,16 +123,10 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// The machine's memory, which a relative limit refers to.
-fn memory_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
-    total.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-/// The host's name, as the node's name shows it.
-fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".into(), |name| name.trim().into())
+async fn tell_of_failure(server: impl Future<Output = std::io::Result<()>>) {
+    if let Err(reason) = server.await {
+        error!("an HTTP listener has failed: {reason}");
+    }
 }
 
 fn tell(report: &Report) {

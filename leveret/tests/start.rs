@@ -119,3 +119,19 @@ fn a_client_that_is_connected_is_told_of_the_stop() {
     assert_eq!(node.stop(), Some(0));
     rest.join().expect("no panic").expect("an orderly end, not a reset");
 }
+
+#[test]
+fn a_log_that_nobody_reads_holds_nobody_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // The pipe is full after some 600 of the lines that refused connections write.
+    let node = Node::start(directory.path(), &["log.level=debug"]);
+    let port = ports(directory.path())["amqp"].as_u64().expect("is open");
+    for _ in 0..3_000 {
+        let mut client = TcpStream::connect(("127.0.0.1", u16::try_from(port).expect("a port"))).expect("connects");
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("is sent");
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).expect("an orderly end");
+        assert_eq!(answer, b"AMQP\0\0\x09\x01");
+    }
+    assert_eq!(node.stop(), Some(0));
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_broker::Settings;
-use leveret_config::{Config, DefaultUser, Endpoint};
+use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint};
 
 use crate::authenticate::Passwords;
 use crate::cores::SocketOptions;
@@ -50,6 +50,18 @@ pub fn http_address(endpoint: &Endpoint) -> Result<SocketAddr, StartError> {
     address(endpoint.ip.as_deref(), endpoint.port)
 }
 
+/// `disk_free_limit` in bytes; a relative one is a multiple of the machine's memory.
+#[must_use]
+pub fn disk_free_limit_bytes(config: &Config) -> u64 {
+    match config.disk_free_limit {
+        DiskFreeLimit::Absolute(bytes) => bytes,
+        DiskFreeLimit::Relative(factor) => {
+            let system = rustix::system::sysinfo();
+            (factor * system.totalram as f64 * f64::from(system.mem_unit)) as u64
+        }
+    }
+}
+
 fn address(host: Option<&str>, port: u16) -> Result<SocketAddr, StartError> {
     let Some(host) = host else { return Ok(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)) };
     let unknown = |source| StartError::Host { host: host.to_owned(), source };
@@ -66,7 +78,7 @@ fn settings(config: &Config) -> Settings {
         max_message_size: config.limits.max_message_size,
         default_prefetch: config.limits.default_consumer_prefetch,
         handshake_timeout_ms: config.handshake_timeout_ms,
-        cluster_name: config.cluster_name.clone().unwrap_or_else(own_name),
+        cluster_name: config.cluster_name.clone().unwrap_or_else(node_name),
         ..Settings::default()
     };
     if !config.rabbitmq_compatible_identity {
@@ -76,7 +88,9 @@ fn settings(config: &Config) -> Settings {
     settings
 }
 
-fn own_name() -> String {
+/// What this node is called: `leveret@` and the host's name.
+#[must_use]
+pub fn node_name() -> String {
     let system = rustix::system::uname();
     format!("leveret@{}", system.nodename().to_string_lossy())
 }
@@ -136,9 +150,17 @@ mod tests {
     }
 
     #[test]
+    fn a_relative_disk_limit_is_a_multiple_of_memory() {
+        assert_eq!(disk_free_limit_bytes(&config("disk_free_limit.absolute = 1000\n")), 1000);
+        let once = disk_free_limit_bytes(&config("disk_free_limit.relative = 1.0\n"));
+        assert!(once > 1 << 20);
+        assert_eq!(disk_free_limit_bytes(&config("disk_free_limit.relative = 2.0\n")), 2 * once);
+    }
+
+    #[test]
     fn one_key_switches_the_borrowed_identity_off() {
         let settings = settings(&config("identity.rabbitmq_compatible = false\n"));
         assert_eq!((&*settings.product, &*settings.version), ("Leveret", env!("CARGO_PKG_VERSION")));
-        assert!(own_name().starts_with("leveret@"));
+        assert!(node_name().starts_with("leveret@"));
     }
 }

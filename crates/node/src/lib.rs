@@ -25,7 +25,7 @@ mod signals;
 
 pub use authenticate::Passwords;
 pub use clock::Clock;
-pub use configuration::{amqp_addresses, http_address};
+pub use configuration::{amqp_addresses, disk_free_limit_bytes, http_address, node_name};
 pub use cores::SocketOptions;
 pub use disk::FsDisk;
 pub use first_user::FirstUser;

@@ -125,8 +125,8 @@ impl Node {
         let data_directory = lock.directory().to_owned();
         let directory = |path: PathBuf| move |source| StartError::Directory { path, source };
         PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
-        let log_directory = data_directory.join("log");
-        let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&log_directory).map_err(directory(log_directory))?);
+        let store = data_directory.join("store");
+        let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store))?);
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
         let (broker, report) =

@@ -21,8 +21,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("bench", &["strict-client", "amqp091", "metrics"]),
 ];
 /// What tests of a crate may use beyond that.
-const TESTS_MAY_USE: &[(&str, &[&str])] =
-    &[("broker", &["strict-client"]), ("management", &["strict-client"]), ("node", &["strict-client"])];
+const TESTS_MAY_USE: &[(&str, &[&str])] = &[
+    ("broker", &["strict-client"]),
+    ("node", &["strict-client"]),
+    ("management", &["amqp091", "log", "strict-client"]),
+];
 /// The binary, which puts the parts together.
 const BINARY_MAY_USE: &[&str] = &["management", "ctl", "bench", "node", "config", "log"];
 /// These may use anything.
