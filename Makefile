@@ -5,6 +5,8 @@ FUZZ_SECONDS ?= 3600
 SIM_SEEDS ?= 1000
 SOAK_SECONDS ?= 3600
 BENCH ?=
+RABBITMQ_PORT ?= 5672
+RABBITMQ_HTTP_PORT ?= 15672
 
 .PHONY: run test bench fuzz soak sim golden fmt deny build
 
@@ -39,3 +41,17 @@ golden:
 	tests/clients/.installed/venv/bin/python tests/golden/amqp091-errors.py record $(RABBITMQ_AMQP_PORT) \
 	  $(RABBITMQ_HTTP_PORT) >target/amqp091-errors.json
 	mv target/amqp091-errors.json tests/golden/amqp091-errors.json
+
+# A load over and over, each message verified; now and then the node is killed and started again.
+soak: build
+	benches/soak $(SOAK_SECONDS)
+
+sim:
+	SIM_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs -- --nocapture
+
+# Needs a RabbitMQ 4.3 with its management plugin, and guest/guest.
+golden:
+	$(MAKE) --no-print-directory -C tests/clients pika
+	tests/clients/.installed/venv/bin/python tests/golden/record-amqp091-errors.py \
+	  $(RABBITMQ_PORT) $(RABBITMQ_HTTP_PORT) >tests/golden/amqp091-errors.json.new
+	mv tests/golden/amqp091-errors.json.new tests/golden/amqp091-errors.json
