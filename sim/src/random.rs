@@ -14,7 +14,8 @@ impl Random {
     }
 
     /// The next number.
-    pub fn number(&mut self) -> u64 {
+    #[expect(clippy::should_implement_trait, reason = "it never ends, and nothing iterates over it")]
+    pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.state;
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -28,7 +29,7 @@ impl Random {
     /// If `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         assert!(end > 0, "there is no number below 0");
-        self.number() % end
+        self.next() % end
     }
 }
 

@@ -165,7 +165,7 @@ impl World {
             1..4 => 4096 + self.random.below(4000),
             _ => self.random.below(1200),
         };
-        let byte = self.random.number() as u8;
+        let byte = self.random.next() as u8;
         (0..length).map(|i| byte.wrapping_add((i >> 3) as u8)).collect()
     }
 
