@@ -166,10 +166,10 @@ fn an_unknown_key_is_refused_with_its_neighbour() {
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data = directory.path().join("data").display().to_string();
-    let arguments = ["server", "--data-dir", &data, "--set", "listeners.tcp.defualt=0"];
+    let arguments = ["server", "--data-dir", &data, "--set", "managment.tcp.port=0"];
     let mut process = Process::spawn(&arguments.map(str::to_owned));
     assert!(!process.wait().success(), "an unknown key was accepted");
     let log = process.log();
-    assert!(log.contains("listeners.tcp.defualt") && log.contains("listeners.tcp.default"), "{log}");
+    assert!(log.contains("managment.tcp.port") && log.contains("management.tcp.port"), "{log}");
     assert!(fs::metadata(directory.path().join("data/ports.json")).is_err(), "it ran before it looked");
 }
