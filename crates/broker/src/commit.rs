@@ -159,7 +159,15 @@ impl Commit {
 
     /// The next thing a disk thread is to do.
     pub fn next_job(&self, lane: Lane, now: Nanos) -> Next {
-        self.log.lock().next_job(lane, now)
+        let mut log = self.log.lock();
+        let next = log.next_job(lane, now);
+        // The commit lane may have found that it needs a file which the other lane makes ready.
+        let background_waiting = lane == Lane::Commit && log.background_waiting();
+        drop(log);
+        if background_waiting {
+            self.wake_background();
+        }
+        next
     }
 
     /// A job is done. Returns what of it could not be read back: those messages are lost, and their queue has
