@@ -152,7 +152,15 @@ impl Commit {
 
     /// The next thing a disk thread is to do.
     pub fn next_job(&self, lane: Lane, now: Nanos) -> Next {
-        self.log.lock().next_job(lane, now)
+        let mut log = self.log.lock();
+        let next = log.next_job(lane, now);
+        // A retirement that begins to wait for records lets the commit lane go on in one more file.
+        let commit_waiting = lane == Lane::Background && log.commit_waiting();
+        drop(log);
+        if commit_waiting && let Some(wake) = &*self.writer.read() {
+            wake.wake();
+        }
+        next
     }
 
     /// A job is done.
