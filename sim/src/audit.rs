@@ -18,6 +18,8 @@ pub struct Findings {
     pub queues: BTreeMap<String, Vec<Received>>,
     /// Objects that are there, of those that anybody ever asked for.
     pub objects: BTreeSet<Object>,
+    /// The broker took the last life's end for a clean stop.
+    pub clean: bool,
 }
 
 /// Lets everything come to rest, then looks.

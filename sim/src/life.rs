@@ -37,8 +37,9 @@ pub fn recover_and_judge(
     seed: u64,
     tally: &mut Tally,
 ) -> Result<(World, Findings), Failure> {
-    let (mut world, _) = World::start(disk, log, seed)?;
-    let findings = audit(&mut world, ledger)?;
+    let (mut world, report) = World::start(disk, log, seed)?;
+    let mut findings = audit(&mut world, ledger)?;
+    findings.clean = report.clean;
     judge(ledger, at, &findings, tally)?;
     Ok((world, findings))
 }

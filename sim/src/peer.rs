@@ -219,14 +219,14 @@ impl Peer {
 
     fn answered(&mut self, channel: u16, ledger: &mut Ledger, tally: &mut Tally, at: Stamp) {
         match self.requests[usize::from(channel)].pop_front() {
-            Some(Request::Make(object)) => ledger.note(object, at, Presence::Present),
+            Some(Request::Make(object)) => self.learn(object, Presence::Present, ledger, at),
             Some(Request::Unmake(objects)) => {
-                objects.into_iter().for_each(|object| ledger.note(object, at, Presence::Absent));
+                objects.into_iter().for_each(|object| self.learn(object, Presence::Absent, ledger, at));
             }
             Some(Request::Delete(queue, objects, asked)) => {
                 tally.hit("queues deleted");
-                objects.into_iter().for_each(|object| ledger.note(object, at, Presence::Absent));
-                ledger.note(Object::Queue(queue.clone()), at, Presence::Absent);
+                objects.into_iter().for_each(|object| self.learn(object, Presence::Absent, ledger, at));
+                self.learn(Object::Queue(queue.clone()), Presence::Absent, ledger, at);
                 ledger.end_emptying(&queue, asked, Some(at));
             }
             Some(Request::Purge(queue, asked)) => {
@@ -241,6 +241,18 @@ impl Peer {
             Some(Request::Get(queue, no_ack, _)) => ledger.end_reading(&queue, no_ack.into()),
             Some(Request::Setup | Request::Consume) | None => {}
         }
+    }
+
+    /// A request was answered; another one that concerns the object may already be carried out.
+    fn learn(&self, object: Object, presence: Presence, ledger: &mut Ledger, at: Stamp) {
+        let concerns = |request: &Request| match request {
+            Request::Make(other) => *other == object,
+            Request::Unmake(objects) => objects.contains(&object),
+            Request::Delete(queue, objects, _) => objects.contains(&object) || object == Object::Queue(queue.clone()),
+            _ => false,
+        };
+        let is_open = self.requests[usize::from(PUBLISH)].iter().any(concerns);
+        ledger.note(object, at, if is_open { Presence::Unknown } else { presence });
     }
 
     fn delivered(

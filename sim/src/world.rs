@@ -69,7 +69,12 @@ pub struct World {
     cores: Arc<Cores>,
     lanes: [DiskLane; 2],
     reads: ReadLane,
+    /// Steps of disk lanes in a row that did nothing to the disk.
+    fruitless: u32,
 }
+
+/// A lane that looks this often and finds nothing, while nothing else happens, will never find anything.
+const FRUITLESS_MAX: u32 = 5_000;
 
 enum Action {
     Core(usize),
@@ -104,6 +109,7 @@ impl World {
             cores: Cores::new(CORES),
             lanes: [DiskLane::new(Lane::Commit), DiskLane::new(Lane::Background)],
             reads: ReadLane::default(),
+            fruitless: 0,
         };
         world.note_report(&report);
         world.broker.set_lane_wake(Lane::Commit, world.lanes[0].wake.clone());
@@ -247,15 +253,31 @@ impl World {
                 self.cores.wake(*link);
             }
             Action::Lane(lane) => {
+                let before = self.disk.count();
                 self.lanes[*lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
-                self.hash.note(self.disk.count() as u64);
+                let after = self.disk.count();
+                self.hash.note(after as u64);
+                if before == after {
+                    self.fruitless += 1;
+                    return self.still_hopeful();
+                }
             }
             Action::Read => {
                 let read = self.reads.step(&self.broker, &*self.disk, &self.clock);
                 self.tally.add("reads from disk", read.into());
             }
         }
+        self.fruitless = 0;
         Ok(())
+    }
+
+    fn still_hopeful(&self) -> Result<(), Failure> {
+        if self.fruitless < FRUITLESS_MAX {
+            return Ok(());
+        }
+        let (appended, durable) = self.broker.commit.inspect(|log| (log.appended(), log.durable()));
+        let detail = format!("only a disk lane still looks for work; durable up to {durable} of {appended} records");
+        Err(Failure::new(Check::Answered, detail))
     }
 
     /// Adds what the log counted.

@@ -11,10 +11,10 @@ use leveret_sim::life;
 use leveret_sim::tally::Tally;
 use leveret_sim::world::{World, small_log};
 
-const OPERATIONS: usize = 1000;
+const OPERATIONS: usize = 500;
 const SEED: u64 = 4;
 /// Of how many moments one is followed by cuts during its recovery, and by another life.
-const SAMPLE: usize = 40;
+const SAMPLE: usize = 25;
 
 /// One trace, its clients' knowledge, and the disk that saw it.
 fn trace() -> (Arc<SimDisk>, Ledger, Tally) {

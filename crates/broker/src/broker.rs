@@ -230,13 +230,17 @@ impl Broker {
     fn live_states(&self, logs: &[LogId]) -> Vec<LiveState> {
         // The log's own word: a session may not have been told yet.
         let durable = self.commit.inspect(leveret_log::Log::durable);
-        let snapshot = self.registry.staged_snapshot();
+        let staged = self.registry.staged_snapshot();
+        // A queue whose deletion isn't durable still serves its consumers.
+        let published = self.registry.snapshot_full();
         let state_of = |log: &LogId| {
             if *log == LogId::METADATA {
                 let (state, position) = self.registry.model_snapshot();
                 return Some(LiveState { log: *log, next: 0, position, live: Default::default(), bytes: 0, state });
             }
-            snapshot.queues.get(&QueueId(log.0)).and_then(|queue| queue.live_state(durable))
+            let id = QueueId(log.0);
+            let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
+            queue.and_then(|queue| queue.live_state(durable))
         };
         logs.iter().filter_map(state_of).collect()
     }

@@ -161,11 +161,16 @@ impl Commit {
     pub fn next_job(&self, lane: Lane, now: Nanos) -> Next {
         let mut log = self.log.lock();
         let next = log.next_job(lane, now);
-        // The commit lane may have found that it needs a file which the other lane makes ready.
-        let background_waiting = lane == Lane::Commit && log.background_waiting();
+        // The commit lane may have found that it needs a file which the other lane makes ready; a retirement
+        // that begins to wait for records lets the commit lane go on in one more file.
+        let other = match lane {
+            Lane::Commit if log.background_waiting() => &self.background,
+            Lane::Background if log.commit_waiting() => &self.writer,
+            _ => return next,
+        };
         drop(log);
-        if background_waiting {
-            self.wake_background();
+        if let Some(wake) = &*other.read() {
+            wake.wake();
         }
         next
     }

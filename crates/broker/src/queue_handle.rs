@@ -130,6 +130,10 @@ impl QueueHandle {
         now: Nanos,
     ) -> Published {
         let published = self.with(|queue, effects| {
+            if *queue.state() == QueueState::Deleted {
+                // Routed before its deletion was known: as if it had come later, and found no queue.
+                return Published { accepted: count, position: 0 };
+            }
             let submission = queue.submit(batch, index, count, now);
             if submission.accepted == 0 {
                 return Published { accepted: 0, position: 0 };
