@@ -236,6 +236,36 @@ fn a_socket_that_says_nothing_is_closed() {
     broker.finish("cell.malformed.");
 }
 
+/// Half a start-ok on each of many sockets: before login none of them may hold more than 16 KiB of the node's memory.
+#[test]
+fn many_halves_of_a_login_hold_little() {
+    const SOCKETS: u64 = 400;
+    const EACH_MAX: u64 = 16 * 1024;
+    /// What the sockets' tasks and the allocator take besides.
+    const BESIDES: u64 = 8 * 1024 * 1024;
+    let mut broker = Broker::start();
+    let address = broker.amqp();
+    let Some(node) = broker.node() else { return };
+    // The first connection brings in what every later one shares.
+    drop(Wire::open(address));
+    let before = node.resident_bytes();
+    let half = [PROTOCOL_HEADER.as_slice(), &[METHOD, 0, 0], &16_000_u32.to_be_bytes(), &[b'x'; 15_000]].concat();
+    let mut sockets: Vec<Wire> = (0..SOCKETS).map(|_| Wire::connect(address)).collect();
+    for socket in &mut sockets {
+        let _ = socket.socket.write_all(&half);
+    }
+    for socket in &mut sockets {
+        // connection.start is the sign that the node has read from this socket.
+        let start = socket.next_frame().expect("connection.start");
+        assert_eq!(start.method(), Some((10, 10)));
+    }
+    let grown = node.resident_bytes().saturating_sub(before);
+    println!("{SOCKETS} sockets before login hold {grown} bytes");
+    assert!(grown <= SOCKETS * EACH_MAX + BESIDES, "{SOCKETS} sockets before login hold {grown} bytes");
+    drop(sockets);
+    broker.finish("cell.malformed.");
+}
+
 /// Reads whatever comes until the socket is closed.
 fn closes(wire: &mut Wire, what: &str) {
     use std::io::{ErrorKind, Read as _};
