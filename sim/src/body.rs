@@ -24,7 +24,7 @@ pub fn properties(id: MessageId, persistent: bool) -> Vec<u8> {
     const DELIVERY_MODE: u16 = 1 << 12;
     const MESSAGE_ID: u16 = 1 << 7;
     let mode = if persistent { 2 } else { 1 };
-    if id % 2 == 0 {
+    if id.is_multiple_of(2) {
         let [high, low] = DELIVERY_MODE.to_be_bytes();
         return vec![high, low, mode];
     }

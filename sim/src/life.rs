@@ -46,7 +46,8 @@ pub fn recover_and_judge(
 
 /// The ledger of the life that begins with these findings.
 pub fn rebase(ledger: &mut Ledger, findings: &Findings) {
-    let ids = |found: &Vec<crate::link::Received>| found.iter().filter_map(|received| body::id(&received.body)).collect();
+    let ids =
+        |found: &Vec<crate::link::Received>| found.iter().filter_map(|received| body::id(&received.body)).collect();
     let found = findings.queues.iter().map(|(queue, found)| (queue.clone(), ids(found))).collect();
     ledger.rebase(&found, &|object| findings.objects.contains(object));
 }

@@ -76,7 +76,8 @@ fn and_again_in_the_life_after() {
     let (disk, ledger, mut tally) = trace();
     for (at, moment) in disk.moments().enumerate().step_by(SAMPLE) {
         let seed = at as u64;
-        let text = |life: &str, failure: &Failure| format!("power cut after change {at}, seed {seed}, {life}: {failure}");
+        let text =
+            |life: &str, failure: &Failure| format!("power cut after change {at}, seed {seed}, {life}: {failure}");
         let survived = Arc::new(moment.crash(seed));
         let mut ledger = ledger.clone();
         let (mut world, findings) =
