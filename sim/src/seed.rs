@@ -35,13 +35,7 @@ impl Default for Plan {
 ///
 /// # Errors
 /// The first rule found broken.
-pub fn run_seed(
-    seed: u64,
-    plan: &Plan,
-    log: &Options,
-    tally: &mut Tally,
-    hash: &mut EventHash,
-) -> Result<(), Failure> {
+pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: &mut EventHash) -> Result<(), Failure> {
     let mut random = Random::new(seed);
     let mut ledger = Ledger::default();
     let mut disk = Arc::new(SimDisk::new());

@@ -309,7 +309,7 @@ impl Wire {
     /// # Errors
     /// `UnexpectedEof` when the broker closed, `WouldBlock` when nothing came within [`PATIENCE`].
     #[expect(clippy::should_implement_trait, reason = "a socket isn't an iterator: it never ends by itself")]
-    pub fn next(&mut self) -> io::Result<Frame> {
+    pub fn next_frame(&mut self) -> io::Result<Frame> {
         loop {
             let mut head = [0; 7];
             self.socket.read_exact(&mut head)?;
@@ -337,7 +337,7 @@ impl Wire {
     /// # Panics
     /// When the socket fails.
     pub fn next_method(&mut self, id: method::Id) -> Result<Frame, Frame> {
-        let frame = self.next().unwrap_or_else(|error| panic!("{id:?} expected: {error}"));
+        let frame = self.next_frame().unwrap_or_else(|error| panic!("{id:?} expected: {error}"));
         if frame.method() == Some(id) { Ok(frame) } else { Err(frame) }
     }
 
@@ -349,14 +349,14 @@ impl Wire {
     /// # Panics
     /// When something else stands where the content belongs.
     pub fn content(&mut self) -> io::Result<Vec<u8>> {
-        let header = self.next()?;
+        let header = self.next_frame()?;
         assert_eq!(header.kind, HEADER, "a content header expected: {header:?}");
         let mut reader = Reader::new(&header.payload);
         let (_class, _weight) = (reader.short(), reader.short());
         let size = usize::try_from(reader.long_long()).expect("a body size");
         let mut body = Vec::new();
         while body.len() < size {
-            let piece = self.next()?;
+            let piece = self.next_frame()?;
             assert_eq!(piece.kind, BODY, "a body expected: {piece:?}");
             body.extend(piece.payload);
         }
@@ -420,7 +420,7 @@ impl Wire {
         let mut arguments = Writer::new();
         arguments.put_short(200).put_short_string("done").put_short(0).put_short(0);
         self.send(&method_frame(0, method::CONNECTION_CLOSE, &arguments));
-        while self.next().expect("connection.close-ok").method() != Some(method::CONNECTION_CLOSE_OK) {}
+        while self.next_frame().expect("connection.close-ok").method() != Some(method::CONNECTION_CLOSE_OK) {}
     }
 
     /// Reads until the broker closes the socket; the last reason it gave.
@@ -430,7 +430,7 @@ impl Wire {
     pub fn until_closed(&mut self) -> Option<(u16, String)> {
         let mut reason = None;
         loop {
-            match self.next() {
+            match self.next_frame() {
                 Ok(frame) => {
                     if let Some(found) = frame.reason() {
                         reason = Some(found);
