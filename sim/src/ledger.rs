@@ -127,8 +127,6 @@ impl Ledger {
         self.presence(object, Stamp::MAX)
     }
 
-    /// dbg
-    pub fn dbg(&self, queue: &str) -> String { format!("{:?} {:?} read {:?}", self.objects[&Object::Queue(queue.into())], self.emptying, self.read) }
     /// All objects ever asked for.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.keys()
@@ -201,6 +199,15 @@ impl Ledger {
         }
     }
 
+    /// Whoever took messages of a queue without acknowledgement, since this stamp, is gone with what was under way.
+    pub fn excuse_all(&mut self, queue: &str, since: Stamp) {
+        for message in &mut self.messages {
+            if let Some(target) = message.targets.get_mut(queue) {
+                target.excused = Some(target.excused.map_or(since, |earlier| earlier.min(since)));
+            }
+        }
+    }
+
     /// That was done (`at` is when the client learned of it), or its connection is over.
     /// `asked` is what [`Ledger::begin_emptying`] was told.
     pub fn end_emptying(&mut self, queue: &str, asked: Stamp, at: Option<Stamp>) {
@@ -213,7 +220,8 @@ impl Ledger {
         let was_read = self.read.contains_key(queue);
         let Some(at) = at else { return };
         for message in &mut self.messages {
-            let before = message.confirmed.is_some_and(|confirmed| confirmed <= asked);
+            // With the same stamp it may have been confirmed later.
+            let before = message.confirmed.is_some_and(|confirmed| confirmed < asked);
             if let Some(target) = message.targets.get_mut(queue)
                 && before
                 && !was_read

@@ -209,7 +209,7 @@ impl Peer {
             }
             Heard::ChannelClosed(channel, reason) if reason.code == 404 => {
                 tally.hit("channel errors");
-                self.lose(channel, ledger, at);
+                self.lose(channel, ledger);
                 self.open_channel(link, channel, ledger);
             }
             Heard::Returned | Heard::ChannelClosed(..) | Heard::ConnectionClosed(_) => {
@@ -300,30 +300,36 @@ impl Peer {
     }
 
     /// A channel is over: what was under way on it stays unknown.
-    fn lose(&mut self, channel: u16, ledger: &mut Ledger, at: Stamp) {
+    fn lose(&mut self, channel: u16, ledger: &mut Ledger) {
         for request in std::mem::take(&mut self.requests[usize::from(channel)]) {
             match request {
                 // It may have happened after the request was noted as unknown, or never.
                 Request::Delete(queue, _, asked) | Request::Purge(queue, asked) => {
                     ledger.end_emptying(&queue, asked, None);
                 }
+                Request::Get(queue, true, asked) => {
+                    ledger.excuse_all(&queue, asked);
+                    ledger.end_reading(&queue, 1);
+                }
                 _ => {}
             }
         }
-        let _ = at;
         if channel == PUBLISH {
             self.unconfirmed.clear();
         } else {
             self.held.clear();
-            self.consumers.clear();
+            for consumer in std::mem::take(&mut self.consumers).into_values().filter(|consumer| consumer.no_ack) {
+                ledger.excuse_all(&consumer.queue, consumer.since);
+                ledger.end_reading(&consumer.queue, UNLIMITED);
+            }
         }
     }
 
     /// The connection is over.
-    pub fn lose_all(&mut self, ledger: &mut Ledger, at: Stamp) {
-        self.lose(0, ledger, at);
-        self.lose(PUBLISH, ledger, at);
-        self.lose(CONSUME, ledger, at);
+    pub fn lose_all(&mut self, ledger: &mut Ledger) {
+        self.lose(0, ledger);
+        self.lose(PUBLISH, ledger);
+        self.lose(CONSUME, ledger);
     }
 }
 

@@ -103,12 +103,11 @@ fn own_exchange(number: usize) -> String {
 
 /// Does one thing; returns how many operations that was.
 fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
-    let at = world.disk.count();
     let dice = world.random.below(100);
     if dice < 2 && peer.held.is_empty() && peer.consumers.is_empty() || dice == 2 {
         world.tally.hit("connections dropped");
         world.disconnect(peer.link);
-        peer.lose_all(ledger, at);
+        peer.lose_all(ledger);
         *peer = Peer::new(peer.number, world.connect(), ledger);
         return 1;
     }
