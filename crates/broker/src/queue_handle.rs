@@ -150,7 +150,8 @@ impl QueueHandle {
                 position
             });
             queue.submitted(submission, batch.clone(), index, position, now, effects);
-            Published { accepted: submission.accepted, position: position.unwrap_or(0) }
+            // A volatile message waits for the durable ones before it.
+            Published { accepted: submission.accepted, position: queue.pending_position() }
         });
         published.unwrap_or(Published { accepted: 0, position: 0 })
     }

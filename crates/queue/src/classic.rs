@@ -163,6 +163,11 @@ impl ClassicQueue {
         self.cursor
     }
 
+    /// What the last message that isn't applied yet waits for; 0 for nothing.
+    pub fn pending_position(&self) -> Position {
+        self.pending.back().map_or(0, |last| last.position)
+    }
+
     /// The ledger, for checkpoints.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
