@@ -41,15 +41,18 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
     let mut disk = Arc::new(SimDisk::new());
     let (mut world, _) = World::start(disk.clone(), log.clone(), random.next())?;
     for _ in 0..plan.lives {
+        let began = disk.count();
         let operations = random.below(plan.operations) as usize;
         // Some lives end in the middle of everything, some when all is answered.
         let steps_left = if random.below(4) == 0 { u64::MAX } else { random.below(operations as u64 * 40 + 100) };
         live(&mut world, &mut ledger, plan.peers, operations, steps_left)?;
-        let at = disk.count();
         close(&mut world, tally, hash, &disk);
         drop(world);
         tally.hit("power cuts");
-        disk = Arc::new(disk.crash(random.next()));
+        // A few changes back: clients then know more than they did, but promises carry their time.
+        let at = disk.count() - (random.below(4) as usize).min(disk.count() - began);
+        let moment = disk.moments().nth(at).map(|disk| disk.crash(random.next()));
+        disk = moment.map_or(disk, Arc::new);
         disk = cut_recovery(disk, log, &mut random, tally)?;
         (world, _) = reopen(&disk, log, &mut ledger, at, random.next(), tally)?;
     }
@@ -93,7 +96,8 @@ fn cut_recovery(
 ) -> Result<Arc<SimDisk>, Failure> {
     for _ in 0..random.below(3) {
         let tried = Arc::new(SimDisk::clone(&disk));
-        World::start(tried.clone(), log.clone(), random.next())?;
+        let (world, _) = World::start(tried.clone(), log.clone(), random.next())?;
+        tally.merge(&world.tally);
         let moment = random.below(tried.count() as u64 + 1) as usize;
         let cut = tried.moments().nth(moment).map(|disk| disk.crash(random.next()));
         disk = cut.map_or(disk, Arc::new);

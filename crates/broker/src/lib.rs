@@ -16,6 +16,7 @@ pub mod connection;
 pub mod mailbox;
 pub mod outbox;
 pub mod output;
+pub mod planted;
 pub mod queue_handle;
 pub mod reads;
 pub mod recovery;

@@ -270,7 +270,9 @@ impl Session {
             let published = queue.publish(&batch, 0, count, persistent, now.monotonic);
             accepted = accepted.min(published.accepted);
             if published.position > 0 {
-                position = position.max(published.position);
+                if position == 0 || !crate::planted::first_queue_confirms() {
+                    position = position.max(published.position);
+                }
                 self.note_unapplied(published.position, queue, bytes);
             }
         }
