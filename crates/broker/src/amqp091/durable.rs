@@ -15,6 +15,9 @@ use crate::queue_handle::QueueRef;
 
 /// A run that this connection published and nobody could see before it is durable.
 pub(crate) struct Unapplied {
+    /// Of its first run.
+    pub first: Position,
+    /// Of its last run.
     pub position: Position,
     pub queue: QueueRef,
     pub bytes: u64,
@@ -31,6 +34,10 @@ impl Session {
                 unapplied.queue.apply();
                 applied = Some(unapplied.queue);
             }
+        }
+        // Nothing is confirmed before it is in its queue, also when later runs of the entry aren't durable.
+        if let Some(unapplied) = self.unapplied.front().filter(|unapplied| unapplied.first <= durable) {
+            unapplied.queue.apply();
         }
         self.confirm_durable();
         match &self.held {
@@ -84,7 +91,7 @@ impl Session {
                 last.position = position;
                 last.bytes += bytes;
             }
-            _ => self.unapplied.push_back(Unapplied { position, queue: queue.clone(), bytes }),
+            _ => self.unapplied.push_back(Unapplied { first: position, position, queue: queue.clone(), bytes }),
         }
     }
 
