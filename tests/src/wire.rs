@@ -308,7 +308,6 @@ impl Wire {
     ///
     /// # Errors
     /// `UnexpectedEof` when the broker closed, `WouldBlock` when nothing came within [`PATIENCE`].
-    #[expect(clippy::should_implement_trait, reason = "a socket isn't an iterator: it never ends by itself")]
     pub fn next_frame(&mut self) -> io::Result<Frame> {
         loop {
             let mut head = [0; 7];
