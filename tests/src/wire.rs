@@ -225,9 +225,14 @@ impl Wire {
         let mut wire = Self::connect(address);
         wire.send(PROTOCOL_HEADER);
         let _ = wire.next_method(method::CONNECTION_START)?;
+        // With this capability a refused login is answered with a reason.
+        let mut capability = Writer::new();
+        capability.put_short_string("authentication_failure_close").put(b"t\x01");
+        let mut properties = Writer::new();
+        properties.put_short_string("capabilities").put_octet(b'F').put_long_string(capability.bytes());
         let mut arguments = Writer::new();
         arguments
-            .put_empty_table()
+            .put_long_string(properties.bytes())
             .put_short_string("PLAIN")
             .put_long_string(b"\0guest\0guest")
             .put_short_string("en_US");
@@ -308,8 +313,7 @@ impl Wire {
     ///
     /// # Errors
     /// `UnexpectedEof` when the broker closed, `WouldBlock` when nothing came within [`PATIENCE`].
-    #[expect(clippy::should_implement_trait, reason = "a socket isn't an iterator: it never ends by itself")]
-    pub fn next(&mut self) -> io::Result<Frame> {
+    pub fn next_frame(&mut self) -> io::Result<Frame> {
         loop {
             let mut head = [0; 7];
             self.socket.read_exact(&mut head)?;
@@ -337,26 +341,26 @@ impl Wire {
     /// # Panics
     /// When the socket fails.
     pub fn next_method(&mut self, id: method::Id) -> Result<Frame, Frame> {
-        let frame = self.next().unwrap_or_else(|error| panic!("{id:?} expected: {error}"));
+        let frame = self.next_frame().unwrap_or_else(|error| panic!("{id:?} expected: {error}"));
         if frame.method() == Some(id) { Ok(frame) } else { Err(frame) }
     }
 
     /// The content (header and bodies) that follows a publish, delivery, return or get-ok.
     ///
     /// # Errors
-    /// As [`Wire::next`].
+    /// As [`Wire::next_frame`].
     ///
     /// # Panics
     /// When something else stands where the content belongs.
     pub fn content(&mut self) -> io::Result<Vec<u8>> {
-        let header = self.next()?;
+        let header = self.next_frame()?;
         assert_eq!(header.kind, HEADER, "a content header expected: {header:?}");
         let mut reader = Reader::new(&header.payload);
         let (_class, _weight) = (reader.short(), reader.short());
         let size = usize::try_from(reader.long_long()).expect("a body size");
         let mut body = Vec::new();
         while body.len() < size {
-            let piece = self.next()?;
+            let piece = self.next_frame()?;
             assert_eq!(piece.kind, BODY, "a body expected: {piece:?}");
             body.extend(piece.payload);
         }
@@ -420,7 +424,7 @@ impl Wire {
         let mut arguments = Writer::new();
         arguments.put_short(200).put_short_string("done").put_short(0).put_short(0);
         self.send(&method_frame(0, method::CONNECTION_CLOSE, &arguments));
-        while self.next().expect("connection.close-ok").method() != Some(method::CONNECTION_CLOSE_OK) {}
+        while self.next_frame().expect("connection.close-ok").method() != Some(method::CONNECTION_CLOSE_OK) {}
     }
 
     /// Reads until the broker closes the socket; the last reason it gave.
@@ -430,7 +434,7 @@ impl Wire {
     pub fn until_closed(&mut self) -> Option<(u16, String)> {
         let mut reason = None;
         loop {
-            match self.next() {
+            match self.next_frame() {
                 Ok(frame) => {
                     if let Some(found) = frame.reason() {
                         reason = Some(found);
