@@ -127,6 +127,8 @@ impl Ledger {
         self.presence(object, Stamp::MAX)
     }
 
+    /// dbg
+    pub fn dbg(&self, queue: &str) -> String { format!("{:?} {:?} read {:?}", self.objects[&Object::Queue(queue.into())], self.emptying, self.read) }
     /// All objects ever asked for.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.keys()

@@ -17,6 +17,9 @@ pub const CONSUME: u16 = 2;
 /// Unacknowledged messages that a consumer holds at most.
 const PREFETCH: u16 = 12;
 
+/// More messages than any queue of a simulation has; many of these can be added up.
+const UNLIMITED: u64 = 1 << 40;
+
 /// A request without its reply.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -143,7 +146,7 @@ impl Peer {
         let tag = format!("c{}", self.tags_given).into_bytes();
         let flags = leveret_strict_client::amqp091::Consume { no_ack, exclusive: false };
         link.client.consume(CONSUME, queue.as_bytes(), &tag, flags, &FieldTable::new());
-        ledger.begin_reading(queue, if no_ack { u64::MAX } else { 0 }, at);
+        ledger.begin_reading(queue, if no_ack { UNLIMITED } else { 0 }, at);
         let consumer = Consumer { queue: queue.to_owned(), no_ack, since: at, last: BTreeMap::new() };
         self.consumers.insert(tag, consumer);
         self.ask(CONSUME, Request::Consume);
@@ -235,7 +238,7 @@ impl Peer {
             }
             Some(Request::Cancel(tag)) => {
                 if let Some(consumer) = self.consumers.remove(&tag).filter(|consumer| consumer.no_ack) {
-                    ledger.end_reading(&consumer.queue, u64::MAX);
+                    ledger.end_reading(&consumer.queue, UNLIMITED);
                 }
             }
             Some(Request::Get(queue, no_ack, _)) => ledger.end_reading(&queue, no_ack.into()),

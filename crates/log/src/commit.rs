@@ -13,6 +13,8 @@ use crate::types::{Nanos, Wait};
 pub(crate) struct Commit {
     pub outstanding: Option<JobId>,
     flying: Option<Flying>,
+    /// The job makes the next file ready: the background lane wasn't in time.
+    preparing: bool,
     sync_ended: Nanos,
     sync_took: Nanos,
     /// Records in the active batch that somebody waits for.
@@ -37,6 +39,7 @@ impl Commit {
         Commit {
             outstanding: None,
             flying: None,
+            preparing: false,
             sync_ended,
             sync_took: 0,
             confirms: 0,
@@ -104,12 +107,9 @@ impl Log {
         Some(self.commit.active_due(&self.options))
     }
 
-    /// The next batch needs a file that isn't there.
+    /// The next batch needs a file that only the background lane can give.
     fn is_blocked(&self) -> bool {
-        self.wal.wanted.is_some_and(|batch| {
-            let ready = self.wal.spare.as_ref().is_some_and(|spare| spare.room() >= batch);
-            !ready || !self.may_open_file()
-        })
+        self.wal.wanted.is_some() && (!self.may_open_file() || self.wal.is_preparing())
     }
 
     /// One more file than allowed is opened while a retirement waits for its gate: else both would wait forever.
@@ -137,6 +137,12 @@ impl Log {
         }
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
         if batch > self.wal.current.room() && !self.next_file(batch) {
+            if !self.is_blocked()
+                && let Some(steps) = self.wal.prepare(&self.options)
+            {
+                self.commit.preparing = true;
+                return self.run_commit(Job::Steps(steps));
+            }
             self.had_room = self.had_room && self.room();
             self.commit.told = Nanos::MAX;
             return Next::Idle;
@@ -189,6 +195,10 @@ impl Log {
 
     pub(crate) fn complete_commit(&mut self, now: Nanos, events: &mut Vec<Event>) {
         self.commit.outstanding = None;
+        if std::mem::take(&mut self.commit.preparing) {
+            self.wal.prepared();
+            return;
+        }
         let mut flying = self.commit.flying.take().expect("a batch is on its way");
         #[cfg(feature = "planted-bugs")]
         {

@@ -185,6 +185,11 @@ impl WalFiles {
         Some(steps)
     }
 
+    /// Whether a job makes the next file ready.
+    pub(crate) fn is_preparing(&self) -> bool {
+        self.preparing.is_some()
+    }
+
     pub(crate) fn prepared(&mut self) {
         self.spare = self.preparing.take();
     }

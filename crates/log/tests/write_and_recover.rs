@@ -191,6 +191,19 @@ fn without_room_publishes_wait_for_the_disk() {
 }
 
 #[test]
+fn a_batch_that_needs_a_new_file_doesnt_wait_for_the_background_lane() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    driver.publish(A, &[body(A, 1, 20_000)], Wait::Confirm);
+    assert!(driver.step(Lane::Commit) && driver.step(Lane::Commit));
+    // Less than half of the file is used, so nobody has prepared the next one; this batch doesn't fit the rest.
+    let bodies: Vec<Bytes> = (2..=4).map(|number| body(A, number, 19_000)).collect();
+    driver.publish(A, &bodies, Wait::Confirm);
+    driver.now += 2_000_000;
+    while driver.step(Lane::Commit) {}
+    assert_eq!(driver.log.durable(), driver.log.appended());
+}
+
+#[test]
 fn retirement_holds_commits_back_when_it_is_behind() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     let mut next = 1;
