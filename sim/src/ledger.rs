@@ -128,7 +128,9 @@ impl Ledger {
     }
 
     /// dbg
-    pub fn dbg(&self, queue: &str) -> String { format!("{:?} {:?} read {:?}", self.objects[&Object::Queue(queue.into())], self.emptying, self.read) }
+    pub fn dbg(&self, queue: &str) -> String {
+        format!("{:?} {:?} read {:?}", self.objects[&Object::Queue(queue.into())], self.emptying, self.read)
+    }
     /// All objects ever asked for.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.keys()

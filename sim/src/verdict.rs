@@ -115,7 +115,11 @@ fn losses(
             "message {} ({} bytes) of queue {queue} was confirmed at change {confirmed} and is gone after {at}",
             message.id, message.length
         );
-        let detail = format!("{detail} DBG {message:?} found {found:?} unheard {} presence {:?}", ledger.unheard(queue), ledger.dbg(queue));
+        let detail = format!(
+            "{detail} DBG {message:?} found {found:?} unheard {} presence {:?}",
+            ledger.unheard(queue),
+            ledger.dbg(queue)
+        );
         return Err(Failure::new(Check::NothingLost, detail));
     }
     Ok(())
