@@ -48,10 +48,3 @@ soak: build
 
 sim:
 	SIM_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs -- --nocapture
-
-# Needs a RabbitMQ 4.3 with its management plugin, and guest/guest.
-golden:
-	$(MAKE) --no-print-directory -C tests/clients pika
-	tests/clients/.installed/venv/bin/python tests/golden/record-amqp091-errors.py \
-	  $(RABBITMQ_PORT) $(RABBITMQ_HTTP_PORT) >tests/golden/amqp091-errors.json.new
-	mv tests/golden/amqp091-errors.json.new tests/golden/amqp091-errors.json

@@ -225,9 +225,14 @@ impl Wire {
         let mut wire = Self::connect(address);
         wire.send(PROTOCOL_HEADER);
         let _ = wire.next_method(method::CONNECTION_START)?;
+        // With this capability a refused login is answered with a reason.
+        let mut capability = Writer::new();
+        capability.put_short_string("authentication_failure_close").put(b"t\x01");
+        let mut properties = Writer::new();
+        properties.put_short_string("capabilities").put_octet(b'F').put_long_string(capability.bytes());
         let mut arguments = Writer::new();
         arguments
-            .put_empty_table()
+            .put_long_string(properties.bytes())
             .put_short_string("PLAIN")
             .put_long_string(b"\0guest\0guest")
             .put_short_string("en_US");
@@ -308,7 +313,6 @@ impl Wire {
     ///
     /// # Errors
     /// `UnexpectedEof` when the broker closed, `WouldBlock` when nothing came within [`PATIENCE`].
-    #[expect(clippy::should_implement_trait, reason = "a socket isn't an iterator: it never ends by itself")]
     pub fn next_frame(&mut self) -> io::Result<Frame> {
         loop {
             let mut head = [0; 7];
@@ -344,7 +348,7 @@ impl Wire {
     /// The content (header and bodies) that follows a publish, delivery, return or get-ok.
     ///
     /// # Errors
-    /// As [`Wire::next`].
+    /// As [`Wire::next_frame`].
     ///
     /// # Panics
     /// When something else stands where the content belongs.

@@ -226,6 +226,11 @@ impl QueueHandle {
         self.with(|queue, _| queue.publisher_held(now));
     }
 
+    /// A publisher that waited for room in the log goes on.
+    pub fn publisher_released(self: &Arc<Self>) {
+        self.with(|queue, _| queue.publisher_released());
+    }
+
     /// Stored messages that were asked for.
     pub fn loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
         self.with(|queue, effects| queue.loaded(runs, now, effects));

@@ -87,6 +87,7 @@ pub struct ClassicQueue {
     pub(crate) changed: Nanos,
     pub(crate) full_since: Option<Nanos>,
     pub(crate) log_full_since: Option<Nanos>,
+    held_publishers: u32,
     pub(crate) redelivered: u64,
     pub(crate) delivered: u64,
     pub(crate) refused: u64,
@@ -132,6 +133,7 @@ impl ClassicQueue {
             changed: now,
             full_since: None,
             log_full_since: None,
+            held_publishers: 0,
             redelivered: 0,
             delivered: 0,
             refused: 0,
@@ -265,7 +267,6 @@ impl ClassicQueue {
     }
 
     fn after_growth(&mut self, effects: &mut Effects) {
-        self.log_full_since = None;
         self.drop_excess(effects);
         self.schedule(effects);
     }
@@ -336,14 +337,23 @@ impl ClassicQueue {
         if room {
             self.consumers.enter_ring(id);
         } else {
-            self.consumers.end_turn(id, false, now);
+            self.consumers.end_turn(id, self.ready.messages, false, now);
         }
         self.schedule(effects);
     }
 
     /// A publisher is held back, since the log takes no more for now.
     pub fn publisher_held(&mut self, now: Nanos) {
+        self.held_publishers += 1;
         self.log_full_since.get_or_insert(now);
+    }
+
+    /// One of them goes on.
+    pub fn publisher_released(&mut self) {
+        self.held_publishers = self.held_publishers.saturating_sub(1);
+        if self.held_publishers == 0 {
+            self.log_full_since = None;
+        }
     }
 
     /// The queue is gone: consumers are told, everything in memory goes. Returns the number of messages.

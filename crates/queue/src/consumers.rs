@@ -12,6 +12,9 @@ use crate::Nanos;
 use crate::effects::{Effects, Link, Signal};
 use crate::wait::{QueueWait, WaitReason};
 
+/// Messages kept for one turn at most, so that a slow consumer doesn't hold many back.
+const TURN_MESSAGES_MAX: u64 = 256;
+
 /// A consumer of one queue; unique within the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConsumerId(pub u64);
@@ -43,6 +46,8 @@ pub(crate) struct Consumer {
     pub unacknowledged: u32,
     pub room: bool,
     pub scheduled: bool,
+    /// Ready messages that are kept for its turn.
+    pub promise: u64,
     in_ring: bool,
     pub changed: Nanos,
     pub delivered: u64,
@@ -56,6 +61,11 @@ impl Consumer {
         } else {
             self.options.prefetch.saturating_sub(self.unacknowledged)
         }
+    }
+
+    /// How many messages one turn gives it at most.
+    fn turn_max(&self) -> u64 {
+        u64::from(self.credit()).min(TURN_MESSAGES_MAX)
     }
 
     fn is_eligible(&self) -> bool {
@@ -90,6 +100,8 @@ pub(crate) struct Consumers {
     /// Those that could take and aren't scheduled, in turn.
     ring: VecDeque<ConsumerId>,
     scheduled: usize,
+    /// Sum of all promises.
+    promised: u64,
     exclusive: Option<ConsumerId>,
 }
 
@@ -110,11 +122,6 @@ impl Consumers {
         self.all.get_mut(&id)
     }
 
-    /// How many are scheduled, at least one: the divisor of a fair share.
-    pub(crate) fn sharers(&self) -> usize {
-        self.scheduled.max(1)
-    }
-
     pub(crate) fn add(&mut self, id: ConsumerId, options: ConsumerOptions, now: Nanos) {
         if options.exclusive {
             self.exclusive = Some(id);
@@ -124,6 +131,7 @@ impl Consumers {
             unacknowledged: 0,
             room: true,
             scheduled: false,
+            promise: 0,
             in_ring: false,
             changed: now,
             delivered: 0,
@@ -139,6 +147,7 @@ impl Consumers {
         let Some(consumer) = self.all.remove(&id) else { return false };
         if consumer.scheduled {
             self.scheduled -= 1;
+            self.promised -= consumer.promise;
         }
         if consumer.in_ring {
             self.ring.retain(|other| *other != id);
@@ -161,15 +170,19 @@ impl Consumers {
         }
     }
 
-    /// Ends the turn of a scheduled consumer. True when it may go on, since nobody else waits for a
-    /// turn; then it stays scheduled.
-    pub(crate) fn end_turn(&mut self, id: ConsumerId, more: bool, now: Nanos) -> bool {
+    /// Ends the turn of a scheduled consumer, and what was kept for it. True when it may go on at once,
+    /// since messages are ready that are kept for nobody and nobody else waits for a turn.
+    pub(crate) fn end_turn(&mut self, id: ConsumerId, ready: u64, more: bool, now: Nanos) -> bool {
         let others_wait = !self.ring.is_empty();
         let Some(consumer) = self.all.get_mut(&id) else { return false };
         if !consumer.scheduled {
             return false;
         }
-        if more && !others_wait && consumer.is_eligible() {
+        self.promised -= std::mem::take(&mut consumer.promise);
+        let free = ready.saturating_sub(self.promised);
+        if more && !others_wait && free > 0 && consumer.is_eligible() {
+            consumer.promise = free.min(consumer.turn_max());
+            self.promised += consumer.promise;
             return true;
         }
         consumer.scheduled = false;
@@ -179,9 +192,12 @@ impl Consumers {
         false
     }
 
-    /// Schedules consumers in turn, at most one for each ready message.
+    /// Schedules consumers in turn while messages are ready that are kept for nobody, an equal share for
+    /// each: one that comes late to its turn finds its share there.
     pub(crate) fn schedule(&mut self, ready: u64, effects: &mut Effects) {
-        while (self.scheduled as u64) < ready {
+        let mut free = ready.saturating_sub(self.promised);
+        while free > 0 {
+            let share = free.div_ceil(self.ring.len().max(1) as u64);
             let Some(id) = self.ring.pop_front() else { return };
             let Some(consumer) = self.all.get_mut(&id) else { continue };
             consumer.in_ring = false;
@@ -189,6 +205,9 @@ impl Consumers {
                 continue;
             }
             consumer.scheduled = true;
+            consumer.promise = share.min(consumer.turn_max());
+            free -= consumer.promise;
+            self.promised += consumer.promise;
             self.scheduled += 1;
             effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
         }
@@ -198,6 +217,7 @@ impl Consumers {
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
         self.ring.clear();
         self.scheduled = 0;
+        self.promised = 0;
         self.exclusive = None;
         let mut all: Vec<_> = self.all.drain().collect();
         all.sort_by_key(|(id, _)| *id);

@@ -123,13 +123,12 @@ impl ClassicQueue {
         out: &mut Vec<Taken>,
         effects: &mut Effects,
     ) -> TurnEnd {
-        let share = self.ready.messages.div_ceil(self.consumers.sharers() as u64).max(1);
         let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
         if !consumer.scheduled {
             return TurnEnd::Done;
         }
         let automatic = consumer.options.automatic_ack;
-        let mut left = share.min(u64::from(messages)).min(u64::from(consumer.credit()));
+        let mut left = consumer.promise.min(u64::from(messages)).min(u64::from(consumer.credit()));
         let mut bytes_left = bytes;
         let mut blocked = false;
         while left > 0 && bytes_left > 0 {
@@ -159,7 +158,7 @@ impl ClassicQueue {
         }
         self.read_ahead(effects);
         let more = self.ready.messages > 0 && !blocked;
-        if self.consumers.end_turn(id, more, now) {
+        if self.consumers.end_turn(id, self.ready.messages, more, now) {
             return TurnEnd::More;
         }
         self.schedule(effects);

@@ -151,6 +151,8 @@ impl Rig {
         if !self.scheduled[id] {
             return;
         }
+        // The call may schedule it anew.
+        self.scheduled[id] = false;
         let mut out = Vec::new();
         let end =
             self.with(|queue, effects| queue.take(ConsumerId(id as u64), messages, 1 << 20, 0, &mut out, effects));
@@ -166,11 +168,7 @@ impl Rig {
                 self.reference.held[id].push_back((number, serial, taken.durable));
             }
         }
-        // A signal that came during the call set the flag anew for `Done`.
-        if end == TurnEnd::Done {
-            let signalled = self.queue.status().consumers[id].wait.reason == leveret_queue::WaitReason::Turn;
-            self.scheduled[id] = signalled && self.scheduled[id];
-        }
+        self.scheduled[id] |= end == TurnEnd::More;
     }
 
     fn read(&mut self) {
@@ -375,6 +373,8 @@ fn an_idle_consumer_gets_what_a_stalled_one_cannot_take() {
     assert_eq!(status.consumers[0].wait.reason.code(), "room");
     assert_eq!(status.consumers[0].wait.since, 5);
     rig.with(|queue, effects| queue.set_room(ConsumerId(0), true, 6, effects));
+    assert_eq!(rig.scheduled, [false, true], "what is ready is kept for the other one");
+    rig.publish(1, false);
     assert_eq!(rig.scheduled, [true, true]);
 }
 
@@ -406,4 +406,30 @@ fn volatile_messages_are_no_part_of_what_outlives_the_process() {
     let (live, bytes) = rig.queue.durable_live();
     assert_eq!(live.iter().collect::<Vec<_>>(), [0, 1, 5]);
     assert_eq!(bytes, 30);
+}
+
+#[test]
+fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
+    let mut rig = Rig::new(QueueOptions::default(), 10);
+    rig.with(|queue, effects| {
+        queue.cancel(ConsumerId(1), 0, effects);
+        let options = ConsumerOptions {
+            link: Arc::new(Recorder::default()),
+            key: 2,
+            tag: "t".into(),
+            channel: "c".into(),
+            automatic_ack: false,
+            prefetch: 0,
+            exclusive: false,
+        };
+        assert!(queue.add_consumer(ConsumerId(2), options, 0, effects));
+    });
+    rig.publish(10, false);
+    while rig.scheduled[0] {
+        rig.take(0, 100);
+    }
+    assert_eq!(rig.reference.held[0].len(), 5);
+    let mut out = Vec::new();
+    rig.with(|queue, effects| queue.take(ConsumerId(2), 100, 1 << 20, 0, &mut out, effects));
+    assert_eq!(out.iter().map(|taken| taken.count).sum::<u32>(), 5);
 }

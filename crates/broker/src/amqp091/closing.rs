@@ -65,7 +65,7 @@ impl Session {
         };
         encode_method(self.output.buffer(), 0, &Method::ConnectionClose(close));
         self.phase = Phase::Closing;
-        self.held = Held::No;
+        self.held.end();
         self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
     }
 
@@ -123,7 +123,7 @@ impl Session {
         self.phase = Phase::Finished;
         self.counters.connections_closed.add(1);
         self.broker.forget_connection(self.id);
-        if let Held::Durable { position, .. } = std::mem::take(&mut self.held) {
+        if let Held::Durable { position, .. } = self.held.end() {
             self.broker.publish_later(position);
         }
         // What isn't durable yet still has to be applied by somebody.

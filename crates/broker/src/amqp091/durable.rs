@@ -46,7 +46,9 @@ impl Session {
                 self.broker.registry.publish();
                 self.answer(answer);
             }
-            Held::LogRoom if !self.publishes_wait() => self.held = Held::No,
+            Held::LogRoom { .. } if !self.publishes_wait() => {
+                self.held.end();
+            }
             _ => {}
         }
     }
@@ -111,7 +113,7 @@ impl Session {
         match &self.held {
             Held::Durable { position, .. } => wanted = Some(wanted.map_or(*position, |other| other.min(*position))),
             Held::No if self.publishes_wait() => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
-            Held::LogRoom => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
+            Held::LogRoom { .. } => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
             _ => {}
         }
         if let Some(position) = wanted

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use leveret_log::Position;
+use smallvec::SmallVec;
 
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{QueueHandle, QueueRef};
 
 /// Why the connection's input waits. One at a time, since input is handled in order.
 #[derive(Default)]
@@ -14,10 +15,22 @@ pub(crate) enum Held {
     No,
     /// A change of the control plane, or a purge, becomes durable; then it is answered.
     Durable { position: Position, answer: Answer },
-    /// The log takes no publishes for now.
-    LogRoom,
+    /// The log takes no publishes for now, or this connection has enough on its way to the disk. These queues
+    /// show it.
+    LogRoom { queues: SmallVec<[QueueRef; 2]> },
     /// A message is being read from disk for `basic.get`.
     Get { channel: u16, queue: QueueRef, no_ack: bool },
+}
+
+impl Held {
+    /// Ends the wait; queues that showed it don't any more.
+    pub(crate) fn end(&mut self) -> Self {
+        let held = std::mem::take(self);
+        if let Self::LogRoom { queues } = &held {
+            queues.iter().for_each(QueueHandle::publisher_released);
+        }
+        held
+    }
 }
 
 /// The answer to a method that had to become durable first.

@@ -33,6 +33,10 @@ impl Session {
             (Phase::Running, Method::ConnectionUpdateSecret(_)) => {
                 Err(not_implemented("connection.update-secret is not supported yet"))
             }
+            (Phase::Running, _) => {
+                let text = format!("unexpected method in connection state running: {}", method.name());
+                Err(ProtocolError::new(ReplyCode::ChannelError, text))
+            }
             _ => {
                 let text = format!("{} is not expected now (connection state {:?})", method.name(), self.phase);
                 Err(ProtocolError::new(ReplyCode::CommandInvalid, text))
@@ -89,7 +93,14 @@ impl Session {
             Method::BasicReject(reject) => self.nack(number, reject.delivery_tag, false, reject.requeue, now),
             Method::BasicRecover(recover) => self.recover(number, recover.requeue, true, now),
             Method::BasicRecoverAsync(recover) => self.recover(number, recover.requeue, false, now),
-            other => Err(not_implemented(format!("method {} is not supported", other.name()))),
+            Method::TxSelect(_) | Method::TxCommit(_) | Method::TxRollback(_) => {
+                Err(not_implemented(format!("method {} is not supported yet", method.name())))
+            }
+            other => {
+                // Only a broker sends these, or they belong to channel 0.
+                let text = format!("unimplemented method: {} from a client on channel {number}", other.name());
+                Err(ProtocolError::new(ReplyCode::CommandInvalid, text))
+            }
         }
     }
 

@@ -11,11 +11,13 @@ use leveret_amqp091::{
     encode_content_body, encode_header, encode_method, expiration, headers, method::basic, priority,
 };
 use leveret_message::{BatchBuilder, Envelope};
+use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::route::{self, Publisher, Route};
 use super::session::Session;
+use crate::queue_handle::QueueRef;
 use crate::settings::UNDURABLE_BYTES_MAX;
 use crate::time::Now;
 
@@ -284,6 +286,14 @@ impl Session {
             confirms.publish(u64::from(count - accepted), position, false);
             self.note_confirming(channel);
         }
+    }
+
+    /// When it is the log that holds this connection back, its last route's queues show it.
+    pub(crate) fn show_held_publisher(&self, now: Now) -> SmallVec<[QueueRef; 2]> {
+        let route = self.run.route.as_ref().filter(|_| !self.broker.commit.has_room());
+        let queues = route.map(|route| route.queues.clone()).unwrap_or_default();
+        queues.iter().for_each(|queue| queue.publisher_held(now.monotonic));
+        queues
     }
 
     /// True while this connection's publishes have to wait for the disk.

@@ -164,7 +164,7 @@ impl Session {
         while self.phase != Phase::Finished && matches!(self.held, Held::No) {
             if self.phase == Phase::Running && self.publishes_wait() {
                 self.flush_run(now);
-                self.held = Held::LogRoom;
+                self.held = Held::LogRoom { queues: self.show_held_publisher(now) };
                 break;
             }
             let (frame, length) = match decode_frame(&input[used..], self.frame_max) {
