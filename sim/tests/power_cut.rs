@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use leveret_sim::disk::SimDisk;
+use leveret_sim::disk::{Change, SimDisk};
 use leveret_sim::event_hash::EventHash;
 use leveret_sim::failure::Failure;
 use leveret_sim::ledger::{Ledger, Stamp};
@@ -92,5 +92,19 @@ fn and_again_in_the_life_after() {
             judge(moment.crash(seed), &ledger, at, seed, &mut tally)
                 .unwrap_or_else(|failure| panic!("{}", text(&format!("second cut after {at}"), &failure)));
         }
+    }
+}
+
+/// The first checkpoint has no predecessor to fall back to; whatever a cut leaves of it, the WAL is still complete.
+#[test]
+fn while_the_first_checkpoint_is_written() {
+    let (disk, ledger, mut tally) = trace();
+    let is_checkpoint =
+        |change: &Change| matches!(change, Change::Write { name, .. } if name.starts_with("checkpoint"));
+    let at = 1 + disk.trace().iter().position(is_checkpoint).expect("the trace crosses a retirement");
+    let moment = disk.moments().nth(at).expect("it was made");
+    for seed in 0..300 {
+        judge(moment.crash(seed), &ledger, at, seed, &mut tally)
+            .unwrap_or_else(|failure| panic!("power cut after change {at}, seed {seed}: {failure}"));
     }
 }

@@ -144,6 +144,16 @@ pub(crate) struct Recovery<'a> {
     bad_checkpoint: Option<(u64, String)>,
 }
 
+/// Takes nothing in.
+struct Nowhere;
+
+impl Replay for Nowhere {
+    fn restore(&mut self, _: LiveState) {}
+    fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
+    fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
+    fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
+}
+
 impl<'a> Recovery<'a> {
     pub(crate) fn new(disk: &'a dyn Disk, options: Options) -> Recovery<'a> {
         Recovery {
@@ -187,16 +197,30 @@ impl<'a> Recovery<'a> {
                 Ok(loaded) if loaded.damaged.is_empty() => {
                     return self.take_checkpoint(*sequence, replay);
                 }
-                Ok(_) => with_damage = with_damage.or(Some(*sequence)),
+                Ok(loaded) => with_damage = with_damage.or(Some((*sequence, loaded.header.batch))),
                 Err(reason) => reasons.push((*sequence, reason)),
             }
         }
-        if let Some(sequence) = with_damage {
+        if let Some((sequence, batch)) = with_damage
+            && !self.wal_is_complete(batch)?
+        {
             return self.take_checkpoint(sequence, replay);
         }
         // The first one may be torn; the WAL will tell.
         self.bad_checkpoint = reasons.into_iter().next();
         Ok(())
+    }
+
+    /// Whether the WAL holds every batch from the first up to this one. Then nothing of it was given up for the
+    /// checkpoint: what is wrong with that may be a power cut's doing, and it isn't needed.
+    fn wal_is_complete(&self, batch: u64) -> Result<bool, StorageError> {
+        let covered = FxHashMap::default();
+        let mut report = Report::default();
+        let mut replaying = Replaying::new(self.disk, &self.options, &covered, 0, 0);
+        for sequence in &self.found.wal {
+            replaying.file(*sequence, &mut report, &mut Nowhere)?;
+        }
+        Ok(replaying.first_found == Some(1) && report.damaged.is_empty() && replaying.sequence() >= batch)
     }
 
     fn take_checkpoint(&mut self, sequence: u64, replay: &mut dyn Replay) -> Result<(), StorageError> {

@@ -71,6 +71,11 @@ impl<'a> Replaying<'a> {
         }
     }
 
+    /// Of the last batch that was taken.
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
     pub(super) fn file(
         &mut self,
         sequence: u64,
