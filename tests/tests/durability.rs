@@ -62,10 +62,12 @@ fn a_transient_message_waits_for_no_sync() {
     let mut wire = Wire::open(node.amqp());
     wire.open_channel(2);
     wire.declare(1, "both", true);
+    wire.declare(1, "alone", true);
     wire.confirm_select(1);
     wire.confirm_select(2);
     wire.send(&publish(1, "", "both", b"durable", true, true));
-    wire.send(&publish(2, "", "both", b"transient", true, false));
+    // Behind a durable one in the same queue it would have to wait for it.
+    wire.send(&publish(2, "", "alone", b"transient", true, false));
     let first = wire.next_method(method::BASIC_ACK).expect("a confirm");
     assert_eq!(first.channel, 2, "the transient message's confirm waited for the durable one's sync");
     let second = wire.next_method(method::BASIC_ACK).expect("a confirm");

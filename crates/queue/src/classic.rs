@@ -337,7 +337,7 @@ impl ClassicQueue {
         if room {
             self.consumers.enter_ring(id);
         } else {
-            self.consumers.end_turn(id, self.ready.messages, false, now);
+            self.consumers.end_turn(id, 0, self.ready.messages, false, now);
         }
         self.schedule(effects);
     }

@@ -12,9 +12,6 @@ use crate::Nanos;
 use crate::effects::{Effects, Link, Signal};
 use crate::wait::{QueueWait, WaitReason};
 
-/// Messages kept for one turn at most, so that a slow consumer doesn't hold many back.
-const TURN_MESSAGES_MAX: u64 = 256;
-
 /// A consumer of one queue; unique within the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConsumerId(pub u64);
@@ -63,11 +60,6 @@ impl Consumer {
         }
     }
 
-    /// How many messages one turn gives it at most.
-    fn turn_max(&self) -> u64 {
-        u64::from(self.credit()).min(TURN_MESSAGES_MAX)
-    }
-
     fn is_eligible(&self) -> bool {
         self.room && self.credit() > 0
     }
@@ -99,7 +91,8 @@ pub(crate) struct Consumers {
     all: FxHashMap<ConsumerId, Consumer>,
     /// Those that could take and aren't scheduled, in turn.
     ring: VecDeque<ConsumerId>,
-    scheduled: usize,
+    /// Those that are scheduled, the one that got ready messages last at the end.
+    scheduled: VecDeque<ConsumerId>,
     /// Sum of all promises.
     promised: u64,
     exclusive: Option<ConsumerId>,
@@ -146,7 +139,7 @@ impl Consumers {
     pub(crate) fn remove(&mut self, id: ConsumerId) -> bool {
         let Some(consumer) = self.all.remove(&id) else { return false };
         if consumer.scheduled {
-            self.scheduled -= 1;
+            self.scheduled.retain(|other| *other != id);
             self.promised -= consumer.promise;
         }
         if consumer.in_ring {
@@ -170,53 +163,75 @@ impl Consumers {
         }
     }
 
-    /// Ends the turn of a scheduled consumer, and what was kept for it. True when it may go on at once,
-    /// since messages are ready that are kept for nobody and nobody else waits for a turn.
-    pub(crate) fn end_turn(&mut self, id: ConsumerId, ready: u64, more: bool, now: Nanos) -> bool {
-        let others_wait = !self.ring.is_empty();
+    /// `taken` of what was kept for a scheduled consumer is with it. True when it stays scheduled: something
+    /// is still kept for it, or messages are ready that are kept for nobody and nobody waits for a turn.
+    pub(crate) fn end_turn(&mut self, id: ConsumerId, taken: u64, ready: u64, more: bool, now: Nanos) -> bool {
         let Some(consumer) = self.all.get_mut(&id) else { return false };
         if !consumer.scheduled {
             return false;
         }
-        self.promised -= std::mem::take(&mut consumer.promise);
-        let free = ready.saturating_sub(self.promised);
-        if more && !others_wait && free > 0 && consumer.is_eligible() {
-            consumer.promise = free.min(consumer.turn_max());
-            self.promised += consumer.promise;
-            return true;
+        let taken = taken.min(consumer.promise);
+        consumer.promise -= taken;
+        self.promised -= taken;
+        if more && consumer.is_eligible() {
+            let free = ready.saturating_sub(self.promised);
+            if consumer.promise == 0 && self.ring.is_empty() && free > 0 {
+                let share = free.div_ceil(self.scheduled.len().max(1) as u64);
+                consumer.promise = share.min(u64::from(consumer.credit()));
+                self.promised += consumer.promise;
+            }
+            if consumer.promise > 0 {
+                return true;
+            }
         }
+        self.promised -= std::mem::take(&mut consumer.promise);
         consumer.scheduled = false;
         consumer.changed = now;
-        self.scheduled -= 1;
+        self.scheduled.retain(|other| *other != id);
         self.enter_ring(id);
         false
     }
 
-    /// Schedules consumers in turn while messages are ready that are kept for nobody, an equal share for
-    /// each: one that comes late to its turn finds its share there.
+    /// Gives messages that are ready and kept for nobody to consumers in turn, an equal share to each: one
+    /// that comes late to its turn finds its share there.
     pub(crate) fn schedule(&mut self, ready: u64, effects: &mut Effects) {
         let mut free = ready.saturating_sub(self.promised);
+        let before = self.scheduled.len() as u64;
         while free > 0 {
-            let share = free.div_ceil(self.ring.len().max(1) as u64);
-            let Some(id) = self.ring.pop_front() else { return };
+            let share = free.div_ceil((self.ring.len() as u64 + before).max(1));
+            let Some(id) = self.ring.pop_front() else { break };
             let Some(consumer) = self.all.get_mut(&id) else { continue };
             consumer.in_ring = false;
             if !consumer.is_eligible() {
                 continue;
             }
             consumer.scheduled = true;
-            consumer.promise = share.min(consumer.turn_max());
+            consumer.promise = share.min(u64::from(consumer.credit()));
             free -= consumer.promise;
             self.promised += consumer.promise;
-            self.scheduled += 1;
+            self.scheduled.push_back(id);
             effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
+        }
+        // The rest goes to those that were on their way already, and what credit keeps from one to the others.
+        let all = self.scheduled.len() as u64;
+        for left in (1..=before).rev().chain((1..=all).rev()) {
+            if free == 0 {
+                return;
+            }
+            self.scheduled.rotate_left(1);
+            let Some(consumer) = self.scheduled.back().and_then(|id| self.all.get_mut(id)) else { return };
+            let spare = u64::from(consumer.credit()).saturating_sub(consumer.promise);
+            let share = free.div_ceil(left).min(spare);
+            consumer.promise += share;
+            free -= share;
+            self.promised += share;
         }
     }
 
     /// Takes all out and tells each that it is cancelled.
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
         self.ring.clear();
-        self.scheduled = 0;
+        self.scheduled.clear();
         self.promised = 0;
         self.exclusive = None;
         let mut all: Vec<_> = self.all.drain().collect();
@@ -228,6 +243,6 @@ impl Consumers {
 
     /// True when some consumer could take a message now.
     pub(crate) fn any_able(&self) -> bool {
-        self.scheduled > 0 || !self.ring.is_empty()
+        !self.scheduled.is_empty() || !self.ring.is_empty()
     }
 }

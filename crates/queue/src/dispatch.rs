@@ -128,7 +128,8 @@ impl ClassicQueue {
             return TurnEnd::Done;
         }
         let automatic = consumer.options.automatic_ack;
-        let mut left = consumer.promise.min(u64::from(messages)).min(u64::from(consumer.credit()));
+        let at_first = consumer.promise.min(u64::from(messages)).min(u64::from(consumer.credit()));
+        let mut left = at_first;
         let mut bytes_left = bytes;
         let mut blocked = false;
         while left > 0 && bytes_left > 0 {
@@ -158,7 +159,7 @@ impl ClassicQueue {
         }
         self.read_ahead(effects);
         let more = self.ready.messages > 0 && !blocked;
-        if self.consumers.end_turn(id, self.ready.messages, more, now) {
+        if self.consumers.end_turn(id, at_first - left, self.ready.messages, more, now) {
             return TurnEnd::More;
         }
         self.schedule(effects);
