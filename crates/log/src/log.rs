@@ -20,8 +20,9 @@ use crate::store::Store;
 use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
 use crate::wal::WalFiles;
 
-/// Batches that may wait behind a stalled disk before the process ends rather than its memory.
-const CLOSED_BATCHES_MAX: usize = 64;
+/// Sealed batches that may wait: callers look at the room before a publish, and one publish of a large body to very
+/// many queues makes a batch for each few of them.
+const CLOSED_BATCHES_MAX: usize = 1 << 16;
 
 /// A write-ahead log with its message stores. Made by [`crate::recover`].
 ///
