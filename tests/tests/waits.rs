@@ -206,10 +206,11 @@ fn log_full_the_write_ahead_buffers_hold_no_more() {
     stage.queue(&[]);
     // Two buffers of 16 MiB, and 4 MiB undurable per connection: twelve connections fill them.
     let address = stage.node.amqp();
-    let publishers: Vec<_> = (0..12)
-        .map(|_| {
+    let wires: Vec<_> = (0..12).map(|_| Wire::open(address)).collect();
+    let publishers: Vec<_> = wires
+        .into_iter()
+        .map(|mut wire| {
             thread::spawn(move || {
-                let mut wire = Wire::open(address);
                 let bytes: Vec<u8> = (0..100).flat_map(|_| publish(1, "", "q", &[b'x'; 3_000], true, true)).collect();
                 for _ in 0..40 {
                     use std::io::Write as _;

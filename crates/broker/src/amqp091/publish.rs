@@ -296,9 +296,10 @@ impl Session {
         queues
     }
 
-    /// True while this connection's publishes have to wait for the disk.
+    /// True while this connection's publishes have to wait for the disk. One that never published goes on:
+    /// the log keeps room for settles and metadata.
     pub(crate) fn publishes_wait(&self) -> bool {
-        self.undurable_bytes > UNDURABLE_BYTES_MAX || !self.broker.commit.has_room()
+        self.run.route.is_some() && (self.undurable_bytes > UNDURABLE_BYTES_MAX || !self.broker.commit.has_room())
     }
 }
 
