@@ -381,14 +381,3 @@ impl ClassicQueue {
         self.disk_wait = None;
     }
 }
-
-/// Appends a run, or lengthens the last one.
-pub(crate) fn push_run(runs: &mut Vec<Run>, run: Run) {
-    match runs.last_mut() {
-        Some(last) if last.last + 1 == run.first && last.durable == run.durable => {
-            last.last = run.last;
-            last.bytes += run.bytes;
-        }
-        _ => runs.push(run),
-    }
-}

@@ -1,9 +1,9 @@
 //! Handing messages out: which ones are next, and what a consumer's turn takes.
 
 use crate::Nanos;
-use crate::classic::{ClassicQueue, TurnEnd, push_run};
+use crate::classic::{ClassicQueue, TurnEnd};
 use crate::consumers::ConsumerId;
-use crate::effects::{Effects, Run, Taken};
+use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Outcome;
 
 /// See [`ClassicQueue::ready_run`].

@@ -25,6 +25,17 @@ impl Run {
     }
 }
 
+/// Appends a run, or lengthens the last one.
+pub fn push_run(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last) if last.last + 1 == run.first && last.durable == run.durable => {
+            last.last = run.last;
+            last.bytes += run.bytes;
+        }
+        _ => runs.push(run),
+    }
+}
+
 /// Consecutive messages handed to a consumer: `count` messages of `batch` from `index` on.
 #[derive(Debug, Clone)]
 pub struct Taken {

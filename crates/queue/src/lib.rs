@@ -28,7 +28,7 @@ pub mod wait;
 pub use classic::{ClassicQueue, QueueState, Submission, TurnEnd};
 pub use consumers::{ConsumerId, ConsumerOptions};
 pub use contents::MemoryBudget;
-pub use effects::{Effects, Link, Run, Signal, Taken};
+pub use effects::{Effects, Link, Run, Signal, Taken, push_run};
 pub use get::GetOutcome;
 pub use ledger::{Conservation, Ledger, Outcome};
 pub use status::{ConsumerStatus, QueueStatus};

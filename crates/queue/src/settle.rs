@@ -1,9 +1,9 @@
 //! Messages that leave or come back: settle, requeue, purge.
 
 use crate::Nanos;
-use crate::classic::{ClassicQueue, push_run};
+use crate::classic::ClassicQueue;
 use crate::consumers::ConsumerId;
-use crate::effects::{Effects, Run};
+use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
 use crate::limits::Length;
 

@@ -1,9 +1,9 @@
 //! `basic.ack`, `nack`, `reject`, `recover`: deliveries that are settled or go back.
 
 use leveret_amqp091::{Method, encode_method, method::basic};
-use leveret_queue::{Outcome, Run};
+use leveret_queue::{Outcome, Run, push_run};
 
-use super::channel::{Settled, Source, join};
+use super::channel::{Settled, Source};
 use super::error::{Result, not_implemented, precondition};
 use super::session::Session;
 use crate::time::Now;
@@ -30,7 +30,7 @@ impl Session {
                     && std::sync::Arc::ptr_eq(&pending.source.queue, &source.queue)
             };
             match self.acks.iter_mut().find(same) {
-                Some(pending) => runs.into_iter().for_each(|run| join(&mut pending.runs, run)),
+                Some(pending) => runs.into_iter().for_each(|run| push_run(&mut pending.runs, run)),
                 None => self.acks.push(PendingAck { source: source.clone(), runs }),
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_queue::{ConsumerId, Run, Taken};
+use leveret_queue::{ConsumerId, Run, Taken, push_run};
 
 use super::content::Incoming;
 use crate::confirms::Confirms;
@@ -127,18 +127,7 @@ fn add(out: &mut Vec<Settled>, delivery: &Delivery) {
         durable: delivery.durable,
     };
     match out.iter_mut().find(|settled| settled.source == delivery.source) {
-        Some(settled) => join(&mut settled.runs, run),
+        Some(settled) => push_run(&mut settled.runs, run),
         None => out.push(Settled { source: delivery.source, runs: vec![run] }),
-    }
-}
-
-/// Adds a run to others, as part of the last one when it follows it.
-pub(crate) fn join(runs: &mut Vec<Run>, run: Run) {
-    match runs.last_mut() {
-        Some(last) if last.last + 1 == run.first && last.durable == run.durable => {
-            last.last = run.last;
-            last.bytes += run.bytes;
-        }
-        _ => runs.push(run),
     }
 }
