@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumers::LatencyBuckets;
+use crate::consumer::{ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::ledger::Conservation;
 use crate::wait::{QueueWait, WaitReason};
 
@@ -14,8 +14,14 @@ pub struct ConsumerStatus {
     pub tag: Arc<str>,
     /// Its connection and channel.
     pub channel: Arc<str>,
-    /// Its prefetch; 0 is unlimited.
+    /// Its prefetch, 0 for unlimited; with link credit, what is left of that.
     pub prefetch: u32,
+    /// It has link credit instead of a prefetch.
+    pub link_credit: bool,
+    /// Higher ones are served first.
+    pub priority: i32,
+    /// Whether it takes messages or looks at them.
+    pub mode: ConsumerMode,
     /// Without acknowledgements.
     pub automatic_ack: bool,
     /// Alone on the queue.
@@ -76,7 +82,13 @@ impl ClassicQueue {
             .map(|(_, consumer)| ConsumerStatus {
                 tag: consumer.options.tag.clone(),
                 channel: consumer.options.channel.clone(),
-                prefetch: consumer.options.prefetch,
+                prefetch: match consumer.options.flow {
+                    ConsumerFlow::Prefetch(prefetch) => prefetch,
+                    ConsumerFlow::Credit { .. } => consumer.credit(),
+                },
+                link_credit: matches!(consumer.options.flow, ConsumerFlow::Credit { .. }),
+                priority: consumer.options.priority,
+                mode: consumer.options.mode,
                 automatic_ack: consumer.options.automatic_ack,
                 exclusive: consumer.options.exclusive,
                 unacknowledged: consumer.unacknowledged,
