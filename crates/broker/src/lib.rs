@@ -21,8 +21,10 @@ pub mod queue_handle;
 pub mod reads;
 pub mod recovery;
 pub mod registry;
+mod route;
 pub mod settings;
 pub mod time;
+mod undurable;
 
 pub use authenticate::Authenticate;
 pub use broker::{Broker, StartError};

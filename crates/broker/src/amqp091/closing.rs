@@ -128,8 +128,6 @@ impl Session {
             self.broker.publish_later(position);
         }
         // What isn't durable yet still has to be applied by somebody.
-        for unapplied in self.unapplied.drain(..) {
-            self.broker.commit.apply_later(unapplied.position, unapplied.queue);
-        }
+        self.undurable.hand_over(&self.broker.commit);
     }
 }

@@ -1,7 +1,5 @@
 //! What waits for the disk: queues to be applied, confirms, answers.
 
-use std::sync::Arc;
-
 use leveret_amqp091::{
     Method, encode_method,
     method::{basic, exchange, queue},
@@ -11,34 +9,12 @@ use leveret_log::Position;
 use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
-use crate::queue_handle::QueueRef;
-
-/// A run that this connection published and nobody could see before it is durable.
-pub(crate) struct Unapplied {
-    /// Of its first run.
-    pub first: Position,
-    /// Of its last run.
-    pub position: Position,
-    pub queue: QueueRef,
-    pub bytes: u64,
-}
 
 impl Session {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self) {
         let durable = self.broker.commit.durable();
-        let mut applied: Option<QueueRef> = None;
-        while let Some(unapplied) = self.unapplied.pop_front_if(|first| first.position <= durable) {
-            self.undurable_bytes -= unapplied.bytes;
-            if !applied.as_ref().is_some_and(|last| Arc::ptr_eq(last, &unapplied.queue)) {
-                unapplied.queue.apply();
-                applied = Some(unapplied.queue);
-            }
-        }
-        // Nothing is confirmed before it is in its queue, also when later runs of the entry aren't durable.
-        if let Some(unapplied) = self.unapplied.front().filter(|unapplied| unapplied.first <= durable) {
-            unapplied.queue.apply();
-        }
+        self.undurable.apply(durable);
         self.confirm_durable();
         match &self.held {
             Held::Durable { position, .. } if *position <= durable => {
@@ -85,18 +61,6 @@ impl Session {
         }
     }
 
-    pub(crate) fn note_unapplied(&mut self, position: Position, queue: &QueueRef, bytes: u64) {
-        self.undurable_bytes += bytes;
-        match self.unapplied.back_mut() {
-            Some(last) if Arc::ptr_eq(&last.queue, queue) && last.position + 64 > position && last.bytes < 4096 => {
-                // Few small runs of the same queue: the first is answered with the last.
-                last.position = position;
-                last.bytes += bytes;
-            }
-            _ => self.unapplied.push_back(Unapplied { first: position, position, queue: queue.clone(), bytes }),
-        }
-    }
-
     /// Answers now, or holds input back until `position` is durable.
     pub(crate) fn answer_when_durable(&mut self, position: Position, answer: Answer) {
         if position <= self.broker.commit.durable() {
@@ -109,7 +73,7 @@ impl Session {
 
     /// Leaves word with the commit stream when something of this connection isn't durable.
     pub(crate) fn register(&mut self) {
-        let mut wanted = self.unapplied.front().map(|first| first.position);
+        let mut wanted = self.undurable.next_position();
         match &self.held {
             Held::Durable { position, .. } => wanted = Some(wanted.map_or(*position, |other| other.min(*position))),
             Held::No if self.publishes_wait() => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),

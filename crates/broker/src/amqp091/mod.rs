@@ -21,7 +21,6 @@ mod identity;
 mod methods;
 mod publish;
 mod queues;
-mod route;
 mod session;
 
 pub(crate) use session::Session;

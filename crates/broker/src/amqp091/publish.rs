@@ -15,10 +15,10 @@ use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
-use super::route::{self, Publisher, Route};
+use super::headers::MessageHeaders;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
-use crate::settings::UNDURABLE_BYTES_MAX;
+use crate::route::{self, Publisher, Route};
 use crate::time::Now;
 
 /// Class of all content (specification 1.8).
@@ -148,18 +148,20 @@ impl Session {
         if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
             self.check_properties(properties)?;
         }
+        let routed_by = headers.map(|table| MessageHeaders(Some(table)));
+        let routed_by = routed_by.as_ref().map(|headers| headers as &dyn leveret_routing::Headers);
         let publisher = Publisher { user: &self.user, vhost: &self.vhost };
         let snapshot = self.broker.registry.snapshot();
         let mut rewritten = None;
         let route = match headers.map(|table| further_keys(table)).transpose()?.flatten() {
-            None => self.routes.find(&snapshot, &publisher, exchange, routing_key, headers)?,
+            None => self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?,
             Some(further) => {
                 if further.blind {
                     rewritten = Some(without_blind_copies(properties)?);
                 }
                 let mut keys = vec![routing_key];
                 keys.extend(further.keys.iter().map(Vec::as_slice));
-                route::extended(&snapshot, &publisher, exchange, &keys, headers)?
+                route::extended(&snapshot, &publisher, exchange, &keys, routed_by)?
             }
         };
         drop(snapshot);
@@ -275,7 +277,7 @@ impl Session {
                 if position == 0 || !crate::planted::first_queue_confirms() {
                     position = position.max(published.position);
                 }
-                self.note_unapplied(published.position, queue, bytes);
+                self.undurable.note(published.position, queue, bytes);
             }
         }
         self.counters.routed.add(u64::from(count));
@@ -299,7 +301,7 @@ impl Session {
     /// True while this connection's publishes have to wait for the disk. One that never published goes on:
     /// the log keeps room for settles and metadata.
     pub(crate) fn publishes_wait(&self) -> bool {
-        self.run.route.is_some() && (self.undurable_bytes > UNDURABLE_BYTES_MAX || !self.broker.commit.has_room())
+        self.run.route.is_some() && (self.undurable.is_full() || !self.broker.commit.has_room())
     }
 }
 

@@ -14,18 +14,18 @@ use super::acknowledge::PendingAck;
 use super::channel::Channel;
 use super::content::Incoming;
 use super::deliver::Consumer;
-use super::durable::Unapplied;
 use super::error::{ProtocolError, Result};
 use super::handshake::ClientProperties;
 use super::held::Held;
 use super::publish::{BodyRef, PublishRun};
-use super::route::RouteCache;
 use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
+use crate::route::RouteCache;
 use crate::settings::PRE_LOGIN_FRAME_MAX;
 use crate::time::{Nanos, Now};
+use crate::undurable::Undurable;
 
 /// Where a connection is (specification 2.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +75,7 @@ pub(crate) struct Session {
     pub(crate) routes: RouteCache,
     pub(crate) acks: Vec<PendingAck>,
     pub(crate) held: Held,
-    pub(crate) unapplied: VecDeque<Unapplied>,
-    pub(crate) undurable_bytes: u64,
+    pub(crate) undurable: Undurable,
     pub(crate) confirming: Vec<u16>,
     pub(crate) registered: Option<Position>,
     events: Vec<Event>,
@@ -124,8 +123,7 @@ impl Session {
             routes: RouteCache::default(),
             acks: Vec::new(),
             held: Held::No,
-            unapplied: VecDeque::new(),
-            undurable_bytes: 0,
+            undurable: Undurable::default(),
             confirming: Vec::new(),
             registered: None,
             events: Vec::new(),

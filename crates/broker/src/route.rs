@@ -1,16 +1,13 @@
-//! Where a channel's messages go, remembered while the snapshot stays the same.
+//! Where a connection's messages go, remembered while the snapshot stays the same. Shared by all protocols.
 
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use leveret_amqp091::Table;
-use leveret_model::{Action, Destination, ExchangeType, authorize};
-use leveret_routing::Routes;
+use leveret_model::{Action, Destination, ExchangeType, Refused, authorize};
+use leveret_routing::{Headers, NoHeaders, Routes};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::error::{ProtocolError, Result};
-use super::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
 
@@ -57,8 +54,8 @@ impl RouteCache {
         publisher: &Publisher<'_>,
         exchange: &[u8],
         key: &[u8],
-        headers: Option<Table<'_>>,
-    ) -> Result<Arc<Route>> {
+        headers: Option<&dyn Headers>,
+    ) -> Result<Arc<Route>, Refused> {
         if self.generation != snapshot.generation {
             self.generation = snapshot.generation;
             self.last = None;
@@ -102,21 +99,19 @@ fn resolve(
     publisher: &Publisher<'_>,
     exchange: &[u8],
     key: &[u8],
-    headers: Option<Table<'_>>,
-) -> Result<Route> {
+    headers: Option<&dyn Headers>,
+) -> Result<Route, Refused> {
     let vhost = publisher.vhost;
     let name = String::from_utf8_lossy(exchange);
     authorize(&snapshot.topology, publisher.user, vhost, Action::Publish(&name))?;
     let Some(found) = snapshot.topology.exchange(vhost, &name) else {
-        return Err(leveret_model::Refused::no_exchange(vhost, &name).into());
+        return Err(Refused::no_exchange(vhost, &name));
     };
     found.check_publish()?;
     let mut routes = Routes::new();
-    let message = MessageHeaders(headers);
-    snapshot
-        .router
-        .route(vhost, &name, key, &message, &mut routes)
-        .map_err(|_| ProtocolError::from(leveret_model::Refused::no_exchange(vhost, &name)))?;
+    let headers = headers.unwrap_or(&NoHeaders);
+    let routed = snapshot.router.route(vhost, &name, key, headers, &mut routes);
+    routed.map_err(|_| Refused::no_exchange(vhost, &name))?;
     let queues = routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect();
     let plain = found.kind != ExchangeType::Headers
         && found.alternate().is_none()
@@ -127,7 +122,7 @@ fn resolve(
     Ok(Route { exchange: exchange.into(), key: key.into(), queues, ignores_headers: plain })
 }
 
-/// Adds the queues of further keys (`CC`, `BCC`) to a route that belongs to one message only.
+/// Adds the queues of further keys (`CC`, `BCC`, `x-cc`) to a route that belongs to one message only.
 ///
 /// # Errors
 /// As for the message's own key.
@@ -136,8 +131,8 @@ pub(crate) fn extended(
     publisher: &Publisher<'_>,
     exchange: &[u8],
     keys: &[&[u8]],
-    headers: Option<Table<'_>>,
-) -> Result<Arc<Route>> {
+    headers: Option<&dyn Headers>,
+) -> Result<Arc<Route>, Refused> {
     let mut all: Option<Route> = None;
     for key in keys {
         let route = resolve(snapshot, publisher, exchange, key, headers)?;
