@@ -199,8 +199,8 @@ impl QueueHandle {
 
     /// Removes all ready messages: how many, and what the answer waits for.
     pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Position) {
-        let purged = self.with(|queue, _| {
-            let (count, runs) = queue.purge(now);
+        let purged = self.with(|queue, effects| {
+            let (count, runs) = queue.purge(now, effects);
             (count, self.log_settles(&runs, SettleReason::Purged, Wait::Confirm).unwrap_or(0))
         });
         purged.unwrap_or((0, 0))

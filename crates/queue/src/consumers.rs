@@ -267,9 +267,10 @@ impl Level {
             self.scheduled.push_back(id);
             effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
         }
-        // The rest goes to those that were on their way already, and what credit keeps from one to the others.
+        // The rest goes to those that were on their way already, and what credit keeps from one to the others,
+        // at last to whoever can take it.
         let now = self.scheduled.len() as u64;
-        for left in (1..=before).rev().chain((1..=now).rev()) {
+        for left in (1..=before).rev().chain((1..=now).rev()).chain((0..now).map(|_| 1)) {
             if free == 0 {
                 return;
             }

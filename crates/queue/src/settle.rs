@@ -73,7 +73,7 @@ impl ClassicQueue {
     }
 
     /// Removes all ready messages; returns how many and the runs to be logged.
-    pub fn purge(&mut self, now: Nanos) -> (u64, Vec<Run>) {
+    pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         let purged = self.ready.messages;
         let mut runs: Vec<Run> = Vec::new();
         for number in std::mem::take(&mut self.returned) {
@@ -93,6 +93,7 @@ impl ClassicQueue {
         }
         self.ready = Length::default();
         self.emptied = now;
+        self.finish_drains(effects);
         if !self.durable {
             runs.clear();
         }
