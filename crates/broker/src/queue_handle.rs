@@ -12,8 +12,8 @@ use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason
 use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, Effects, GetOutcome, Link, Outcome, QueueState, QueueStatus, Run, Taken,
-    TurnEnd,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
+    QueueStatus, Run, Taken, TurnEnd,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -192,15 +192,15 @@ impl QueueHandle {
         });
     }
 
-    /// Messages go back to their place.
-    pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], now: Nanos) {
-        self.with(|queue, effects| queue.requeue(id, runs, now, effects));
+    /// Messages go back to their place; `failed` counts their delivery as failed.
+    pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
+        self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
     }
 
     /// Removes all ready messages: how many, and what the answer waits for.
     pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Position) {
-        let purged = self.with(|queue, _| {
-            let (count, runs) = queue.purge(now);
+        let purged = self.with(|queue, effects| {
+            let (count, runs) = queue.purge(now, effects);
             (count, self.log_settles(&runs, SettleReason::Purged, Wait::Confirm).unwrap_or(0))
         });
         purged.unwrap_or((0, 0))
@@ -219,6 +219,24 @@ impl QueueHandle {
     /// See [`ClassicQueue::set_room`].
     pub fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
         self.with(|queue, effects| queue.set_room(id, room, now, effects));
+    }
+
+    /// See [`ClassicQueue::set_window`].
+    pub fn set_window(self: &Arc<Self>, id: ConsumerId, open: bool, now: Nanos) {
+        self.with(|queue, effects| queue.set_window(id, open, now, effects));
+    }
+
+    /// See [`ClassicQueue::grant`].
+    pub fn grant(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        delivery_count: u32,
+        link_credit: u32,
+        drain: bool,
+        now: Nanos,
+    ) -> CreditState {
+        let state = self.with(|queue, effects| queue.grant(id, delivery_count, link_credit, drain, now, effects));
+        state.unwrap_or_default()
     }
 
     /// Notes that a publisher waits for room in the log.

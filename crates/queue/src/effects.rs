@@ -49,6 +49,8 @@ pub struct Taken {
     pub first: u64,
     /// Was, or may have been, delivered before.
     pub redelivered: bool,
+    /// How many earlier deliveries of each failed, as far as this process knows.
+    pub failures: u32,
     /// Settling them has to be logged.
     pub durable: bool,
 }
@@ -68,6 +70,15 @@ pub enum Signal {
     Cancelled(u64),
     /// What a `get` with this key waited for is in memory now.
     Loaded(u64),
+    /// The drain of a consumer with link credit is over: its credit is used up.
+    Drained {
+        /// The consumer's key.
+        key: u64,
+        /// The link's delivery-count, its unused credit included.
+        delivery_count: u32,
+        /// Messages that are ready, for other consumers.
+        available: u32,
+    },
 }
 
 /// See the module.

@@ -5,6 +5,7 @@ use leveret_amqp091::{
     method::{channel, connection},
 };
 
+use super::acknowledge::GiveBack;
 use super::channel::Channel;
 use super::error::ProtocolError;
 use super::held::Held;
@@ -84,7 +85,7 @@ impl Session {
                     consumer.queue.set_room(consumer.id, false, now.monotonic);
                 }
             }
-            self.give_back(number, settled, true, now);
+            self.give_back(number, settled, GiveBack::RequeueFailed, now);
         }
         for key in keys {
             self.remove_consumer(key, now);

@@ -316,6 +316,8 @@ impl Session {
                     self.fail(channel, error, now);
                 }
             }
+            // Consumers of this protocol have no link credit.
+            Event::Queue(Signal::Drained { .. }) => {}
             Event::Durable => self.registered = None,
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");
