@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod amqp091;
+mod amqp10;
 pub mod authenticate;
 pub mod broker;
 pub mod commit;

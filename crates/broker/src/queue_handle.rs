@@ -13,7 +13,7 @@ use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
     ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
-    QueueStatus, Run, Taken, TurnEnd,
+    QueueStatus, Run, Signal, Taken, TurnEnd,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -45,6 +45,8 @@ pub struct QueueHandle {
     commit: Arc<Commit>,
     reads: Arc<Reads>,
     deleted_messages: AtomicU64,
+    /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
+    watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
 }
 
 /// A shared queue.
@@ -62,6 +64,7 @@ impl QueueHandle {
             commit,
             reads,
             deleted_messages: AtomicU64::new(0),
+            watchers: Mutex::new(Vec::new()),
         })
     }
 
@@ -179,8 +182,16 @@ impl QueueHandle {
         self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
     }
 
-    /// Messages leave for good; the effect is at once, durable within the log's lazy flush.
-    pub fn settle(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
+    /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
+    /// Returns the position to wait for, none when nothing was logged.
+    pub fn settle(
+        self: &Arc<Self>,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Position> {
         let reason = match outcome {
             Outcome::Settled => SettleReason::Acknowledged,
             Outcome::Dropped => SettleReason::Rejected,
@@ -188,8 +199,9 @@ impl QueueHandle {
         };
         self.with(|queue, effects| {
             queue.settle(id, runs, outcome, now, effects);
-            self.log_settles(runs, reason, Wait::Lazy);
-        });
+            self.log_settles(runs, reason, wait)
+        })
+        .flatten()
     }
 
     /// Messages go back to their place; `failed` counts their delivery as failed.
@@ -239,6 +251,22 @@ impl QueueHandle {
         state.unwrap_or_default()
     }
 
+    /// Has `link` signalled with `key` when the queue is gone.
+    pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
+        self.watchers.lock().push((key, link));
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&self, key: u64) {
+        self.watchers.lock().retain(|(other, _)| *other != key);
+    }
+
+    fn tell_watchers(&self) {
+        for (key, link) in std::mem::take(&mut *self.watchers.lock()) {
+            link.signal(Signal::Cancelled(key));
+        }
+    }
+
     /// Notes that a publisher waits for room in the log.
     pub fn publisher_held(self: &Arc<Self>, now: Nanos) {
         self.with(|queue, _| queue.publisher_held(now));
@@ -258,12 +286,14 @@ impl QueueHandle {
     pub fn fail(self: &Arc<Self>, reason: String) {
         tracing::error!(queue = %self.info.name, reason, "queue failed");
         self.with(|queue, effects| queue.fail(reason, effects));
+        self.tell_watchers();
     }
 
     /// Its deletion is durable: consumers are told, memory goes.
     pub fn delete(self: &Arc<Self>) {
         let count = self.with(|queue, effects| queue.delete(effects)).unwrap_or(0);
         self.deleted_messages.store(count, Ordering::Relaxed);
+        self.tell_watchers();
     }
 
     /// How many ready messages went with the deletion.

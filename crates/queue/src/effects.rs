@@ -55,6 +55,29 @@ pub struct Taken {
     pub durable: bool,
 }
 
+impl Taken {
+    /// Those from the one at `at` on.
+    pub fn rest(&self, at: u32) -> Self {
+        Self {
+            batch: self.batch.clone(),
+            index: self.index + at,
+            count: self.count - at,
+            first: self.first + u64::from(at),
+            ..*self
+        }
+    }
+
+    /// Their numbers, as they leave the queue together or go back to it.
+    pub fn run(&self) -> Run {
+        Run {
+            first: self.first,
+            last: self.first + u64::from(self.count) - 1,
+            bytes: self.batch.body_bytes(self.index as usize, self.count as usize),
+            durable: self.durable,
+        }
+    }
+}
+
 /// The other end of a consumer or of a waiting call: an outbox of its connection.
 pub trait Link: Send + Sync {
     /// Must not call back into a queue; it is called outside the queue's lock.

@@ -1,6 +1,7 @@
 //! `basic.ack`, `nack`, `reject`, `recover`: deliveries that are settled or go back.
 
 use leveret_amqp091::{Method, encode_method, method::basic};
+use leveret_log::Wait;
 use leveret_queue::{Outcome, Run, push_run};
 
 use super::channel::{Settled, Source};
@@ -52,7 +53,7 @@ impl Session {
     /// Hands collected acknowledgements to their queues.
     pub(crate) fn flush_acks(&mut self, now: Now) {
         for PendingAck { source, runs } in self.acks.drain(..) {
-            source.queue.settle(source.consumer, &runs, Outcome::Settled, now.monotonic);
+            source.queue.settle(source.consumer, &runs, Outcome::Settled, Wait::Lazy, now.monotonic);
         }
     }
 
@@ -94,7 +95,9 @@ impl Session {
         for Settled { source, runs } in settled {
             let Source { queue, consumer } = &entry.sources[source as usize];
             match what {
-                GiveBack::Drop => queue.settle(*consumer, &runs, Outcome::Dropped, now.monotonic),
+                GiveBack::Drop => {
+                    queue.settle(*consumer, &runs, Outcome::Dropped, Wait::Lazy, now.monotonic);
+                }
                 GiveBack::Requeue => queue.requeue(*consumer, &runs, false, now.monotonic),
                 GiveBack::RequeueFailed => queue.requeue(*consumer, &runs, true, now.monotonic),
             }

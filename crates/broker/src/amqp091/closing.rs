@@ -1,7 +1,7 @@
 //! The end of a channel or connection, from either side (specification 1.1.3).
 
 use leveret_amqp091::{
-    Method, PROTOCOL_HEADER, ReplyCode, ShortStr, encode_method,
+    Method, ReplyCode, ShortStr, encode_method,
     method::{channel, connection},
 };
 
@@ -16,13 +16,6 @@ use crate::time::{Nanos, Now, SECOND};
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
 
 impl Session {
-    /// Answers a protocol that isn't spoken here with the header of one that is, and ends.
-    pub(crate) fn refuse_protocol(&mut self, received: &[u8]) {
-        tracing::warn!(connection = %self.name, ?received, "unknown protocol header, answered with AMQP 0-9-1");
-        self.output.buffer().extend_from_slice(&PROTOCOL_HEADER);
-        self.phase = Phase::Finished;
-    }
-
     pub(crate) fn close_ok(&mut self) {
         encode_method(self.output.buffer(), 0, &Method::ConnectionCloseOk(connection::CloseOk {}));
         self.phase = Phase::Finished;

@@ -24,4 +24,5 @@ mod publish;
 mod queues;
 mod session;
 
+pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

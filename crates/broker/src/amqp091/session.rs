@@ -90,10 +90,9 @@ impl Session {
         peer: Peer,
         outbox: Arc<Outbox>,
         counters: Arc<Counters>,
+        deadline: Nanos,
         now: Now,
     ) -> Self {
-        let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
-        counters.connections_opened.add(1);
         Self {
             broker,
             id,
