@@ -14,10 +14,10 @@ pub struct ConsumerStatus {
     pub tag: Arc<str>,
     /// Its connection and channel.
     pub channel: Arc<str>,
-    /// Its prefetch, 0 for unlimited; with link credit, what is left of that.
+    /// Its prefetch; 0 is unlimited.
     pub prefetch: u32,
-    /// It has link credit instead of a prefetch.
-    pub link_credit: bool,
+    /// What is left of its link credit, which it has instead of a prefetch (AMQP 1.0).
+    pub link_credit: Option<u32>,
     /// Higher ones are served first.
     pub priority: i32,
     /// Whether it takes messages or looks at them.
@@ -84,9 +84,12 @@ impl ClassicQueue {
                 channel: consumer.options.channel.clone(),
                 prefetch: match consumer.options.flow {
                     ConsumerFlow::Prefetch(prefetch) => prefetch,
-                    ConsumerFlow::Credit { .. } => consumer.credit(),
+                    ConsumerFlow::Credit { .. } => 0,
                 },
-                link_credit: matches!(consumer.options.flow, ConsumerFlow::Credit { .. }),
+                link_credit: match consumer.options.flow {
+                    ConsumerFlow::Prefetch(_) => None,
+                    ConsumerFlow::Credit { .. } => Some(consumer.credit()),
+                },
                 priority: consumer.options.priority,
                 mode: consumer.options.mode,
                 automatic_ack: consumer.options.automatic_ack,
