@@ -13,6 +13,7 @@ pub mod broker;
 pub mod commit;
 mod confirms;
 pub mod connection;
+pub mod group;
 pub mod mailbox;
 pub mod outbox;
 pub mod output;
