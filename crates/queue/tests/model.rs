@@ -24,7 +24,7 @@ impl Link for Recorder {
 fn batch(serial: u64, count: u64, durable: bool, size: usize) -> Arc<Batch> {
     let mut builder = BatchBuilder::default();
     for at in 0..count {
-        let envelope = Envelope { durable, priority: 0, exchange: b"", routing_key: b"", expiry_ms: serial + at };
+        let envelope = Envelope { durable, expiry_ms: serial + at, ..Envelope::default() };
         builder.push(&envelope, b"\0\0", &vec![0; size]);
     }
     Arc::new(builder.finish())

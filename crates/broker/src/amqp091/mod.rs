@@ -12,6 +12,7 @@ mod deliver;
 mod durable;
 mod error;
 mod exchanges;
+mod expiration;
 mod get;
 mod handshake;
 mod headers;
