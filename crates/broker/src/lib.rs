@@ -25,6 +25,7 @@ pub mod registry;
 mod route;
 pub mod settings;
 pub mod time;
+pub mod transaction;
 mod undurable;
 
 pub use authenticate::Authenticate;

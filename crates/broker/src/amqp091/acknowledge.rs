@@ -7,6 +7,7 @@ use super::channel::{Settled, Source};
 use super::error::{Result, not_implemented, precondition};
 use super::session::Session;
 use crate::time::Now;
+use crate::transaction::Settlement;
 
 /// Acknowledgements that came in one read and go to their queue together.
 pub(crate) struct PendingAck {
@@ -17,6 +18,11 @@ pub(crate) struct PendingAck {
 impl Session {
     /// `basic.ack`: collected until the read's frames are used up.
     pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack) -> Result<()> {
+        if self.transactions > 0
+            && self.tx_settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge)?
+        {
+            return Ok(());
+        }
         let entry = self.channel(channel)?;
         let Some(settled) = entry.settle(ack.delivery_tag, ack.multiple) else {
             return Err(unknown_tag(ack.delivery_tag));
@@ -46,6 +52,10 @@ impl Session {
 
     /// `basic.nack` and `basic.reject`.
     pub(crate) fn nack(&mut self, channel: u16, tag: u64, multiple: bool, requeue: bool, now: Now) -> Result<()> {
+        let settlement = if requeue { Settlement::Requeue } else { Settlement::Reject };
+        if self.transactions > 0 && self.tx_settle(channel, (tag, multiple), settlement)? {
+            return Ok(());
+        }
         let Some(settled) = self.channel(channel)?.settle(tag, multiple) else { return Err(unknown_tag(tag)) };
         self.give_back(channel, settled, requeue, now);
         Ok(())
@@ -79,6 +89,6 @@ impl Session {
     }
 }
 
-fn unknown_tag(tag: u64) -> super::error::ProtocolError {
+pub(super) fn unknown_tag(tag: u64) -> super::error::ProtocolError {
     precondition(format!("unknown delivery tag {tag}"))
 }

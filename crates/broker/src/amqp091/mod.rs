@@ -23,5 +23,6 @@ mod methods;
 mod publish;
 mod queues;
 mod session;
+mod transaction;
 
 pub(crate) use session::Session;
