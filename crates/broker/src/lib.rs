@@ -14,6 +14,7 @@ pub mod broker;
 pub mod commit;
 mod confirms;
 pub mod connection;
+pub mod group;
 pub mod mailbox;
 pub mod outbox;
 pub mod output;
@@ -25,6 +26,7 @@ pub mod registry;
 mod route;
 pub mod settings;
 pub mod time;
+pub mod transaction;
 mod undurable;
 
 pub use authenticate::Authenticate;

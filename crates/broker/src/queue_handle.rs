@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
+use crate::group::Group;
 use crate::reads::Reads;
 use crate::time::Nanos;
 
@@ -110,11 +111,7 @@ impl QueueHandle {
 
     /// Appends settles of durable messages; returns the position of the last, if there was any.
     fn log_settles(&self, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Position> {
-        let ranges: SmallVec<[SettleRange; 16]> = runs
-            .iter()
-            .filter(|run| run.durable)
-            .map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes })
-            .collect();
+        let ranges = durable_ranges(runs);
         if ranges.is_empty() {
             return None;
         }
@@ -159,6 +156,67 @@ impl QueueHandle {
         published.unwrap_or(Published { accepted: 0, position: 0 })
     }
 
+    /// Offers messages as part of a group; how many, from the first on, the queue took. Persistent ones are in the
+    /// queue when the group is durable; volatile ones at once, or behind what is pending already.
+    pub(crate) fn publish_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        batch: &Arc<Batch>,
+        index: u32,
+        count: u32,
+        persistent: bool,
+        now: Nanos,
+    ) -> u32 {
+        let accepted = self.with(|queue, effects| {
+            if *queue.state() == QueueState::Deleted {
+                return count;
+            }
+            let submission = queue.submit(batch, index, count, now);
+            if submission.accepted == 0 {
+                return 0;
+            }
+            if persistent && queue.is_durable() {
+                let payloads = (index..index + submission.accepted).map(|at| {
+                    let message = batch.message(at as usize);
+                    Payload { head: message.head, body: message.large }
+                });
+                let position = self.commit.append(|log, now| {
+                    let group = group.id(log);
+                    log.append_messages_in(group, self.log_id, submission.first, payloads, now)
+                });
+                self.last_record.store(position, Ordering::Relaxed);
+                queue.submitted_in(group.position(), submission, batch.clone(), index, now, effects);
+            } else {
+                queue.submitted(submission, batch.clone(), index, None, now, effects);
+            }
+            submission.accepted
+        });
+        group.touch(self);
+        accepted.unwrap_or(0)
+    }
+
+    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable.
+    pub(crate) fn settle_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        now: Nanos,
+    ) {
+        self.with(|queue, effects| {
+            queue.settle(id, runs, outcome, now, effects);
+            let ranges = durable_ranges(runs);
+            if !ranges.is_empty() {
+                let position = self.commit.append(|log, now| {
+                    let group = group.id(log);
+                    log.append_settle_in(group, self.log_id, reason_of(outcome), &ranges, now)
+                });
+                self.last_record.store(position, Ordering::Relaxed);
+            }
+        });
+    }
+
     /// Applies everything that is durable by now.
     pub fn apply(self: &Arc<Self>) {
         let durable = self.commit.durable();
@@ -192,14 +250,9 @@ impl QueueHandle {
         wait: Wait,
         now: Nanos,
     ) -> Option<Position> {
-        let reason = match outcome {
-            Outcome::Settled => SettleReason::Acknowledged,
-            Outcome::Dropped => SettleReason::Rejected,
-            Outcome::Purged => SettleReason::Purged,
-        };
         self.with(|queue, effects| {
             queue.settle(id, runs, outcome, now, effects);
-            self.log_settles(runs, reason, wait)
+            self.log_settles(runs, reason_of(outcome), wait)
         })
         .flatten()
     }
@@ -348,5 +401,20 @@ impl QueueHandle {
             });
             self.last_record.store(position, Ordering::Relaxed);
         }
+    }
+}
+
+/// What the log has to learn of these runs.
+fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
+    let durable = runs.iter().filter(|run| run.durable);
+    durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
+}
+
+/// How an outcome is recorded.
+fn reason_of(outcome: Outcome) -> SettleReason {
+    match outcome {
+        Outcome::Settled => SettleReason::Acknowledged,
+        Outcome::Dropped => SettleReason::Rejected,
+        Outcome::Purged => SettleReason::Purged,
     }
 }

@@ -83,7 +83,11 @@ fn settings(config: &Config) -> Settings {
         node_name: node_name(),
         default_vhost: config.default_user.vhost.clone(),
         auth_mechanisms: config.amqp10.mechanisms.clone(),
-        anonymous_login: config.amqp10.anonymous_user.clone().map(|user| (user, config.amqp10.anonymous_password.clone())),
+        anonymous_login: config
+            .amqp10
+            .anonymous_user
+            .clone()
+            .map(|user| (user, config.amqp10.anonymous_password.clone())),
         session_max: config.amqp10.session_max,
         link_max: config.amqp10.link_max,
         max_incoming_window: config.amqp10.incoming_window_max,

@@ -15,6 +15,7 @@ use crate::consumers::Consumers;
 use crate::contents::{Contents, MemoryBudget};
 use crate::effects::{Effects, Run, Signal};
 use crate::failures::Failures;
+use crate::group::{GroupPosition, Place};
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
 use crate::{Link, Nanos, Position};
@@ -50,7 +51,7 @@ pub enum TurnEnd {
 
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub position: Position,
+    pub place: Place,
     first: u64,
     batch: Arc<Batch>,
     index: u32,
@@ -169,9 +170,10 @@ impl ClassicQueue {
         self.cursor
     }
 
-    /// What the last message that isn't applied yet waits for; 0 for nothing.
+    /// What the last message that isn't applied yet waits for; 0 for nothing. Behind a group that is still open
+    /// nobody has to wait: whoever closes it has this queue applied.
     pub fn pending_position(&self) -> Position {
-        self.pending.back().map_or(0, |last| last.position)
+        self.pending.back().and_then(|last| last.place.position()).unwrap_or(0)
     }
 
     /// The ledger, for checkpoints.
@@ -225,19 +227,44 @@ impl ClassicQueue {
         now: Nanos,
         effects: &mut Effects,
     ) {
-        if submission.accepted == 0 {
+        let durable = position.is_some();
+        let place = match (position, self.pending.back()) {
+            (Some(position), _) => Place::At(position),
+            (None, Some(last)) => last.place.clone(),
+            (None, None) => Place::At(0),
+        };
+        self.enter(submission, (batch, index), place, durable, now, effects);
+    }
+
+    /// As [`ClassicQueue::submitted`] for durable messages that are part of a group: they, and all that come after
+    /// them, wait until it is closed and its commit record durable.
+    pub fn submitted_in(
+        &mut self,
+        group: &Arc<GroupPosition>,
+        submission: Submission,
+        batch: Arc<Batch>,
+        index: u32,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        self.enter(submission, (batch, index), Place::Group(group.clone()), true, now, effects);
+    }
+
+    fn enter(
+        &mut self,
+        submission: Submission,
+        (batch, index): (Arc<Batch>, u32),
+        place: Place,
+        durable: bool,
+        submitted: Nanos,
+        effects: &mut Effects,
+    ) {
+        let Submission { first, accepted: count } = submission;
+        if count == 0 {
             return;
         }
-        let pending = Pending {
-            position: position.unwrap_or_else(|| self.pending.back().map_or(0, |last| last.position)),
-            first: submission.first,
-            batch,
-            index,
-            count: submission.accepted,
-            durable: position.is_some(),
-            submitted: now,
-        };
-        if pending.position == 0 {
+        let pending = Pending { place, first, batch, index, count, durable, submitted };
+        if self.pending.is_empty() && pending.place.is_durable(0) {
             self.admit(pending);
             self.after_growth(effects);
             return;
@@ -250,7 +277,7 @@ impl ClassicQueue {
     /// Phase two: everything up to `durable` becomes part of the queue.
     pub fn apply(&mut self, durable: Position, effects: &mut Effects) {
         let mut grew = false;
-        while let Some(pending) = self.pending.pop_front_if(|pending| pending.position <= durable) {
+        while let Some(pending) = self.pending.pop_front_if(|pending| pending.place.is_durable(durable)) {
             self.pending_length.messages -= u64::from(pending.count);
             self.pending_length.bytes -= pending.batch.body_bytes(pending.index as usize, pending.count as usize);
             self.admit(pending);

@@ -21,6 +21,7 @@ mod dispatch;
 pub mod effects;
 mod failures;
 mod get;
+pub mod group;
 pub mod ledger;
 mod limits;
 mod loading;
@@ -33,6 +34,7 @@ pub use consumer::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Cred
 pub use contents::MemoryBudget;
 pub use effects::{Effects, Link, Run, Signal, Taken, push_run};
 pub use get::GetOutcome;
+pub use group::GroupPosition;
 pub use ledger::{Conservation, Ledger, Outcome};
 pub use status::{ConsumerStatus, QueueStatus};
 pub use wait::{QueueWait, WaitReason};

@@ -23,6 +23,7 @@ mod methods;
 mod publish;
 mod queues;
 mod session;
+mod transaction;
 
 pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

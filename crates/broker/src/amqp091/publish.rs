@@ -46,6 +46,15 @@ impl BodyRef<'_> {
     }
 }
 
+/// A message that goes back to its publisher.
+#[derive(Clone, Copy)]
+pub(super) struct Returned<'a> {
+    pub exchange: &'a [u8],
+    pub routing_key: &'a [u8],
+    pub properties: &'a [u8],
+    pub body: &'a [u8],
+}
+
 /// Messages of one channel and route that wait to be handed on together.
 #[derive(Default)]
 pub(crate) struct PublishRun {
@@ -179,6 +188,9 @@ impl Session {
         if route.queues.is_empty() {
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
         }
+        if self.transactions > 0 {
+            self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
+        }
         let run = &self.run;
         let same = run.channel == channel
             && run.persistent == persistent
@@ -239,17 +251,11 @@ impl Session {
         self.flush_run(now);
         if mandatory {
             self.counters.unroutable_returned.add(1);
-            let frame_max = self.frame_max;
-            let out = self.output.buffer();
-            let returned = basic::Return {
-                reply_code: ReplyCode::NoRoute.code(),
-                reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
-                exchange: short(exchange),
-                routing_key: short(routing_key),
-            };
-            encode_method(out, channel, &Method::BasicReturn(returned));
-            encode_header(out, channel, CLASS_BASIC, body.bytes().len() as u64, properties);
-            encode_content_body(out, channel, body.bytes(), frame_max);
+            let returned = Returned { exchange, routing_key, properties, body: body.bytes() };
+            if self.transactions > 0 && self.tx_return(channel, &returned)? {
+                return Ok(());
+            }
+            self.return_message(channel, &returned);
         } else {
             self.counters.unroutable_dropped.add(1);
         }
@@ -259,6 +265,22 @@ impl Session {
             self.note_confirming(channel);
         }
         Ok(())
+    }
+
+    /// `basic.return` of a message that had to be routed and wasn't.
+    pub(super) fn return_message(&mut self, channel: u16, returned: &Returned<'_>) {
+        let Returned { exchange, routing_key, properties, body } = *returned;
+        let frame_max = self.frame_max;
+        let out = self.output.buffer();
+        let method = basic::Return {
+            reply_code: ReplyCode::NoRoute.code(),
+            reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
+            exchange: short(exchange),
+            routing_key: short(routing_key),
+        };
+        encode_method(out, channel, &Method::BasicReturn(method));
+        encode_header(out, channel, CLASS_BASIC, body.len() as u64, properties);
+        encode_content_body(out, channel, body, frame_max);
     }
 
     /// Hands the collected run to its queues.
@@ -271,6 +293,9 @@ impl Session {
         let channel = self.run.channel;
         let persistent = self.run.persistent;
         let Some(route) = self.run.route.clone() else { return };
+        if self.transactions > 0 && self.tx_publish(channel, &route.queues, &batch, persistent) {
+            return;
+        }
         let mut accepted = count;
         let mut position = 0;
         let bytes = batch.memory() as u64;

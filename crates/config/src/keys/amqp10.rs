@@ -40,20 +40,20 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    key("link_credit.max_unconfirmed_bytes", "bytes", "1048576", "the same in bytes", |config, _, value| {
+        config.amqp10.unconfirmed_bytes_max = in_bytes(value, 4096, 1 << 30)?;
+        Ok(())
+    }),
     key(
-        "link_credit.max_unconfirmed_bytes",
-        "bytes",
-        "1048576",
-        "the same in bytes",
+        "max_queue_credit",
+        "integer",
+        "256",
+        "messages that a link takes from its queue at once",
         |config, _, value| {
-            config.amqp10.unconfirmed_bytes_max = in_bytes(value, 4096, 1 << 30)?;
+            config.amqp10.queue_credit = integer(value, 1, 256)? as u32;
             Ok(())
         },
     ),
-    key("max_queue_credit", "integer", "256", "messages that a link takes from its queue at once", |config, _, value| {
-        config.amqp10.queue_credit = integer(value, 1, 256)? as u32;
-        Ok(())
-    }),
     key(
         "deprecated_features.permit.amqp_address_v1",
         "boolean",
@@ -72,7 +72,9 @@ pub(super) const KEYS: &[Key] = &[
         |config, number, value| {
             let number = integer(number, 1, 99)? as u8;
             if !["PLAIN", "AMQPLAIN", "ANONYMOUS"].contains(&value) {
-                return Err(format!("expected PLAIN, AMQPLAIN or ANONYMOUS, got '{value}': no other mechanism is built yet"));
+                return Err(format!(
+                    "expected PLAIN, AMQPLAIN or ANONYMOUS, got '{value}': no other mechanism is built yet"
+                ));
             }
             config.amqp10.given_mechanisms.insert(number, value.to_owned());
             config.amqp10.mechanisms = config.amqp10.given_mechanisms.values().cloned().collect();

@@ -2,7 +2,13 @@ use super::{Key, Set};
 use crate::config::{DiskFreeLimit, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 
-pub(super) const fn key(name: &'static str, kind: &'static str, default: &'static str, doc: &'static str, set: Set) -> Key {
+pub(super) const fn key(
+    name: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    doc: &'static str,
+    set: Set,
+) -> Key {
     Key { name, kind, default, doc, set }
 }
 
