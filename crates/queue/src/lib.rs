@@ -18,6 +18,7 @@ pub mod contents;
 mod dispatch;
 pub mod effects;
 mod get;
+mod held;
 pub mod ledger;
 mod limits;
 mod loading;

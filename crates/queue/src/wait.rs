@@ -31,6 +31,8 @@ pub enum WaitReason {
     Failed,
     /// Queue: a publisher is held back, since the log's buffer is full.
     LogFull,
+    /// Queue: a publisher is held back, since an alarm for memory or disk is raised.
+    Alarm,
 }
 
 impl WaitReason {
@@ -50,6 +52,7 @@ impl WaitReason {
             Self::Unacknowledged => "unacknowledged",
             Self::Failed => "failed",
             Self::LogFull => "log_full",
+            Self::Alarm => "alarm",
         }
     }
 }
