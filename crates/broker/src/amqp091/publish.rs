@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_amqp091::{
-    ContentHeader, FieldTable, FieldValue, Method, Properties, ReplyCode, Table, Value, delivery_mode,
-    encode_content_body, encode_header, encode_method, headers, method::basic, priority,
+    ContentHeader, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header, encode_method, headers, method::basic, priority,
 };
+use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
 use smallvec::SmallVec;
@@ -161,7 +161,7 @@ impl Session {
         let snapshot = self.broker.registry.snapshot();
         let mut rewritten = None;
         let mut overlay = Vec::new();
-        let route = match headers.map(|table| further_keys(table)).transpose()?.flatten() {
+        let route = match headers.map(FurtherKeys::of).transpose().map_err(|error| precondition(error.to_string()))?.flatten() {
             None => self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?,
             Some(further) => {
                 if further.has_blind {
@@ -316,52 +316,6 @@ fn unexpected(received: &str, expected: &str) -> ProtocolError {
 /// A name that came over the wire as a short string fits one again.
 pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
     leveret_amqp091::ShortStr::new(bytes).unwrap_or(leveret_amqp091::ShortStr::EMPTY)
-}
-
-/// Routing keys in the headers `CC` and `BCC`.
-#[derive(Default)]
-struct FurtherKeys<'a> {
-    seen: Vec<&'a [u8]>,
-    blind: Vec<&'a [u8]>,
-    /// The header `BCC` is there, if only empty.
-    has_blind: bool,
-}
-
-fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys<'_>>> {
-    let mut further = FurtherKeys { has_blind: table.lookup("BCC").is_some(), ..FurtherKeys::default() };
-    for (name, keys) in [("CC", &mut further.seen), ("BCC", &mut further.blind)] {
-        let Some(value) = table.lookup(name) else { continue };
-        let Value::Array(array) = value else {
-            let kind = value.type_name();
-            return Err(precondition(format!("invalid header '{name}' of type {kind}: expected an array of strings")));
-        };
-        for item in array.iter() {
-            let Value::LongString(key) = item else {
-                let kind = item.type_name();
-                return Err(precondition(format!(
-                    "invalid value of type {kind} in header '{name}': expected a string"
-                )));
-            };
-            keys.push(key);
-        }
-    }
-    Ok((further.has_blind || !further.seen.is_empty()).then_some(further))
-}
-
-/// The properties without the header `BCC`, which no receiver may see.
-fn without_blind_copies(raw: &[u8]) -> Result<Vec<u8>> {
-    let mut properties = Properties::decode(raw)?;
-    let mut kept = FieldTable::new();
-    for (key, value) in properties.headers.iter().flat_map(Table::iter) {
-        if key.as_bytes() != b"BCC" {
-            kept.insert(key.as_bytes(), FieldValue::from(value));
-        }
-    }
-    let encoded = kept.encoded();
-    properties.headers = Some(encoded.as_table());
-    let mut out = Vec::new();
-    properties.encode(&mut out);
-    Ok(out)
 }
 
 /// The first word of property flags (4.2.6.1).
