@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
+use leveret_message::deliver::to_amqp091;
 use leveret_queue::{ConsumerId, Taken, TurnEnd};
 
 use super::session::Session;
@@ -82,8 +83,9 @@ impl Session {
             let message = taken.batch.message((taken.index + at) as usize).view();
             let envelope = &message.envelope;
             encode_deliver(out, number, &consumer.tag, tag, taken.redelivered, envelope.exchange, envelope.routing_key);
-            encode_header(out, number, CLASS_BASIC, message.body.len() as u64, message.properties);
-            encode_content_body(out, number, message.body, frame_max);
+            let content = to_amqp091(&message);
+            encode_header(out, number, CLASS_BASIC, content.body.len() as u64, &content.properties);
+            encode_content_body(out, number, &content.body, frame_max);
             if !consumer.no_ack {
                 channel.delivered(tag, consumer.source, taken, at);
             }

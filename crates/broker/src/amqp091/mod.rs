@@ -3,7 +3,7 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of methods.
 
 mod acknowledge;
-mod arguments;
+pub(crate) mod arguments;
 mod channel;
 mod closing;
 mod consume;
@@ -15,7 +15,6 @@ mod exchanges;
 mod expiration;
 mod get;
 mod handshake;
-mod headers;
 mod heartbeat;
 mod held;
 mod identity;
@@ -23,5 +22,7 @@ mod methods;
 mod publish;
 mod queues;
 mod session;
+mod transaction;
 
+pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

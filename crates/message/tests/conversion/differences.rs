@@ -28,6 +28,22 @@ pub(crate) fn is_known(case: &Case, receiver: Receiver, died: bool, found: &[Str
 }
 
 /// Whether it is meant that only one of both refuses the message; `refused` is the condition here.
-pub(crate) fn is_known_refusal(_case: &Case, _refused: Option<&str>) -> bool {
-    false
+pub(crate) fn is_known_refusal(case: &Case, refused: Option<&str>) -> bool {
+    match &*case.name {
+        // Keys of the footer are checked like those of the other annotations.
+        "footer key without x-" | "footer key string" => refused == Some("amqp:decode-error"),
+        // RabbitMQ ends the session of whoever receives it.
+        "x-cc null" => refused == Some("amqp:invalid-field"),
+        // Fields and texts that aren't of their type are refused at once, not when somebody needs them.
+        "header durable string"
+        | "header priority uint"
+        | "header ttl ulong"
+        | "header too long"
+        | "message-id int"
+        | "subject symbol"
+        | "string not utf-8" => matches!(refused, Some("amqp:decode-error" | "amqp:invalid-field")),
+        // A section that is null counts as an empty one.
+        "annotations null" => refused.is_none(),
+        _ => false,
+    }
 }
