@@ -17,6 +17,7 @@ mod confirms;
 pub mod connection;
 pub mod connection_state;
 pub mod group;
+mod headers;
 pub mod mailbox;
 pub mod outbox;
 pub mod output;
