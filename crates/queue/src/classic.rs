@@ -6,12 +6,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::{Batch, Reason};
 use leveret_model::QueueOptions;
 use roaring::RoaringTreemap;
 
 use crate::consumers::{ConsumerId, ConsumerOptions, Consumers};
 use crate::contents::{Contents, MemoryBudget};
+use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Run, Signal};
 use crate::group::{GroupPosition, Place};
 use crate::ledger::{Ledger, Outcome};
@@ -79,6 +80,8 @@ pub struct ClassicQueue {
     pub(crate) redelivered_below: u64,
     pub(crate) ready: Length,
     pub(crate) unacknowledged: Length,
+    /// Messages on their way to the dead-letter exchange.
+    pub(crate) dead: DeadLetters,
     /// A read of stored messages from this number on is under way.
     pub(crate) reading: Option<u64>,
     /// Nobody can be served before the read returns; since then.
@@ -127,6 +130,7 @@ impl ClassicQueue {
             redelivered_below,
             ready,
             unacknowledged: Length::default(),
+            dead: DeadLetters::default(),
             reading: None,
             disk_wait: None,
             get_waiters: Vec::new(),
@@ -187,6 +191,10 @@ impl ClassicQueue {
                     bytes -= u64::from(held.batch.body_length((held.index + at) as usize));
                 }
             }
+        }
+        for run in self.durable_dead() {
+            live.insert_range(run.first..=run.last);
+            bytes += run.bytes;
         }
         (live, bytes)
     }
@@ -316,6 +324,10 @@ impl ClassicQueue {
             let bytes = u64::from(held.batch.body_length((held.index as u64 + number - first) as usize));
             let durable = held.durable;
             self.leave_ready(number, number, bytes);
+            if self.has_dead_letters() {
+                self.die(Run { first: number, last: number, bytes, durable }, Reason::MaxLen, effects);
+                continue;
+            }
             self.ledger.settle(number, number, bytes, Outcome::Dropped);
             self.release(number, number);
             match effects.drops.last_mut() {
@@ -405,6 +417,7 @@ impl ClassicQueue {
         self.contents.clear();
         self.pending.clear();
         self.pending_length = Length::default();
+        self.dead = DeadLetters::default();
         self.disk_wait = None;
     }
 }

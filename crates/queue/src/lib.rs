@@ -15,6 +15,7 @@
 pub mod classic;
 pub mod consumers;
 pub mod contents;
+pub mod dead_letter;
 mod dispatch;
 pub mod effects;
 mod get;
@@ -29,6 +30,7 @@ pub mod wait;
 pub use classic::{ClassicQueue, QueueState, Submission, TurnEnd};
 pub use consumers::{ConsumerId, ConsumerOptions};
 pub use contents::MemoryBudget;
+pub use dead_letter::{DeadRun, DeadTurn};
 pub use effects::{Effects, Link, Run, Signal, Taken, push_run};
 pub use get::GetOutcome;
 pub use group::GroupPosition;

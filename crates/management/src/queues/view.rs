@@ -1,4 +1,4 @@
-//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending` and `latency_us`.
+//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending`, `moving` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{ConsumerStatus, Now, QueueState, QueueStatus, QueueWait};
@@ -74,6 +74,7 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Value {
             "balanced": counts.accepted == counts.gone() + remaining,
         },
         "pending": status.pending,
+        "moving": status.moving,
         "refused": status.refused,
         "waits": status.waits.iter().map(|wait| waiting(*wait, now)).collect::<Vec<_>>(),
     });
