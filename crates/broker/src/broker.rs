@@ -16,6 +16,7 @@ use thiserror::Error;
 use crate::authenticate::Authenticate;
 use crate::commit::Commit;
 use crate::connection::{Connection, Peer};
+use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
@@ -44,6 +45,8 @@ pub struct Broker {
     pub commit: Arc<Commit>,
     /// Requests for messages on disk.
     pub reads: Arc<Reads>,
+    /// What queues leave for their home cores.
+    pub deferred: Arc<Deferred>,
     /// Who checks passwords.
     pub authenticator: Arc<dyn Authenticate>,
     /// What all queues hold in memory.
@@ -72,6 +75,7 @@ impl Broker {
         let commit = Arc::new(Commit::new(log));
         commit.set_time(now.monotonic);
         let reads = Arc::new(Reads::default());
+        let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
         let model = std::mem::take(&mut recovered.model);
         let clean = report.clean;
@@ -80,6 +84,7 @@ impl Broker {
             |id| recovered.take(id, clean),
             commit.clone(),
             reads.clone(),
+            deferred.clone(),
             budget.clone(),
             now.monotonic,
         );
@@ -107,6 +112,7 @@ impl Broker {
             registry,
             commit,
             reads,
+            deferred,
             authenticator,
             budget,
             counters,

@@ -8,11 +8,14 @@
 #![forbid(unsafe_code)]
 
 mod amqp091;
+mod amqp10;
 pub mod authenticate;
 pub mod broker;
 pub mod commit;
 mod confirms;
 pub mod connection;
+mod dead_letter;
+pub mod deferred;
 pub mod group;
 pub mod mailbox;
 pub mod outbox;

@@ -120,7 +120,7 @@ impl Transaction {
             undurable.note(position, queue, self.bytes / queues.len() as u64);
         }
         for (queue, consumer, runs) in requeues {
-            queue.requeue(consumer, &runs, now);
+            queue.requeue(consumer, &runs, false, now);
         }
         Committed { position, refused }
     }

@@ -10,10 +10,12 @@ use leveret_message::{Batch, Reason};
 use leveret_model::QueueOptions;
 use roaring::RoaringTreemap;
 
-use crate::consumers::{ConsumerId, ConsumerOptions, Consumers};
+use crate::consumer::{ConsumerId, ConsumerOptions};
+use crate::consumers::Consumers;
 use crate::contents::{Contents, MemoryBudget};
 use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Run, Signal};
+use crate::failures::Failures;
 use crate::group::{GroupPosition, Place};
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
@@ -78,6 +80,7 @@ pub struct ClassicQueue {
     pub(crate) returned: BTreeSet<u64>,
     /// Numbers below may have been delivered before a restart.
     pub(crate) redelivered_below: u64,
+    pub(crate) failures: Failures,
     pub(crate) ready: Length,
     pub(crate) unacknowledged: Length,
     /// Messages on their way to the dead-letter exchange.
@@ -128,6 +131,7 @@ impl ClassicQueue {
             cursor: 0,
             returned: BTreeSet::new(),
             redelivered_below,
+            failures: Failures::default(),
             ready,
             unacknowledged: Length::default(),
             dead: DeadLetters::default(),
@@ -310,6 +314,7 @@ impl ClassicQueue {
         if self.disk_wait.is_none() && self.state == QueueState::Running {
             self.consumers.schedule(self.ready.messages, effects);
         }
+        self.finish_drains(effects);
     }
 
     /// Drops from the head while the queue holds more than its limits allow. A head that isn't in
@@ -328,7 +333,7 @@ impl ClassicQueue {
                 self.die(Run { first: number, last: number, bytes, durable }, Reason::MaxLen, effects);
                 continue;
             }
-            self.ledger.settle(number, number, bytes, Outcome::Dropped);
+            self.depart(number, number, bytes, Outcome::Dropped);
             self.release(number, number);
             match effects.drops.last_mut() {
                 Some(run) if run.last + 1 == number && run.durable == durable => {
@@ -367,12 +372,23 @@ impl ClassicQueue {
 
     /// The consumer's connection can, or can't, take more bytes.
     pub fn set_room(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
-        if let Some(consumer) = self.consumers.find(id)
-            && consumer.room != room
-        {
-            consumer.room = room;
+        let Some(consumer) = self.consumers.find(id) else { return };
+        if std::mem::replace(&mut consumer.room, room) != room {
             consumer.changed = now;
         }
+        self.room_changed(id, room, now, effects);
+    }
+
+    /// The consumer's session can, or can't, send more transfers (AMQP 1.0, 2.5.6).
+    pub fn set_window(&mut self, id: ConsumerId, open: bool, now: Nanos, effects: &mut Effects) {
+        let Some(consumer) = self.consumers.find(id) else { return };
+        if std::mem::replace(&mut consumer.window, open) != open {
+            consumer.changed = now;
+        }
+        self.room_changed(id, open, now, effects);
+    }
+
+    fn room_changed(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
         if room {
             self.consumers.enter_ring(id);
         } else {
@@ -399,6 +415,7 @@ impl ClassicQueue {
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
         let messages = self.ready.messages;
         self.state = QueueState::Deleted;
+        self.dead = DeadLetters::default();
         self.stop(effects);
         messages
     }
@@ -406,6 +423,7 @@ impl ClassicQueue {
     /// The queue cannot go on; its consumers are cancelled and every later call is refused.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
         self.state = QueueState::Failed(reason);
+        self.dead.forget_bodies();
         self.stop(effects);
     }
 
@@ -417,7 +435,6 @@ impl ClassicQueue {
         self.contents.clear();
         self.pending.clear();
         self.pending_length = Length::default();
-        self.dead = DeadLetters::default();
         self.disk_wait = None;
     }
 }

@@ -11,7 +11,7 @@ use leveret_message::{Batch, Reason};
 
 use crate::Nanos;
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumers::ConsumerId;
+use crate::consumer::ConsumerId;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
 
@@ -21,6 +21,10 @@ pub const TURN_MESSAGES_MAX: u32 = 256;
 pub const TURN_BYTES_MAX: u64 = 1 << 20;
 /// Bodies of durable messages that wait in memory, of one queue; others are read back.
 const KEPT_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of volatile messages that wait, of one queue; more of them are dropped.
+const VOLATILE_BYTES_MAX: u64 = 16 << 20;
+/// What a small message costs besides its body.
+const MESSAGE_BYTES: u64 = 64;
 
 /// Consecutive messages of one batch that died for the same reason.
 #[derive(Debug, Clone)]
@@ -65,6 +69,8 @@ pub(crate) struct DeadLetters {
     messages: u64,
     /// Bodies of durable messages that `waiting` holds.
     kept_bytes: u64,
+    /// Volatile messages in `waiting`.
+    volatile_bytes: u64,
     /// Read back: number of the first, and where they are.
     loaded: BTreeMap<u64, Arc<Batch>>,
     reading: Option<u64>,
@@ -100,6 +106,13 @@ impl DeadLetters {
         self.waiting.push_back(dead);
     }
 
+    /// The queue failed: what is durable is found again after a restart.
+    pub(crate) fn forget_bodies(&mut self) {
+        self.waiting.retain(|dead| dead.run.durable);
+        self.waiting.iter_mut().for_each(|dead| dead.body = None);
+        *self = Self { waiting: std::mem::take(&mut self.waiting), ..Self::default() };
+    }
+
     /// Read back: batch, index, and how many from `number` on.
     fn find_loaded(&self, number: u64) -> Option<(Arc<Batch>, u32, u64)> {
         let (first, batch) = self.loaded.range(..=number).next_back()?;
@@ -118,6 +131,7 @@ impl ClassicQueue {
     pub(crate) fn die(&mut self, run: Run, reason: Reason, effects: &mut Effects) {
         let mut number = run.first;
         let mut bytes_left = run.bytes;
+        let mut too_many = 0;
         while number <= run.last {
             let mut part = Run { first: number, ..run };
             let mut body = None;
@@ -127,6 +141,16 @@ impl ClassicQueue {
                 part.bytes = held.batch.body_bytes(index as usize, part.count() as usize);
                 let keep = !run.durable || self.dead.kept_bytes + part.bytes <= KEPT_BYTES_MAX;
                 body = keep.then(|| (held.batch.clone(), index));
+                let cost = part.bytes + MESSAGE_BYTES * part.count();
+                if !run.durable && self.dead.volatile_bytes + cost > VOLATILE_BYTES_MAX {
+                    bytes_left = bytes_left.saturating_sub(part.bytes);
+                    number = part.last + 1;
+                    too_many += part.count();
+                    continue;
+                }
+                if !run.durable {
+                    self.dead.volatile_bytes += cost;
+                }
             } else if let Some(start) = self.contents.next_held(number) {
                 part.last = run.last.min(start - 1);
                 // What isn't in memory has no sizes of its own.
@@ -141,7 +165,8 @@ impl ClassicQueue {
             self.dead.push(Dead { run: part, reason, body });
             number = part.last + 1;
         }
-        self.ledger.settle(run.first, run.last, run.bytes, Outcome::DeadLettered);
+        self.depart(run.first, run.last, run.bytes, Outcome::DeadLettered);
+        self.ledger.had_nowhere_to_go(too_many);
         self.release(run.first, run.last);
         effects.dead_letters = true;
     }
@@ -242,6 +267,9 @@ impl ClassicQueue {
             }
             if gone.durable {
                 push_run(&mut logged, gone);
+            } else {
+                let cost = gone.bytes + MESSAGE_BYTES * gone.count();
+                self.dead.volatile_bytes = self.dead.volatile_bytes.saturating_sub(cost);
             }
         }
         self.ledger.had_nowhere_to_go(dropped);

@@ -25,4 +25,5 @@ mod queues;
 mod session;
 mod transaction;
 
+pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

@@ -94,10 +94,9 @@ impl Session {
         peer: Peer,
         outbox: Arc<Outbox>,
         counters: Arc<Counters>,
+        deadline: Nanos,
         now: Now,
     ) -> Self {
-        let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
-        counters.connections_opened.add(1);
         Self {
             broker,
             id,
@@ -322,6 +321,8 @@ impl Session {
                     self.fail(channel, error, now);
                 }
             }
+            // Consumers of this protocol have no link credit.
+            Event::Queue(Signal::Drained { .. }) => {}
             Event::Durable => self.registered = None,
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");
