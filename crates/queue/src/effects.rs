@@ -115,6 +115,10 @@ pub struct Effects {
     pub settled: Vec<Run>,
     /// The queue wants stored messages from this number on.
     pub read: Option<u64>,
+    /// It wants those for its dead letters.
+    pub read_dead: Option<u64>,
+    /// Dead letters wait to be moved.
+    pub dead_letters: bool,
 }
 
 impl Effects {
@@ -127,6 +131,11 @@ impl Effects {
 
     /// True when there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.signals.is_empty() && self.drops.is_empty() && self.settled.is_empty() && self.read.is_none()
+        self.signals.is_empty()
+            && self.drops.is_empty()
+            && self.settled.is_empty()
+            && self.read.is_none()
+            && self.read_dead.is_none()
+            && !self.dead_letters
     }
 }
