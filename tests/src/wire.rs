@@ -68,6 +68,20 @@ pub mod method {
     pub const BASIC_ACK: Id = (60, 80);
     /// basic.nack, both ways
     pub const BASIC_NACK: Id = (60, 120);
+    /// basic.reject
+    pub const BASIC_REJECT: Id = (60, 90);
+    /// tx.select
+    pub const TX_SELECT: Id = (90, 10);
+    /// tx.select-ok
+    pub const TX_SELECT_OK: Id = (90, 11);
+    /// tx.commit
+    pub const TX_COMMIT: Id = (90, 20);
+    /// tx.commit-ok
+    pub const TX_COMMIT_OK: Id = (90, 21);
+    /// tx.rollback
+    pub const TX_ROLLBACK: Id = (90, 30);
+    /// tx.rollback-ok
+    pub const TX_ROLLBACK_OK: Id = (90, 31);
     /// confirm.select
     pub const CONFIRM_SELECT: Id = (85, 10);
     /// confirm.select-ok
@@ -279,9 +293,14 @@ impl Wire {
 
     /// Starts a consumer.
     pub fn consume(&mut self, channel: u16, queue: &str, no_ack: bool) {
+        self.consume_with(channel, queue, no_ack, &[]);
+    }
+
+    /// Starts a consumer with arguments that are numbers.
+    pub fn consume_with(&mut self, channel: u16, queue: &str, no_ack: bool, table: &[(&str, i32)]) {
         let mut arguments = Writer::new();
         arguments.put_short(0).put_short_string(queue).put_short_string("").put_octet(u8::from(no_ack) << 1);
-        arguments.put_empty_table();
+        arguments.put_number_table(table);
         self.call(channel, method::BASIC_CONSUME, &arguments, method::BASIC_CONSUME_OK);
     }
 

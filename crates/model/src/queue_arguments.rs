@@ -31,8 +31,8 @@ const ALWAYS: fn(&Value) -> bool = |_| true;
 const KNOWN: &[Known] = &[
     known("x-consumer-disconnected-timeout", any, State::OtherQueueType),
     known("x-consumer-timeout", any, State::OtherQueueType),
-    known("x-dead-letter-exchange", name, State::NotYet(ALWAYS)),
-    known("x-dead-letter-routing-key", string, State::NotYet(ALWAYS)),
+    known("x-dead-letter-exchange", name, State::Working),
+    known("x-dead-letter-routing-key", string, State::Working),
     known("x-dead-letter-strategy", any, State::OtherQueueType),
     known("x-delayed-retry-max", any, State::OtherQueueType),
     known("x-delayed-retry-min", any, State::OtherQueueType),
@@ -48,7 +48,7 @@ const KNOWN: &[Known] = &[
     known("x-max-length-bytes", not_negative, State::Working),
     known("x-max-priority", priority, State::NotYet(|value| value.as_int() != Some(0))),
     known("x-message-ttl", milliseconds, State::NotYet(ALWAYS)),
-    known("x-overflow", overflow, State::NotYet(|value| value.as_str() == Some("reject-publish-dlx"))),
+    known("x-overflow", overflow, State::Working),
     known("x-queue-leader-locator", locator, State::Working),
     known(
         "x-queue-master-locator",
@@ -191,14 +191,21 @@ pub fn check_consumer_arguments(vhost: &str, queue: &str, arguments: &Arguments)
                 if let Err(Wrong::Reason(reason)) = integer(value) {
                     return Err(Refused::precondition(format!("invalid arg '{key}' {place}: {reason}")));
                 }
-                if value.as_int() != Some(0) {
-                    return Err(not_built("consumer argument", key, value, &place));
-                }
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// A consumer's priority: its `x-priority`, which [`check_consumer_arguments`] found to be an integer; what
+/// doesn't fit is cut to the nearest that does.
+pub fn consumer_priority(arguments: &Arguments) -> i32 {
+    match arguments.get("x-priority") {
+        Some(Value::UInt(priority)) => i32::try_from(*priority).unwrap_or(i32::MAX),
+        Some(priority) => priority.as_int().map_or(0, |n| n.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+        None => 0,
+    }
 }
 
 fn not_built(what: &str, key: &str, value: &Value, place: &str) -> Refused {
@@ -314,10 +321,8 @@ mod tests {
         for (key, value) in [
             ("x-message-ttl", Value::Int(5)),
             ("x-expires", Value::Int(5)),
-            ("x-dead-letter-exchange", Value::from("x")),
             ("x-max-priority", Value::Int(10)),
             ("x-single-active-consumer", Value::Bool(true)),
-            ("x-overflow", Value::from("reject-publish-dlx")),
             ("x-queue-type", Value::from("quorum")),
             ("x-durability", Value::from("os")),
         ] {
@@ -335,6 +340,8 @@ mod tests {
             ("x-single-active-consumer", Value::Bool(false)),
             ("x-queue-type", Value::from("classic")),
             ("x-queue-mode", Value::from("lazy")),
+            ("x-dead-letter-exchange", Value::from("")),
+            ("x-overflow", Value::from("reject-publish-dlx")),
             ("x-unknown", Value::Int(1)),
         ] {
             assert_eq!(refused(key, value), None, "{key}");

@@ -142,6 +142,11 @@ impl Contents {
         (number < held.end(*first)).then_some((*first, held))
     }
 
+    /// Where the first entry after `number` begins, which none holds.
+    pub(crate) fn next_held(&self, number: u64) -> Option<u64> {
+        self.held.range(number..).next().map(|(first, _)| *first)
+    }
+
     /// Forgets the entry that begins at `first`.
     pub(crate) fn remove(&mut self, first: u64) {
         if let Some(held) = self.held.remove(&first) {
@@ -181,12 +186,7 @@ impl Contents {
             let mut builder = BatchBuilder::default();
             let mut number = first;
             loop {
-                let message = old.batch.message(old.index as usize + (number - start) as usize);
-                let view = message.view();
-                match message.large {
-                    Some(body) => builder.push_large(&view.envelope, view.properties, body.clone()),
-                    None => builder.push(&view.envelope, view.properties, view.body),
-                }
+                builder.push_copy(&old.batch.message(old.index as usize + (number - start) as usize));
                 match survivors.next_if_eq(&(number + 1)) {
                     Some(next) => number = next,
                     None => break,
@@ -221,8 +221,7 @@ mod tests {
     fn batch(count: usize) -> Arc<Batch> {
         let mut builder = BatchBuilder::default();
         for at in 0..count {
-            let envelope =
-                Envelope { durable: false, priority: 0, exchange: b"", routing_key: b"k", expiry_ms: at as u64 };
+            let envelope = Envelope { routing_key: b"k", expiry_ms: at as u64, ..Envelope::default() };
             builder.push(&envelope, b"\0\0", b"body");
         }
         Arc::new(builder.finish())

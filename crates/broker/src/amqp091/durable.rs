@@ -2,9 +2,10 @@
 
 use leveret_amqp091::{
     Method, encode_method,
-    method::{basic, exchange, queue},
+    method::{basic, exchange, queue, tx},
 };
 use leveret_log::Position;
+use leveret_queue::WaitReason;
 
 use super::held::{Answer, Held};
 use super::publish::short;
@@ -22,8 +23,8 @@ impl Session {
                 self.broker.registry.publish();
                 self.answer(answer);
             }
-            Held::LogRoom { .. } if !self.publishes_wait() => {
-                self.held.end();
+            Held::Publishes { reason: WaitReason::LogFull, .. } if !self.publishes_wait() => {
+                self.end_hold();
             }
             _ => {}
         }
@@ -77,7 +78,9 @@ impl Session {
         match &self.held {
             Held::Durable { position, .. } => wanted = Some(wanted.map_or(*position, |other| other.min(*position))),
             Held::No if self.publishes_wait() => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
-            Held::LogRoom { .. } => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
+            Held::Publishes { reason: WaitReason::LogFull, .. } => {
+                wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1))
+            }
             _ => {}
         }
         if let Some(position) = wanted
@@ -112,6 +115,7 @@ impl Session {
             Answer::ExchangeDeleteOk { channel } => (channel, Method::ExchangeDeleteOk(exchange::DeleteOk {})),
             Answer::ExchangeBindOk { channel } => (channel, Method::ExchangeBindOk(exchange::BindOk {})),
             Answer::ExchangeUnbindOk { channel } => (channel, Method::ExchangeUnbindOk(exchange::UnbindOk {})),
+            Answer::TxCommitOk { channel } => (channel, Method::TxCommitOk(tx::CommitOk {})),
         };
         encode_method(self.output.buffer(), number, &method);
     }

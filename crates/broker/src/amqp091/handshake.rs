@@ -35,6 +35,7 @@ impl Session {
         };
         let has = |name: &str| capabilities.is_some_and(|table| table.lookup(name) == Some(Value::Bool(true)));
         self.client_knows_cancel = has("consumer_cancel_notify");
+        self.client_knows_blocked = has("connection.blocked");
         let told = has("authentication_failure_close");
         self.client_properties = start_ok.client_properties.into();
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
@@ -132,7 +133,7 @@ impl Session {
 }
 
 /// AMQPLAIN's table, which comes without a length, in PLAIN's form.
-fn amqplain(response: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn amqplain(response: &[u8]) -> Result<Vec<u8>> {
     let bad = |what: &str| syntax(format!("AMQPLAIN response {what}"));
     let table = Table::new(response).map_err(|error| bad(&format!("is not a field table: {error}")))?;
     let field = |name: &str| match table.lookup(name) {

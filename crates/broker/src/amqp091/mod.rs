@@ -3,7 +3,8 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of methods.
 
 mod acknowledge;
-mod arguments;
+pub(crate) mod arguments;
+mod blocked;
 mod channel;
 mod closing;
 mod consume;
@@ -12,15 +13,18 @@ mod deliver;
 mod durable;
 mod error;
 mod exchanges;
+mod expiration;
 mod get;
 mod handshake;
-mod headers;
 mod heartbeat;
 mod held;
 mod identity;
 mod methods;
 mod publish;
 mod queues;
+mod reply_to;
 mod session;
+mod transaction;
 
+pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

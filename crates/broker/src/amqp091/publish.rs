@@ -7,16 +7,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_amqp091::{
-    ContentHeader, FieldTable, FieldValue, Method, Properties, ReplyCode, Table, Value, delivery_mode,
-    encode_content_body, encode_header, encode_method, expiration, headers, method::basic, priority,
+    ContentHeader, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header, encode_method,
+    headers, method::basic, priority,
 };
-use leveret_message::{BatchBuilder, Envelope};
+use leveret_message::headers::Headers;
+use leveret_message::incoming::{FurtherKeys, without_blind_copies};
+use leveret_message::overlay::{Overlay, encode_keys};
+use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
+use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
-use super::headers::MessageHeaders;
+use super::expiration;
+use super::held::Held;
 use super::session::Session;
+use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
 use crate::time::Now;
@@ -26,6 +32,7 @@ const CLASS_BASIC: u16 = 60;
 /// Property flags (4.2.6.1): bit 15 is content-type.
 const FLAG_USER_ID: u16 = 1 << 4;
 const FLAG_EXPIRATION: u16 = 1 << 8;
+const FLAG_REPLY_TO: u16 = 1 << 9;
 const FLAG_HEADERS: u16 = 1 << 13;
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
@@ -42,6 +49,15 @@ impl BodyRef<'_> {
             BodyRef::Whole(bytes) => bytes,
         }
     }
+}
+
+/// A message that goes back to its publisher.
+#[derive(Clone, Copy)]
+pub(super) struct Returned<'a> {
+    pub exchange: &'a [u8],
+    pub routing_key: &'a [u8],
+    pub properties: &'a [u8],
+    pub body: &'a [u8],
 }
 
 /// Messages of one channel and route that wait to be handed on together.
@@ -145,30 +161,48 @@ impl Session {
         self.counters.published.add(1);
         let flags = content_flags(properties);
         let headers = if flags & FLAG_HEADERS != 0 { headers(properties) } else { None };
+        let mut expiry_ms = 0;
         if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
-            self.check_properties(properties)?;
+            let decoded = Properties::decode(properties)?;
+            decoded.user_id.map_or(Ok(()), |user| self.check_user_id(user.as_bytes()))?;
+            if let Some(text) = decoded.expiration {
+                expiry_ms = Envelope::expiry(now.wall_ms, expiration::time_to_live_ms(text.as_bytes())?);
+            }
         }
-        let routed_by = headers.map(|table| MessageHeaders(Some(table)));
+        let routed_by = headers.map(|table| MessageHeaders(Headers::amqp091(Some(table))));
         let routed_by = routed_by.as_ref().map(|headers| headers as &dyn leveret_routing::Headers);
+        let mut rewritten = None;
+        if flags & FLAG_REPLY_TO != 0 {
+            rewritten = self.with_volatile_reply_to(channel, properties)?;
+        }
         let publisher = Publisher { user: &self.user, vhost: &self.vhost };
         let snapshot = self.broker.registry.snapshot();
-        let mut rewritten = None;
-        let route = match headers.map(|table| further_keys(table)).transpose()?.flatten() {
+        let mut overlay = Vec::new();
+        let route = match headers
+            .map(FurtherKeys::of)
+            .transpose()
+            .map_err(|error| precondition(error.to_string()))?
+            .flatten()
+        {
             None => self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?,
             Some(further) => {
-                if further.blind {
-                    rewritten = Some(without_blind_copies(properties)?);
+                if further.has_blind {
+                    rewritten = Some(without_blind_copies(rewritten.as_deref().unwrap_or(properties))?);
                 }
+                encode_keys(&mut overlay, further.seen.iter().copied(), further.blind.iter().copied());
                 let mut keys = vec![routing_key];
-                keys.extend(further.keys.iter().map(Vec::as_slice));
+                keys.extend(further.seen.iter().chain(&further.blind));
                 route::extended(&snapshot, &publisher, exchange, &keys, routed_by)?
             }
         };
         drop(snapshot);
         let properties = rewritten.as_deref().unwrap_or(properties);
         let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
-        if route.queues.is_empty() {
+        if route.is_unroutable() {
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
+        }
+        if self.transactions > 0 {
+            self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
         }
         let run = &self.run;
         let same = run.channel == channel
@@ -182,16 +216,19 @@ impl Session {
         }
         let envelope = Envelope {
             durable: persistent,
-            priority: priority(properties).unwrap_or(0),
+            priority: priority(properties),
             exchange,
             routing_key,
-            expiry_ms: 0,
+            received_ms: now.wall_ms,
+            expiry_ms,
         };
+        let overlay = Overlay::new(&overlay);
+        let message = StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body: b"" };
         match body {
             BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
-                self.run.builder.push_large(&envelope, properties, bytes);
+                self.run.builder.push_large(&message, bytes);
             }
-            body => self.run.builder.push(&envelope, properties, body.bytes()),
+            body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
         }
         if self.run.builder.is_full() {
             self.flush_run(now);
@@ -199,25 +236,17 @@ impl Session {
         Ok(())
     }
 
-    fn check_properties(&self, raw: &[u8]) -> Result<()> {
-        let properties = Properties::decode(raw)?;
-        if let Some(user) = properties.user_id
-            && user.as_bytes() != self.user.as_bytes()
-        {
-            let user = String::from_utf8_lossy(user.as_bytes());
-            return Err(precondition(format!(
-                "user_id property set to '{user}' but authenticated user was '{}'",
-                self.user
-            )));
+    /// The property must name the publisher, unless that user may speak for others (tag `impersonator`).
+    fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
+        if claimed == self.user.as_bytes() {
+            return Ok(());
         }
-        let Some(expiration) = expiration(raw) else { return Ok(()) };
-        let text = String::from_utf8_lossy(expiration.as_bytes()).into_owned();
-        if text.is_empty() || text.len() > 15 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(precondition(format!(
-                "invalid expiration '{text}': expected a number of milliseconds as text"
-            )));
+        let snapshot = self.broker.registry.snapshot();
+        if snapshot.topology.user(&self.user).is_some_and(|user| user.has_tag("impersonator")) {
+            return Ok(());
         }
-        Err(not_implemented(format!("message property expiration='{text}': message TTL is not supported yet")))
+        let claimed = String::from_utf8_lossy(claimed);
+        Err(precondition(format!("user_id property set to '{claimed}' but authenticated user was '{}'", self.user)))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -235,17 +264,11 @@ impl Session {
         self.flush_run(now);
         if mandatory {
             self.counters.unroutable_returned.add(1);
-            let frame_max = self.frame_max;
-            let out = self.output.buffer();
-            let returned = basic::Return {
-                reply_code: ReplyCode::NoRoute.code(),
-                reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
-                exchange: short(exchange),
-                routing_key: short(routing_key),
-            };
-            encode_method(out, channel, &Method::BasicReturn(returned));
-            encode_header(out, channel, CLASS_BASIC, body.bytes().len() as u64, properties);
-            encode_content_body(out, channel, body.bytes(), frame_max);
+            let returned = Returned { exchange, routing_key, properties, body: body.bytes() };
+            if self.transactions > 0 && self.tx_return(channel, &returned)? {
+                return Ok(());
+            }
+            self.return_message(channel, &returned);
         } else {
             self.counters.unroutable_dropped.add(1);
         }
@@ -255,6 +278,22 @@ impl Session {
             self.note_confirming(channel);
         }
         Ok(())
+    }
+
+    /// `basic.return` of a message that had to be routed and wasn't.
+    pub(super) fn return_message(&mut self, channel: u16, returned: &Returned<'_>) {
+        let Returned { exchange, routing_key, properties, body } = *returned;
+        let frame_max = self.frame_max;
+        let out = self.output.buffer();
+        let method = basic::Return {
+            reply_code: ReplyCode::NoRoute.code(),
+            reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
+            exchange: short(exchange),
+            routing_key: short(routing_key),
+        };
+        encode_method(out, channel, &Method::BasicReturn(method));
+        encode_header(out, channel, CLASS_BASIC, body.len() as u64, properties);
+        encode_content_body(out, channel, body, frame_max);
     }
 
     /// Hands the collected run to its queues.
@@ -267,6 +306,9 @@ impl Session {
         let channel = self.run.channel;
         let persistent = self.run.persistent;
         let Some(route) = self.run.route.clone() else { return };
+        if self.transactions > 0 && self.tx_publish(channel, &route.queues, &batch, persistent) {
+            return;
+        }
         let mut accepted = count;
         let mut position = 0;
         let bytes = batch.memory() as u64;
@@ -280,6 +322,9 @@ impl Session {
                 self.undurable.note(published.position, queue, bytes);
             }
         }
+        for reply in &route.replies {
+            reply.send(&batch);
+        }
         self.counters.routed.add(u64::from(count));
         let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
         if let Some(confirms) = confirms {
@@ -290,12 +335,23 @@ impl Session {
         }
     }
 
-    /// When it is the log that holds this connection back, its last route's queues show it.
-    pub(crate) fn show_held_publisher(&self, now: Now) -> SmallVec<[QueueRef; 2]> {
-        let route = self.run.route.as_ref().filter(|_| !self.broker.commit.has_room());
-        let queues = route.map(|route| route.queues.clone()).unwrap_or_default();
-        queues.iter().for_each(|queue| queue.publisher_held(now.monotonic));
+    /// The queues of this connection's last route show that it is held back.
+    pub(crate) fn show_held_publisher(&self, reason: WaitReason, now: Now) -> SmallVec<[QueueRef; 2]> {
+        let queues = self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default();
+        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
         queues
+    }
+
+    /// Holds input back while publishes have to wait for the disk. When it is the log that has no room, its last
+    /// route's queues show it.
+    pub(crate) fn hold_for_log(&mut self, now: Now) {
+        self.flush_run(now);
+        let reason = WaitReason::LogFull;
+        let queues = match self.broker.commit.has_room() {
+            true => SmallVec::new(),
+            false => self.show_held_publisher(reason, now),
+        };
+        self.hold(Held::Publishes { reason, queues }, now);
     }
 
     /// True while this connection's publishes have to wait for the disk. One that never published goes on:
@@ -312,51 +368,6 @@ fn unexpected(received: &str, expected: &str) -> ProtocolError {
 /// A name that came over the wire as a short string fits one again.
 pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
     leveret_amqp091::ShortStr::new(bytes).unwrap_or(leveret_amqp091::ShortStr::EMPTY)
-}
-
-/// Routing keys in the headers `CC` and `BCC`.
-struct FurtherKeys {
-    keys: Vec<Vec<u8>>,
-    blind: bool,
-}
-
-fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys>> {
-    let mut keys = Vec::new();
-    let mut blind = false;
-    for name in ["CC", "BCC"] {
-        let Some(value) = table.lookup(name) else { continue };
-        let Value::Array(array) = value else {
-            let kind = value.type_name();
-            return Err(precondition(format!("invalid header '{name}' of type {kind}: expected an array of strings")));
-        };
-        blind |= name == "BCC";
-        for item in array.iter() {
-            let Value::LongString(key) = item else {
-                let kind = item.type_name();
-                return Err(precondition(format!(
-                    "invalid value of type {kind} in header '{name}': expected a string"
-                )));
-            };
-            keys.push(key.to_vec());
-        }
-    }
-    Ok((blind || !keys.is_empty()).then_some(FurtherKeys { keys, blind }))
-}
-
-/// The properties without the header `BCC`, which no receiver may see.
-fn without_blind_copies(raw: &[u8]) -> Result<Vec<u8>> {
-    let mut properties = Properties::decode(raw)?;
-    let mut kept = FieldTable::new();
-    for (key, value) in properties.headers.iter().flat_map(Table::iter) {
-        if key.as_bytes() != b"BCC" {
-            kept.insert(key.as_bytes(), FieldValue::from(value));
-        }
-    }
-    let encoded = kept.encoded();
-    properties.headers = Some(encoded.as_table());
-    let mut out = Vec::new();
-    properties.encode(&mut out);
-    Ok(out)
 }
 
 /// The first word of property flags (4.2.6.1).

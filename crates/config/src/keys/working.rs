@@ -2,7 +2,13 @@ use super::{Key, Set};
 use crate::config::{DiskFreeLimit, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 
-const fn key(name: &'static str, kind: &'static str, default: &'static str, doc: &'static str, set: Set) -> Key {
+pub(super) const fn key(
+    name: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    doc: &'static str,
+    set: Set,
+) -> Key {
     Key { name, kind, default, doc, set }
 }
 
@@ -216,6 +222,16 @@ pub(super) const KEYS: &[Key] = &[
         config.memory_high_watermark = MemoryWatermark::Absolute(bytes(value)?);
         Ok(())
     }),
+    key(
+        "total_memory_available_override_value",
+        "bytes",
+        "the system's",
+        "memory that relative limits are shares of",
+        |config, _, value| {
+            config.total_memory_bytes = Some(bytes(value)?);
+            Ok(())
+        },
+    ),
     key("log.console", "boolean", "true", "log to standard output", |config, _, value| {
         config.log.console = boolean(value)?;
         Ok(())
@@ -246,6 +262,16 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    key(
+        "debug.alarms_file",
+        "path",
+        "",
+        "a file whose words, memory or disk, name alarms that are raised, for tests",
+        |config, _, value| {
+            config.alarms_file = Some(value.to_owned());
+            Ok(())
+        },
+    ),
     key("debug.sync_delay_ms", "number", "0", "makes every sync so much slower, for tests", |config, _, value| {
         config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
         Ok(())
@@ -267,7 +293,7 @@ fn port(value: &str) -> Result<u16, String> {
     Ok(integer(value, 0, 65_535)? as u16)
 }
 
-fn in_bytes(value: &str, min: u64, max: u64) -> Result<u64, String> {
+pub(super) fn in_bytes(value: &str, min: u64, max: u64) -> Result<u64, String> {
     integer(&bytes(value)?.to_string(), min, max)
 }
 

@@ -1,4 +1,5 @@
-//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending` and `latency_us`.
+//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending`, `moving`,
+//! `link_credit`, `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{ConsumerStatus, Now, QueueState, QueueStatus, QueueWait};
@@ -74,6 +75,7 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Value {
             "balanced": counts.accepted == counts.gone() + remaining,
         },
         "pending": status.pending,
+        "moving": status.moving,
         "refused": status.refused,
         "waits": status.waits.iter().map(|wait| waiting(*wait, now)).collect::<Vec<_>>(),
     });
@@ -94,6 +96,8 @@ fn consumer_details(queue: &QueueRef, consumer: &ConsumerStatus, now: Now) -> Va
         "channel_details": {"name": &*consumer.channel, "connection_name": connection, "number": number},
         "ack_required": !consumer.automatic_ack,
         "prefetch_count": consumer.prefetch,
+        "link_credit": consumer.link_credit,
+        "priority": consumer.priority,
         "exclusive": consumer.exclusive,
         "active": true,
         "arguments": {},

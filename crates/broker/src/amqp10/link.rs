@@ -1,0 +1,17 @@
+//! A link endpoint of ours (specification 2.6).
+
+use super::consumer::Consumer;
+use super::publisher::Publisher;
+use super::replies::Replies;
+
+/// What is at our end of a link.
+pub(crate) enum Link {
+    /// The client sends, to an exchange or queue.
+    Publisher(Publisher),
+    /// The client receives, from a queue.
+    Consumer(Consumer),
+    /// The client receives answers to its requests, without a queue.
+    Replies(Replies),
+    /// We detached it with an error and ignore what comes for it until the client detaches it, too.
+    Detached,
+}
