@@ -104,7 +104,10 @@ impl QueueHandle {
         };
         effects.fire();
         if let Some(from) = effects.read {
-            self.reads.request(self.clone(), from);
+            self.reads.request(self.clone(), from, None);
+        }
+        for (reader, from) in effects.browse_reads {
+            self.reads.request(self.clone(), from, Some(reader));
         }
         result.ok()
     }
@@ -333,6 +336,11 @@ impl QueueHandle {
     /// Stored messages that were asked for.
     pub fn loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
         self.with(|queue, effects| queue.loaded(runs, now, effects));
+    }
+
+    /// Stored messages that a consumer asked for which only looks.
+    pub fn browse_loaded(self: &Arc<Self>, id: ConsumerId, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with(|queue, effects| queue.browse_loaded(id, runs, now, effects));
     }
 
     /// The queue cannot go on.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use leveret_log::Disk;
 use leveret_message::{Batch, BatchBuilder, StoredError};
+use leveret_queue::ConsumerId;
 use parking_lot::{Mutex, RwLock};
 
 use crate::commit::Commit;
@@ -19,14 +20,20 @@ pub const READ_BYTES: usize = 256 << 10;
 /// See the module.
 #[derive(Default)]
 pub struct Reads {
-    requests: Mutex<VecDeque<(QueueRef, u64)>>,
+    requests: Mutex<VecDeque<Request>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
+}
+
+struct Request {
+    queue: QueueRef,
+    from: u64,
+    /// The consumer that wants to look at them; none for the queue itself.
+    reader: Option<ConsumerId>,
 }
 
 /// One read, to be run on a disk thread.
 pub struct ReadJob {
-    queue: QueueRef,
-    from: u64,
+    request: Request,
     commit: Arc<Commit>,
 }
 
@@ -36,9 +43,9 @@ impl Reads {
         *self.wake.write() = Some(wake);
     }
 
-    /// Asks for the stored messages of `queue` from number `from` on.
-    pub fn request(&self, queue: QueueRef, from: u64) {
-        self.requests.lock().push_back((queue, from));
+    /// Asks for the stored messages of `queue` from number `from` on, for the queue or one that only looks.
+    pub fn request(&self, queue: QueueRef, from: u64, reader: Option<ConsumerId>) {
+        self.requests.lock().push_back(Request { queue, from, reader });
         if let Some(wake) = &*self.wake.read() {
             wake.wake();
         }
@@ -46,8 +53,8 @@ impl Reads {
 
     /// The next read to run.
     pub fn next(&self, commit: &Arc<Commit>) -> Option<ReadJob> {
-        let (queue, from) = self.requests.lock().pop_front()?;
-        Some(ReadJob { queue, from, commit: commit.clone() })
+        let request = self.requests.lock().pop_front()?;
+        Some(ReadJob { request, commit: commit.clone() })
     }
 }
 
@@ -55,7 +62,7 @@ impl ReadJob {
     /// Reads and gives the messages to their queue. A queue whose messages can't be read fails, and
     /// nothing else does.
     pub fn run(self, disk: &dyn Disk, now: Now) {
-        let Self { queue, from, commit } = self;
+        let Self { request: Request { queue, from, reader }, commit } = self;
         let plan = commit.inspect(|log| log.plan_read(queue.log_id(), from, READ_BYTES));
         let runs = match plan.map(|plan| plan.run(disk)) {
             None => Ok(Vec::new()),
@@ -63,9 +70,10 @@ impl ReadJob {
                 .map_err(|error| error.to_string()),
             Some(Err(error)) => Err(error.to_string()),
         };
-        match runs {
-            Ok(runs) => queue.loaded(runs, now.monotonic),
-            Err(reason) => queue.fail(reason),
+        match (runs, reader) {
+            (Ok(runs), None) => queue.loaded(runs, now.monotonic),
+            (Ok(runs), Some(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
+            (Err(reason), _) => queue.fail(reason),
         }
     }
 }
