@@ -121,6 +121,9 @@ impl QueueHandle {
         if effects.dead_letters {
             self.deferred.request(self);
         }
+        for (reader, from) in effects.browse_reads {
+            self.reads.request(self.clone(), from, Purpose::Browse(reader));
+        }
         result.ok()
     }
 
@@ -390,6 +393,11 @@ impl QueueHandle {
     /// Stored messages that were asked for.
     pub fn loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
         self.with(|queue, effects| queue.loaded(runs, now, effects));
+    }
+
+    /// Stored messages that a consumer asked for which only looks.
+    pub fn browse_loaded(self: &Arc<Self>, id: ConsumerId, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with(|queue, effects| queue.browse_loaded(id, runs, now, effects));
     }
 
     /// The queue cannot go on.
