@@ -38,7 +38,7 @@ impl Connection {
         session.window.received_flow(flow)?;
         self.continue_session(session, now);
         let Some(handle) = flow.handle else {
-            session.flow_due |= flow.echo;
+            session.echo_due |= flow.echo;
             return Ok(());
         };
         let Some(link) = session.link(handle) else {
@@ -127,7 +127,7 @@ impl Connection {
             session.flow_due = false;
             encode_performative(self.output.buffer(), channel, &Performative::Flow(flow));
         }
-        if std::mem::take(&mut session.flow_due) {
+        if std::mem::take(&mut session.flow_due) | std::mem::take(&mut session.echo_due) {
             let flow = session.window.flow();
             encode_performative(self.output.buffer(), channel, &Performative::Flow(flow));
         }
