@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use super::disposition::{Answer, Settlement};
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
+use super::management::Waiting;
 use super::session::Session;
 use super::unconfirmed::Due;
 use crate::broker::Broker;
@@ -21,7 +22,7 @@ use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::route::RouteCache;
-use crate::settings::INITIAL_FRAME_MAX;
+use crate::settings::{INITIAL_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
 use crate::undurable::Undurable;
 
@@ -72,7 +73,7 @@ pub(crate) struct Connection {
     pub(crate) last_output: Nanos,
     pub(crate) deadline: Option<Nanos>,
     sessions: Vec<Option<Box<Session>>>,
-    /// Links with a queue, by the key that the queue's signals carry: channel and handle.
+    /// Links that are sent to, by the key that their queue's signals or waiting responses carry: channel and handle.
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
     pub(crate) scheduled: VecDeque<u64>,
     pub(crate) starved: Vec<u64>,
@@ -84,6 +85,8 @@ pub(crate) struct Connection {
     pub(crate) undurable: Undurable,
     pub(crate) settlements: Vec<Settlement>,
     pub(crate) answers: VecDeque<Answer>,
+    /// Of management requests.
+    pub(crate) responses: VecDeque<Waiting>,
     pub(crate) held: Held,
     pub(crate) has_exclusive_queues: bool,
     registered: Option<Position>,
@@ -137,6 +140,7 @@ impl Connection {
             undurable: Undurable::default(),
             settlements: Vec::new(),
             answers: VecDeque::new(),
+            responses: VecDeque::new(),
             held: Held::No,
             has_exclusive_queues: false,
             registered: None,
@@ -163,7 +167,10 @@ impl Connection {
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
-        !self.scheduled.is_empty() || (!self.starved.is_empty() && self.output.is_empty())
+        let continues = |session: &Session| !session.pending.is_empty() && session.window.room() > 0;
+        !self.scheduled.is_empty()
+            || (!self.starved.is_empty() && self.output.is_empty())
+            || (self.output.len() < TURN_BYTES_MAX && self.sessions.iter().flatten().any(|it| continues(it)))
     }
 
     /// Takes a session out, to be put back: its frames are handled while nobody else sees it.
@@ -221,6 +228,7 @@ impl Connection {
         }
         self.flush_runs(now);
         self.flush_settlements(now);
+        self.answer_requests(now);
         self.register();
         self.broker.commit.announce();
         if self.phase == Phase::Finished { input.len() } else { used }
@@ -391,6 +399,9 @@ impl Connection {
         let mut want = |position: Position| wanted = Some(wanted.map_or(position, |other| other.min(position)));
         if let Some(answer) = self.answers.front() {
             want(answer.position);
+        }
+        if let Some(position) = self.next_response_position() {
+            want(position);
         }
         if let Held::Again { position } = self.held {
             want(position);

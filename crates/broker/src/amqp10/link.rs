@@ -1,6 +1,7 @@
 //! A link endpoint of ours (specification 2.6).
 
 use super::consumer::Consumer;
+use super::management::{Requests, Responses};
 use super::publisher::Publisher;
 
 /// What is at our end of a link.
@@ -9,6 +10,10 @@ pub(crate) enum Link {
     Publisher(Publisher),
     /// The client receives, from a queue.
     Consumer(Consumer),
+    /// The client sends requests to the management node.
+    Requests(Requests),
+    /// The client receives their responses.
+    Responses(Responses),
     /// We detached it with an error and ignore what comes for it until the client detaches it, too.
     Detached,
 }
