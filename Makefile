@@ -41,6 +41,8 @@ golden:
 	tests/clients/.installed/venv/bin/python tests/golden/amqp091-errors.py record $(RABBITMQ_AMQP_PORT) \
 	  $(RABBITMQ_HTTP_PORT) >target/amqp091-errors.json
 	mv target/amqp091-errors.json tests/golden/amqp091-errors.json
+	python3 tests/golden/amqp10-management.py record $(RABBITMQ_AMQP_PORT) >target/amqp10-management.json
+	mv target/amqp10-management.json tests/golden/amqp10-management.json
 
 # A load over and over, each message verified; now and then the node is killed and started again.
 soak: build
