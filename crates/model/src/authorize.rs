@@ -26,6 +26,8 @@ pub enum Action<'a> {
     Write(Resource<'a>),
     /// Read from one object.
     Read(Resource<'a>),
+    /// Look at one object over AMQP 1.0 management: any of the three permissions will do.
+    Inspect(Resource<'a>),
     /// queue.declare, passive or not. Dead letters take read on the queue and write on their exchange.
     DeclareQueue {
         /// The queue.
@@ -159,6 +161,12 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
         Action::Configure(resource) => check("configure", resource)?,
         Action::Write(resource) => check("write", resource)?,
         Action::Read(resource) => check("read", resource)?,
+        Action::Inspect(resource) => {
+            let configure = check("configure", resource);
+            if configure.is_err() && check("write", resource).is_err() && check("read", resource).is_err() {
+                configure?;
+            }
+        }
         Action::DeclareQueue { queue, dead_letter_exchange } => {
             check("configure", Resource::Queue(queue))?;
             if let Some(exchange) = dead_letter_exchange {

@@ -9,9 +9,12 @@ use super::stage::{broker_with, declare, message, to};
 
 /// The state of a link that the broker told.
 fn link_flow(client: &mut Amqp10, handle: u32) -> (u32, Serial, Option<u32>, bool) {
-    let seen = client.wait("the link's state", |event| matches!(event, Event::LinkFlow { handle: of, .. } if *of == handle));
+    let seen =
+        client.wait("the link's state", |event| matches!(event, Event::LinkFlow { handle: of, .. } if *of == handle));
     match seen.event {
-        Event::LinkFlow { credit, delivery_count, available, drained, .. } => (credit, delivery_count, available, drained),
+        Event::LinkFlow { credit, delivery_count, available, drained, .. } => {
+            (credit, delivery_count, available, drained)
+        }
         other => unreachable!("it was matched: {other:?}"),
     }
 }
@@ -169,7 +172,8 @@ fn point_32_credit_of_two_never_halts_and_is_never_exceeded() {
     let broker = broker_with("point.32");
     let mut wire = Wire::open(broker.amqp());
     wire.confirm_select(1);
-    let frames: Vec<u8> = (0..MESSAGES).flat_map(|at| publish(1, "", "point.32", &at.to_be_bytes(), false, true)).collect();
+    let frames: Vec<u8> =
+        (0..MESSAGES).flat_map(|at| publish(1, "", "point.32", &at.to_be_bytes(), false, true)).collect();
     let mut sending = wire;
     let writer = std::thread::spawn(move || {
         sending.send(&frames);

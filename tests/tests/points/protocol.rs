@@ -5,9 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use leveret_amqp10::performative::{Attach, Begin};
-use leveret_amqp10::{
-    FRAME_HEADER_SIZE, Performative, Role, Serial, condition, encode_performative,
-};
+use leveret_amqp10::{FRAME_HEADER_SIZE, Performative, Role, Serial, condition, encode_performative};
 use leveret_strict_client::amqp10::{Event, SessionOptions};
 use leveret_tests::amqp10::{Amqp10, CHANNEL};
 use leveret_tests::broker::Broker;
