@@ -24,6 +24,10 @@ pub mod method {
     pub const CONNECTION_CLOSE: Id = (10, 50);
     /// connection.close-ok
     pub const CONNECTION_CLOSE_OK: Id = (10, 51);
+    /// connection.blocked
+    pub const CONNECTION_BLOCKED: Id = (10, 60);
+    /// connection.unblocked
+    pub const CONNECTION_UNBLOCKED: Id = (10, 61);
     /// channel.open
     pub const CHANNEL_OPEN: Id = (20, 10);
     /// channel.open-ok
@@ -225,9 +229,10 @@ impl Wire {
         let mut wire = Self::connect(address);
         wire.send(PROTOCOL_HEADER);
         let _ = wire.next_method(method::CONNECTION_START)?;
-        // With this capability a refused login is answered with a reason.
+        // With these a refused login is answered with a reason, and alarms are told.
         let mut capability = Writer::new();
         capability.put_short_string("authentication_failure_close").put(b"t\x01");
+        capability.put_short_string("connection.blocked").put(b"t\x01");
         let mut properties = Writer::new();
         properties.put_short_string("capabilities").put_octet(b'F').put_long_string(capability.bytes());
         let mut arguments = Writer::new();
@@ -279,9 +284,14 @@ impl Wire {
 
     /// Starts a consumer.
     pub fn consume(&mut self, channel: u16, queue: &str, no_ack: bool) {
+        self.consume_with(channel, queue, no_ack, &[]);
+    }
+
+    /// Starts a consumer with arguments that are numbers.
+    pub fn consume_with(&mut self, channel: u16, queue: &str, no_ack: bool, table: &[(&str, i32)]) {
         let mut arguments = Writer::new();
         arguments.put_short(0).put_short_string(queue).put_short_string("").put_octet(u8::from(no_ack) << 1);
-        arguments.put_empty_table();
+        arguments.put_number_table(table);
         self.call(channel, method::BASIC_CONSUME, &arguments, method::BASIC_CONSUME_OK);
     }
 

@@ -9,6 +9,7 @@
 
 pub mod alarms;
 mod amqp091;
+mod amqp10;
 pub mod authenticate;
 pub mod broker;
 pub mod commit;

@@ -12,8 +12,8 @@ use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason
 use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, Effects, GetOutcome, Link, Outcome, QueueState, QueueStatus, Run, Taken,
-    TurnEnd, WaitReason,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
+    QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -45,6 +45,8 @@ pub struct QueueHandle {
     commit: Arc<Commit>,
     reads: Arc<Reads>,
     deleted_messages: AtomicU64,
+    /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
+    watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
 }
 
 /// A shared queue.
@@ -62,6 +64,7 @@ impl QueueHandle {
             commit,
             reads,
             deleted_messages: AtomicU64::new(0),
+            watchers: Mutex::new(Vec::new()),
         })
     }
 
@@ -179,8 +182,16 @@ impl QueueHandle {
         self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
     }
 
-    /// Messages leave for good; the effect is at once, durable within the log's lazy flush.
-    pub fn settle(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
+    /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
+    /// Returns the position to wait for, none when nothing was logged.
+    pub fn settle(
+        self: &Arc<Self>,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Position> {
         let reason = match outcome {
             Outcome::Settled => SettleReason::Acknowledged,
             Outcome::Dropped => SettleReason::Rejected,
@@ -188,19 +199,20 @@ impl QueueHandle {
         };
         self.with(|queue, effects| {
             queue.settle(id, runs, outcome, now, effects);
-            self.log_settles(runs, reason, Wait::Lazy);
-        });
+            self.log_settles(runs, reason, wait)
+        })
+        .flatten()
     }
 
-    /// Messages go back to their place.
-    pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], now: Nanos) {
-        self.with(|queue, effects| queue.requeue(id, runs, now, effects));
+    /// Messages go back to their place; `failed` counts their delivery as failed.
+    pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
+        self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
     }
 
     /// Removes all ready messages: how many, and what the answer waits for.
     pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Position) {
-        let purged = self.with(|queue, _| {
-            let (count, runs) = queue.purge(now);
+        let purged = self.with(|queue, effects| {
+            let (count, runs) = queue.purge(now, effects);
             (count, self.log_settles(&runs, SettleReason::Purged, Wait::Confirm).unwrap_or(0))
         });
         purged.unwrap_or((0, 0))
@@ -219,6 +231,40 @@ impl QueueHandle {
     /// See [`ClassicQueue::set_room`].
     pub fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
         self.with(|queue, effects| queue.set_room(id, room, now, effects));
+    }
+
+    /// See [`ClassicQueue::set_window`].
+    pub fn set_window(self: &Arc<Self>, id: ConsumerId, open: bool, now: Nanos) {
+        self.with(|queue, effects| queue.set_window(id, open, now, effects));
+    }
+
+    /// See [`ClassicQueue::grant`].
+    pub fn grant(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        delivery_count: u32,
+        link_credit: u32,
+        drain: bool,
+        now: Nanos,
+    ) -> CreditState {
+        let state = self.with(|queue, effects| queue.grant(id, delivery_count, link_credit, drain, now, effects));
+        state.unwrap_or_default()
+    }
+
+    /// Has `link` signalled with `key` when the queue is gone.
+    pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
+        self.watchers.lock().push((key, link));
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&self, key: u64) {
+        self.watchers.lock().retain(|(other, _)| *other != key);
+    }
+
+    fn tell_watchers(&self) {
+        for (key, link) in std::mem::take(&mut *self.watchers.lock()) {
+            link.signal(Signal::Cancelled(key));
+        }
     }
 
     /// Notes that a publisher is held back, for this reason.
@@ -240,12 +286,14 @@ impl QueueHandle {
     pub fn fail(self: &Arc<Self>, reason: String) {
         tracing::error!(queue = %self.info.name, reason, "queue failed");
         self.with(|queue, effects| queue.fail(reason, effects));
+        self.tell_watchers();
     }
 
     /// Its deletion is durable: consumers are told, memory goes.
     pub fn delete(self: &Arc<Self>) {
         let count = self.with(|queue, effects| queue.delete(effects)).unwrap_or(0);
         self.deleted_messages.store(count, Ordering::Relaxed);
+        self.tell_watchers();
     }
 
     /// How many ready messages went with the deletion.

@@ -10,9 +10,11 @@ use leveret_message::Batch;
 use leveret_model::QueueOptions;
 use roaring::RoaringTreemap;
 
-use crate::consumers::{ConsumerId, ConsumerOptions, Consumers};
+use crate::consumer::{ConsumerId, ConsumerOptions};
+use crate::consumers::Consumers;
 use crate::contents::{Contents, MemoryBudget};
 use crate::effects::{Effects, Run, Signal};
+use crate::failures::Failures;
 use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
@@ -78,6 +80,7 @@ pub struct ClassicQueue {
     pub(crate) returned: BTreeSet<u64>,
     /// Numbers below may have been delivered before a restart.
     pub(crate) redelivered_below: u64,
+    pub(crate) failures: Failures,
     pub(crate) ready: Length,
     pub(crate) unacknowledged: Length,
     /// A read of stored messages from this number on is under way.
@@ -125,6 +128,7 @@ impl ClassicQueue {
             cursor: 0,
             returned: BTreeSet::new(),
             redelivered_below,
+            failures: Failures::default(),
             ready,
             unacknowledged: Length::default(),
             reading: None,
@@ -275,6 +279,7 @@ impl ClassicQueue {
         if self.disk_wait.is_none() && self.state == QueueState::Running {
             self.consumers.schedule(self.ready.messages, effects);
         }
+        self.finish_drains(effects);
     }
 
     /// Drops from the head while the queue holds more than its limits allow. A head that isn't in
@@ -289,7 +294,7 @@ impl ClassicQueue {
             let bytes = u64::from(held.batch.body_length((held.index as u64 + number - first) as usize));
             let durable = held.durable;
             self.leave_ready(number, number, bytes);
-            self.ledger.settle(number, number, bytes, Outcome::Dropped);
+            self.depart(number, number, bytes, Outcome::Dropped);
             self.release(number, number);
             match effects.drops.last_mut() {
                 Some(run) if run.last + 1 == number && run.durable == durable => {
@@ -328,12 +333,23 @@ impl ClassicQueue {
 
     /// The consumer's connection can, or can't, take more bytes.
     pub fn set_room(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
-        if let Some(consumer) = self.consumers.find(id)
-            && consumer.room != room
-        {
-            consumer.room = room;
+        let Some(consumer) = self.consumers.find(id) else { return };
+        if std::mem::replace(&mut consumer.room, room) != room {
             consumer.changed = now;
         }
+        self.room_changed(id, room, now, effects);
+    }
+
+    /// The consumer's session can, or can't, send more transfers (AMQP 1.0, 2.5.6).
+    pub fn set_window(&mut self, id: ConsumerId, open: bool, now: Nanos, effects: &mut Effects) {
+        let Some(consumer) = self.consumers.find(id) else { return };
+        if std::mem::replace(&mut consumer.window, open) != open {
+            consumer.changed = now;
+        }
+        self.room_changed(id, open, now, effects);
+    }
+
+    fn room_changed(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
         if room {
             self.consumers.enter_ring(id);
         } else {

@@ -1,7 +1,7 @@
 //! Queue state machines: what is in a queue, and who gets it next.
 //!
 //! A queue is two machines. The [`ledger`] knows which numbers are live and is rebuilt from the log;
-//! the dispatcher ([`consumers`]) knows consumers, credit and what was handed out, and starts empty
+//! the dispatcher ([`consumer`]) knows consumers, credit and what was handed out, and starts empty
 //! after a restart. [`classic::ClassicQueue`] puts them together with [`contents`], the part of the
 //! messages that is in memory.
 //!
@@ -13,10 +13,13 @@
 #![forbid(unsafe_code)]
 
 pub mod classic;
-pub mod consumers;
+pub mod consumer;
+mod consumers;
 pub mod contents;
+mod credit;
 mod dispatch;
 pub mod effects;
+mod failures;
 mod get;
 mod held;
 pub mod ledger;
@@ -27,7 +30,7 @@ pub mod status;
 pub mod wait;
 
 pub use classic::{ClassicQueue, QueueState, Submission, TurnEnd};
-pub use consumers::{ConsumerId, ConsumerOptions};
+pub use consumer::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState};
 pub use contents::MemoryBudget;
 pub use effects::{Effects, Link, Run, Signal, Taken, push_run};
 pub use get::GetOutcome;

@@ -119,6 +119,7 @@ impl Session {
     /// `connection.open`: into a vhost.
     pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
         let vhost = arguments::name("vhost", open.virtual_host)?;
+        self.broker.check_connection_limit()?;
         {
             let snapshot = self.broker.registry.snapshot();
             authorize(&snapshot.topology, &self.user, vhost, Action::Enter)?;
@@ -133,7 +134,7 @@ impl Session {
 }
 
 /// AMQPLAIN's table, which comes without a length, in PLAIN's form.
-fn amqplain(response: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn amqplain(response: &[u8]) -> Result<Vec<u8>> {
     let bad = |what: &str| syntax(format!("AMQPLAIN response {what}"));
     let table = Table::new(response).map_err(|error| bad(&format!("is not a field table: {error}")))?;
     let field = |name: &str| match table.lookup(name) {

@@ -89,8 +89,8 @@ impl Session {
             Method::BasicCancel(cancel) => self.cancel(number, cancel, now),
             Method::BasicCancelOk(_) => Ok(()),
             Method::BasicGet(get) => self.get(number, get, now),
-            Method::BasicNack(nack) => self.nack(number, nack.delivery_tag, nack.multiple, nack.requeue, now),
-            Method::BasicReject(reject) => self.nack(number, reject.delivery_tag, false, reject.requeue, now),
+            Method::BasicNack(nack) => self.nack(number, nack, now),
+            Method::BasicReject(reject) => self.reject(number, reject, now),
             Method::BasicRecover(recover) => self.recover(number, recover.requeue, true, now),
             Method::BasicRecoverAsync(recover) => self.recover(number, recover.requeue, false, now),
             Method::TxSelect(_) | Method::TxCommit(_) | Method::TxRollback(_) => {

@@ -13,6 +13,7 @@ mod deliver;
 mod durable;
 mod error;
 mod exchanges;
+mod expiration;
 mod get;
 mod handshake;
 mod headers;
@@ -25,4 +26,5 @@ mod queues;
 mod reply_to;
 mod session;
 
+pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

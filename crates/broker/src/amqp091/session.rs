@@ -98,10 +98,9 @@ impl Session {
         peer: Peer,
         outbox: Arc<Outbox>,
         counters: Arc<Counters>,
+        deadline: Nanos,
         now: Now,
     ) -> Self {
-        let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
-        counters.connections_opened.add(1);
         let alarm = broker.alarms.publishing_blocked();
         Self {
             broker,
@@ -339,6 +338,8 @@ impl Session {
                     self.fail(channel, error, now);
                 }
             }
+            // Consumers of this protocol have no link credit.
+            Event::Queue(Signal::Drained { .. }) => {}
             Event::Durable => self.registered = None,
             Event::Alarm => self.alarm_changed(),
             Event::Reply(reply) => self.replies.push_back(reply),

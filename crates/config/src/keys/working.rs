@@ -2,7 +2,13 @@ use super::{Key, Set};
 use crate::config::{DiskFreeLimit, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 
-const fn key(name: &'static str, kind: &'static str, default: &'static str, doc: &'static str, set: Set) -> Key {
+pub(super) const fn key(
+    name: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    doc: &'static str,
+    set: Set,
+) -> Key {
     Key { name, kind, default, doc, set }
 }
 
@@ -158,6 +164,20 @@ pub(super) const KEYS: &[Key] = &[
         config.channel_max = integer(value, 0, 65_535)? as u16;
         Ok(())
     }),
+    key("max_connections", "integer or infinity", "infinity", "connections of the node", |config, _, value| {
+        config.max_connections = connections(value)?;
+        Ok(())
+    }),
+    key(
+        "connection_max",
+        "integer or infinity",
+        "infinity",
+        "the older name of max_connections",
+        |config, _, value| {
+            config.max_connections = connections(value)?;
+            Ok(())
+        },
+    ),
     key(
         "handshake_timeout",
         "milliseconds",
@@ -287,12 +307,16 @@ fn port(value: &str) -> Result<u16, String> {
     Ok(integer(value, 0, 65_535)? as u16)
 }
 
-fn in_bytes(value: &str, min: u64, max: u64) -> Result<u64, String> {
+pub(super) fn in_bytes(value: &str, min: u64, max: u64) -> Result<u64, String> {
     integer(&bytes(value)?.to_string(), min, max)
 }
 
 fn socket_buffer(value: &str) -> Result<u32, String> {
     Ok(in_bytes(value, 1024, 1 << 30)? as u32)
+}
+
+fn connections(value: &str) -> Result<Option<u32>, String> {
+    if value == "infinity" { Ok(None) } else { Ok(Some(integer(value, 0, u64::from(u32::MAX))? as u32)) }
 }
 
 fn level(value: &str) -> Result<LogLevel, String> {
