@@ -9,6 +9,7 @@
 //! | `ready kill` | the broker gets SIGKILL and starts again on the same directory and ports | `go` |
 //! | `ready term` | the broker gets SIGTERM | `go` |
 //! | `inject HEX` | these bytes go to the broker on the program's last connection | `done` |
+//! | `alarm WORDS` | the alarms `memory` or `disk` are raised, and others cleared | `done` |
 //! | `mute` | nothing that the client sends arrives any more, until the broker closes | `closed` |
 //!
 //! Queues and exchanges that a program makes start with `cell.` and the scenario's name.
@@ -22,6 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::broker::Broker;
+use crate::node::Options;
 use crate::tap::Tap;
 
 /// A cell that takes longer than this hangs.
@@ -37,7 +39,10 @@ pub fn clients() -> PathBuf {
 /// # Errors
 /// The reason that the program gave, or what went wrong around it.
 pub fn run(mut command: Command, scenario: &str) -> Result<(), String> {
-    let mut broker = Broker::start();
+    let mut broker = Broker::start_with(match scenario {
+        "blocked" => Options::new().with_alarms(),
+        _ => Options::new(),
+    });
     let tap = Tap::to(broker.amqp());
     let uri = format!("amqp://guest:guest@{}/%2F", tap.address());
     let mut child = command
@@ -137,6 +142,11 @@ fn obey(line: &str, broker: &mut Broker, tap: &Tap) -> Result<Option<&'static st
         (Some("inject"), Some(hex)) => {
             let bytes = decode_hex(hex).ok_or_else(|| format!("not hex: {hex}"))?;
             tap.inject(&bytes).map_err(|error| format!("inject: {error}"))?;
+            Ok(Some("done"))
+        }
+        (Some("alarm"), name) => {
+            let node = broker.node().ok_or("only a broker of our own can be alarmed")?;
+            node.raise_alarms(name.unwrap_or_default());
             Ok(Some("done"))
         }
         (Some("mute"), None) => {
