@@ -15,10 +15,10 @@ use leveret_queue::{DeadRun, DeadTurn};
 use leveret_routing::Routes;
 use smallvec::SmallVec;
 
-use crate::amqp10::headers::MessageHeaders;
 use crate::broker::Broker;
 use crate::deferred::{Refused, Work};
 use crate::group::Group;
+use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
 use crate::time::Now;
@@ -142,7 +142,7 @@ impl<'a> Letters<'a> {
         let mut routes = Routes::new();
         for key in letter.routing_keys() {
             // Without the exchange there is nowhere to go; it may be declared later.
-            let _ = self.snapshot.router.route(vhost, exchange, key, &MessageHeaders(&headers), &mut routes);
+            let _ = self.snapshot.router.route(vhost, exchange, key, &MessageHeaders(headers), &mut routes);
         }
         let mut targets = Targets::new();
         for queue in routes.iter().filter_map(|id| self.snapshot.queues.get(id)) {

@@ -13,7 +13,7 @@ use leveret_message::Batch;
 use leveret_model::{Overflow, Queue as QueueInfo};
 use leveret_queue::{
     ClassicQueue, ConsumerId, ConsumerOptions, CreditState, DeadTurn, Effects, GetOutcome, Link, Outcome, QueueState,
-    QueueStatus, Run, Signal, Taken, TurnEnd,
+    QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -120,6 +120,9 @@ impl QueueHandle {
         }
         if effects.dead_letters {
             self.deferred.request(self);
+        }
+        for (reader, from) in effects.browse_reads {
+            self.reads.request(self.clone(), from, Purpose::Browse(reader));
         }
         result.ok()
     }
@@ -377,19 +380,24 @@ impl QueueHandle {
         }
     }
 
-    /// Notes that a publisher waits for room in the log.
-    pub fn publisher_held(self: &Arc<Self>, now: Nanos) {
-        self.with(|queue, _| queue.publisher_held(now));
+    /// Notes that a publisher is held back, for this reason.
+    pub fn publisher_held(self: &Arc<Self>, reason: WaitReason, now: Nanos) {
+        self.with(|queue, _| queue.publisher_held(reason, now));
     }
 
-    /// A publisher that waited for room in the log goes on.
-    pub fn publisher_released(self: &Arc<Self>) {
-        self.with(|queue, _| queue.publisher_released());
+    /// A publisher that was held back for this reason goes on.
+    pub fn publisher_released(self: &Arc<Self>, reason: WaitReason) {
+        self.with(|queue, _| queue.publisher_released(reason));
     }
 
     /// Stored messages that were asked for.
     pub fn loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
         self.with(|queue, effects| queue.loaded(runs, now, effects));
+    }
+
+    /// Stored messages that a consumer asked for which only looks.
+    pub fn browse_loaded(self: &Arc<Self>, id: ConsumerId, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with(|queue, effects| queue.browse_loaded(id, runs, now, effects));
     }
 
     /// The queue cannot go on.

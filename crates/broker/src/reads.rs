@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use leveret_log::Disk;
 use leveret_message::{Batch, BatchBuilder, StoredError};
+use leveret_queue::ConsumerId;
 use parking_lot::{Mutex, RwLock};
 
 use crate::commit::Commit;
@@ -30,6 +31,8 @@ pub enum Purpose {
     Delivery,
     /// To be moved to a dead-letter exchange.
     DeadLetters,
+    /// To be looked at by this consumer, which takes none.
+    Browse(ConsumerId),
 }
 
 /// One read, to be run on a disk thread.
@@ -73,10 +76,11 @@ impl ReadJob {
                 .map_err(|error| error.to_string()),
             Some(Err(error)) => Err(error.to_string()),
         };
-        match runs {
-            Ok(runs) if purpose == Purpose::DeadLetters => queue.dead_loaded(runs),
-            Ok(runs) => queue.loaded(runs, now.monotonic),
-            Err(reason) => queue.fail(reason),
+        match (runs, purpose) {
+            (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
+            (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
+            (Ok(runs), Purpose::Browse(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
+            (Err(reason), _) => queue.fail(reason),
         }
     }
 }

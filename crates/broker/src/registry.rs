@@ -17,6 +17,7 @@ use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reads::Reads;
+use crate::reply_to::ReplyTargets;
 use crate::time::Nanos;
 
 /// Kind of the control records of the metadata log that carry a model command.
@@ -31,6 +32,8 @@ pub struct Snapshot {
     pub router: Router,
     /// The queues themselves.
     pub queues: imbl::HashMap<QueueId, QueueRef>,
+    /// Who waits for answers without a queue. Not part of the snapshot's state: the same in all of them.
+    pub replies: Arc<ReplyTargets>,
     /// Grows with every published change.
     pub generation: u64,
 }
@@ -86,6 +89,7 @@ impl Registry {
         reads: Arc<Reads>,
         deferred: Arc<Deferred>,
         budget: Arc<MemoryBudget>,
+        replies: Arc<ReplyTargets>,
         now: Nanos,
     ) -> Self {
         let topology = model.topology();
@@ -106,7 +110,7 @@ impl Registry {
             );
         }
         let router = Router::new(&topology);
-        let snapshot = Arc::new(Snapshot { topology, router, queues, generation: 1 });
+        let snapshot = Arc::new(Snapshot { topology, router, queues, replies, generation: 1 });
         Self {
             staged: Mutex::new(Staged {
                 model,

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use leveret_message::Batch;
 use smallvec::SmallVec;
 
+use crate::consumer::ConsumerId;
+
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
@@ -119,6 +121,8 @@ pub struct Effects {
     pub read_dead: Option<u64>,
     /// Dead letters wait to be moved.
     pub dead_letters: bool,
+    /// Consumers that only look want stored messages, each from a number on.
+    pub browse_reads: Vec<(ConsumerId, u64)>,
 }
 
 impl Effects {
@@ -137,5 +141,6 @@ impl Effects {
             && self.read.is_none()
             && self.read_dead.is_none()
             && !self.dead_letters
+            && self.browse_reads.is_empty()
     }
 }

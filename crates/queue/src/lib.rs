@@ -12,6 +12,7 @@
 //! This crate must not know the log, sessions, sockets, threads or a clock: time is a parameter.
 #![forbid(unsafe_code)]
 
+mod browse;
 pub mod classic;
 pub mod consumer;
 mod consumers;
@@ -23,6 +24,7 @@ pub mod effects;
 mod failures;
 mod get;
 pub mod group;
+mod held;
 pub mod ledger;
 mod limits;
 mod loading;
