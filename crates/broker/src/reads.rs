@@ -20,20 +20,26 @@ pub const READ_BYTES: usize = 256 << 10;
 /// See the module.
 #[derive(Default)]
 pub struct Reads {
-    requests: Mutex<VecDeque<Request>>,
+    requests: Mutex<VecDeque<(QueueRef, u64, Purpose)>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
 }
 
-struct Request {
-    queue: QueueRef,
-    from: u64,
-    /// The consumer that wants to look at them; none for the queue itself.
-    reader: Option<ConsumerId>,
+/// What messages are read back for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be delivered.
+    Delivery,
+    /// To be looked at by this consumer.
+    Browsing(ConsumerId),
+    /// To be moved to a dead-letter exchange.
+    DeadLetters,
 }
 
 /// One read, to be run on a disk thread.
 pub struct ReadJob {
-    request: Request,
+    queue: QueueRef,
+    from: u64,
+    purpose: Purpose,
     commit: Arc<Commit>,
 }
 
@@ -43,9 +49,9 @@ impl Reads {
         *self.wake.write() = Some(wake);
     }
 
-    /// Asks for the stored messages of `queue` from number `from` on, for the queue or one that only looks.
-    pub fn request(&self, queue: QueueRef, from: u64, reader: Option<ConsumerId>) {
-        self.requests.lock().push_back(Request { queue, from, reader });
+    /// Asks for the stored messages of `queue` from number `from` on.
+    pub fn request(&self, queue: QueueRef, from: u64, purpose: Purpose) {
+        self.requests.lock().push_back((queue, from, purpose));
         if let Some(wake) = &*self.wake.read() {
             wake.wake();
         }
@@ -53,8 +59,8 @@ impl Reads {
 
     /// The next read to run.
     pub fn next(&self, commit: &Arc<Commit>) -> Option<ReadJob> {
-        let request = self.requests.lock().pop_front()?;
-        Some(ReadJob { request, commit: commit.clone() })
+        let (queue, from, purpose) = self.requests.lock().pop_front()?;
+        Some(ReadJob { queue, from, purpose, commit: commit.clone() })
     }
 }
 
@@ -62,7 +68,7 @@ impl ReadJob {
     /// Reads and gives the messages to their queue. A queue whose messages can't be read fails, and
     /// nothing else does.
     pub fn run(self, disk: &dyn Disk, now: Now) {
-        let Self { request: Request { queue, from, reader }, commit } = self;
+        let Self { queue, from, purpose, commit } = self;
         let plan = commit.inspect(|log| log.plan_read(queue.log_id(), from, READ_BYTES));
         let runs = match plan.map(|plan| plan.run(disk)) {
             None => Ok(Vec::new()),
@@ -70,9 +76,10 @@ impl ReadJob {
                 .map_err(|error| error.to_string()),
             Some(Err(error)) => Err(error.to_string()),
         };
-        match (runs, reader) {
-            (Ok(runs), None) => queue.loaded(runs, now.monotonic),
-            (Ok(runs), Some(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
+        match (runs, purpose) {
+            (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
+            (Ok(runs), Purpose::Browsing(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
+            (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
             (Err(reason), _) => queue.fail(reason),
         }
     }

@@ -154,6 +154,11 @@ impl Contents {
         (number < held.end(*first)).then_some((*first, held))
     }
 
+    /// Where the first entry after `number` begins, which none holds.
+    pub(crate) fn next_held(&self, number: u64) -> Option<u64> {
+        self.held.range(number..).next().map(|(first, _)| *first)
+    }
+
     /// Forgets the entry that begins at `first`.
     pub(crate) fn remove(&mut self, first: u64) {
         if let Some(held) = self.held.remove(&first) {

@@ -119,6 +119,10 @@ pub struct Effects {
     pub read: Option<u64>,
     /// Consumers that only look want stored messages, each from a number on.
     pub browse_reads: Vec<(ConsumerId, u64)>,
+    /// It wants those for its dead letters.
+    pub read_dead: Option<u64>,
+    /// Dead letters wait to be moved.
+    pub dead_letters: bool,
 }
 
 impl Effects {
@@ -136,5 +140,7 @@ impl Effects {
             && self.settled.is_empty()
             && self.read.is_none()
             && self.browse_reads.is_empty()
+            && self.read_dead.is_none()
+            && !self.dead_letters
     }
 }

@@ -41,6 +41,8 @@ pub enum Outcome {
     Dropped,
     /// Removed by a purge.
     Purged,
+    /// Moved to the dead-letter exchange's queues.
+    DeadLettered,
 }
 
 /// See the module.
@@ -147,8 +149,15 @@ impl Ledger {
             Outcome::Settled => self.counters.settled += removed,
             Outcome::Dropped => self.counters.dropped += removed,
             Outcome::Purged => self.counters.purged += removed,
+            Outcome::DeadLettered => self.counters.dead_lettered += removed,
         }
         removed
+    }
+
+    /// Messages that were to be dead-lettered found no queue: they were dropped.
+    pub fn had_nowhere_to_go(&mut self, count: u64) {
+        self.counters.dead_lettered -= count;
+        self.counters.dropped += count;
     }
 
     /// Moves `low` over the holes that touch it.

@@ -51,6 +51,8 @@ pub struct QueueStatus {
     pub unacknowledged_bytes: u64,
     /// Messages on their way to disk.
     pub pending: u64,
+    /// Messages on their way to the dead-letter exchange.
+    pub moving: u64,
     /// Bytes of messages in memory.
     pub memory: u64,
     /// What became of all messages.
@@ -107,6 +109,7 @@ impl ClassicQueue {
             unacknowledged: self.unacknowledged.messages,
             unacknowledged_bytes: self.unacknowledged.bytes,
             pending: self.pending_length.messages,
+            moving: self.dead.len(),
             memory: self.contents.bytes(),
             conservation: self.ledger.counters(),
             waits: self.waits(),
@@ -142,9 +145,7 @@ impl ClassicQueue {
         if let Some(since) = self.full_since {
             add(WaitReason::Full, since);
         }
-        if let Some(since) = self.log_full_since {
-            add(WaitReason::LogFull, since);
-        }
+        self.held_publishers.waits().for_each(|wait| add(wait.reason, wait.since));
         if let Some(since) = self.disk_wait {
             add(WaitReason::Disk, since);
         }
