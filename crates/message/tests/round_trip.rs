@@ -35,8 +35,9 @@ fn any_value() -> impl Strategy<Value = FieldValue> {
     scalar().prop_recursive(4, 40, 5, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..5).prop_map(FieldValue::Array),
-            proptest::collection::vec(("[ -~]{0,20}", inner), 0..5)
-                .prop_map(|pairs| FieldValue::Table(pairs.into_iter().map(|(key, value)| (key.into(), value)).collect())),
+            proptest::collection::vec(("[ -~]{0,20}", inner), 0..5).prop_map(|pairs| FieldValue::Table(
+                pairs.into_iter().map(|(key, value)| (key.into(), value)).collect()
+            )),
         ]
     })
 }
@@ -75,16 +76,8 @@ fn message() -> impl Strategy<Value = Message> {
         any::<Option<u32>>(),
         proptest::collection::vec(any::<u8>(), 0..300),
     );
-    (ascii, texts, rest).prop_map(|(ascii, texts, (user, headers, persistent, priority, timestamp, ttl, body))| Message {
-        ascii,
-        texts,
-        user,
-        headers,
-        persistent,
-        priority,
-        timestamp,
-        ttl,
-        body,
+    (ascii, texts, rest).prop_map(|(ascii, texts, (user, headers, persistent, priority, timestamp, ttl, body))| {
+        Message { ascii, texts, user, headers, persistent, priority, timestamp, ttl, body }
     })
 }
 

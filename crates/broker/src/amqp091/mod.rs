@@ -4,6 +4,7 @@
 
 mod acknowledge;
 pub(crate) mod arguments;
+mod blocked;
 mod channel;
 mod closing;
 mod consume;
@@ -21,6 +22,7 @@ mod identity;
 mod methods;
 mod publish;
 mod queues;
+mod reply_to;
 mod session;
 mod transaction;
 

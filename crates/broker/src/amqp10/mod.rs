@@ -22,6 +22,7 @@ mod link;
 mod open;
 mod publisher;
 mod rejection;
+mod replies;
 mod sasl;
 mod session;
 mod time;
