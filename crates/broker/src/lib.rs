@@ -16,6 +16,8 @@ pub mod commit;
 mod confirms;
 pub mod connection;
 pub mod connection_state;
+mod dead_letter;
+pub mod deferred;
 pub mod group;
 mod headers;
 pub mod mailbox;
