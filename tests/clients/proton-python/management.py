@@ -94,7 +94,7 @@ def management_errors():
     missing = f"{prefix}.missing"
     fails(404, missing, "GET", f"/queues/{missing}")
     fails(404, missing, "DELETE", f"/queues/{missing}/messages")
-    fails(400, "x-max-length", "PUT", f"/queues/{missing}", queue_of(x_max_length=-1))
+    fails(409, "x-max-length", "PUT", f"/queues/{missing}", queue_of(x_max_length=-1))
     fails(403, "amq.", "PUT", "/queues/amq.mine", queue_of())
     fails(403, "", "DELETE", "/exchanges/amq.default")
     session = connection.begin()

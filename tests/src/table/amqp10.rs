@@ -5,8 +5,10 @@ use super::{Client, Program, Scenario, Table, client, scenario};
 /// The table.
 pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, scenarios: SCENARIOS };
 
-const CLIENTS: &[Client] =
-    &[client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py"))];
+const CLIENTS: &[Client] = &[
+    client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
+    client("rhea", "rhea 3.0.5 (node)", Program::Node("rhea/client.js")),
+];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("login", "PLAIN, ANONYMOUS, a wrong password"),
@@ -45,7 +47,7 @@ const SCENARIOS: &[Scenario] = &[
     scenario("from_091", "a message published over 0-9-1"),
     scenario("to_091", "a message received over 0-9-1"),
     scenario("management", "queues, exchanges and bindings over /management"),
-    scenario("management_errors", "400, 403, 404, 409, and a link without its pair"),
+    scenario("management_errors", "403, 404, 409, and a link without its pair"),
     scenario("exclusive", "amqp:resource-locked from another connection"),
     scenario("queue_deleted", "amqp:resource-deleted for its links"),
     scenario("not_found", "amqp:not-found: queue, exchange"),
