@@ -13,7 +13,7 @@ use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
     ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
-    QueueStatus, Run, Signal, Taken, TurnEnd,
+    QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -320,14 +320,14 @@ impl QueueHandle {
         }
     }
 
-    /// Notes that a publisher waits for room in the log.
-    pub fn publisher_held(self: &Arc<Self>, now: Nanos) {
-        self.with(|queue, _| queue.publisher_held(now));
+    /// Notes that a publisher is held back, for this reason.
+    pub fn publisher_held(self: &Arc<Self>, reason: WaitReason, now: Nanos) {
+        self.with(|queue, _| queue.publisher_held(reason, now));
     }
 
-    /// A publisher that waited for room in the log goes on.
-    pub fn publisher_released(self: &Arc<Self>) {
-        self.with(|queue, _| queue.publisher_released());
+    /// A publisher that was held back for this reason goes on.
+    pub fn publisher_released(self: &Arc<Self>, reason: WaitReason) {
+        self.with(|queue, _| queue.publisher_released(reason));
     }
 
     /// Stored messages that were asked for.

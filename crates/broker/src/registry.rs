@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use crate::commit::Commit;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reads::Reads;
+use crate::reply_to::ReplyTargets;
 use crate::time::Nanos;
 
 /// Kind of the control records of the metadata log that carry a model command.
@@ -30,6 +31,8 @@ pub struct Snapshot {
     pub router: Router,
     /// The queues themselves.
     pub queues: imbl::HashMap<QueueId, QueueRef>,
+    /// Who waits for answers without a queue. Not part of the snapshot's state: the same in all of them.
+    pub replies: Arc<ReplyTargets>,
     /// Grows with every published change.
     pub generation: u64,
 }
@@ -83,6 +86,7 @@ impl Registry {
         commit: Arc<Commit>,
         reads: Arc<Reads>,
         budget: Arc<MemoryBudget>,
+        replies: Arc<ReplyTargets>,
         now: Nanos,
     ) -> Self {
         let topology = model.topology();
@@ -100,7 +104,7 @@ impl Registry {
             queues.insert(info.id, QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone()));
         }
         let router = Router::new(&topology);
-        let snapshot = Arc::new(Snapshot { topology, router, queues, generation: 1 });
+        let snapshot = Arc::new(Snapshot { topology, router, queues, replies, generation: 1 });
         Self {
             staged: Mutex::new(Staged {
                 model,

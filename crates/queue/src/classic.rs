@@ -16,8 +16,10 @@ use crate::contents::{Contents, MemoryBudget};
 use crate::effects::{Effects, Run, Signal};
 use crate::failures::Failures;
 use crate::group::{GroupPosition, Place};
+use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
+use crate::wait::WaitReason;
 use crate::{Link, Nanos, Position};
 
 /// Whether a queue works.
@@ -90,8 +92,7 @@ pub struct ClassicQueue {
     pub(crate) emptied: Nanos,
     pub(crate) changed: Nanos,
     pub(crate) full_since: Option<Nanos>,
-    pub(crate) log_full_since: Option<Nanos>,
-    held_publishers: u32,
+    pub(crate) held_publishers: HeldPublishers,
     pub(crate) redelivered: u64,
     pub(crate) delivered: u64,
     pub(crate) refused: u64,
@@ -137,8 +138,7 @@ impl ClassicQueue {
             emptied: now,
             changed: now,
             full_since: None,
-            log_full_since: None,
-            held_publishers: 0,
+            held_publishers: HeldPublishers::default(),
             redelivered: 0,
             delivered: 0,
             refused: 0,
@@ -385,18 +385,14 @@ impl ClassicQueue {
         self.schedule(effects);
     }
 
-    /// A publisher is held back, since the log takes no more for now.
-    pub fn publisher_held(&mut self, now: Nanos) {
-        self.held_publishers += 1;
-        self.log_full_since.get_or_insert(now);
+    /// A publisher is held back, for this reason.
+    pub fn publisher_held(&mut self, reason: WaitReason, now: Nanos) {
+        self.held_publishers.hold(reason, now);
     }
 
-    /// One of them goes on.
-    pub fn publisher_released(&mut self) {
-        self.held_publishers = self.held_publishers.saturating_sub(1);
-        if self.held_publishers == 0 {
-            self.log_full_since = None;
-        }
+    /// One of those held back for this reason goes on.
+    pub fn publisher_released(&mut self, reason: WaitReason) {
+        self.held_publishers.release(reason);
     }
 
     /// The queue is gone: consumers are told, everything in memory goes. Returns the number of messages.

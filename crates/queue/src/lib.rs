@@ -22,6 +22,7 @@ pub mod effects;
 mod failures;
 mod get;
 pub mod group;
+mod held;
 pub mod ledger;
 mod limits;
 mod loading;

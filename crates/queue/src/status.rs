@@ -129,9 +129,7 @@ impl ClassicQueue {
         if let Some(since) = self.full_since {
             add(WaitReason::Full, since);
         }
-        if let Some(since) = self.log_full_since {
-            add(WaitReason::LogFull, since);
-        }
+        self.held_publishers.waits().for_each(|wait| add(wait.reason, wait.since));
         if let Some(since) = self.disk_wait {
             add(WaitReason::Disk, since);
         }

@@ -11,6 +11,7 @@ use super::held::Held;
 use super::publish::short;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
+use crate::reply_to::is_volatile;
 use crate::time::Now;
 
 const CLASS_BASIC: u16 = 60;
@@ -19,6 +20,9 @@ impl Session {
     /// `basic.get`; when the message has to be read from disk, input waits for it.
     pub(crate) fn get(&mut self, channel: u16, get: &basic::Get<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, get.queue)?;
+        if is_volatile(name.as_bytes()) {
+            return Err(self.refuse_reply_queue(&name, "basic.get"));
+        }
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
         self.try_get(channel, queue, get.no_ack, now)
     }

@@ -4,6 +4,7 @@
 
 mod acknowledge;
 mod arguments;
+mod blocked;
 mod channel;
 mod closing;
 mod consume;
@@ -22,6 +23,7 @@ mod identity;
 mod methods;
 mod publish;
 mod queues;
+mod reply_to;
 mod session;
 mod transaction;
 

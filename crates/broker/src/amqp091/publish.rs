@@ -12,12 +12,14 @@ use leveret_amqp091::{
 };
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
+use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::expiration;
 use super::headers::MessageHeaders;
+use super::held::Held;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
@@ -28,6 +30,7 @@ const CLASS_BASIC: u16 = 60;
 /// Property flags (4.2.6.1): bit 15 is content-type.
 const FLAG_USER_ID: u16 = 1 << 4;
 const FLAG_EXPIRATION: u16 = 1 << 8;
+const FLAG_REPLY_TO: u16 = 1 << 9;
 const FLAG_HEADERS: u16 = 1 << 13;
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
@@ -166,15 +169,18 @@ impl Session {
         }
         let routed_by = headers.map(|table| MessageHeaders(Some(table)));
         let routed_by = routed_by.as_ref().map(|headers| headers as &dyn leveret_routing::Headers);
+        let mut rewritten = None;
+        if flags & FLAG_REPLY_TO != 0 {
+            rewritten = self.with_volatile_reply_to(channel, properties)?;
+        }
         let publisher = Publisher { user: &self.user, vhost: &self.vhost };
         let snapshot = self.broker.registry.snapshot();
-        let mut rewritten = None;
         let mut overlay = Vec::new();
         let route = match headers.map(|table| further_keys(table)).transpose()?.flatten() {
             None => self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?,
             Some(further) => {
                 if further.has_blind {
-                    rewritten = Some(without_blind_copies(properties)?);
+                    rewritten = Some(without_blind_copies(rewritten.as_deref().unwrap_or(properties))?);
                 }
                 encode_keys(&mut overlay, further.seen.iter().copied(), further.blind.iter().copied());
                 let mut keys = vec![routing_key];
@@ -185,7 +191,7 @@ impl Session {
         drop(snapshot);
         let properties = rewritten.as_deref().unwrap_or(properties);
         let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
-        if route.queues.is_empty() {
+        if route.is_unroutable() {
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
         }
         if self.transactions > 0 {
@@ -309,6 +315,9 @@ impl Session {
                 self.undurable.note(published.position, queue, bytes);
             }
         }
+        for reply in &route.replies {
+            reply.send(&batch);
+        }
         self.counters.routed.add(u64::from(count));
         let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
         if let Some(confirms) = confirms {
@@ -319,12 +328,23 @@ impl Session {
         }
     }
 
-    /// When it is the log that holds this connection back, its last route's queues show it.
-    pub(crate) fn show_held_publisher(&self, now: Now) -> SmallVec<[QueueRef; 2]> {
-        let route = self.run.route.as_ref().filter(|_| !self.broker.commit.has_room());
-        let queues = route.map(|route| route.queues.clone()).unwrap_or_default();
-        queues.iter().for_each(|queue| queue.publisher_held(now.monotonic));
+    /// The queues of this connection's last route show that it is held back.
+    pub(crate) fn show_held_publisher(&self, reason: WaitReason, now: Now) -> SmallVec<[QueueRef; 2]> {
+        let queues = self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default();
+        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
         queues
+    }
+
+    /// Holds input back while publishes have to wait for the disk. When it is the log that has no room, its last
+    /// route's queues show it.
+    pub(crate) fn hold_for_log(&mut self, now: Now) {
+        self.flush_run(now);
+        let reason = WaitReason::LogFull;
+        let queues = match self.broker.commit.has_room() {
+            true => SmallVec::new(),
+            false => self.show_held_publisher(reason, now),
+        };
+        self.hold(Held::Publishes { reason, queues }, now);
     }
 
     /// True while this connection's publishes have to wait for the disk. One that never published goes on:

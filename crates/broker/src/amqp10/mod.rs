@@ -23,6 +23,7 @@ mod link;
 mod open;
 mod publisher;
 mod rejection;
+mod replies;
 mod sasl;
 mod session;
 mod time;

@@ -35,7 +35,7 @@ impl Connection {
         };
         let result = match &mut *link {
             Link::Publisher(publisher) => self.receive_transfer(session, publisher, transfer, payload, now),
-            Link::Consumer(_) => Err(Failure::session(
+            Link::Consumer(_) | Link::Replies(_) => Err(Failure::session(
                 condition::NOT_ALLOWED,
                 format!("transfer on handle {handle}, on which the client receives"),
             )),
@@ -104,7 +104,7 @@ impl Connection {
                 return Err(failure);
             }
         };
-        if route.queues.is_empty() {
+        if route.is_unroutable() {
             if complete.settled {
                 self.counters.unroutable_dropped.add(1);
             } else {
@@ -228,6 +228,9 @@ impl Connection {
                 position = position.max(published.position);
                 self.undurable.note(published.position, queue, bytes);
             }
+        }
+        for reply in &route.replies {
+            reply.send(&batch);
         }
         self.counters.routed.add(u64::from(count));
         let refused = refusing.map_or(Outcome::Accepted, |queue| {
