@@ -21,8 +21,12 @@ pub enum Kind {
     /// A delivery-tag: 32 bytes at most.
     Tag,
     Map,
+    /// A map whose values the oracle wants to be states or described, so that it gets none.
+    TypedMap,
     /// `multiple="true"`
     Symbols,
+    /// Capabilities of a coordinator, of which the oracle knows those of the specification only.
+    TransactionCapabilities,
     MessageId,
     /// A number from 0 to this.
     UbyteTo(u8),
@@ -115,7 +119,7 @@ pub const PERFORMATIVES: &[Layout] = &[
             ("rcv-settle-mode", UbyteTo(1), DefaultUbyte(0)),
             ("source", Composite(&[0x28]), Optional),
             ("target", Composite(&[0x29, 0x30]), Optional),
-            ("unsettled", Map, Optional),
+            ("unsettled", TypedMap, Optional),
             ("incomplete-unsettled", Bool, NO),
             ("initial-delivery-count", Uint, Optional),
             ("max-message-size", Ulong, Optional),
@@ -279,7 +283,7 @@ pub const INNER: &[Layout] = &[
             ("dynamic", Bool, NO),
             ("dynamic-node-properties", Map, Optional),
             ("distribution-mode", OneOf(&["move", "copy"]), Optional),
-            ("filter", Map, Optional),
+            ("filter", TypedMap, Optional),
             ("default-outcome", Composite(OUTCOMES), Optional),
             ("outcomes", Symbols, Optional),
             ("capabilities", Symbols, Optional),
@@ -299,7 +303,7 @@ pub const INNER: &[Layout] = &[
             ("capabilities", Symbols, Optional),
         ],
     ),
-    layout("coordinator", 0x30, "amqp:coordinator:list", &[("capabilities", Symbols, Optional)]),
+    layout("coordinator", 0x30, "amqp:coordinator:list", &[("capabilities", TransactionCapabilities, Optional)]),
     layout("declared", 0x33, "amqp:declared:list", &[("txn-id", Binary, Mandatory)]),
     layout(
         "transactional-state",
@@ -360,8 +364,14 @@ fn field(kind: Kind, dialect: Dialect) -> BoxedStrategy<OwnedValue> {
         Symbol => symbol().prop_map(OwnedValue::Symbol).boxed(),
         Binary => binary().prop_map(OwnedValue::Binary).boxed(),
         Tag => vec(any::<u8>(), 0..=32).prop_map(OwnedValue::Binary).boxed(),
-        Map => map(dialect),
-        Symbols => prop_oneof![
+        TypedMap if dialect == Dialect::Oracle => Just(OwnedValue::Null).boxed(),
+        Map | TypedMap => map(dialect),
+        TransactionCapabilities if dialect == Dialect::Oracle => {
+            let known = ["amqp:local-transactions", "amqp:multi-txns-per-ssn"];
+            let symbols = known.map(|symbol| OwnedValue::Symbol(symbol.to_owned())).to_vec();
+            Just(OwnedValue::Array(OwnedArray::new(symbols).unwrap())).boxed()
+        }
+        Symbols | TransactionCapabilities => prop_oneof![
             symbol().prop_map(OwnedValue::Symbol),
             vec(symbol().prop_map(OwnedValue::Symbol), 1..4)
                 .prop_map(|symbols| OwnedValue::Array(OwnedArray::new(symbols).unwrap())),
@@ -402,7 +412,9 @@ pub fn normal(value: OwnedValue) -> OwnedValue {
         };
         normal_fields.push(match (kind, field) {
             _ if is_default => OwnedValue::Null,
-            (Symbols, one @ OwnedValue::Symbol(_)) => OwnedValue::Array(OwnedArray::new(vec![one]).unwrap()),
+            (Symbols | TransactionCapabilities, one @ OwnedValue::Symbol(_)) => {
+                OwnedValue::Array(OwnedArray::new(vec![one]).unwrap())
+            }
             (Composite(_), inner) => normal(inner),
             (_, field) => field,
         });

@@ -97,16 +97,28 @@ pub fn described(descriptor: OwnedDescriptor, value: OwnedValue) -> OwnedValue {
 pub enum Dialect {
     /// Anything that is well formed.
     Any,
-    /// What the oracle writes as it read it: it leaves out the constructor of an empty array.
+    /// What the oracle can represent: maps of symbols, each once, and no empty array, whose constructor it leaves out.
     Oracle,
 }
 
 pub fn map(dialect: Dialect) -> BoxedStrategy<OwnedValue> {
+    let key = match dialect {
+        Dialect::Any => {
+            prop_oneof![symbol().prop_map(OwnedValue::Symbol), string().prop_map(OwnedValue::String)].boxed()
+        }
+        Dialect::Oracle => symbol().prop_map(OwnedValue::Symbol).boxed(),
+    };
     let value = match dialect {
         Dialect::Any => value().boxed(),
         Dialect::Oracle => leaf().boxed(),
     };
-    vec((prop_oneof![symbol().prop_map(OwnedValue::Symbol), string().prop_map(OwnedValue::String)], value), 0..4)
-        .prop_map(|pairs| OwnedValue::Map(OwnedMap(pairs)))
+    vec((key, value), 0..4)
+        .prop_map(move |mut pairs| {
+            if dialect == Dialect::Oracle {
+                pairs.sort_by(|(a, _), (b, _)| a.as_text().cmp(&b.as_text()));
+                pairs.dedup_by(|(a, _), (b, _)| a == b);
+            }
+            OwnedValue::Map(OwnedMap(pairs))
+        })
         .boxed()
 }

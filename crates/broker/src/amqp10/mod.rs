@@ -17,7 +17,6 @@ mod dynamic;
 mod error;
 mod flow;
 mod grant;
-mod headers;
 mod held;
 mod link;
 mod open;

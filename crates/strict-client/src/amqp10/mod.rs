@@ -17,6 +17,7 @@ mod disposition;
 mod event;
 mod flow;
 mod link;
+mod management;
 mod operations;
 mod options;
 mod send;
@@ -27,6 +28,7 @@ mod window;
 
 pub use client::Client;
 pub use event::{Delivery, Event, Span};
+pub use management::Response;
 pub use options::{Mechanism, Options, SessionOptions};
 pub use send::Send;
 pub use state::{PeerError, State};
