@@ -150,7 +150,7 @@ impl Connection {
             address::Target::Queue(name) if is_volatile(name.as_bytes()) => {
                 Destination::Exchange { exchange: "".into(), key: Some(name) }
             }
-            address::Target::Queue(name) => Destination::Queue(self.usable_queue(&name, None)?),
+            address::Target::Queue(name) => Destination::Queue(self.target_queue(&name)?),
             address::Target::DeclaredQueue(name) => {
                 let durable = is_durable(target.durable);
                 let Some(queue) = self.declared_queue(&name, durable, now)? else { return Ok(None) };
@@ -169,6 +169,15 @@ impl Connection {
         Ok(())
     }
 
+    /// A queue to publish to. Another connection's exclusive queue is one as well, as it is for everybody who
+    /// publishes to the default exchange: answers come to temporary queues so.
+    fn target_queue(&self, name: &str) -> Result<QueueRef> {
+        let snapshot = self.broker.registry.snapshot();
+        let queue =
+            snapshot.queue(&self.vhost, name).ok_or_else(|| leveret_model::Refused::no_queue(&self.vhost, name))?;
+        self.running(queue.clone())
+    }
+
     /// A queue that this connection may use, for `action` if one is given.
     pub(crate) fn usable_queue(&self, name: &str, action: Option<Action<'_>>) -> Result<QueueRef> {
         let snapshot = self.broker.registry.snapshot();
@@ -177,7 +186,12 @@ impl Connection {
         if let Some(action) = action {
             self.authorize(action)?;
         }
+        self.running(queue)
+    }
+
+    fn running(&self, queue: QueueRef) -> Result<QueueRef> {
         if let leveret_queue::QueueState::Failed(reason) = queue.state() {
+            let name = &queue.info().name;
             let text = format!("queue '{name}' in vhost '{}' failed and is stopped: {reason}", self.vhost);
             return Err(Failure::link(condition::ILLEGAL_STATE, text));
         }
