@@ -12,6 +12,7 @@ pub mod allow;
 pub mod broker;
 pub mod cell;
 pub mod conservation;
+pub mod go_suite;
 pub mod http;
 pub mod node;
 pub mod table;
