@@ -15,6 +15,7 @@ pub mod conservation;
 pub mod go_suite;
 pub mod http;
 pub mod node;
+pub mod peer;
 pub mod table;
 pub mod tap;
 pub mod wire;
