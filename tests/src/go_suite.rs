@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn specs_of_one_name_are_told_apart() {
-        let spec = |text: &str, state: &str| json!({"ContainerHierarchyTexts": ["c "], "LeafNodeText": text, "State": state});
+        let spec =
+            |text: &str, state: &str| json!({"ContainerHierarchyTexts": ["c "], "LeafNodeText": text, "State": state});
         let report = json!([{"SpecReports": [spec("a", "passed"), spec("a", "failed"), spec("b", "pending")]}]);
         let run = Run::parse_ginkgo(&report);
         assert_eq!(run.passed, ["c / a"]);

@@ -1,3 +1,4 @@
+// Suite: github.com/Azure/go-amqp
 module leveret/tests/go-amqp
 
 go 1.26

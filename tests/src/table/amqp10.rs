@@ -5,8 +5,10 @@ use super::{Client, Program, Scenario, Table, client, scenario};
 /// The table.
 pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, scenarios: SCENARIOS };
 
-const CLIENTS: &[Client] =
-    &[client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py"))];
+const CLIENTS: &[Client] = &[
+    client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
+    client("go-amqp", "Azure/go-amqp 1.7.0", Program::Installed("go-amqp-client")),
+];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("login", "PLAIN, ANONYMOUS, a wrong password"),

@@ -29,8 +29,7 @@ fn every_spec_of_the_module_passes_or_is_listed() {
     let mut edited = 0;
     for path in go_files(&module.path().join(PACKAGE)) {
         let text = fs::read_to_string(&path).expect("a file of the module");
-        let ours =
-            ports(&text).replace("\"amqp://\"", &own).replace("\"amqp://guest:guest@localhost\"", &own);
+        let ours = ports(&text).replace("\"amqp://\"", &own).replace("\"amqp://guest:guest@localhost\"", &own);
         if ours != text {
             fs::write(&path, ours).expect("write the copy");
             edited += 1;
