@@ -115,7 +115,7 @@ var management = map[string]func(){
 		n.expect("409", "PUT", atExchange, exchangeBody("fanout"))
 		n.expect("404", "GET", AtQueue(Name("missing")), nil)
 		n.expect("404", "DELETE", AtQueue(Name("missing"))+"/messages", nil)
-		n.expect("400", "PUT", AtQueue(Name("bad")), queueBody(true, map[string]any{"x-max-length": int64(-1)}))
+		n.expect("409", "PUT", AtQueue(Name("bad")), queueBody(true, map[string]any{"x-max-length": int64(-1)}))
 		n.expect("403", "PUT", "/queues/amq.x", queueBody(true, map[string]any{}))
 		status, answer := n.ask("DELETE", "/exchanges/amq.default", nil)
 		Check(status == "403" || strings.HasPrefix(status, "40"), "%s (%v)", status, answer)

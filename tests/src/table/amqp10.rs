@@ -8,6 +8,7 @@ pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, sce
 const CLIENTS: &[Client] = &[
     client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
     client("go-amqp", "Azure/go-amqp 1.7.0", Program::Installed("go-amqp-client")),
+    client("rabbitmq-go", "rabbitmq-amqp-go-client 1.0.0", Program::Installed("rabbitmq-go-client")),
 ];
 
 const SCENARIOS: &[Scenario] = &[
