@@ -279,9 +279,14 @@ impl Wire {
 
     /// Starts a consumer.
     pub fn consume(&mut self, channel: u16, queue: &str, no_ack: bool) {
+        self.consume_with(channel, queue, no_ack, &[]);
+    }
+
+    /// Starts a consumer with arguments that are numbers.
+    pub fn consume_with(&mut self, channel: u16, queue: &str, no_ack: bool, table: &[(&str, i32)]) {
         let mut arguments = Writer::new();
         arguments.put_short(0).put_short_string(queue).put_short_string("").put_octet(u8::from(no_ack) << 1);
-        arguments.put_empty_table();
+        arguments.put_number_table(table);
         self.call(channel, method::BASIC_CONSUME, &arguments, method::BASIC_CONSUME_OK);
     }
 

@@ -238,6 +238,13 @@ impl FieldTable {
     }
 }
 
+impl FromIterator<(Vec<u8>, FieldValue)> for FieldTable {
+    /// Keeps repeated keys.
+    fn from_iter<I: IntoIterator<Item = (Vec<u8>, FieldValue)>>(pairs: I) -> Self {
+        Self { pairs: pairs.into_iter().collect() }
+    }
+}
+
 impl From<Table<'_>> for FieldTable {
     /// Keeps repeated keys, as RabbitMQ does.
     fn from(table: Table<'_>) -> Self {

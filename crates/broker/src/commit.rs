@@ -40,6 +40,8 @@ pub struct Commit {
     /// The time of the latest call that brought one, for appends in between.
     clock: AtomicU64,
     room: AtomicBool,
+    /// How long a sync takes, smoothed.
+    sync_time: AtomicU64,
     waiters: Mutex<Vec<(Position, Waiter)>>,
     /// Something was appended that the commit lane hasn't been told of.
     unannounced: AtomicBool,
@@ -54,6 +56,7 @@ impl Commit {
             durable: AtomicU64::new(log.durable()),
             clock: AtomicU64::new(0),
             room: AtomicBool::new(true),
+            sync_time: AtomicU64::new(0),
             log: Mutex::new(log),
             waiters: Mutex::new(Vec::new()),
             unannounced: AtomicBool::new(false),
@@ -73,6 +76,11 @@ impl Commit {
     /// Everything up to here is durable.
     pub fn durable(&self) -> Position {
         self.durable.load(Ordering::Acquire)
+    }
+
+    /// How long a sync takes, smoothed over the last few.
+    pub fn sync_time(&self) -> Nanos {
+        self.sync_time.load(Ordering::Relaxed)
     }
 
     /// False while publishes have to be held back, since the log's buffer is full.
@@ -189,6 +197,7 @@ impl Commit {
         let mut log = self.log.lock();
         let events = log.complete(id, result, now)?;
         let room = log.room();
+        self.sync_time.store(log.statistics().sync_smoothed, Ordering::Relaxed);
         let commit_waiting = log.commit_waiting();
         let background_waiting = log.background_waiting();
         drop(log);

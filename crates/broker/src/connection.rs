@@ -3,13 +3,15 @@
 use core::net::SocketAddr;
 use std::sync::Arc;
 
+use leveret_amqp10::{HEADER_AMQP, HEADER_SASL};
 use leveret_amqp091::PROTOCOL_HEADER;
 use leveret_metrics::Counters;
 use leveret_model::ConnectionId;
 
-use crate::amqp091::Session;
+use crate::amqp10;
+use crate::amqp091;
 use crate::broker::Broker;
-use crate::outbox::Outbox;
+use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::time::{Nanos, Now};
 
@@ -34,8 +36,28 @@ impl Peer {
 /// The task calls [`Connection::receive`] with what it read, [`Connection::turn`] after that and when it
 /// was woken or a deadline passed, and writes [`Connection::output`].
 pub struct Connection {
-    session: Session,
-    started: bool,
+    protocol: Protocol,
+}
+
+enum Protocol {
+    /// The first eight bytes haven't come.
+    Unknown(Box<Unknown>),
+    Amqp091(Box<amqp091::Session>),
+    Amqp10(Box<amqp10::Connection>),
+}
+
+/// A connection that hasn't said what it speaks.
+struct Unknown {
+    broker: Arc<Broker>,
+    id: ConnectionId,
+    peer: Peer,
+    outbox: Arc<Outbox>,
+    counters: Arc<Counters>,
+    output: Output,
+    deadline: Nanos,
+    events: Vec<Event>,
+    finished: bool,
+    gone: bool,
 }
 
 impl Connection {
@@ -47,62 +69,160 @@ impl Connection {
         counters: Arc<Counters>,
         now: Now,
     ) -> Self {
-        Self { session: Session::new(broker, id, peer, outbox, counters, now), started: false }
+        counters.connections_opened.add(1);
+        let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
+        let output = Output::default();
+        let unknown = Unknown {
+            broker,
+            id,
+            peer,
+            outbox,
+            counters,
+            output,
+            deadline,
+            events: Vec::new(),
+            finished: false,
+            gone: false,
+        };
+        Self { protocol: Protocol::Unknown(Box::new(unknown)) }
     }
 
     /// Handles input; returns how many bytes it used. The rest is a partial frame, or held back while
     /// [`Connection::wants_read`] is false: it is offered again together with what follows.
     pub fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        if self.started {
-            return self.session.receive(input, now);
+        match &mut self.protocol {
+            Protocol::Amqp091(session) => return session.receive(input, now),
+            Protocol::Amqp10(connection) => return connection.receive(input, now),
+            Protocol::Unknown(unknown) if unknown.finished => return input.len(),
+            Protocol::Unknown(_) => {}
         }
         let seen = input.len().min(PROTOCOL_HEADER.len());
-        if input[..seen] != PROTOCOL_HEADER[..seen] {
-            // What isn't spoken is answered with what is (specification 4.2.2).
-            self.session.refuse_protocol(&input[..seen]);
-            return input.len();
-        }
-        if seen < PROTOCOL_HEADER.len() {
+        let begins = |header: [u8; 8]| input[..seen] == header[..seen];
+        let known = [PROTOCOL_HEADER, HEADER_SASL, HEADER_AMQP].into_iter().any(begins);
+        if known && seen < PROTOCOL_HEADER.len() {
             return 0;
         }
-        self.started = true;
-        self.session.start(now);
-        seen + self.session.receive(&input[seen..], now)
+        let Protocol::Unknown(unknown) = &mut self.protocol else { return 0 };
+        if begins(PROTOCOL_HEADER) {
+            let mut session = unknown.amqp091(now);
+            session.start(now);
+            self.protocol = Protocol::Amqp091(Box::new(session));
+        } else if begins(HEADER_SASL) {
+            let mut connection = unknown.amqp10(now);
+            connection.start();
+            self.protocol = Protocol::Amqp10(Box::new(connection));
+        } else {
+            unknown.refuse(&input[..seen]);
+            return input.len();
+        }
+        seen + self.receive(&input[seen..], now)
     }
 
     /// Confirms, deliveries, deadlines: whatever is due, up to one write's worth.
     pub fn turn(&mut self, now: Now) {
-        self.session.turn(now);
+        match &mut self.protocol {
+            Protocol::Unknown(unknown) => unknown.turn(now),
+            Protocol::Amqp091(session) => session.turn(now),
+            Protocol::Amqp10(connection) => connection.turn(now),
+        }
     }
 
     /// The last turn left work behind: write, then call it again.
     pub fn wants_turn(&self) -> bool {
-        self.session.wants_turn()
+        match &self.protocol {
+            Protocol::Unknown(_) => false,
+            Protocol::Amqp091(session) => session.wants_turn(),
+            Protocol::Amqp10(connection) => connection.wants_turn(),
+        }
     }
 
     /// False while the connection is held back: don't read its socket until a turn changed that; then
     /// offer kept input again even if nothing new came.
     pub fn wants_read(&self) -> bool {
-        self.session.wants_read()
+        match &self.protocol {
+            Protocol::Unknown(unknown) => !unknown.finished,
+            Protocol::Amqp091(session) => session.wants_read(),
+            Protocol::Amqp10(connection) => connection.wants_read(),
+        }
     }
 
     /// What the socket is to take.
     pub fn output(&mut self) -> &mut Output {
-        self.session.output()
+        match &mut self.protocol {
+            Protocol::Unknown(unknown) => &mut unknown.output,
+            Protocol::Amqp091(session) => session.output(),
+            Protocol::Amqp10(connection) => connection.output(),
+        }
     }
 
     /// When to call [`Connection::turn`] at the latest.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        self.session.next_deadline()
+        match &self.protocol {
+            Protocol::Unknown(unknown) => Some(unknown.deadline),
+            Protocol::Amqp091(session) => session.next_deadline(),
+            Protocol::Amqp10(connection) => connection.next_deadline(),
+        }
     }
 
     /// Nothing more will come: close the socket once the output is written.
     pub fn is_finished(&self) -> bool {
-        self.session.is_finished()
+        match &self.protocol {
+            Protocol::Unknown(unknown) => unknown.finished,
+            Protocol::Amqp091(session) => session.is_finished(),
+            Protocol::Amqp10(connection) => connection.is_finished(),
+        }
     }
 
     /// The socket is gone. Idempotent; also called after [`Connection::is_finished`].
     pub fn disconnected(&mut self, now: Now) {
-        self.session.disconnected(now);
+        match &mut self.protocol {
+            Protocol::Unknown(unknown) => unknown.disconnected(),
+            Protocol::Amqp091(session) => session.disconnected(now),
+            Protocol::Amqp10(connection) => connection.disconnected(now),
+        }
+    }
+}
+
+impl Unknown {
+    fn amqp091(&mut self, now: Now) -> amqp091::Session {
+        let (broker, outbox, counters) = (self.broker.clone(), self.outbox.clone(), self.counters.clone());
+        amqp091::Session::new(broker, self.id, self.peer, outbox, counters, self.deadline, now)
+    }
+
+    fn amqp10(&mut self, now: Now) -> amqp10::Connection {
+        let (broker, outbox, counters) = (self.broker.clone(), self.outbox.clone(), self.counters.clone());
+        amqp10::Connection::new(broker, self.id, self.peer, outbox, counters, Some(self.deadline), now)
+    }
+
+    /// What isn't spoken is answered with what is (AMQP 1.0 2.2, AMQP 0-9-1 4.2.2): AMQP 1.0 begins with SASL here.
+    fn refuse(&mut self, received: &[u8]) {
+        let answer = if received == HEADER_AMQP { HEADER_SASL } else { PROTOCOL_HEADER };
+        let name = self.peer.connection_name();
+        tracing::warn!(connection = name, ?received, ?answer, "protocol header that isn't spoken here");
+        self.output.buffer().extend_from_slice(&answer);
+        self.finished = true;
+    }
+
+    fn turn(&mut self, now: Now) {
+        self.outbox.drain(&mut self.events);
+        for event in self.events.drain(..) {
+            if let Event::Close(_) = event {
+                self.finished = true;
+            }
+        }
+        if now.monotonic >= self.deadline && !self.finished {
+            let name = self.peer.connection_name();
+            tracing::warn!(connection = name, "handshake_timeout: no protocol header came in time");
+            self.finished = true;
+        }
+    }
+
+    fn disconnected(&mut self) {
+        if std::mem::replace(&mut self.gone, true) {
+            return;
+        }
+        self.finished = true;
+        self.counters.connections_closed.add(1);
+        self.broker.forget_connection(self.id);
     }
 }

@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod amqp091;
+mod amqp10;
 pub mod authenticate;
 pub mod broker;
 pub mod commit;
 mod confirms;
 pub mod connection;
+pub mod group;
 pub mod mailbox;
 pub mod outbox;
 pub mod output;
@@ -24,6 +26,7 @@ pub mod registry;
 mod route;
 pub mod settings;
 pub mod time;
+pub mod transaction;
 mod undurable;
 
 pub use authenticate::Authenticate;

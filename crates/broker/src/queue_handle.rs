@@ -12,13 +12,14 @@ use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason
 use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, Effects, GetOutcome, Link, Outcome, QueueState, QueueStatus, Run, Taken,
-    TurnEnd,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
+    QueueStatus, Run, Signal, Taken, TurnEnd,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
+use crate::group::Group;
 use crate::reads::Reads;
 use crate::time::Nanos;
 
@@ -45,6 +46,8 @@ pub struct QueueHandle {
     commit: Arc<Commit>,
     reads: Arc<Reads>,
     deleted_messages: AtomicU64,
+    /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
+    watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
 }
 
 /// A shared queue.
@@ -62,6 +65,7 @@ impl QueueHandle {
             commit,
             reads,
             deleted_messages: AtomicU64::new(0),
+            watchers: Mutex::new(Vec::new()),
         })
     }
 
@@ -107,11 +111,7 @@ impl QueueHandle {
 
     /// Appends settles of durable messages; returns the position of the last, if there was any.
     fn log_settles(&self, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Position> {
-        let ranges: SmallVec<[SettleRange; 16]> = runs
-            .iter()
-            .filter(|run| run.durable)
-            .map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes })
-            .collect();
+        let ranges = durable_ranges(runs);
         if ranges.is_empty() {
             return None;
         }
@@ -156,6 +156,67 @@ impl QueueHandle {
         published.unwrap_or(Published { accepted: 0, position: 0 })
     }
 
+    /// Offers messages as part of a group; how many, from the first on, the queue took. Persistent ones are in the
+    /// queue when the group is durable; volatile ones at once, or behind what is pending already.
+    pub(crate) fn publish_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        batch: &Arc<Batch>,
+        index: u32,
+        count: u32,
+        persistent: bool,
+        now: Nanos,
+    ) -> u32 {
+        let accepted = self.with(|queue, effects| {
+            if *queue.state() == QueueState::Deleted {
+                return count;
+            }
+            let submission = queue.submit(batch, index, count, now);
+            if submission.accepted == 0 {
+                return 0;
+            }
+            if persistent && queue.is_durable() {
+                let payloads = (index..index + submission.accepted).map(|at| {
+                    let message = batch.message(at as usize);
+                    Payload { head: message.head, body: message.large }
+                });
+                let position = self.commit.append(|log, now| {
+                    let group = group.id(log);
+                    log.append_messages_in(group, self.log_id, submission.first, payloads, now)
+                });
+                self.last_record.store(position, Ordering::Relaxed);
+                queue.submitted_in(group.position(), submission, batch.clone(), index, now, effects);
+            } else {
+                queue.submitted(submission, batch.clone(), index, None, now, effects);
+            }
+            submission.accepted
+        });
+        group.touch(self);
+        accepted.unwrap_or(0)
+    }
+
+    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable.
+    pub(crate) fn settle_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        now: Nanos,
+    ) {
+        self.with(|queue, effects| {
+            queue.settle(id, runs, outcome, now, effects);
+            let ranges = durable_ranges(runs);
+            if !ranges.is_empty() {
+                let position = self.commit.append(|log, now| {
+                    let group = group.id(log);
+                    log.append_settle_in(group, self.log_id, reason_of(outcome), &ranges, now)
+                });
+                self.last_record.store(position, Ordering::Relaxed);
+            }
+        });
+    }
+
     /// Applies everything that is durable by now.
     pub fn apply(self: &Arc<Self>) {
         let durable = self.commit.durable();
@@ -179,28 +240,32 @@ impl QueueHandle {
         self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
     }
 
-    /// Messages leave for good; the effect is at once, durable within the log's lazy flush.
-    pub fn settle(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
-        let reason = match outcome {
-            Outcome::Settled => SettleReason::Acknowledged,
-            Outcome::Dropped => SettleReason::Rejected,
-            Outcome::Purged => SettleReason::Purged,
-        };
+    /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
+    /// Returns the position to wait for, none when nothing was logged.
+    pub fn settle(
+        self: &Arc<Self>,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Position> {
         self.with(|queue, effects| {
             queue.settle(id, runs, outcome, now, effects);
-            self.log_settles(runs, reason, Wait::Lazy);
-        });
+            self.log_settles(runs, reason_of(outcome), wait)
+        })
+        .flatten()
     }
 
-    /// Messages go back to their place.
-    pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], now: Nanos) {
-        self.with(|queue, effects| queue.requeue(id, runs, now, effects));
+    /// Messages go back to their place; `failed` counts their delivery as failed.
+    pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
+        self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
     }
 
     /// Removes all ready messages: how many, and what the answer waits for.
     pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Position) {
-        let purged = self.with(|queue, _| {
-            let (count, runs) = queue.purge(now);
+        let purged = self.with(|queue, effects| {
+            let (count, runs) = queue.purge(now, effects);
             (count, self.log_settles(&runs, SettleReason::Purged, Wait::Confirm).unwrap_or(0))
         });
         purged.unwrap_or((0, 0))
@@ -219,6 +284,40 @@ impl QueueHandle {
     /// See [`ClassicQueue::set_room`].
     pub fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
         self.with(|queue, effects| queue.set_room(id, room, now, effects));
+    }
+
+    /// See [`ClassicQueue::set_window`].
+    pub fn set_window(self: &Arc<Self>, id: ConsumerId, open: bool, now: Nanos) {
+        self.with(|queue, effects| queue.set_window(id, open, now, effects));
+    }
+
+    /// See [`ClassicQueue::grant`].
+    pub fn grant(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        delivery_count: u32,
+        link_credit: u32,
+        drain: bool,
+        now: Nanos,
+    ) -> CreditState {
+        let state = self.with(|queue, effects| queue.grant(id, delivery_count, link_credit, drain, now, effects));
+        state.unwrap_or_default()
+    }
+
+    /// Has `link` signalled with `key` when the queue is gone.
+    pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
+        self.watchers.lock().push((key, link));
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&self, key: u64) {
+        self.watchers.lock().retain(|(other, _)| *other != key);
+    }
+
+    fn tell_watchers(&self) {
+        for (key, link) in std::mem::take(&mut *self.watchers.lock()) {
+            link.signal(Signal::Cancelled(key));
+        }
     }
 
     /// Notes that a publisher waits for room in the log.
@@ -240,12 +339,14 @@ impl QueueHandle {
     pub fn fail(self: &Arc<Self>, reason: String) {
         tracing::error!(queue = %self.info.name, reason, "queue failed");
         self.with(|queue, effects| queue.fail(reason, effects));
+        self.tell_watchers();
     }
 
     /// Its deletion is durable: consumers are told, memory goes.
     pub fn delete(self: &Arc<Self>) {
         let count = self.with(|queue, effects| queue.delete(effects)).unwrap_or(0);
         self.deleted_messages.store(count, Ordering::Relaxed);
+        self.tell_watchers();
     }
 
     /// How many ready messages went with the deletion.
@@ -300,5 +401,20 @@ impl QueueHandle {
             });
             self.last_record.store(position, Ordering::Relaxed);
         }
+    }
+}
+
+/// What the log has to learn of these runs.
+fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
+    let durable = runs.iter().filter(|run| run.durable);
+    durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
+}
+
+/// How an outcome is recorded.
+fn reason_of(outcome: Outcome) -> SettleReason {
+    match outcome {
+        Outcome::Settled => SettleReason::Acknowledged,
+        Outcome::Dropped => SettleReason::Rejected,
+        Outcome::Purged => SettleReason::Purged,
     }
 }

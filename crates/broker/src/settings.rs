@@ -15,6 +15,28 @@ pub struct Settings {
     pub default_prefetch: u16,
     /// A connection that isn't open after this long is closed (`handshake_timeout`), in milliseconds.
     pub handshake_timeout_ms: u64,
+    /// SASL mechanisms in the order of preference (`auth_mechanisms`).
+    pub auth_mechanisms: Vec<String>,
+    /// User and password that ANONYMOUS logs in with (`anonymous_login_user`, `anonymous_login_pass`).
+    pub anonymous_login: Option<(String, String)>,
+    /// How long a refused AMQP 1.0 login waits for its answer, in milliseconds.
+    pub auth_failure_delay_ms: u64,
+    /// The vhost of AMQP 1.0 connections that name none (`default_vhost`).
+    pub default_vhost: String,
+    /// AMQP 1.0 sessions per connection at most (`session_max_per_connection`).
+    pub session_max: u16,
+    /// AMQP 1.0 links per session at most (`link_max_per_session`).
+    pub link_max: u32,
+    /// Transfers that an AMQP 1.0 session may send ahead (`max_incoming_window`).
+    pub max_incoming_window: u32,
+    /// Credit of AMQP 1.0 links on which clients send.
+    pub link_credit: LinkCredit,
+    /// Messages that an AMQP 1.0 link takes from its queue at once (`max_queue_credit`).
+    pub max_queue_credit: u32,
+    /// Addresses of RabbitMQ 3 are accepted (`deprecated_features.permit.amqp_address_v1`).
+    pub amqp_address_v1: bool,
+    /// Name of the node, shown to clients.
+    pub node_name: String,
     /// Name of the cluster, shown to clients.
     pub cluster_name: String,
     /// `product` of the server properties.
@@ -31,6 +53,19 @@ pub struct Settings {
     pub queue_memory_bytes: u64,
 }
 
+/// How much link credit a sending AMQP 1.0 client gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkCredit {
+    /// The first grant in messages, and the limit that credit never shrinks below (`max_link_credit`).
+    pub start: u32,
+    /// Credit grows while confirms keep pace with the disk (`link_credit.adaptive`).
+    pub adaptive: bool,
+    /// Messages of a link that may be unconfirmed then (`link_credit.max_unconfirmed_messages`).
+    pub unconfirmed_messages_max: u32,
+    /// The same in bytes (`link_credit.max_unconfirmed_bytes`).
+    pub unconfirmed_bytes_max: u64,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         let own = env!("CARGO_PKG_VERSION");
@@ -41,6 +76,22 @@ impl Default for Settings {
             max_message_size: 16 << 20,
             default_prefetch: 0,
             handshake_timeout_ms: 10_000,
+            auth_mechanisms: ["PLAIN", "AMQPLAIN", "ANONYMOUS"].map(str::to_owned).to_vec(),
+            anonymous_login: Some(("guest".into(), "guest".into())),
+            auth_failure_delay_ms: 3000,
+            default_vhost: "/".into(),
+            session_max: 64,
+            link_max: 256,
+            max_incoming_window: 400,
+            link_credit: LinkCredit {
+                start: 170,
+                adaptive: true,
+                unconfirmed_messages_max: 5000,
+                unconfirmed_bytes_max: 1 << 20,
+            },
+            max_queue_credit: 256,
+            amqp_address_v1: false,
+            node_name: "leveret@localhost".into(),
             cluster_name: "leveret@localhost".into(),
             product: "RabbitMQ".into(),
             version: "4.3.6".into(),
@@ -54,6 +105,8 @@ impl Default for Settings {
 
 /// A connection's published bytes that aren't durable yet: above this it isn't read.
 pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
+/// Largest AMQP 1.0 frame before `open`, in bytes: room for tokens (RabbitMQ's `initial_frame_max`).
+pub const INITIAL_FRAME_MAX: u32 = 8192;
 /// Unread input that a connection may hold before it is open.
 pub const PRE_LOGIN_FRAME_MAX: u32 = 16 << 10;
 /// A turn stops above this many bytes of output, so that one write takes them.

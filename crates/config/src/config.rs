@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use crate::amqp10::Amqp10;
+
 /// Messages may not be allowed to be larger than this yet, since a body is held in memory while it arrives.
 pub const MAX_MESSAGE_SIZE_CAP: u64 = 32 << 20;
 
@@ -28,6 +30,8 @@ pub struct Config {
     pub handshake_timeout_ms: u64,
     /// Limits on what clients do.
     pub limits: Limits,
+    /// AMQP 1.0, and how to log in.
+    pub amqp10: Amqp10,
     /// `disk_free_limit.*`.
     pub disk_free_limit: DiskFreeLimit,
     /// `vm_memory_high_watermark.*`.
@@ -168,6 +172,7 @@ impl Default for Config {
             frame_max: 131_072,
             channel_max: 2047,
             handshake_timeout_ms: 10_000,
+            amqp10: Amqp10::default(),
             limits: Limits { max_message_size: 16 << 20, default_consumer_prefetch: 0 },
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
             memory_high_watermark: MemoryWatermark::Relative(0.6),

@@ -7,6 +7,7 @@
 //!
 //! This crate must not know of files or the environment: text comes in, a `Config` comes out.
 
+mod amqp10;
 mod config;
 mod error;
 mod grammar;
@@ -14,6 +15,7 @@ mod keys;
 mod suggest;
 mod units;
 
+pub use amqp10::Amqp10;
 pub use config::{
     Config, DefaultUser, DiskFreeLimit, Endpoint, Limits, Listener, LogLevel, Logging, MAX_MESSAGE_SIZE_CAP,
     MemoryWatermark, TcpOptions,

@@ -7,6 +7,8 @@ use crate::types::Nanos;
 pub struct Statistics {
     /// Syncs of the commit lane.
     pub syncs: u64,
+    /// How long a sync takes, in nanoseconds, smoothed over about eight.
+    pub sync_smoothed: Nanos,
     /// How long they took: slot i counts those of less than 2^i µs (and at least 2^(i-1)).
     pub sync_histogram: [u64; 32],
     /// Batches made durable.
@@ -32,6 +34,10 @@ pub struct Statistics {
 impl Statistics {
     pub(crate) fn note_sync(&mut self, took: Nanos) {
         self.syncs += 1;
+        self.sync_smoothed = match self.syncs {
+            1 => took,
+            _ => self.sync_smoothed - self.sync_smoothed / 8 + took / 8,
+        };
         let microseconds = took / 1000;
         let slot = (64 - microseconds.leading_zeros()).min(31);
         self.sync_histogram[slot as usize] += 1;

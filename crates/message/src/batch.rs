@@ -5,7 +5,9 @@
 
 use bytes::Bytes;
 
-use crate::stored::{Envelope, StoredError, StoredMessage, encode_head, lengths};
+use crate::deaths::DeadLetter;
+use crate::envelope::Envelope;
+use crate::stored::{StoredError, StoredMessage, encode_head, lengths};
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
@@ -113,22 +115,58 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Adds a message whose body is at hand; it is copied when small.
+    /// Adds a message that came over AMQP 0-9-1, without further routing keys; see
+    /// [`push_message`](Self::push_message).
     pub fn push(&mut self, envelope: &Envelope<'_>, properties: &[u8], body: &[u8]) {
-        if body.len() >= INLINE_BELOW {
-            return self.push_large(envelope, properties, Bytes::copy_from_slice(body));
+        self.push_message(&StoredMessage { envelope: *envelope, properties, body, ..StoredMessage::default() });
+    }
+
+    /// Adds a message whose body is at hand; it is copied when small.
+    pub fn push_message(&mut self, message: &StoredMessage<'_>) {
+        if message.body.len() >= INLINE_BELOW {
+            return self.push_large(message, Bytes::copy_from_slice(message.body));
         }
         let offset = self.batch.bytes.len();
-        encode_head(&mut self.batch.bytes, envelope, properties, body.len());
+        encode_head(&mut self.batch.bytes, message, message.body.len());
+        self.inline(offset, message.body);
+    }
+
+    /// Adds a message whose body is `body`, a shared slice that stays one; `message.body` doesn't count.
+    pub fn push_large(&mut self, message: &StoredMessage<'_>, body: Bytes) {
+        let offset = self.batch.bytes.len();
+        encode_head(&mut self.batch.bytes, message, body.len());
+        self.beside(offset, body);
+    }
+
+    /// Adds a message of another batch as it is; a large body is shared.
+    pub fn push_copy(&mut self, message: &MessageRef<'_>) {
+        let offset = self.batch.bytes.len();
+        let (head, body) = message.head.split_at(message.head_length);
+        self.batch.bytes.extend_from_slice(head);
+        match message.large {
+            Some(body) => self.beside(offset, body.clone()),
+            None => self.inline(offset, body),
+        }
+    }
+
+    /// Adds a message of another batch as the dead letter that it becomes; a large body is shared.
+    pub fn push_dead_letter(&mut self, message: &MessageRef<'_>, letter: &DeadLetter<'_>) {
+        let offset = self.batch.bytes.len();
+        let dead = message.view();
+        letter.encode_head(&mut self.batch.bytes, &dead);
+        match message.large {
+            Some(body) => self.beside(offset, body.clone()),
+            None => self.inline(offset, dead.body),
+        }
+    }
+
+    fn inline(&mut self, offset: usize, body: &[u8]) {
         let head_length = self.batch.bytes.len() - offset;
         self.batch.bytes.extend_from_slice(body);
         self.entry(offset, head_length, body.len());
     }
 
-    /// Adds a message whose body stays a shared slice.
-    pub fn push_large(&mut self, envelope: &Envelope<'_>, properties: &[u8], body: Bytes) {
-        let offset = self.batch.bytes.len();
-        encode_head(&mut self.batch.bytes, envelope, properties, body.len());
+    fn beside(&mut self, offset: usize, body: Bytes) {
         let head_length = self.batch.bytes.len() - offset;
         let length = body.len();
         self.batch.large.push((self.batch.entries.len() as u32, body));
@@ -202,7 +240,7 @@ mod tests {
     use super::*;
 
     fn envelope(key: &[u8]) -> Envelope<'_> {
-        Envelope { durable: false, priority: 0, exchange: b"", routing_key: key, expiry_ms: 0 }
+        Envelope { routing_key: key, ..Envelope::default() }
     }
 
     #[test]
@@ -228,13 +266,19 @@ mod tests {
     fn a_stored_message_goes_back_into_a_batch() {
         let mut builder = BatchBuilder::default();
         let large = Bytes::from(vec![9u8; INLINE_BELOW + 5]);
-        builder.push_large(&envelope(b"k"), b"\0\0", large.clone());
+        let message = StoredMessage { envelope: envelope(b"k"), properties: b"\0\0", ..StoredMessage::default() };
+        builder.push_large(&message, large.clone());
         let batch = builder.finish();
         let mut stored = batch.message(0).head.to_vec();
         stored.extend_from_slice(&large);
         builder.push_stored(&Bytes::from(stored.clone())).unwrap();
         let again = builder.finish();
         assert_eq!(again.message(0).view(), batch.message(0).view());
+        let same = batch.message(0);
+        builder.push_copy(&same);
+        let copy = builder.finish();
+        assert_eq!(copy.message(0).view(), same.view());
+        assert_eq!(copy.message(0).large.unwrap().as_ptr(), large.as_ptr(), "a large body is shared");
         stored.pop();
         assert!(builder.push_stored(&Bytes::from(stored)).is_err());
     }

@@ -1,56 +1,49 @@
-//! The stored form of one message: a fixed head, the envelope, the properties, the body.
+//! The stored form of one message: a fixed head, the envelope, the overlay, the properties, the body.
 //!
 //! Byte table (little endian), the payload of a message record in docs/storage.md:
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 1 | encoding: 1 = AMQP 0-9-1 |
-//! | 1 | 1 | version of the encoding: 1 |
-//! | 2 | 1 | flags: bit 0 durable |
+//! | 0 | 1 | encoding: 1 = AMQP 0-9-1, 2 = AMQP 1.0 |
+//! | 1 | 1 | version of this form: 2 |
+//! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay |
 //! | 3 | 1 | priority |
 //! | 4 | 1 | length of the exchange name |
 //! | 5 | 1 | length of the routing key |
-//! | 6 | 2 | reserved, zero (further routing keys) |
-//! | 8 | 8 | expiry, milliseconds since the Unix epoch, 0 = none |
-//! | 16 | 4 | length of the properties |
-//! | 20 | 4 | length of the body |
-//! | 24 | | exchange, routing key, properties, body |
-//!
-//! For AMQP 0-9-1 the properties are the content header's property flags and list as received
-//! (specification 4.2.6.1).
+//! | 6 | 6 | received, milliseconds since the Unix epoch |
+//! | 12 | 6 | expiry, milliseconds since the Unix epoch, 0 = none |
+//! | 18 | 4 | length of the properties |
+//! | 22 | 4 | length of the body |
+//! | 26 | | exchange, routing key |
+//! | | 4 | with bit 2: length of the overlay |
+//! | | | overlay, properties, body |
 
 use thiserror::Error;
 
-/// Bytes before the exchange name.
-pub const FIXED_HEAD: usize = 24;
-/// The encoding tag of a message published over AMQP 0-9-1.
-pub const ENCODING_AMQP091: u8 = 1;
-const VERSION: u8 = 1;
-const FLAG_DURABLE: u8 = 1;
+use crate::envelope::{Encoding, Envelope, TIME_MS_MAX};
+use crate::overlay::{Keys, Overlay, take_sized};
 
-/// Where a message came in and how long it may live: immutable once published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Envelope<'a> {
-    /// Survives a restart when it lies in a durable queue.
-    pub durable: bool,
-    /// 0 to 255, as the publisher gave it.
-    pub priority: u8,
-    /// Name of the exchange it was published to; empty for the default exchange.
-    pub exchange: &'a [u8],
-    /// At most 255 bytes, not necessarily UTF-8.
-    pub routing_key: &'a [u8],
-    /// Absolute wall time in milliseconds since the Unix epoch; 0 means never.
-    pub expiry_ms: u64,
-}
+/// Bytes before the exchange name.
+pub const FIXED_HEAD: usize = 26;
+const ENCODING_AMQP091: u8 = 1;
+const ENCODING_AMQP10: u8 = 2;
+const VERSION: u8 = 2;
+const FLAG_DURABLE: u8 = 1;
+const FLAG_PRIORITY: u8 = 2;
+const FLAG_OVERLAY: u8 = 4;
 
 /// A stored message, parsed in place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoredMessage<'a> {
+    /// Whose form properties and body have.
+    pub encoding: Encoding,
     /// See [`Envelope`].
     pub envelope: Envelope<'a>,
-    /// Property flags and list of the content header as the publisher sent them.
+    /// Deaths and further routing keys.
+    pub overlay: Overlay<'a>,
+    /// What stands before the body, see [`Encoding`].
     pub properties: &'a [u8],
-    /// The body, byte for byte.
+    /// The body, see [`Encoding`], byte for byte.
     pub body: &'a [u8],
 }
 
@@ -75,33 +68,65 @@ pub enum StoredError {
     },
 }
 
-/// Appends everything but the body; the caller appends `body_length` bytes or keeps them beside.
+/// Appends everything but the body, for which `body_length` is noted; the caller appends that many bytes or
+/// keeps them beside.
 ///
 /// # Panics
-/// When a name is over 255 bytes or a length over 4 GiB: the codec has capped both.
-pub fn encode_head(out: &mut Vec<u8>, envelope: &Envelope<'_>, properties: &[u8], body_length: usize) {
-    let exchange_length = u8::try_from(envelope.exchange.len()).expect("exchange name over 255 bytes");
-    let key_length = u8::try_from(envelope.routing_key.len()).expect("routing key over 255 bytes");
-    let properties_length = u32::try_from(properties.len()).expect("properties over 4 GiB");
-    let body_length = u32::try_from(body_length).expect("body over 4 GiB");
+/// When a name is over 255 bytes, a length over 4 GiB or a time over 48 bits: the codecs have capped them.
+pub fn encode_head(out: &mut Vec<u8>, message: &StoredMessage<'_>, body_length: usize) {
+    encode_head_with(out, message, body_length, |out| out.extend_from_slice(message.overlay.as_bytes()));
+}
+
+/// [`encode_head`] with the overlay that `write` appends instead of the message's.
+pub(crate) fn encode_head_with(
+    out: &mut Vec<u8>,
+    message: &StoredMessage<'_>,
+    body_length: usize,
+    write: impl FnOnce(&mut Vec<u8>),
+) {
+    let envelope = &message.envelope;
+    assert!(envelope.received_ms <= TIME_MS_MAX && envelope.expiry_ms <= TIME_MS_MAX, "time over 48 bits");
     let mut head = [0u8; FIXED_HEAD];
-    head[0] = ENCODING_AMQP091;
+    head[0] = match message.encoding {
+        Encoding::Amqp091 => ENCODING_AMQP091,
+        Encoding::Amqp10 => ENCODING_AMQP10,
+    };
     head[1] = VERSION;
     head[2] = if envelope.durable { FLAG_DURABLE } else { 0 };
-    head[3] = envelope.priority;
-    head[4] = exchange_length;
-    head[5] = key_length;
-    head[8..16].copy_from_slice(&envelope.expiry_ms.to_le_bytes());
-    head[16..20].copy_from_slice(&properties_length.to_le_bytes());
-    head[20..24].copy_from_slice(&body_length.to_le_bytes());
+    if let Some(priority) = envelope.priority {
+        head[2] |= FLAG_PRIORITY;
+        head[3] = priority;
+    }
+    head[4] = u8::try_from(envelope.exchange.len()).expect("exchange name over 255 bytes");
+    head[5] = u8::try_from(envelope.routing_key.len()).expect("routing key over 255 bytes");
+    head[6..12].copy_from_slice(&envelope.received_ms.to_le_bytes()[..6]);
+    head[12..18].copy_from_slice(&envelope.expiry_ms.to_le_bytes()[..6]);
+    let properties_length = u32::try_from(message.properties.len()).expect("properties over 4 GiB");
+    head[18..22].copy_from_slice(&properties_length.to_le_bytes());
+    let body_length = u32::try_from(body_length).expect("body over 4 GiB");
+    head[22..26].copy_from_slice(&body_length.to_le_bytes());
+    let start = out.len();
     out.extend_from_slice(&head);
     out.extend_from_slice(envelope.exchange);
     out.extend_from_slice(envelope.routing_key);
-    out.extend_from_slice(properties);
+    let overlay = out.len();
+    write(out);
+    if out.len() > overlay {
+        let length = u32::try_from(out.len() - overlay).expect("overlay over 4 GiB");
+        out.splice(overlay..overlay, length.to_le_bytes());
+        out[start + 2] |= FLAG_OVERLAY;
+    }
+    out.extend_from_slice(message.properties);
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
+}
+
+fn u48_at(bytes: &[u8], at: usize) -> u64 {
+    let mut wide = [0u8; 8];
+    wide[..6].copy_from_slice(&bytes[at..at + 6]);
+    u64::from_le_bytes(wide)
 }
 
 impl<'a> StoredMessage<'a> {
@@ -122,64 +147,110 @@ impl<'a> StoredMessage<'a> {
     pub(crate) fn from_parts(head: &'a [u8], body: &'a [u8]) -> Self {
         let exchange_end = FIXED_HEAD + head[4] as usize;
         let key_end = exchange_end + head[5] as usize;
-        let mut expiry = [0u8; 8];
-        expiry.copy_from_slice(&head[8..16]);
+        let (overlay, properties) = if head[2] & FLAG_OVERLAY == 0 {
+            (&[][..], &head[key_end..])
+        } else {
+            take_sized(&head[key_end..]).expect("checked with the lengths")
+        };
         Self {
+            encoding: if head[0] == ENCODING_AMQP10 { Encoding::Amqp10 } else { Encoding::Amqp091 },
             envelope: Envelope {
                 durable: head[2] & FLAG_DURABLE != 0,
-                priority: head[3],
+                priority: (head[2] & FLAG_PRIORITY != 0).then_some(head[3]),
                 exchange: &head[FIXED_HEAD..exchange_end],
                 routing_key: &head[exchange_end..key_end],
-                expiry_ms: u64::from_le_bytes(expiry),
+                received_ms: u48_at(head, 6),
+                expiry_ms: u48_at(head, 12),
             },
-            properties: &head[key_end..],
+            overlay: Overlay::new(overlay),
+            properties,
             body,
         }
     }
+
+    /// All routing keys: the envelope's, then further ones, then those that no receiver may see.
+    pub fn routing_keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let further: (Keys<'a>, Keys<'a>) = if self.overlay.is_empty() {
+            Default::default()
+        } else {
+            (self.overlay.further_keys(), self.overlay.blind_keys())
+        };
+        std::iter::once(self.envelope.routing_key).chain(further.0).chain(further.1)
+    }
 }
 
-/// Length of the head (fixed part, names, properties) and of the body of a stored message.
+/// Length of the head (everything before the body) and of the body of a stored message.
 ///
 /// # Errors
 /// [`StoredError`] when the head itself is cut or of an unknown encoding; the body may be missing.
 pub fn lengths(bytes: &[u8]) -> Result<(usize, usize), StoredError> {
-    if bytes.len() < FIXED_HEAD {
-        return Err(StoredError::Truncated { have: bytes.len(), need: FIXED_HEAD });
-    }
-    if bytes[0] != ENCODING_AMQP091 || bytes[1] != VERSION {
+    let enough = |need: usize| {
+        if bytes.len() < need { Err(StoredError::Truncated { have: bytes.len(), need }) } else { Ok(()) }
+    };
+    enough(FIXED_HEAD)?;
+    if !matches!(bytes[0], ENCODING_AMQP091 | ENCODING_AMQP10) || bytes[1] != VERSION {
         return Err(StoredError::UnknownEncoding { encoding: bytes[0], version: bytes[1] });
     }
-    let head = FIXED_HEAD + bytes[4] as usize + bytes[5] as usize + u32_at(bytes, 16);
-    if bytes.len() < head {
-        return Err(StoredError::Truncated { have: bytes.len(), need: head });
+    let mut head = FIXED_HEAD + bytes[4] as usize + bytes[5] as usize;
+    if bytes[2] & FLAG_OVERLAY != 0 {
+        enough(head + 4)?;
+        head += 4 + u32_at(bytes, head);
     }
-    Ok((head, u32_at(bytes, 20)))
+    head += u32_at(bytes, 18);
+    enough(head)?;
+    Ok((head, u32_at(bytes, 22)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlay::encode_keys;
 
     fn envelope() -> Envelope<'static> {
-        Envelope { durable: true, priority: 7, exchange: b"amq.topic", routing_key: b"a.\xff", expiry_ms: 99 }
+        Envelope {
+            durable: true,
+            priority: Some(7),
+            exchange: b"amq.topic",
+            routing_key: b"a.\xff",
+            received_ms: TIME_MS_MAX - 1,
+            expiry_ms: TIME_MS_MAX,
+        }
+    }
+
+    fn encoded(message: &StoredMessage<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode_head(&mut bytes, message, message.body.len());
+        bytes.extend_from_slice(message.body);
+        bytes
     }
 
     #[test]
     fn what_is_encoded_is_parsed_again() {
-        let mut bytes = Vec::new();
-        encode_head(&mut bytes, &envelope(), b"\x10\x00\x02", 5);
-        bytes.extend_from_slice(b"hello");
-        let message = StoredMessage::parse(&bytes).unwrap();
-        assert_eq!(message.envelope, envelope());
-        assert_eq!(message.properties, b"\x10\x00\x02");
-        assert_eq!(message.body, b"hello");
+        let mut overlay = Vec::new();
+        encode_keys(&mut overlay, [&b"second"[..]], [&b"third"[..]]);
+        for encoding in [Encoding::Amqp091, Encoding::Amqp10] {
+            for overlay in [Overlay::default(), Overlay::new(&overlay)] {
+                for priority in [None, Some(0), Some(255)] {
+                    let envelope = Envelope { priority, ..envelope() };
+                    let properties = b"\x10\x00\x02";
+                    let message = StoredMessage { encoding, envelope, overlay, properties, body: b"hello" };
+                    assert_eq!(StoredMessage::parse(&encoded(&message)).unwrap(), message);
+                }
+            }
+        }
+        let overlay = Overlay::new(&overlay);
+        let message = StoredMessage { envelope: envelope(), overlay, ..StoredMessage::default() };
+        assert_eq!(message.routing_keys().collect::<Vec<_>>(), [&b"a.\xff"[..], b"second", b"third"]);
     }
 
     #[test]
     fn every_cut_is_an_error_and_no_panic() {
-        let mut bytes = Vec::new();
-        encode_head(&mut bytes, &envelope(), b"\x00\x00", 3);
-        bytes.extend_from_slice(b"abc");
+        let mut overlay = Vec::new();
+        encode_keys(&mut overlay, [&b"second"[..]], []);
+        let overlay = Overlay::new(&overlay);
+        let properties = b"\x00\x00";
+        let message = StoredMessage { envelope: envelope(), overlay, properties, body: b"abc", ..Default::default() };
+        let bytes = encoded(&message);
         for end in 0..bytes.len() {
             assert!(StoredMessage::parse(&bytes[..end]).is_err(), "cut at {end}");
         }
@@ -187,8 +258,7 @@ mod tests {
 
     #[test]
     fn an_unknown_version_is_named() {
-        let mut bytes = Vec::new();
-        encode_head(&mut bytes, &envelope(), b"", 0);
+        let mut bytes = encoded(&StoredMessage::default());
         bytes[1] = 9;
         let error = StoredMessage::parse(&bytes).unwrap_err();
         assert_eq!(error, StoredError::UnknownEncoding { encoding: 1, version: 9 });

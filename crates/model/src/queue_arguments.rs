@@ -191,14 +191,21 @@ pub fn check_consumer_arguments(vhost: &str, queue: &str, arguments: &Arguments)
                 if let Err(Wrong::Reason(reason)) = integer(value) {
                     return Err(Refused::precondition(format!("invalid arg '{key}' {place}: {reason}")));
                 }
-                if value.as_int() != Some(0) {
-                    return Err(not_built("consumer argument", key, value, &place));
-                }
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// A consumer's priority: its `x-priority`, which [`check_consumer_arguments`] found to be an integer; what
+/// doesn't fit is cut to the nearest that does.
+pub fn consumer_priority(arguments: &Arguments) -> i32 {
+    match arguments.get("x-priority") {
+        Some(Value::UInt(priority)) => i32::try_from(*priority).unwrap_or(i32::MAX),
+        Some(priority) => priority.as_int().map_or(0, |n| n.clamp(i32::MIN.into(), i32::MAX.into()) as i32),
+        None => 0,
+    }
 }
 
 fn not_built(what: &str, key: &str, value: &Value, place: &str) -> Refused {

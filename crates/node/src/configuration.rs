@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_broker::Settings;
+use leveret_broker::settings::LinkCredit;
 use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint};
 
 use crate::authenticate::Passwords;
@@ -79,6 +80,25 @@ fn settings(config: &Config) -> Settings {
         default_prefetch: config.limits.default_consumer_prefetch,
         handshake_timeout_ms: config.handshake_timeout_ms,
         cluster_name: config.cluster_name.clone().unwrap_or_else(node_name),
+        node_name: node_name(),
+        default_vhost: config.default_user.vhost.clone(),
+        auth_mechanisms: config.amqp10.mechanisms.clone(),
+        anonymous_login: config
+            .amqp10
+            .anonymous_user
+            .clone()
+            .map(|user| (user, config.amqp10.anonymous_password.clone())),
+        session_max: config.amqp10.session_max,
+        link_max: config.amqp10.link_max,
+        max_incoming_window: config.amqp10.incoming_window_max,
+        max_queue_credit: config.amqp10.queue_credit,
+        amqp_address_v1: config.amqp10.address_v1,
+        link_credit: LinkCredit {
+            start: config.amqp10.link_credit,
+            adaptive: config.amqp10.adaptive,
+            unconfirmed_messages_max: config.amqp10.unconfirmed_messages_max,
+            unconfirmed_bytes_max: config.amqp10.unconfirmed_bytes_max,
+        },
         ..Settings::default()
     };
     if !config.rabbitmq_compatible_identity {

@@ -10,9 +10,12 @@ use leveret_message::Batch;
 use leveret_model::QueueOptions;
 use roaring::RoaringTreemap;
 
-use crate::consumers::{ConsumerId, ConsumerOptions, Consumers};
+use crate::consumer::{ConsumerId, ConsumerOptions};
+use crate::consumers::Consumers;
 use crate::contents::{Contents, MemoryBudget};
 use crate::effects::{Effects, Run, Signal};
+use crate::failures::Failures;
+use crate::group::{GroupPosition, Place};
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
 use crate::{Link, Nanos, Position};
@@ -48,7 +51,7 @@ pub enum TurnEnd {
 
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub position: Position,
+    pub place: Place,
     first: u64,
     batch: Arc<Batch>,
     index: u32,
@@ -76,6 +79,7 @@ pub struct ClassicQueue {
     pub(crate) returned: BTreeSet<u64>,
     /// Numbers below may have been delivered before a restart.
     pub(crate) redelivered_below: u64,
+    pub(crate) failures: Failures,
     pub(crate) ready: Length,
     pub(crate) unacknowledged: Length,
     /// A read of stored messages from this number on is under way.
@@ -124,6 +128,7 @@ impl ClassicQueue {
             cursor: 0,
             returned: BTreeSet::new(),
             redelivered_below,
+            failures: Failures::default(),
             ready,
             unacknowledged: Length::default(),
             reading: None,
@@ -165,9 +170,10 @@ impl ClassicQueue {
         self.cursor
     }
 
-    /// What the last message that isn't applied yet waits for; 0 for nothing.
+    /// What the last message that isn't applied yet waits for; 0 for nothing. Behind a group that is still open
+    /// nobody has to wait: whoever closes it has this queue applied.
     pub fn pending_position(&self) -> Position {
-        self.pending.back().map_or(0, |last| last.position)
+        self.pending.back().and_then(|last| last.place.position()).unwrap_or(0)
     }
 
     /// The ledger, for checkpoints.
@@ -221,19 +227,44 @@ impl ClassicQueue {
         now: Nanos,
         effects: &mut Effects,
     ) {
-        if submission.accepted == 0 {
+        let durable = position.is_some();
+        let place = match (position, self.pending.back()) {
+            (Some(position), _) => Place::At(position),
+            (None, Some(last)) => last.place.clone(),
+            (None, None) => Place::At(0),
+        };
+        self.enter(submission, (batch, index), place, durable, now, effects);
+    }
+
+    /// As [`ClassicQueue::submitted`] for durable messages that are part of a group: they, and all that come after
+    /// them, wait until it is closed and its commit record durable.
+    pub fn submitted_in(
+        &mut self,
+        group: &Arc<GroupPosition>,
+        submission: Submission,
+        batch: Arc<Batch>,
+        index: u32,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        self.enter(submission, (batch, index), Place::Group(group.clone()), true, now, effects);
+    }
+
+    fn enter(
+        &mut self,
+        submission: Submission,
+        (batch, index): (Arc<Batch>, u32),
+        place: Place,
+        durable: bool,
+        submitted: Nanos,
+        effects: &mut Effects,
+    ) {
+        let Submission { first, accepted: count } = submission;
+        if count == 0 {
             return;
         }
-        let pending = Pending {
-            position: position.unwrap_or_else(|| self.pending.back().map_or(0, |last| last.position)),
-            first: submission.first,
-            batch,
-            index,
-            count: submission.accepted,
-            durable: position.is_some(),
-            submitted: now,
-        };
-        if pending.position == 0 {
+        let pending = Pending { place, first, batch, index, count, durable, submitted };
+        if self.pending.is_empty() && pending.place.is_durable(0) {
             self.admit(pending);
             self.after_growth(effects);
             return;
@@ -246,7 +277,7 @@ impl ClassicQueue {
     /// Phase two: everything up to `durable` becomes part of the queue.
     pub fn apply(&mut self, durable: Position, effects: &mut Effects) {
         let mut grew = false;
-        while let Some(pending) = self.pending.pop_front_if(|pending| pending.position <= durable) {
+        while let Some(pending) = self.pending.pop_front_if(|pending| pending.place.is_durable(durable)) {
             self.pending_length.messages -= u64::from(pending.count);
             self.pending_length.bytes -= pending.batch.body_bytes(pending.index as usize, pending.count as usize);
             self.admit(pending);
@@ -275,6 +306,7 @@ impl ClassicQueue {
         if self.disk_wait.is_none() && self.state == QueueState::Running {
             self.consumers.schedule(self.ready.messages, effects);
         }
+        self.finish_drains(effects);
     }
 
     /// Drops from the head while the queue holds more than its limits allow. A head that isn't in
@@ -289,7 +321,7 @@ impl ClassicQueue {
             let bytes = u64::from(held.batch.body_length((held.index as u64 + number - first) as usize));
             let durable = held.durable;
             self.leave_ready(number, number, bytes);
-            self.ledger.settle(number, number, bytes, Outcome::Dropped);
+            self.depart(number, number, bytes, Outcome::Dropped);
             self.release(number, number);
             match effects.drops.last_mut() {
                 Some(run) if run.last + 1 == number && run.durable == durable => {
@@ -328,12 +360,23 @@ impl ClassicQueue {
 
     /// The consumer's connection can, or can't, take more bytes.
     pub fn set_room(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
-        if let Some(consumer) = self.consumers.find(id)
-            && consumer.room != room
-        {
-            consumer.room = room;
+        let Some(consumer) = self.consumers.find(id) else { return };
+        if std::mem::replace(&mut consumer.room, room) != room {
             consumer.changed = now;
         }
+        self.room_changed(id, room, now, effects);
+    }
+
+    /// The consumer's session can, or can't, send more transfers (AMQP 1.0, 2.5.6).
+    pub fn set_window(&mut self, id: ConsumerId, open: bool, now: Nanos, effects: &mut Effects) {
+        let Some(consumer) = self.consumers.find(id) else { return };
+        if std::mem::replace(&mut consumer.window, open) != open {
+            consumer.changed = now;
+        }
+        self.room_changed(id, open, now, effects);
+    }
+
+    fn room_changed(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
         if room {
             self.consumers.enter_ring(id);
         } else {

@@ -1,101 +1,46 @@
-//! The dispatcher's side of consumers: credit, room, whose turn it is, and why each one waits.
+//! The dispatcher's side of consumers: whose turn it is.
 //!
-//! While messages are ready, an unscheduled consumer with credit and room is scheduled, round robin.
-//! It, and nobody else, knows how much credit a consumer has left; sessions relay.
+//! While messages are ready, an unscheduled consumer with credit and room is scheduled: those of the highest
+//! priority first, round robin among equals. It, and nobody else, knows how much credit a consumer has left;
+//! sessions relay.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::Nanos;
-use crate::effects::{Effects, Link, Signal};
-use crate::wait::{QueueWait, WaitReason};
+use crate::consumer::{Consumer, ConsumerId, ConsumerOptions};
+use crate::effects::{Effects, Signal};
 
-/// A consumer of one queue; unique within the node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConsumerId(pub u64);
-
-/// What a consumer asked for.
-#[derive(Clone)]
-pub struct ConsumerOptions {
-    /// Where signals go.
-    pub link: Arc<dyn Link>,
-    /// How the connection knows it.
-    pub key: u64,
-    /// The client's name for it, as shown to operators.
-    pub tag: Arc<str>,
-    /// The connection and channel, as shown to operators.
-    pub channel: Arc<str>,
-    /// Delivered messages count as settled.
-    pub automatic_ack: bool,
-    /// Unacknowledged messages at most; 0 is unlimited.
-    pub prefetch: u32,
-    /// Nobody else may consume from the queue.
-    pub exclusive: bool,
-}
-
-/// Powers of two of microseconds between publish and hand-out.
-pub type LatencyBuckets = [u64; 24];
-
-pub(crate) struct Consumer {
-    pub options: ConsumerOptions,
-    pub unacknowledged: u32,
-    pub room: bool,
-    pub scheduled: bool,
-    /// Ready messages that are kept for its turn.
-    pub promise: u64,
-    in_ring: bool,
-    pub changed: Nanos,
-    pub delivered: u64,
-    pub latency: Box<LatencyBuckets>,
-}
-
-impl Consumer {
-    pub(crate) fn credit(&self) -> u32 {
-        if self.options.prefetch == 0 || self.options.automatic_ack {
-            u32::MAX
-        } else {
-            self.options.prefetch.saturating_sub(self.unacknowledged)
-        }
-    }
-
-    fn is_eligible(&self) -> bool {
-        self.room && self.credit() > 0
-    }
-
-    pub(crate) fn record_latency(&mut self, elapsed: Nanos, count: u64) {
-        let bucket = (64 - (elapsed / 1000).leading_zeros() as usize).min(self.latency.len() - 1);
-        self.latency[bucket] += count;
-        self.delivered += count;
-    }
-
-    /// Why it waits, where `queue` tells what holds everybody: nothing ready or a read under way.
-    pub(crate) fn wait(&self, queue: Option<QueueWait>) -> QueueWait {
-        let own = |reason| QueueWait { reason, since: self.changed };
-        if !self.room {
-            own(WaitReason::Room)
-        } else if self.credit() == 0 {
-            own(WaitReason::Credit)
-        } else if let Some(wait) = queue {
-            QueueWait { since: wait.since.max(self.changed), ..wait }
-        } else {
-            own(WaitReason::Turn)
-        }
-    }
-}
+/// More than this is kept for a consumer only while nobody waits for a turn: a consumer without a limit would
+/// otherwise keep a whole backlog from those that come after it.
+const PROMISE_MAX: u64 = 1024;
 
 /// All consumers of one queue.
 #[derive(Default)]
 pub(crate) struct Consumers {
     all: FxHashMap<ConsumerId, Consumer>,
+    /// By priority, the highest first; most queues have one.
+    levels: SmallVec<[Level; 1]>,
+    /// Those that drain, in the order in which they asked.
+    draining: Vec<ConsumerId>,
+    exclusive: Option<ConsumerId>,
+}
+
+/// Consumers of the same priority.
+#[derive(Default)]
+struct Level {
+    priority: i32,
+    members: usize,
     /// Those that could take and aren't scheduled, in turn.
     ring: VecDeque<ConsumerId>,
     /// Those that are scheduled, the one that got ready messages last at the end.
     scheduled: VecDeque<ConsumerId>,
     /// Sum of all promises.
     promised: u64,
-    exclusive: Option<ConsumerId>,
+    /// Some promise may be above [`PROMISE_MAX`].
+    large: bool,
 }
 
 impl Consumers {
@@ -115,22 +60,26 @@ impl Consumers {
         self.all.get_mut(&id)
     }
 
+    /// True when consumers differ in priority.
+    pub(crate) fn has_priorities(&self) -> bool {
+        self.levels.len() > 1
+    }
+
+    fn level(&self, priority: i32) -> usize {
+        self.levels.iter().position(|level| level.priority == priority).expect("a consumer has its level")
+    }
+
     pub(crate) fn add(&mut self, id: ConsumerId, options: ConsumerOptions, now: Nanos) {
         if options.exclusive {
             self.exclusive = Some(id);
         }
-        let consumer = Consumer {
-            options,
-            unacknowledged: 0,
-            room: true,
-            scheduled: false,
-            promise: 0,
-            in_ring: false,
-            changed: now,
-            delivered: 0,
-            latency: Box::new([0; 24]),
-        };
-        let replaced = self.all.insert(id, consumer);
+        let priority = options.priority;
+        let at = self.levels.iter().position(|level| level.priority <= priority).unwrap_or(self.levels.len());
+        if self.levels.get(at).is_none_or(|level| level.priority != priority) {
+            self.levels.insert(at, Level { priority, ..Level::default() });
+        }
+        self.levels[at].members += 1;
+        let replaced = self.all.insert(id, Consumer::new(options, now));
         debug_assert!(replaced.is_none(), "consumer ids are unique");
         self.enter_ring(id);
     }
@@ -138,12 +87,21 @@ impl Consumers {
     /// Removes a consumer; returns whether it was there.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> bool {
         let Some(consumer) = self.all.remove(&id) else { return false };
+        let at = self.level(consumer.options.priority);
+        let level = &mut self.levels[at];
         if consumer.scheduled {
-            self.scheduled.retain(|other| *other != id);
-            self.promised -= consumer.promise;
+            level.scheduled.retain(|other| *other != id);
+            level.promised -= consumer.promise;
         }
         if consumer.in_ring {
-            self.ring.retain(|other| *other != id);
+            level.ring.retain(|other| *other != id);
+        }
+        level.members -= 1;
+        if level.members == 0 {
+            self.levels.remove(at);
+        }
+        if consumer.draining {
+            self.draining.retain(|other| *other != id);
         }
         if self.exclusive == Some(id) {
             self.exclusive = None;
@@ -159,80 +117,93 @@ impl Consumers {
             && consumer.is_eligible()
         {
             consumer.in_ring = true;
-            self.ring.push_back(id);
+            let at = self.level_of(id);
+            self.levels[at].ring.push_back(id);
         }
+    }
+
+    fn level_of(&self, id: ConsumerId) -> usize {
+        let priority = self.all[&id].options.priority;
+        self.level(priority)
+    }
+
+    /// The credit of a consumer was set anew; what is kept for it above that is free again.
+    pub(crate) fn credit_changed(&mut self, id: ConsumerId, draining: bool) {
+        let at = self.level_of(id);
+        let consumer = self.all.get_mut(&id).expect("its level was found");
+        let excess = consumer.promise.saturating_sub(u64::from(consumer.credit()));
+        consumer.promise -= excess;
+        self.levels[at].promised -= excess;
+        match (std::mem::replace(&mut consumer.draining, draining), draining) {
+            (false, true) => self.draining.push(id),
+            (true, false) => self.draining.retain(|other| *other != id),
+            _ => {}
+        }
+        self.enter_ring(id);
     }
 
     /// `taken` of what was kept for a scheduled consumer is with it. True when it stays scheduled: something
     /// is still kept for it, or messages are ready that are kept for nobody and nobody waits for a turn.
     pub(crate) fn end_turn(&mut self, id: ConsumerId, taken: u64, ready: u64, more: bool, now: Nanos) -> bool {
-        let Some(consumer) = self.all.get_mut(&id) else { return false };
+        let Some(priority) = self.all.get(&id).map(|consumer| consumer.options.priority) else { return false };
+        let at = self.level(priority);
+        let level = &mut self.levels[at];
+        let consumer = self.all.get_mut(&id).expect("found above");
         if !consumer.scheduled {
             return false;
         }
         let taken = taken.min(consumer.promise);
         consumer.promise -= taken;
-        self.promised -= taken;
+        level.promised -= taken;
         if more && consumer.is_eligible() {
-            let free = ready.saturating_sub(self.promised);
-            if consumer.promise == 0 && self.ring.is_empty() && free > 0 {
-                let share = free.div_ceil(self.scheduled.len().max(1) as u64);
-                consumer.promise = share.min(u64::from(consumer.credit()));
-                self.promised += consumer.promise;
+            let free = ready.saturating_sub(level.promised);
+            // Below the highest priority, what is free is shared out by `schedule` only.
+            if at == 0 && consumer.promise == 0 && level.ring.is_empty() && free > 0 {
+                let share = free.div_ceil(level.scheduled.len().max(1) as u64);
+                level.promise(consumer, share);
             }
             if consumer.promise > 0 {
                 return true;
             }
         }
-        self.promised -= std::mem::take(&mut consumer.promise);
+        level.promised -= std::mem::take(&mut consumer.promise);
         consumer.scheduled = false;
         consumer.changed = now;
-        self.scheduled.retain(|other| *other != id);
+        level.scheduled.retain(|other| *other != id);
         self.enter_ring(id);
         false
     }
 
     /// Gives messages that are ready and kept for nobody to consumers in turn, an equal share to each: one
-    /// that comes late to its turn finds its share there.
+    /// that comes late to its turn finds its share there. A priority gets what the higher ones have no credit
+    /// or room for, and gives back what they have meanwhile.
     pub(crate) fn schedule(&mut self, ready: u64, effects: &mut Effects) {
-        let mut free = ready.saturating_sub(self.promised);
-        let before = self.scheduled.len() as u64;
-        while free > 0 {
-            let share = free.div_ceil((self.ring.len() as u64 + before).max(1));
-            let Some(id) = self.ring.pop_front() else { break };
-            let Some(consumer) = self.all.get_mut(&id) else { continue };
-            consumer.in_ring = false;
-            if !consumer.is_eligible() {
-                continue;
-            }
-            consumer.scheduled = true;
-            consumer.promise = share.min(u64::from(consumer.credit()));
-            free -= consumer.promise;
-            self.promised += consumer.promise;
-            self.scheduled.push_back(id);
-            effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
+        let mut left = ready;
+        for level in &mut self.levels {
+            level.keep_at_most(left, &mut self.all);
+            level.share_out(left - level.promised, &mut self.all, effects);
+            left -= level.promised;
         }
-        // The rest goes to those that were on their way already, and what credit keeps from one to the others.
-        let all = self.scheduled.len() as u64;
-        for left in (1..=before).rev().chain((1..=all).rev()) {
-            if free == 0 {
-                return;
-            }
-            self.scheduled.rotate_left(1);
-            let Some(consumer) = self.scheduled.back().and_then(|id| self.all.get_mut(id)) else { return };
-            let spare = u64::from(consumer.credit()).saturating_sub(consumer.promise);
-            let share = free.div_ceil(left).min(spare);
-            consumer.promise += share;
-            free -= share;
-            self.promised += share;
-        }
+    }
+
+    /// Takes a consumer out that has drained: its credit is used up, or nothing is there for it.
+    pub(crate) fn pop_drained(&mut self, ready: u64) -> Option<&mut Consumer> {
+        let at = self.draining.iter().position(|id| {
+            let consumer = &self.all[id];
+            let higher = self.levels.iter().take_while(|level| level.priority > consumer.options.priority);
+            let left = ready.saturating_sub(higher.map(|level| level.promised).sum());
+            consumer.credit() == 0 || left == 0
+        })?;
+        let id = self.draining.remove(at);
+        let consumer = self.all.get_mut(&id)?;
+        consumer.draining = false;
+        Some(consumer)
     }
 
     /// Takes all out and tells each that it is cancelled.
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
-        self.ring.clear();
-        self.scheduled.clear();
-        self.promised = 0;
+        self.levels.clear();
+        self.draining.clear();
         self.exclusive = None;
         let mut all: Vec<_> = self.all.drain().collect();
         all.sort_by_key(|(id, _)| *id);
@@ -243,6 +214,69 @@ impl Consumers {
 
     /// True when some consumer could take a message now.
     pub(crate) fn any_able(&self) -> bool {
-        !self.scheduled.is_empty() || !self.ring.is_empty()
+        let able = |id: &ConsumerId| self.all[id].is_eligible();
+        self.levels.iter().any(|level| !level.scheduled.is_empty() || level.ring.iter().any(able))
+    }
+}
+
+impl Level {
+    /// Keeps up to `count` more for a consumer, as its credit allows; returns how many.
+    fn promise(&mut self, consumer: &mut Consumer, count: u64) -> u64 {
+        let count = count.min(u64::from(consumer.credit()).saturating_sub(consumer.promise));
+        consumer.promise += count;
+        self.promised += count;
+        self.large |= consumer.promise > PROMISE_MAX;
+        count
+    }
+
+    /// Takes promises back that are more than there is, the latest ones first.
+    fn keep_at_most(&mut self, most: u64, all: &mut FxHashMap<ConsumerId, Consumer>) {
+        for id in self.scheduled.iter().rev() {
+            if self.promised <= most {
+                return;
+            }
+            let consumer = all.get_mut(id).expect("a scheduled consumer is there");
+            let excess = consumer.promise.min(self.promised - most);
+            consumer.promise -= excess;
+            self.promised -= excess;
+        }
+    }
+
+    fn share_out(&mut self, mut free: u64, all: &mut FxHashMap<ConsumerId, Consumer>, effects: &mut Effects) {
+        if free == 0 && self.large && !self.ring.is_empty() {
+            self.large = false;
+            for id in &self.scheduled {
+                let consumer = all.get_mut(id).expect("a scheduled consumer is there");
+                let excess = consumer.promise.saturating_sub(PROMISE_MAX);
+                consumer.promise -= excess;
+                self.promised -= excess;
+                free += excess;
+            }
+        }
+        let before = self.scheduled.len() as u64;
+        while free > 0 {
+            let share = free.div_ceil((self.ring.len() as u64 + before).max(1));
+            let Some(id) = self.ring.pop_front() else { break };
+            let Some(consumer) = all.get_mut(&id) else { continue };
+            consumer.in_ring = false;
+            if !consumer.is_eligible() {
+                continue;
+            }
+            consumer.scheduled = true;
+            free -= self.promise(consumer, share);
+            self.scheduled.push_back(id);
+            effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
+        }
+        // The rest goes to those that were on their way already, and what credit keeps from one to the others,
+        // at last to whoever can take it.
+        let now = self.scheduled.len() as u64;
+        for left in (1..=before).rev().chain((1..=now).rev()).chain((0..now).map(|_| 1)) {
+            if free == 0 {
+                return;
+            }
+            self.scheduled.rotate_left(1);
+            let Some(consumer) = self.scheduled.back().and_then(|id| all.get_mut(id)) else { return };
+            free -= self.promise(consumer, free.div_ceil(left));
+        }
     }
 }

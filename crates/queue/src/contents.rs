@@ -181,12 +181,7 @@ impl Contents {
             let mut builder = BatchBuilder::default();
             let mut number = first;
             loop {
-                let message = old.batch.message(old.index as usize + (number - start) as usize);
-                let view = message.view();
-                match message.large {
-                    Some(body) => builder.push_large(&view.envelope, view.properties, body.clone()),
-                    None => builder.push(&view.envelope, view.properties, view.body),
-                }
+                builder.push_copy(&old.batch.message(old.index as usize + (number - start) as usize));
                 match survivors.next_if_eq(&(number + 1)) {
                     Some(next) => number = next,
                     None => break,
@@ -221,8 +216,7 @@ mod tests {
     fn batch(count: usize) -> Arc<Batch> {
         let mut builder = BatchBuilder::default();
         for at in 0..count {
-            let envelope =
-                Envelope { durable: false, priority: 0, exchange: b"", routing_key: b"k", expiry_ms: at as u64 };
+            let envelope = Envelope { routing_key: b"k", expiry_ms: at as u64, ..Envelope::default() };
             builder.push(&envelope, b"\0\0", b"body");
         }
         Arc::new(builder.finish())

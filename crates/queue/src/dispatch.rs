@@ -2,7 +2,7 @@
 
 use crate::Nanos;
 use crate::classic::{ClassicQueue, TurnEnd};
-use crate::consumers::ConsumerId;
+use crate::consumer::ConsumerId;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Outcome;
 
@@ -88,7 +88,9 @@ impl ClassicQueue {
             None => {
                 let most = room.min(most);
                 let mut count = 1;
-                while count < most && self.returned.contains(&(number + count)) {
+                let failures = self.failures.of(number);
+                let alike = |number| self.returned.contains(&number) && self.failures.of(number) == failures;
+                while count < most && alike(number + count) {
                     count += 1;
                 }
                 count
@@ -107,6 +109,7 @@ impl ClassicQueue {
                 count: count as u32,
                 first: number,
                 redelivered: returned || old,
+                failures: if returned { self.failures.of(number) } else { 0 },
                 durable: held.durable,
             },
             held.submitted,
@@ -151,6 +154,7 @@ impl ClassicQueue {
             if !automatic {
                 consumer.unacknowledged += taken.count;
             }
+            consumer.handed(taken.count);
             consumer.record_latency(now.saturating_sub(submitted), u64::from(taken.count));
             out.push(taken);
         }
@@ -159,11 +163,11 @@ impl ClassicQueue {
         }
         self.read_ahead(effects);
         let more = self.ready.messages > 0 && !blocked;
-        if self.consumers.end_turn(id, at_first - left, self.ready.messages, more, now) {
-            return TurnEnd::More;
+        let stays = self.consumers.end_turn(id, at_first - left, self.ready.messages, more, now);
+        if !stays || self.consumers.has_priorities() {
+            self.schedule(effects);
         }
-        self.schedule(effects);
-        TurnEnd::Done
+        if stays { TurnEnd::More } else { TurnEnd::Done }
     }
 
     /// Bookkeeping of messages that leave the queue's ready ones for a consumer or a get.
@@ -175,7 +179,7 @@ impl ClassicQueue {
         }
         self.leave_ready(taken.first, last, size);
         if automatic {
-            self.ledger.settle(taken.first, last, size, Outcome::Settled);
+            self.depart(taken.first, last, size, Outcome::Settled);
             if taken.durable {
                 push_run(&mut effects.settled, Run { first: taken.first, last, bytes: size, durable: true });
             }

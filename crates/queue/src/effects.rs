@@ -49,8 +49,33 @@ pub struct Taken {
     pub first: u64,
     /// Was, or may have been, delivered before.
     pub redelivered: bool,
+    /// How many earlier deliveries of each failed, as far as this process knows.
+    pub failures: u32,
     /// Settling them has to be logged.
     pub durable: bool,
+}
+
+impl Taken {
+    /// Those from the one at `at` on.
+    pub fn rest(&self, at: u32) -> Self {
+        Self {
+            batch: self.batch.clone(),
+            index: self.index + at,
+            count: self.count - at,
+            first: self.first + u64::from(at),
+            ..*self
+        }
+    }
+
+    /// Their numbers, as they leave the queue together or go back to it.
+    pub fn run(&self) -> Run {
+        Run {
+            first: self.first,
+            last: self.first + u64::from(self.count) - 1,
+            bytes: self.batch.body_bytes(self.index as usize, self.count as usize),
+            durable: self.durable,
+        }
+    }
 }
 
 /// The other end of a consumer or of a waiting call: an outbox of its connection.
@@ -68,6 +93,15 @@ pub enum Signal {
     Cancelled(u64),
     /// What a `get` with this key waited for is in memory now.
     Loaded(u64),
+    /// The drain of a consumer with link credit is over: its credit is used up.
+    Drained {
+        /// The consumer's key.
+        key: u64,
+        /// The link's delivery-count, its unused credit included.
+        delivery_count: u32,
+        /// Messages that are ready, for other consumers.
+        available: u32,
+    },
 }
 
 /// See the module.

@@ -43,6 +43,7 @@ impl ClassicQueue {
                 self.hand_out(&taken, size, automatic_ack, effects);
                 if self.ready() == 0 {
                     self.emptied = now;
+                    self.finish_drains(effects);
                 }
                 GetOutcome::Message(taken, self.ready())
             }

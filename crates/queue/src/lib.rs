@@ -1,7 +1,7 @@
 //! Queue state machines: what is in a queue, and who gets it next.
 //!
 //! A queue is two machines. The [`ledger`] knows which numbers are live and is rebuilt from the log;
-//! the dispatcher ([`consumers`]) knows consumers, credit and what was handed out, and starts empty
+//! the dispatcher ([`consumer`]) knows consumers, credit and what was handed out, and starts empty
 //! after a restart. [`classic::ClassicQueue`] puts them together with [`contents`], the part of the
 //! messages that is in memory.
 //!
@@ -13,11 +13,15 @@
 #![forbid(unsafe_code)]
 
 pub mod classic;
-pub mod consumers;
+pub mod consumer;
+mod consumers;
 pub mod contents;
+mod credit;
 mod dispatch;
 pub mod effects;
+mod failures;
 mod get;
+pub mod group;
 pub mod ledger;
 mod limits;
 mod loading;
@@ -26,10 +30,11 @@ pub mod status;
 pub mod wait;
 
 pub use classic::{ClassicQueue, QueueState, Submission, TurnEnd};
-pub use consumers::{ConsumerId, ConsumerOptions};
+pub use consumer::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState};
 pub use contents::MemoryBudget;
 pub use effects::{Effects, Link, Run, Signal, Taken, push_run};
 pub use get::GetOutcome;
+pub use group::GroupPosition;
 pub use ledger::{Conservation, Ledger, Outcome};
 pub use status::{ConsumerStatus, QueueStatus};
 pub use wait::{QueueWait, WaitReason};

@@ -2,7 +2,7 @@
 
 use crate::Nanos;
 use crate::classic::ClassicQueue;
-use crate::consumers::ConsumerId;
+use crate::consumer::ConsumerId;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
 use crate::limits::Length;
@@ -21,7 +21,7 @@ impl ClassicQueue {
         let mut count = 0;
         for run in runs {
             count += run.count();
-            self.ledger.settle(run.first, run.last, run.bytes, outcome);
+            self.depart(run.first, run.last, run.bytes, outcome);
             self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
             if !run.durable {
                 self.release(run.first, run.last);
@@ -44,8 +44,14 @@ impl ClassicQueue {
         self.schedule(effects);
     }
 
-    /// Messages go back to their place, flagged redelivered.
-    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) {
+    /// Takes messages out of the ledger, with what is known of each.
+    pub(crate) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) {
+        self.ledger.settle(first, last, bytes, outcome);
+        self.failures.forget(first, last);
+    }
+
+    /// Messages go back to their place, flagged redelivered. `failed` counts this delivery of them as failed.
+    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
         let mut count = 0;
         for run in runs {
             count += run.count();
@@ -53,6 +59,9 @@ impl ClassicQueue {
                 if self.ledger.is_live(number) {
                     self.returned.insert(number);
                     self.ready.messages += 1;
+                    if failed {
+                        self.failures.add(number);
+                    }
                 }
             }
             self.ready.bytes += run.bytes;
@@ -64,7 +73,7 @@ impl ClassicQueue {
     }
 
     /// Removes all ready messages; returns how many and the runs to be logged.
-    pub fn purge(&mut self, now: Nanos) -> (u64, Vec<Run>) {
+    pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         let purged = self.ready.messages;
         let mut runs: Vec<Run> = Vec::new();
         for number in std::mem::take(&mut self.returned) {
@@ -79,11 +88,12 @@ impl ClassicQueue {
         }
         self.contents.spilled_from = None;
         for run in &runs {
-            self.ledger.settle(run.first, run.last, run.bytes, Outcome::Purged);
+            self.depart(run.first, run.last, run.bytes, Outcome::Purged);
             self.release(run.first, run.last);
         }
         self.ready = Length::default();
         self.emptied = now;
+        self.finish_drains(effects);
         if !self.durable {
             runs.clear();
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumers::LatencyBuckets;
+use crate::consumer::{ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::ledger::Conservation;
 use crate::wait::{QueueWait, WaitReason};
 
@@ -16,6 +16,12 @@ pub struct ConsumerStatus {
     pub channel: Arc<str>,
     /// Its prefetch; 0 is unlimited.
     pub prefetch: u32,
+    /// What is left of its link credit, which it has instead of a prefetch (AMQP 1.0).
+    pub link_credit: Option<u32>,
+    /// Higher ones are served first.
+    pub priority: i32,
+    /// Whether it takes messages or looks at them.
+    pub mode: ConsumerMode,
     /// Without acknowledgements.
     pub automatic_ack: bool,
     /// Alone on the queue.
@@ -76,7 +82,16 @@ impl ClassicQueue {
             .map(|(_, consumer)| ConsumerStatus {
                 tag: consumer.options.tag.clone(),
                 channel: consumer.options.channel.clone(),
-                prefetch: consumer.options.prefetch,
+                prefetch: match consumer.options.flow {
+                    ConsumerFlow::Prefetch(prefetch) => prefetch,
+                    ConsumerFlow::Credit { .. } => 0,
+                },
+                link_credit: match consumer.options.flow {
+                    ConsumerFlow::Prefetch(_) => None,
+                    ConsumerFlow::Credit { .. } => Some(consumer.credit()),
+                },
+                priority: consumer.options.priority,
+                mode: consumer.options.mode,
                 automatic_ack: consumer.options.automatic_ack,
                 exclusive: consumer.options.exclusive,
                 unacknowledged: consumer.unacknowledged,

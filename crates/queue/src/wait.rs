@@ -9,6 +9,10 @@ pub enum WaitReason {
     Empty,
     /// Consumer: its prefetch is used up; it has to acknowledge.
     Credit,
+    /// Consumer: its receiver granted no more link credit (AMQP 1.0).
+    LinkCredit,
+    /// Consumer: the incoming window of its session is used up (AMQP 1.0).
+    Window,
     /// Consumer: its connection doesn't take more bytes; the client must read its socket.
     Room,
     /// Consumer: the head of the queue is being read from disk.
@@ -39,6 +43,8 @@ impl WaitReason {
         match self {
             Self::Empty => "empty",
             Self::Credit => "credit",
+            Self::LinkCredit => "link_credit",
+            Self::Window => "window",
             Self::Room => "room",
             Self::Disk => "disk",
             Self::Turn => "turn",

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Run, Signal,
-    TurnEnd,
+    ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Effects, GetOutcome, Ledger,
+    Link, MemoryBudget, Outcome, Run, Signal, TurnEnd,
 };
 use proptest::prelude::*;
 
@@ -24,16 +24,40 @@ impl Link for Recorder {
 fn batch(serial: u64, count: u64, durable: bool, size: usize) -> Arc<Batch> {
     let mut builder = BatchBuilder::default();
     for at in 0..count {
-        let envelope = Envelope { durable, priority: 0, exchange: b"", routing_key: b"", expiry_ms: serial + at };
+        let envelope = Envelope { durable, expiry_ms: serial + at, ..Envelope::default() };
         builder.push(&envelope, b"\0\0", &vec![0; size]);
     }
     Arc::new(builder.finish())
 }
 
+const CONSUMERS: usize = 4;
+
+/// What is known of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    serial: u64,
+    redelivered: bool,
+    failures: u32,
+}
+
+/// A link as its receiver sees it.
+#[derive(Debug, Default)]
+struct Receiver {
+    delivery_count: u32,
+    credit: u32,
+    draining: bool,
+}
+
+#[derive(Default)]
 struct Reference {
-    /// Ready, by place: (number, serial, redelivered).
-    ready: BTreeMap<u64, (u64, bool)>,
-    held: [VecDeque<(u64, u64, bool)>; 2],
+    /// Ready, by place.
+    ready: BTreeMap<u64, Known>,
+    /// Number, what is known, durable.
+    held: [VecDeque<(u64, Known, bool)>; CONSUMERS],
+    /// Of those with link credit.
+    receivers: BTreeMap<usize, Receiver>,
+    /// Those whose connection or session takes nothing.
+    closed: [[bool; 2]; CONSUMERS],
 }
 
 struct Rig {
@@ -47,41 +71,67 @@ struct Rig {
     serial: u64,
     gone: u64,
     wants_read: Option<u64>,
-    scheduled: [bool; 2],
+    scheduled: [bool; CONSUMERS],
+    drained: Vec<(usize, u32)>,
+    priorities: [i32; CONSUMERS],
     size: usize,
 }
 
 impl Rig {
+    /// Two consumers with a prefetch, as most tests want them.
     fn new(options: QueueOptions, size: usize) -> Self {
+        let mut rig = Self::empty(options, size, [0; CONSUMERS]);
+        rig.add(0, ConsumerFlow::Prefetch(0));
+        rig.add(1, ConsumerFlow::Prefetch(7));
+        rig
+    }
+
+    /// And two with link credit, whose delivery-counts begin close to their end.
+    fn with_links(options: QueueOptions, size: usize, priorities: [i32; CONSUMERS]) -> Self {
+        let mut rig = Self::empty(options, size, priorities);
+        rig.add(0, ConsumerFlow::Prefetch(0));
+        rig.add(1, ConsumerFlow::Prefetch(7));
+        for id in 2..CONSUMERS {
+            let delivery_count = u32::MAX - 10 * id as u32;
+            rig.add(id, ConsumerFlow::Credit { delivery_count });
+            rig.reference.receivers.insert(id, Receiver { delivery_count, ..Receiver::default() });
+        }
+        rig
+    }
+
+    fn add(&mut self, id: usize, flow: ConsumerFlow) {
+        let options = ConsumerOptions {
+            link: self.link.clone(),
+            key: id as u64,
+            tag: "t".into(),
+            channel: "c".into(),
+            automatic_ack: false,
+            flow,
+            priority: self.priorities[id],
+            exclusive: false,
+            mode: ConsumerMode::Move,
+        };
+        self.with(|queue, effects| assert!(queue.add_consumer(ConsumerId(id as u64), options, 0, effects)));
+    }
+
+    fn empty(options: QueueOptions, size: usize, priorities: [i32; CONSUMERS]) -> Self {
         let link = Arc::new(Recorder::default());
         let queue = ClassicQueue::new(options, true, Ledger::default(), 0, Arc::new(MemoryBudget::new(0)), 0);
-        let reference = Reference { ready: BTreeMap::new(), held: [VecDeque::new(), VecDeque::new()] };
-        let mut rig = Self {
+        Self {
             queue,
             link,
             store: BTreeMap::new(),
-            reference,
+            reference: Reference::default(),
             pending: VecDeque::new(),
             position: 0,
             serial: 1,
             gone: 0,
             wants_read: None,
-            scheduled: [false; 2],
+            scheduled: [false; CONSUMERS],
+            drained: Vec::new(),
+            priorities,
             size,
-        };
-        for id in 0..2 {
-            let options = ConsumerOptions {
-                link: rig.link.clone(),
-                key: id,
-                tag: "t".into(),
-                channel: "c".into(),
-                automatic_ack: false,
-                prefetch: if id == 0 { 0 } else { 7 },
-                exclusive: false,
-            };
-            rig.with(|queue, effects| assert!(queue.add_consumer(ConsumerId(id), options, 0, effects)));
         }
-        rig
     }
 
     fn with<R>(&mut self, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> R {
@@ -100,13 +150,77 @@ impl Rig {
         if let Some(number) = effects.read {
             assert!(self.wants_read.replace(number).is_none(), "one read at a time");
         }
-        for signal in self.link.0.lock().unwrap().drain(..) {
-            if let Signal::Scheduled(key) = signal {
-                assert!(!self.scheduled[key as usize], "scheduled twice");
-                self.scheduled[key as usize] = true;
+        let signals: Vec<_> = self.link.0.lock().unwrap().drain(..).collect();
+        for signal in signals {
+            match signal {
+                Signal::Scheduled(key) => {
+                    assert!(!self.scheduled[key as usize], "scheduled twice");
+                    self.scheduled[key as usize] = true;
+                }
+                Signal::Drained { key, delivery_count, .. } => self.drained.push((key as usize, delivery_count)),
+                Signal::Loaded(9) => {}
+                other => panic!("{other:?}"),
             }
         }
         result
+    }
+
+    /// The drains that ended use up their credit, and nothing was ready for them.
+    fn end_drains(&mut self) {
+        for (id, delivery_count) in std::mem::take(&mut self.drained) {
+            let receiver = self.reference.receivers.get_mut(&id).expect("a link");
+            assert!(std::mem::take(&mut receiver.draining), "drained without being asked");
+            assert_eq!(delivery_count, receiver.delivery_count.wrapping_add(receiver.credit));
+            receiver.delivery_count = delivery_count;
+            if std::mem::take(&mut receiver.credit) > 0 && !self.reference.ready.is_empty() {
+                // A higher priority may have been promised all of them.
+                let higher = self.priorities.iter().any(|other| *other > self.priorities[id]);
+                assert!(higher, "drained with messages ready");
+            }
+        }
+        for (id, receiver) in &self.reference.receivers {
+            let over = self.reference.ready.is_empty() || receiver.credit == 0;
+            assert!(!receiver.draining || !over, "the drain of {id} never ends");
+        }
+    }
+
+    fn grant(&mut self, id: usize, lag: u32, credit: u32, drain: bool) {
+        let receiver = &self.reference.receivers[&id];
+        // The receiver hasn't seen the last `lag` deliveries yet.
+        let seen = receiver.delivery_count.wrapping_sub(lag);
+        let ready = self.reference.ready.len() as u32;
+        let state = self.with(|queue, effects| queue.grant(ConsumerId(id as u64), seen, credit, drain, 0, effects));
+        let receiver = self.reference.receivers.get_mut(&id).unwrap();
+        receiver.credit = credit.saturating_sub(lag);
+        receiver.draining = drain;
+        if drain && (receiver.credit == 0 || ready == 0) {
+            receiver.delivery_count = receiver.delivery_count.wrapping_add(std::mem::take(&mut receiver.credit));
+            receiver.draining = false;
+        }
+        let Receiver { delivery_count, credit, .. } = *receiver;
+        assert_eq!(state, CreditState { delivery_count, credit, available: ready });
+    }
+
+    /// Whether those of a higher priority than `id` could take all that is ready.
+    fn higher_ones_want_all(&self, id: usize) -> bool {
+        let appetite = |other: usize| match other {
+            _ if self.reference.closed[other] != [false; 2] || self.priorities[other] <= self.priorities[id] => 0,
+            0 => u64::MAX,
+            1 => 7 - self.reference.held[1].len() as u64,
+            _ => self.reference.receivers.get(&other).map_or(0, |receiver| u64::from(receiver.credit)),
+        };
+        let wanted = (0..CONSUMERS).map(appetite).fold(0, u64::saturating_add);
+        wanted >= self.reference.ready.len() as u64
+    }
+
+    fn set_able(&mut self, id: usize, window: bool, able: bool) {
+        self.reference.closed[id][usize::from(window)] = !able;
+        // A consumer without room is off its turn.
+        self.scheduled[id] &= able;
+        self.with(|queue, effects| match window {
+            true => queue.set_window(ConsumerId(id as u64), able, 0, effects),
+            false => queue.set_room(ConsumerId(id as u64), able, 0, effects),
+        });
     }
 
     fn publish(&mut self, count: u64, durable: bool) {
@@ -139,7 +253,8 @@ impl Rig {
             self.pending.pop_front();
             for at in 0..count {
                 if self.queue.ledger().is_live(first + at) {
-                    self.reference.ready.insert(first + at, (serial + at, false));
+                    let known = Known { serial: serial + at, redelivered: false, failures: 0 };
+                    self.reference.ready.insert(first + at, known);
                 } else {
                     self.gone += 1;
                 }
@@ -151,21 +266,27 @@ impl Rig {
         if !self.scheduled[id] {
             return;
         }
+        let overtaken = self.wants_read.is_none() && self.higher_ones_want_all(id);
         // The call may schedule it anew.
         self.scheduled[id] = false;
         let mut out = Vec::new();
         let end =
             self.with(|queue, effects| queue.take(ConsumerId(id as u64), messages, 1 << 20, 0, &mut out, effects));
+        assert!(out.is_empty() || !overtaken, "{id} is served before a higher priority");
         for taken in out {
             for at in 0..taken.count {
                 let number = taken.first + u64::from(at);
                 let view = taken.batch.message((taken.index + at) as usize).view();
-                let (first, &(serial, redelivered)) =
-                    self.reference.ready.first_key_value().expect("nothing was ready");
-                assert_eq!((number, view.envelope.expiry_ms, taken.redelivered), (*first, serial, redelivered));
+                let known =
+                    Known { serial: view.envelope.expiry_ms, redelivered: taken.redelivered, failures: taken.failures };
+                let (first, expected) = self.reference.ready.pop_first().expect("nothing was ready");
+                assert_eq!((number, known), (first, expected));
                 assert_eq!(taken.durable, view.envelope.durable);
-                self.reference.ready.pop_first();
-                self.reference.held[id].push_back((number, serial, taken.durable));
+                self.reference.held[id].push_back((number, known, taken.durable));
+                if let Some(receiver) = self.reference.receivers.get_mut(&id) {
+                    receiver.credit = receiver.credit.checked_sub(1).expect("a transfer above the credit");
+                    receiver.delivery_count = receiver.delivery_count.wrapping_add(1);
+                }
             }
         }
         self.scheduled[id] |= end == TurnEnd::More;
@@ -191,7 +312,9 @@ enum Step {
     Sync(u64),
     Take(usize, u32),
     Settle(usize, usize),
-    Requeue(usize, usize),
+    Requeue(usize, usize, bool),
+    Grant(usize, u32, u32, bool),
+    Able(usize, bool, bool),
     Read,
     Get,
     Purge,
@@ -201,9 +324,12 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (1u64..20, prop::bool::weighted(0.8)).prop_map(|(count, durable)| Step::Publish(count, durable)),
         3 => (0u64..20).prop_map(Step::Sync),
-        4 => (0usize..2, 1u32..9).prop_map(|(id, count)| Step::Take(id, count)),
-        4 => (0usize..2, 0usize..9).prop_map(|(id, at)| Step::Settle(id, at)),
-        2 => (0usize..2, 0usize..9).prop_map(|(id, at)| Step::Requeue(id, at)),
+        6 => (0..CONSUMERS, 1u32..9).prop_map(|(id, count)| Step::Take(id, count)),
+        4 => (0..CONSUMERS, 0usize..9).prop_map(|(id, at)| Step::Settle(id, at)),
+        2 => (0..CONSUMERS, 0usize..9, any::<bool>()).prop_map(|(id, at, failed)| Step::Requeue(id, at, failed)),
+        3 => (2..CONSUMERS, 0u32..3, 0u32..20, prop::bool::weighted(0.3))
+            .prop_map(|(id, lag, credit, drain)| Step::Grant(id, lag, credit, drain)),
+        1 => (0..CONSUMERS, any::<bool>(), any::<bool>()).prop_map(|(id, window, able)| Step::Able(id, window, able)),
         3 => Just(Step::Read),
         1 => Just(Step::Get),
         1 => Just(Step::Purge),
@@ -242,23 +368,32 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                     rig.store.remove(&number);
                 }
             }
-            Step::Requeue(id, at) => {
+            Step::Requeue(id, at, failed) => {
                 if at < rig.reference.held[id].len() {
-                    let (number, serial, durable) = rig.reference.held[id].remove(at).unwrap();
+                    let (number, known, durable) = rig.reference.held[id].remove(at).unwrap();
                     let run = Rig::run(number, durable, rig.size);
-                    rig.reference.ready.insert(number, (serial, true));
-                    rig.with(|queue, effects| queue.requeue(Some(ConsumerId(id as u64)), &[run], 0, effects));
+                    let failures = known.failures + u32::from(failed);
+                    rig.reference.ready.insert(number, Known { redelivered: true, failures, ..known });
+                    rig.with(|queue, effects| {
+                        queue.requeue(Some(ConsumerId(id as u64)), &[run], failed, 0, effects);
+                    });
                 }
             }
+            Step::Grant(id, lag, credit, drain) => {
+                if rig.reference.receivers.contains_key(&id) {
+                    rig.grant(id, lag, credit, drain);
+                }
+            }
+            Step::Able(id, window, able) => rig.set_able(id, window, able),
             Step::Read => rig.read(),
             Step::Get => {
                 let link: Arc<dyn Link> = rig.link.clone();
                 match rig.with(|queue, effects| queue.get(true, &link, 9, 0, effects)) {
                     GetOutcome::Message(taken, left) => {
-                        let (number, (serial, redelivered)) = rig.reference.ready.pop_first().expect("ready");
+                        let (number, known) = rig.reference.ready.pop_first().expect("ready");
                         let view = taken.batch.message(taken.index as usize).view();
-                        assert_eq!((taken.first, taken.redelivered), (number, redelivered));
-                        assert_eq!(view.envelope.expiry_ms, serial);
+                        assert_eq!((taken.first, taken.redelivered), (number, known.redelivered));
+                        assert_eq!((view.envelope.expiry_ms, taken.failures), (known.serial, known.failures));
                         assert_eq!(left as usize, rig.reference.ready.len());
                         rig.gone += 1;
                         rig.store.remove(&number);
@@ -268,7 +403,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                 }
             }
             Step::Purge => {
-                let (count, runs) = rig.queue.purge(0);
+                let (count, runs) = rig.with(|queue, effects| queue.purge(0, effects));
                 assert_eq!(count as usize, rig.reference.ready.len());
                 for run in runs {
                     for number in run.first..=run.last {
@@ -283,11 +418,16 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
         assert_eq!(status.state, leveret_queue::QueueState::Running);
         assert_eq!(status.ready as usize, rig.reference.ready.len());
         assert_eq!(status.ready_bytes as usize, rig.reference.ready.len() * rig.size);
-        let held = rig.reference.held[0].len() + rig.reference.held[1].len();
+        rig.end_drains();
+        let held: usize = rig.reference.held.iter().map(VecDeque::len).sum();
         assert_eq!(status.unacknowledged as usize, held);
         assert_eq!(status.conservation.gone(), rig.gone);
         assert_eq!(status.conservation.accepted, rig.gone + status.ready + status.unacknowledged);
         assert!(rig.reference.held[1].len() <= 7, "more than the prefetch");
+        for (id, receiver) in &rig.reference.receivers {
+            let shown = status.consumers.iter().find(|shown| shown.link_credit == Some(receiver.credit));
+            assert!(shown.is_some(), "credit {} of {id} isn't in {:?}", receiver.credit, status.consumers);
+        }
     }
 }
 
@@ -295,15 +435,17 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
 fn drain(rig: &mut Rig) {
     rig.with(|_, _| ());
     let position = rig.position;
-    check(rig, vec![Step::Sync(0)]);
+    check(rig, vec![Step::Sync(0), Step::Able(0, false, true), Step::Able(0, true, true)]);
     assert_eq!(rig.position, position);
     for _ in 0..10_000 {
         if rig.reference.ready.is_empty() {
             return;
         }
         rig.read();
-        rig.take(0, 50);
-        rig.take(1, 50);
+        for id in 0..CONSUMERS {
+            rig.take(id, 50);
+        }
+        rig.end_drains();
     }
     panic!("a consumer with credit was never scheduled: {:?}", rig.queue.status());
 }
@@ -320,6 +462,18 @@ proptest! {
     #[test]
     fn agrees_while_most_is_on_disk(steps in prop::collection::vec(step(), 1..150)) {
         let mut rig = Rig::new(QueueOptions::default(), 3000);
+        check(&mut rig, steps);
+        drain(&mut rig);
+    }
+
+    #[test]
+    fn links_agree_with_the_reference(
+        steps in prop::collection::vec(step(), 1..150),
+        large in any::<bool>(),
+        priorities in prop::collection::vec(-1..2, CONSUMERS..=CONSUMERS),
+    ) {
+        let size = if large { 3000 } else { 10 };
+        let mut rig = Rig::with_links(QueueOptions::default(), size, priorities.try_into().unwrap());
         check(&mut rig, steps);
         drain(&mut rig);
     }
@@ -356,7 +510,7 @@ fn nothing_is_delivered_before_it_is_durable_and_volatile_ones_wait_in_line() {
     rig.publish(2, true);
     rig.publish(1, false);
     assert_eq!(rig.queue.ready(), 0);
-    assert_eq!(rig.scheduled, [false, false]);
+    assert_eq!(rig.scheduled, [false; CONSUMERS]);
     rig.with(|queue, effects| queue.apply(1, effects));
     assert_eq!(rig.queue.ready(), 0, "a run is applied when its last record is durable");
     rig.with(|queue, effects| queue.apply(2, effects));
@@ -368,14 +522,14 @@ fn an_idle_consumer_gets_what_a_stalled_one_cannot_take() {
     let mut rig = Rig::new(QueueOptions::default(), 10);
     rig.with(|queue, effects| queue.set_room(ConsumerId(0), false, 5, effects));
     rig.publish(3, false);
-    assert_eq!(rig.scheduled, [false, true]);
+    assert_eq!(rig.scheduled[..2], [false, true]);
     let status = rig.queue.status();
     assert_eq!(status.consumers[0].wait.reason.code(), "room");
     assert_eq!(status.consumers[0].wait.since, 5);
     rig.with(|queue, effects| queue.set_room(ConsumerId(0), true, 6, effects));
-    assert_eq!(rig.scheduled, [false, true], "what is ready is kept for the other one");
+    assert_eq!(rig.scheduled[..2], [false, true], "what is ready is kept for the other one");
     rig.publish(1, false);
-    assert_eq!(rig.scheduled, [true, true]);
+    assert_eq!(rig.scheduled[..2], [true, true]);
 }
 
 #[test]
@@ -419,8 +573,10 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
             tag: "t".into(),
             channel: "c".into(),
             automatic_ack: false,
-            prefetch: 0,
+            flow: ConsumerFlow::Prefetch(0),
+            priority: 0,
             exclusive: false,
+            mode: ConsumerMode::Move,
         };
         assert!(queue.add_consumer(ConsumerId(2), options, 0, effects));
     });
@@ -432,4 +588,112 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
     let mut out = Vec::new();
     rig.with(|queue, effects| queue.take(ConsumerId(2), 100, 1 << 20, 0, &mut out, effects));
     assert_eq!(out.iter().map(|taken| taken.count).sum::<u32>(), 5);
+}
+
+/// A rig with one link besides the two consumers, and `count` messages ready.
+fn with_link(count: u64) -> Rig {
+    let mut rig = Rig::empty(QueueOptions::default(), 10, [0; CONSUMERS]);
+    rig.add(2, ConsumerFlow::Credit { delivery_count: 5 });
+    rig.reference.receivers.insert(2, Receiver { delivery_count: 5, ..Receiver::default() });
+    if count > 0 {
+        rig.publish(count, false);
+    }
+    rig
+}
+
+#[test]
+fn settling_gives_no_link_credit_back_and_credit_can_shrink_to_nothing() {
+    let mut rig = with_link(10);
+    assert!(!rig.scheduled[2], "nothing was granted");
+    assert_eq!(rig.queue.status().consumers[0].wait.reason.code(), "link_credit");
+    rig.grant(2, 0, 4, false);
+    rig.take(2, 3);
+    check(&mut rig, vec![Step::Settle(2, 0), Step::Settle(2, 0), Step::Settle(2, 0)]);
+    assert_eq!(rig.reference.receivers[&2].credit, 1);
+    rig.grant(2, 0, 0, false);
+    rig.take(2, 3);
+    assert!(rig.reference.held[2].is_empty(), "its credit was taken back");
+    rig.grant(2, 0, 2, false);
+    rig.take(2, 3);
+    assert_eq!(rig.reference.held[2].len(), 2);
+    check(&mut rig, vec![]);
+}
+
+#[test]
+fn a_drain_of_an_empty_queue_ends_at_once_and_signals_nothing() {
+    let mut rig = with_link(0);
+    let mut state = CreditState::default();
+    rig.with(|queue, effects| {
+        state = queue.grant(ConsumerId(2), 5, 7, true, 0, effects);
+        assert!(effects.is_empty());
+    });
+    assert_eq!(state, CreditState { delivery_count: 12, credit: 0, available: 0 });
+}
+
+#[test]
+fn a_drain_ends_after_the_last_delivery_and_uses_up_the_rest() {
+    let mut rig = with_link(3);
+    rig.grant(2, 0, 7, true);
+    assert!(rig.scheduled[2] && rig.drained.is_empty());
+    rig.take(2, 2);
+    assert!(rig.drained.is_empty(), "one is left");
+    rig.take(2, 2);
+    assert_eq!(rig.drained, [(2, 12)]);
+    check(&mut rig, vec![]);
+    rig.publish(1, false);
+    assert!(!rig.scheduled[2]);
+}
+
+#[test]
+fn a_drain_without_room_waits_only_while_messages_are_ready() {
+    let mut rig = with_link(1);
+    rig.set_able(2, true, false);
+    rig.grant(2, 0, 7, true);
+    assert!(rig.drained.is_empty());
+    assert_eq!(rig.queue.status().consumers[0].wait.reason.code(), "window");
+    check(&mut rig, vec![Step::Get]);
+    assert_eq!(rig.reference.receivers[&2].delivery_count, 12);
+    assert!(!rig.reference.receivers[&2].draining);
+}
+
+#[test]
+fn a_drain_waits_for_the_head_that_is_on_disk() {
+    let mut rig = Rig::empty(QueueOptions::default(), 3000, [0; CONSUMERS]);
+    rig.add(2, ConsumerFlow::Credit { delivery_count: 0 });
+    rig.reference.receivers.insert(2, Receiver::default());
+    for _ in 0..10 {
+        rig.publish(19, true);
+        check(&mut rig, vec![Step::Sync(0)]);
+    }
+    rig.grant(2, 0, 300, true);
+    while rig.scheduled[2] {
+        rig.take(2, 300);
+    }
+    assert!(rig.drained.is_empty() && !rig.reference.ready.is_empty());
+    drain(&mut rig);
+    assert_eq!(rig.reference.receivers[&2].delivery_count, 300);
+}
+
+#[test]
+fn a_higher_priority_takes_what_was_kept_for_a_lower_one() {
+    let mut rig = Rig::empty(QueueOptions::default(), 10, [3, 7, 0, 0]);
+    rig.add(0, ConsumerFlow::Prefetch(0));
+    rig.publish(10, false);
+    assert!(rig.scheduled[0]);
+    rig.add(1, ConsumerFlow::Prefetch(7));
+    rig.take(0, 10);
+    assert_eq!(rig.reference.held[0].len(), 3, "the higher one has no credit for these");
+    rig.take(1, 10);
+    assert_eq!(rig.reference.held[1].len(), 7);
+}
+
+#[test]
+fn a_late_consumer_does_not_wait_until_the_backlog_is_gone() {
+    let mut rig = Rig::empty(QueueOptions::default(), 10, [0; CONSUMERS]);
+    rig.add(0, ConsumerFlow::Prefetch(0));
+    rig.publish(5000, false);
+    rig.add(1, ConsumerFlow::Prefetch(7));
+    assert!(rig.scheduled[1]);
+    rig.take(1, 10);
+    assert_eq!(rig.reference.held[1].len(), 7);
 }

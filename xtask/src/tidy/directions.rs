@@ -5,20 +5,21 @@ use super::manifest::Dependencies;
 /// ARCHITECTURE.md: a crate that isn't here may not be made without a line here.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("amqp091", &[]),
-    ("message", &["amqp091"]),
+    ("amqp10", &[]),
+    ("message", &["amqp091", "amqp10"]),
     ("model", &[]),
     ("routing", &["model", "message"]),
     ("queue", &["message", "model"]),
     ("log", &[]),
-    ("broker", &["amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
+    ("broker", &["amqp091", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
     ("auth", &["model"]),
     ("config", &[]),
     ("metrics", &[]),
     // `model` because the broker hands the topology with its users to whoever checks a password.
     ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
-    ("strict-client", &["amqp091"]),
-    ("bench", &["strict-client", "amqp091", "metrics"]),
+    ("strict-client", &["amqp091", "amqp10"]),
+    ("bench", &["strict-client", "amqp091", "amqp10", "metrics"]),
 ];
 /// What tests of a crate may use beyond that.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[

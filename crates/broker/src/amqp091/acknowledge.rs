@@ -1,12 +1,14 @@
 //! `basic.ack`, `nack`, `reject`, `recover`: deliveries that are settled or go back.
 
 use leveret_amqp091::{Method, encode_method, method::basic};
+use leveret_log::Wait;
 use leveret_queue::{Outcome, Run, push_run};
 
 use super::channel::{Settled, Source};
 use super::error::{Result, not_implemented, precondition};
 use super::session::Session;
 use crate::time::Now;
+use crate::transaction::Settlement;
 
 /// Acknowledgements that came in one read and go to their queue together.
 pub(crate) struct PendingAck {
@@ -14,9 +16,26 @@ pub(crate) struct PendingAck {
     runs: Vec<Run>,
 }
 
+/// What becomes of deliveries that aren't acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GiveBack {
+    /// They leave their queues.
+    Drop,
+    /// They go back to their place.
+    Requeue,
+    /// So do they, and AMQP 1.0's delivery-count tells of one more that failed. RabbitMQ 4.3 counts
+    /// `basic.reject`, `basic.recover` and the end of a channel so, `basic.nack` not.
+    RequeueFailed,
+}
+
 impl Session {
     /// `basic.ack`: collected until the read's frames are used up.
     pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack) -> Result<()> {
+        if self.transactions > 0
+            && self.tx_settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge)?
+        {
+            return Ok(());
+        }
         let entry = self.channel(channel)?;
         let Some(settled) = entry.settle(ack.delivery_tag, ack.multiple) else {
             return Err(unknown_tag(ack.delivery_tag));
@@ -40,14 +59,32 @@ impl Session {
     /// Hands collected acknowledgements to their queues.
     pub(crate) fn flush_acks(&mut self, now: Now) {
         for PendingAck { source, runs } in self.acks.drain(..) {
-            source.queue.settle(source.consumer, &runs, Outcome::Settled, now.monotonic);
+            source.queue.settle(source.consumer, &runs, Outcome::Settled, Wait::Lazy, now.monotonic);
         }
     }
 
-    /// `basic.nack` and `basic.reject`.
-    pub(crate) fn nack(&mut self, channel: u16, tag: u64, multiple: bool, requeue: bool, now: Now) -> Result<()> {
+    /// `basic.nack`.
+    pub(crate) fn nack(&mut self, channel: u16, nack: &basic::Nack, now: Now) -> Result<()> {
+        let what = if nack.requeue { GiveBack::Requeue } else { GiveBack::Drop };
+        self.not_acknowledged(channel, nack.delivery_tag, nack.multiple, what, now)
+    }
+
+    /// `basic.reject`.
+    pub(crate) fn reject(&mut self, channel: u16, reject: &basic::Reject, now: Now) -> Result<()> {
+        let what = if reject.requeue { GiveBack::RequeueFailed } else { GiveBack::Drop };
+        self.not_acknowledged(channel, reject.delivery_tag, false, what, now)
+    }
+
+    fn not_acknowledged(&mut self, channel: u16, tag: u64, multiple: bool, what: GiveBack, now: Now) -> Result<()> {
+        let settlement = match what {
+            GiveBack::Drop => Settlement::Reject,
+            GiveBack::Requeue | GiveBack::RequeueFailed => Settlement::Requeue,
+        };
+        if self.transactions > 0 && self.tx_settle(channel, (tag, multiple), settlement)? {
+            return Ok(());
+        }
         let Some(settled) = self.channel(channel)?.settle(tag, multiple) else { return Err(unknown_tag(tag)) };
-        self.give_back(channel, settled, requeue, now);
+        self.give_back(channel, settled, what, now);
         Ok(())
     }
 
@@ -58,7 +95,7 @@ impl Session {
             return Err(not_implemented("requeue=false"));
         }
         let settled = settled.settle_all();
-        self.give_back(channel, settled, true, now);
+        self.give_back(channel, settled, GiveBack::RequeueFailed, now);
         if answer {
             encode_method(self.output.buffer(), channel, &Method::BasicRecoverOk(basic::RecoverOk {}));
         }
@@ -66,19 +103,21 @@ impl Session {
     }
 
     /// Returns deliveries to their queues, or drops them for good.
-    pub(crate) fn give_back(&mut self, channel: u16, settled: Vec<Settled>, requeue: bool, now: Now) {
+    pub(crate) fn give_back(&mut self, channel: u16, settled: Vec<Settled>, what: GiveBack, now: Now) {
         let Some(entry) = self.channels.get(&channel) else { return };
         for Settled { source, runs } in settled {
             let Source { queue, consumer } = &entry.sources[source as usize];
-            if requeue {
-                queue.requeue(*consumer, &runs, now.monotonic);
-            } else {
-                queue.settle(*consumer, &runs, Outcome::Dropped, now.monotonic);
+            match what {
+                GiveBack::Drop => {
+                    queue.settle(*consumer, &runs, Outcome::Dropped, Wait::Lazy, now.monotonic);
+                }
+                GiveBack::Requeue => queue.requeue(*consumer, &runs, false, now.monotonic),
+                GiveBack::RequeueFailed => queue.requeue(*consumer, &runs, true, now.monotonic),
             }
         }
     }
 }
 
-fn unknown_tag(tag: u64) -> super::error::ProtocolError {
+pub(super) fn unknown_tag(tag: u64) -> super::error::ProtocolError {
     precondition(format!("unknown delivery tag {tag}"))
 }

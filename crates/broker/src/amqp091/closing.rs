@@ -1,10 +1,11 @@
 //! The end of a channel or connection, from either side (specification 1.1.3).
 
 use leveret_amqp091::{
-    Method, PROTOCOL_HEADER, ReplyCode, ShortStr, encode_method,
+    Method, ReplyCode, ShortStr, encode_method,
     method::{channel, connection},
 };
 
+use super::acknowledge::GiveBack;
 use super::channel::Channel;
 use super::error::ProtocolError;
 use super::held::Held;
@@ -15,13 +16,6 @@ use crate::time::{Nanos, Now, SECOND};
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
 
 impl Session {
-    /// Answers a protocol that isn't spoken here with the header of one that is, and ends.
-    pub(crate) fn refuse_protocol(&mut self, received: &[u8]) {
-        tracing::warn!(connection = %self.name, ?received, "unknown protocol header, answered with AMQP 0-9-1");
-        self.output.buffer().extend_from_slice(&PROTOCOL_HEADER);
-        self.phase = Phase::Finished;
-    }
-
     pub(crate) fn close_ok(&mut self) {
         encode_method(self.output.buffer(), 0, &Method::ConnectionCloseOk(connection::CloseOk {}));
         self.phase = Phase::Finished;
@@ -75,6 +69,7 @@ impl Session {
             self.consumers.iter().filter(|(_, consumer)| consumer.channel == number).map(|(key, _)| *key).collect();
         let mut keys = keys;
         keys.sort_unstable();
+        self.tx_end(number);
         // Deliveries go back first, so that an auto-delete queue takes them with it.
         if let Some(channel) = self.channels.get_mut(&number) {
             let settled = channel.settle_all();
@@ -84,7 +79,7 @@ impl Session {
                     consumer.queue.set_room(consumer.id, false, now.monotonic);
                 }
             }
-            self.give_back(number, settled, true, now);
+            self.give_back(number, settled, GiveBack::RequeueFailed, now);
         }
         for key in keys {
             self.remove_consumer(key, now);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic};
 use leveret_model::{Action, authorize};
-use leveret_queue::{ConsumerId, ConsumerOptions};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::arguments;
 use super::deliver::Consumer;
@@ -84,8 +84,10 @@ impl Session {
                 tag: String::from_utf8_lossy(&tag).into(),
                 channel: format!("{} ({channel})", self.name).into(),
                 automatic_ack: consume.no_ack,
-                prefetch: u32::from(prefetch),
+                flow: ConsumerFlow::Prefetch(u32::from(prefetch)),
+                priority: leveret_model::consumer_priority(&options),
                 exclusive: consume.exclusive,
+                mode: ConsumerMode::Move,
             },
             now.monotonic,
         );

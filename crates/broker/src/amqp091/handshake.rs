@@ -132,7 +132,7 @@ impl Session {
 }
 
 /// AMQPLAIN's table, which comes without a length, in PLAIN's form.
-fn amqplain(response: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn amqplain(response: &[u8]) -> Result<Vec<u8>> {
     let bad = |what: &str| syntax(format!("AMQPLAIN response {what}"));
     let table = Table::new(response).map_err(|error| bad(&format!("is not a field table: {error}")))?;
     let field = |name: &str| match table.lookup(name) {

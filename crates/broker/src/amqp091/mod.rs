@@ -12,6 +12,7 @@ mod deliver;
 mod durable;
 mod error;
 mod exchanges;
+mod expiration;
 mod get;
 mod handshake;
 mod headers;
@@ -22,5 +23,7 @@ mod methods;
 mod publish;
 mod queues;
 mod session;
+mod transaction;
 
+pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

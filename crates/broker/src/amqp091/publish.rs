@@ -8,13 +8,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use leveret_amqp091::{
     ContentHeader, FieldTable, FieldValue, Method, Properties, ReplyCode, Table, Value, delivery_mode,
-    encode_content_body, encode_header, encode_method, expiration, headers, method::basic, priority,
+    encode_content_body, encode_header, encode_method, headers, method::basic, priority,
 };
-use leveret_message::{BatchBuilder, Envelope};
+use leveret_message::overlay::{Overlay, encode_keys};
+use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
+use super::expiration;
 use super::headers::MessageHeaders;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
@@ -42,6 +44,15 @@ impl BodyRef<'_> {
             BodyRef::Whole(bytes) => bytes,
         }
     }
+}
+
+/// A message that goes back to its publisher.
+#[derive(Clone, Copy)]
+pub(super) struct Returned<'a> {
+    pub exchange: &'a [u8],
+    pub routing_key: &'a [u8],
+    pub properties: &'a [u8],
+    pub body: &'a [u8],
 }
 
 /// Messages of one channel and route that wait to be handed on together.
@@ -145,22 +156,29 @@ impl Session {
         self.counters.published.add(1);
         let flags = content_flags(properties);
         let headers = if flags & FLAG_HEADERS != 0 { headers(properties) } else { None };
+        let mut expiry_ms = 0;
         if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
-            self.check_properties(properties)?;
+            let decoded = Properties::decode(properties)?;
+            decoded.user_id.map_or(Ok(()), |user| self.check_user_id(user.as_bytes()))?;
+            if let Some(text) = decoded.expiration {
+                expiry_ms = Envelope::expiry(now.wall_ms, expiration::time_to_live_ms(text.as_bytes())?);
+            }
         }
         let routed_by = headers.map(|table| MessageHeaders(Some(table)));
         let routed_by = routed_by.as_ref().map(|headers| headers as &dyn leveret_routing::Headers);
         let publisher = Publisher { user: &self.user, vhost: &self.vhost };
         let snapshot = self.broker.registry.snapshot();
         let mut rewritten = None;
+        let mut overlay = Vec::new();
         let route = match headers.map(|table| further_keys(table)).transpose()?.flatten() {
             None => self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?,
             Some(further) => {
-                if further.blind {
+                if further.has_blind {
                     rewritten = Some(without_blind_copies(properties)?);
                 }
+                encode_keys(&mut overlay, further.seen.iter().copied(), further.blind.iter().copied());
                 let mut keys = vec![routing_key];
-                keys.extend(further.keys.iter().map(Vec::as_slice));
+                keys.extend(further.seen.iter().chain(&further.blind));
                 route::extended(&snapshot, &publisher, exchange, &keys, routed_by)?
             }
         };
@@ -169,6 +187,9 @@ impl Session {
         let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
         if route.queues.is_empty() {
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
+        }
+        if self.transactions > 0 {
+            self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
         }
         let run = &self.run;
         let same = run.channel == channel
@@ -182,16 +203,19 @@ impl Session {
         }
         let envelope = Envelope {
             durable: persistent,
-            priority: priority(properties).unwrap_or(0),
+            priority: priority(properties),
             exchange,
             routing_key,
-            expiry_ms: 0,
+            received_ms: now.wall_ms,
+            expiry_ms,
         };
+        let overlay = Overlay::new(&overlay);
+        let message = StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body: b"" };
         match body {
             BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
-                self.run.builder.push_large(&envelope, properties, bytes);
+                self.run.builder.push_large(&message, bytes);
             }
-            body => self.run.builder.push(&envelope, properties, body.bytes()),
+            body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
         }
         if self.run.builder.is_full() {
             self.flush_run(now);
@@ -199,25 +223,17 @@ impl Session {
         Ok(())
     }
 
-    fn check_properties(&self, raw: &[u8]) -> Result<()> {
-        let properties = Properties::decode(raw)?;
-        if let Some(user) = properties.user_id
-            && user.as_bytes() != self.user.as_bytes()
-        {
-            let user = String::from_utf8_lossy(user.as_bytes());
-            return Err(precondition(format!(
-                "user_id property set to '{user}' but authenticated user was '{}'",
-                self.user
-            )));
+    /// The property must name the publisher, unless that user may speak for others (tag `impersonator`).
+    fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
+        if claimed == self.user.as_bytes() {
+            return Ok(());
         }
-        let Some(expiration) = expiration(raw) else { return Ok(()) };
-        let text = String::from_utf8_lossy(expiration.as_bytes()).into_owned();
-        if text.is_empty() || text.len() > 15 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(precondition(format!(
-                "invalid expiration '{text}': expected a number of milliseconds as text"
-            )));
+        let snapshot = self.broker.registry.snapshot();
+        if snapshot.topology.user(&self.user).is_some_and(|user| user.has_tag("impersonator")) {
+            return Ok(());
         }
-        Err(not_implemented(format!("message property expiration='{text}': message TTL is not supported yet")))
+        let claimed = String::from_utf8_lossy(claimed);
+        Err(precondition(format!("user_id property set to '{claimed}' but authenticated user was '{}'", self.user)))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -235,17 +251,11 @@ impl Session {
         self.flush_run(now);
         if mandatory {
             self.counters.unroutable_returned.add(1);
-            let frame_max = self.frame_max;
-            let out = self.output.buffer();
-            let returned = basic::Return {
-                reply_code: ReplyCode::NoRoute.code(),
-                reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
-                exchange: short(exchange),
-                routing_key: short(routing_key),
-            };
-            encode_method(out, channel, &Method::BasicReturn(returned));
-            encode_header(out, channel, CLASS_BASIC, body.bytes().len() as u64, properties);
-            encode_content_body(out, channel, body.bytes(), frame_max);
+            let returned = Returned { exchange, routing_key, properties, body: body.bytes() };
+            if self.transactions > 0 && self.tx_return(channel, &returned)? {
+                return Ok(());
+            }
+            self.return_message(channel, &returned);
         } else {
             self.counters.unroutable_dropped.add(1);
         }
@@ -255,6 +265,22 @@ impl Session {
             self.note_confirming(channel);
         }
         Ok(())
+    }
+
+    /// `basic.return` of a message that had to be routed and wasn't.
+    pub(super) fn return_message(&mut self, channel: u16, returned: &Returned<'_>) {
+        let Returned { exchange, routing_key, properties, body } = *returned;
+        let frame_max = self.frame_max;
+        let out = self.output.buffer();
+        let method = basic::Return {
+            reply_code: ReplyCode::NoRoute.code(),
+            reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
+            exchange: short(exchange),
+            routing_key: short(routing_key),
+        };
+        encode_method(out, channel, &Method::BasicReturn(method));
+        encode_header(out, channel, CLASS_BASIC, body.len() as u64, properties);
+        encode_content_body(out, channel, body, frame_max);
     }
 
     /// Hands the collected run to its queues.
@@ -267,6 +293,9 @@ impl Session {
         let channel = self.run.channel;
         let persistent = self.run.persistent;
         let Some(route) = self.run.route.clone() else { return };
+        if self.transactions > 0 && self.tx_publish(channel, &route.queues, &batch, persistent) {
+            return;
+        }
         let mut accepted = count;
         let mut position = 0;
         let bytes = batch.memory() as u64;
@@ -315,21 +344,22 @@ pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
 }
 
 /// Routing keys in the headers `CC` and `BCC`.
-struct FurtherKeys {
-    keys: Vec<Vec<u8>>,
-    blind: bool,
+#[derive(Default)]
+struct FurtherKeys<'a> {
+    seen: Vec<&'a [u8]>,
+    blind: Vec<&'a [u8]>,
+    /// The header `BCC` is there, if only empty.
+    has_blind: bool,
 }
 
-fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys>> {
-    let mut keys = Vec::new();
-    let mut blind = false;
-    for name in ["CC", "BCC"] {
+fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys<'_>>> {
+    let mut further = FurtherKeys { has_blind: table.lookup("BCC").is_some(), ..FurtherKeys::default() };
+    for (name, keys) in [("CC", &mut further.seen), ("BCC", &mut further.blind)] {
         let Some(value) = table.lookup(name) else { continue };
         let Value::Array(array) = value else {
             let kind = value.type_name();
             return Err(precondition(format!("invalid header '{name}' of type {kind}: expected an array of strings")));
         };
-        blind |= name == "BCC";
         for item in array.iter() {
             let Value::LongString(key) = item else {
                 let kind = item.type_name();
@@ -337,10 +367,10 @@ fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys>> {
                     "invalid value of type {kind} in header '{name}': expected a string"
                 )));
             };
-            keys.push(key.to_vec());
+            keys.push(key);
         }
     }
-    Ok((blind || !keys.is_empty()).then_some(FurtherKeys { keys, blind }))
+    Ok((further.has_blind || !further.seen.is_empty()).then_some(further))
 }
 
 /// The properties without the header `BCC`, which no receiver may see.

@@ -76,6 +76,10 @@ pub(crate) struct Session {
     pub(crate) acks: Vec<PendingAck>,
     pub(crate) held: Held,
     pub(crate) undurable: Undurable,
+    /// Channels after `tx.select`.
+    pub(crate) transactions: u32,
+    /// Memory of what waits for `tx.commit`.
+    pub(crate) transaction_bytes: u64,
     pub(crate) confirming: Vec<u16>,
     pub(crate) registered: Option<Position>,
     events: Vec<Event>,
@@ -90,10 +94,9 @@ impl Session {
         peer: Peer,
         outbox: Arc<Outbox>,
         counters: Arc<Counters>,
+        deadline: Nanos,
         now: Now,
     ) -> Self {
-        let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
-        counters.connections_opened.add(1);
         Self {
             broker,
             id,
@@ -124,6 +127,8 @@ impl Session {
             acks: Vec::new(),
             held: Held::No,
             undurable: Undurable::default(),
+            transactions: 0,
+            transaction_bytes: 0,
             confirming: Vec::new(),
             registered: None,
             events: Vec::new(),
@@ -316,6 +321,8 @@ impl Session {
                     self.fail(channel, error, now);
                 }
             }
+            // Consumers of this protocol have no link credit.
+            Event::Queue(Signal::Drained { .. }) => {}
             Event::Durable => self.registered = None,
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");

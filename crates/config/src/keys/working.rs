@@ -2,7 +2,13 @@ use super::{Key, Set};
 use crate::config::{DiskFreeLimit, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 
-const fn key(name: &'static str, kind: &'static str, default: &'static str, doc: &'static str, set: Set) -> Key {
+pub(super) const fn key(
+    name: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    doc: &'static str,
+    set: Set,
+) -> Key {
     Key { name, kind, default, doc, set }
 }
 
@@ -267,7 +273,7 @@ fn port(value: &str) -> Result<u16, String> {
     Ok(integer(value, 0, 65_535)? as u16)
 }
 
-fn in_bytes(value: &str, min: u64, max: u64) -> Result<u64, String> {
+pub(super) fn in_bytes(value: &str, min: u64, max: u64) -> Result<u64, String> {
     integer(&bytes(value)?.to_string(), min, max)
 }
 

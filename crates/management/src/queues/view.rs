@@ -1,4 +1,5 @@
-//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending` and `latency_us`.
+//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending`, `link_credit`,
+//! `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{ConsumerStatus, Now, QueueState, QueueStatus, QueueWait};
@@ -94,6 +95,8 @@ fn consumer_details(queue: &QueueRef, consumer: &ConsumerStatus, now: Now) -> Va
         "channel_details": {"name": &*consumer.channel, "connection_name": connection, "number": number},
         "ack_required": !consumer.automatic_ack,
         "prefetch_count": consumer.prefetch,
+        "link_credit": consumer.link_credit,
+        "priority": consumer.priority,
         "exclusive": consumer.exclusive,
         "active": true,
         "arguments": {},

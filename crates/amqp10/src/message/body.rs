@@ -1,0 +1,129 @@
+//! Bodies (3.2.6 to 3.2.8).
+
+use crate::value::{ListRef, Value, read_descriptor, read_trusted};
+use crate::wire::Reader;
+
+/// What a message carries, checked when the message was parsed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BodyRef<'a> {
+    /// No section at all, which the specification doesn't have but clients send.
+    None,
+    /// Bytes, in one section or more.
+    Data(DataSections<'a>),
+    /// Lists, in one section or more.
+    Sequence(SequenceSections<'a>),
+    /// One value.
+    Value(Value<'a>),
+}
+
+/// The data sections of a message: one or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataSections<'a> {
+    pub(crate) first: &'a [u8],
+    pub(crate) rest: &'a [u8],
+}
+
+impl<'a> DataSections<'a> {
+    /// The bytes of the first section.
+    #[must_use]
+    pub const fn first(&self) -> &'a [u8] {
+        self.first
+    }
+
+    /// All bytes, if there is one section only.
+    #[must_use]
+    pub const fn single(&self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() { Some(self.first) } else { None }
+    }
+
+    /// The bytes of each section.
+    #[must_use]
+    pub fn iter(&self) -> DataIter<'a> {
+        DataIter { first: Some(self.first), rest: Reader::new(self.rest) }
+    }
+
+    /// The bytes of all sections together.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.iter().map(<[u8]>::len).sum()
+    }
+}
+
+impl<'a> IntoIterator for DataSections<'a> {
+    type Item = &'a [u8];
+    type IntoIter = DataIter<'a>;
+
+    fn into_iter(self) -> DataIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterates over [`DataSections`].
+#[derive(Debug, Clone)]
+pub struct DataIter<'a> {
+    first: Option<&'a [u8]>,
+    rest: Reader<'a>,
+}
+
+impl<'a> Iterator for DataIter<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        match read_section(&mut self.rest)? {
+            Value::Binary(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// The sequence sections of a message: one or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SequenceSections<'a> {
+    pub(crate) raw: &'a [u8],
+}
+
+impl<'a> SequenceSections<'a> {
+    /// The list of each section.
+    #[must_use]
+    pub fn iter(&self) -> SequenceIter<'a> {
+        SequenceIter { rest: Reader::new(self.raw) }
+    }
+}
+
+impl<'a> IntoIterator for SequenceSections<'a> {
+    type Item = ListRef<'a>;
+    type IntoIter = SequenceIter<'a>;
+
+    fn into_iter(self) -> SequenceIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterates over [`SequenceSections`].
+#[derive(Debug, Clone)]
+pub struct SequenceIter<'a> {
+    rest: Reader<'a>,
+}
+
+impl<'a> Iterator for SequenceIter<'a> {
+    type Item = ListRef<'a>;
+
+    fn next(&mut self) -> Option<ListRef<'a>> {
+        match read_section(&mut self.rest)? {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+}
+
+fn read_section<'a>(reader: &mut Reader<'a>) -> Option<Value<'a>> {
+    if reader.is_empty() {
+        return None;
+    }
+    reader.octet("constructor").ok()?;
+    read_descriptor(reader).ok()?;
+    read_trusted(reader).ok()
+}

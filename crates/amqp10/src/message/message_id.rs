@@ -1,0 +1,46 @@
+//! Ids of messages (3.2.11 to 3.2.14).
+
+use crate::error::Problem;
+use crate::field::{Field, unexpected};
+use crate::value::{Value, code};
+use crate::wire::Reader;
+
+/// A message-id or correlation-id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MessageId<'a> {
+    /// A number.
+    Ulong(u64),
+    /// A UUID.
+    Uuid([u8; 16]),
+    /// Bytes.
+    Binary(&'a [u8]),
+    /// A text.
+    String(&'a str),
+}
+
+impl<'a> From<MessageId<'a>> for Value<'a> {
+    fn from(id: MessageId<'a>) -> Self {
+        match id {
+            MessageId::Ulong(number) => Value::Ulong(number),
+            MessageId::Uuid(uuid) => Value::Uuid(uuid),
+            MessageId::Binary(bytes) => Value::Binary(bytes),
+            MessageId::String(text) => Value::String(text),
+        }
+    }
+}
+
+impl<'a> Field<'a> for MessageId<'a> {
+    fn read(code: u8, reader: &mut Reader<'a>) -> Result<Self, Problem> {
+        match code {
+            code::ULONG | code::ULONG_SMALL | code::ULONG_0 => u64::read(code, reader).map(Self::Ulong),
+            code::UUID => reader.array("uuid").map(Self::Uuid),
+            code::BINARY_8 | code::BINARY_32 => <&[u8]>::read(code, reader).map(Self::Binary),
+            code::STRING_8 | code::STRING_32 => <&str>::read(code, reader).map(Self::String),
+            _ => Err(unexpected(code, "ulong, uuid, binary or string")),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        Value::from(*self).encode(out);
+    }
+}

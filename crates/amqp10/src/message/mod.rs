@@ -1,0 +1,15 @@
+//! Messages (3.2): sections that are found without being copied.
+
+mod body;
+mod header;
+mod message_id;
+mod properties;
+mod sections;
+mod write;
+
+pub use body::{BodyRef, DataIter, DataSections, SequenceIter, SequenceSections};
+pub use header::{DEFAULT_PRIORITY, Header};
+pub use message_id::MessageId;
+pub use properties::Properties;
+pub use sections::Sections;
+pub use write::{MapSection, write_data, write_map_section, write_sequence, write_value, write_value_raw};

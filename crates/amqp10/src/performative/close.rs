@@ -1,0 +1,10 @@
+use crate::Error;
+use crate::composite::composite;
+
+composite! {
+    /// Closes a connection (2.7.9).
+    Close['a] = CLOSE, "close" {
+        /// Why.
+        error "error": optional Error<'a>,
+    }
+}

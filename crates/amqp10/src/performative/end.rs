@@ -1,0 +1,10 @@
+use crate::Error;
+use crate::composite::composite;
+
+composite! {
+    /// Ends a session (2.7.8).
+    End['a] = END, "end" {
+        /// Why.
+        error "error": optional Error<'a>,
+    }
+}

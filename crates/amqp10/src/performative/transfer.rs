@@ -1,0 +1,175 @@
+use crate::composite::{Composite, ListWriter, composite};
+use crate::error::{DecodeError, Problem};
+use crate::value::code;
+use crate::wire::saturate;
+use crate::{DeliveryState, FrameKind, ReceiverSettleMode, begin_frame, descriptor, end_frame};
+
+/// Bytes that a delivery-tag may have (2.8.7).
+pub const DELIVERY_TAG_MAX: usize = 32;
+
+composite! {
+    /// Carries a message or a part of one (2.7.5).
+    Transfer['a] = TRANSFER, "transfer" {
+        /// The link.
+        handle "handle": mandatory u32,
+        /// The delivery's number in its session: in the first transfer of a delivery at least.
+        delivery_id "delivery-id": optional u32,
+        /// The delivery's name on its link, of 32 bytes at most: in the first transfer of a delivery at least.
+        delivery_tag "delivery-tag": optional &'a [u8],
+        /// The format of the message, 0 for the one of part 3: in the first transfer of a delivery at least.
+        message_format "message-format": optional u32,
+        /// Whether its sender settled the delivery.
+        settled "settled": optional bool,
+        /// Whether more transfers of this delivery follow.
+        more "more": default bool = false,
+        /// How the receiver is to settle this delivery.
+        rcv_settle_mode "rcv-settle-mode": optional ReceiverSettleMode,
+        /// The delivery's state at its sender.
+        state "state": optional DeliveryState<'a>,
+        /// Whether an old delivery goes on.
+        resume "resume": default bool = false,
+        /// The delivery is void.
+        aborted "aborted": default bool = false,
+        /// The receiver may answer later together with others.
+        batchable "batchable": default bool = false,
+    }
+}
+
+impl<'a> Transfer<'a> {
+    /// The fast way for what nearly every transfer looks like: `list8` behind a short descriptor, without state. What
+    /// isn't so, malformed or merely unusual, is `None` and goes the long way.
+    #[inline]
+    pub(crate) fn decode_plain(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (&[0x00, 0x53, 0x14, code::LIST_8, size, count], rest) = body.split_first_chunk::<6>()? else {
+            return None;
+        };
+        let (fields, payload) = rest.split_at_checked(usize::from(size).checked_sub(1)?)?;
+        let mut cursor = Plain { fields, left: count };
+        let transfer = Self {
+            handle: cursor.uint()??,
+            delivery_id: cursor.uint()?,
+            delivery_tag: cursor.tag()?,
+            message_format: cursor.uint()?,
+            settled: cursor.boolean()?,
+            more: cursor.boolean()?.unwrap_or(false),
+            rcv_settle_mode: match cursor.ubyte()? {
+                None => None,
+                Some(0) => Some(ReceiverSettleMode::First),
+                Some(1) => Some(ReceiverSettleMode::Second),
+                Some(_) => return None,
+            },
+            state: match cursor.ubyte()? {
+                None => None,
+                Some(_) => return None,
+            },
+            resume: cursor.boolean()?.unwrap_or(false),
+            aborted: cursor.boolean()?.unwrap_or(false),
+            batchable: cursor.boolean()?.unwrap_or(false),
+        };
+        (cursor.left == 0 && cursor.fields.is_empty()).then_some((transfer, payload))
+    }
+
+    pub(crate) fn check_tag(&self) -> Result<(), DecodeError> {
+        match self.delivery_tag {
+            Some(tag) if tag.len() > DELIVERY_TAG_MAX => Err(DecodeError::Field {
+                composite: Self::NAME,
+                field: "delivery-tag",
+                problem: Problem::TooLong { length: saturate(tag.len()), limit: DELIVERY_TAG_MAX as u32 },
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends the performative, without a frame around it and without payload.
+    ///
+    /// # Panics
+    /// If it has 4 GiB or more.
+    #[inline]
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut list = ListWriter::begin(out, descriptor::TRANSFER);
+        self.write_fields(&mut list);
+        list.finish();
+    }
+}
+
+/// Appends a frame with a transfer and its payload.
+#[inline]
+pub fn encode_transfer(out: &mut Vec<u8>, channel: u16, transfer: &Transfer<'_>, payload: &[u8]) {
+    let start = begin_frame(out, FrameKind::Amqp, channel);
+    transfer.encode(out);
+    out.extend_from_slice(payload);
+    end_frame(out, start);
+}
+
+/// Reads the usual encodings of fields; outer `None` for anything else, inner for null.
+struct Plain<'a> {
+    fields: &'a [u8],
+    left: u8,
+}
+
+impl<'a> Plain<'a> {
+    /// The constructor of the next field; `NULL` behind the last one.
+    #[inline(always)]
+    fn constructor(&mut self) -> Option<u8> {
+        match self.left.checked_sub(1) {
+            None => Some(code::NULL),
+            Some(left) => {
+                self.left = left;
+                let (&code, rest) = self.fields.split_first()?;
+                self.fields = rest;
+                Some(code)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (bytes, rest) = self.fields.split_first_chunk::<N>()?;
+        self.fields = rest;
+        Some(*bytes)
+    }
+
+    #[inline(always)]
+    fn uint(&mut self) -> Option<Option<u32>> {
+        Some(match self.constructor()? {
+            code::UINT_SMALL => Some(u32::from(self.take::<1>()?[0])),
+            code::UINT => Some(u32::from_be_bytes(self.take()?)),
+            code::UINT_0 => Some(0),
+            code::NULL => None,
+            _ => return None,
+        })
+    }
+
+    #[inline(always)]
+    fn tag(&mut self) -> Option<Option<&'a [u8]>> {
+        match self.constructor()? {
+            code::BINARY_8 => {
+                let [length] = self.take()?;
+                let (tag, rest) = self.fields.split_at_checked(usize::from(length))?;
+                self.fields = rest;
+                (tag.len() <= DELIVERY_TAG_MAX).then_some(Some(tag))
+            }
+            code::NULL => Some(None),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn boolean(&mut self) -> Option<Option<bool>> {
+        match self.constructor()? {
+            code::NULL => Some(None),
+            code::TRUE => Some(Some(true)),
+            code::FALSE => Some(Some(false)),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn ubyte(&mut self) -> Option<Option<u8>> {
+        match self.constructor()? {
+            code::NULL => Some(None),
+            code::UBYTE => Some(Some(self.take::<1>()?[0])),
+            _ => None,
+        }
+    }
+}

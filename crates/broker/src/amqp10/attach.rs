@@ -1,0 +1,348 @@
+//! `attach`: a link begins, or is refused (specification 2.6.3, 2.7.3).
+
+use std::sync::Arc;
+
+use leveret_amqp10::{
+    Outcome, Performative, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, Target,
+    TargetArchetype, condition, encode_performative,
+    performative::Attach,
+    terminus::{DistributionMode, TerminusDurability},
+};
+use leveret_model::Action;
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
+
+use super::address;
+use super::connection::Connection;
+use super::consumer::Consumer;
+use super::error::{Failure, Result};
+use super::flow::INITIAL_DELIVERY_COUNT;
+use super::grant::Grant;
+use super::held::Held;
+use super::link::Link;
+use super::publisher::{Destination, PublishRun, Publisher};
+use super::session::Session;
+use super::unconfirmed::Unconfirmed;
+use crate::queue_handle::QueueRef;
+use crate::time::Now;
+
+/// Outcomes that a receiver may answer with (3.4).
+pub(crate) const OUTCOMES: [Symbol<'static>; 4] = [
+    Symbol::new("amqp:accepted:list"),
+    Symbol::new("amqp:rejected:list"),
+    Symbol::new("amqp:released:list"),
+    Symbol::new("amqp:modified:list"),
+];
+const PRIORITY: &str = "rabbitmq:priority";
+/// JMS selectors, by the names that clients use for the filter.
+const SELECTORS: [&str; 2] = ["jms-selector", "apache.org:selector-filter:string"];
+
+impl Connection {
+    /// The client attaches a link.
+    pub(crate) fn attach(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
+        let handle = attach.handle;
+        if handle > session.handle_max {
+            return Err(Failure::session(
+                condition::FRAMING_ERROR,
+                format!("link handle value ({handle}) exceeds maximum link handle value ({})", session.handle_max),
+            ));
+        }
+        if session.is_attached(handle) {
+            return Err(Failure::session(
+                condition::HANDLE_IN_USE,
+                format!("handle {handle} is already associated with a link"),
+            ));
+        }
+        let attached = check(attach).and_then(|()| match attach.role {
+            Role::Sender => self.attach_publisher(session, attach, now),
+            Role::Receiver => self.attach_consumer(session, attach, now),
+        });
+        if attached.is_err() {
+            self.declaring = None;
+            refuse(self.output.buffer(), session.channel, attach);
+        }
+        attached
+    }
+
+    /// The client sends: where its messages go.
+    fn attach_publisher(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
+        let target = match &attach.target {
+            Some(TargetArchetype::Target(target)) => target,
+            Some(TargetArchetype::Coordinator(_)) => {
+                return Err(Failure::link(condition::NOT_IMPLEMENTED, "Transactions not supported"));
+            }
+            None => return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: no target")),
+        };
+        let key = self.broker.fresh_id();
+        let mut destination_name = None;
+        let destination = if target.dynamic {
+            let capable = target.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
+            let Some(queue) = self.dynamic_queue(attach.name, target.address.is_some(), capable, now)? else {
+                return Ok(());
+            };
+            destination_name = Some(super::dynamic::address(queue.info()));
+            Destination::Queue(queue)
+        } else {
+            let Some(destination) = self.destination(target, now)? else { return Ok(()) };
+            destination
+        };
+        let (exchange, queue) = match &destination {
+            Destination::Exchange { exchange, .. } => (Some(exchange.clone()), None),
+            Destination::Queue(queue) => (Some(Arc::from("")), Some(queue.clone())),
+            Destination::Anonymous => (None, None),
+        };
+        if let Some(exchange) = exchange {
+            self.check_exchange(&exchange)?;
+        }
+        if let Some(queue) = queue {
+            queue.watch(key, self.outbox.clone());
+            self.links.insert(key, (session.channel, attach.handle));
+        }
+        let settle_mode = attach.snd_settle_mode;
+        let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
+        let publisher = Publisher {
+            name: attach.name.into(),
+            destination,
+            key,
+            settle_mode,
+            grant: Grant::new(self.broker.settings.link_credit, initial),
+            partial: None,
+            run: PublishRun::default(),
+            unconfirmed: Unconfirmed::default(),
+            flow_due: true,
+            dynamic: target.dynamic,
+        };
+        session.granted.push(attach.handle);
+        session.put(attach.handle, Box::new(Link::Publisher(publisher)));
+        let properties = super::dynamic::properties();
+        let effective = match &destination_name {
+            Some(name) => super::dynamic::target(name, properties.as_map()),
+            None => *target,
+        };
+        let answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            role: Role::Receiver,
+            snd_settle_mode: settle_mode,
+            rcv_settle_mode: ReceiverSettleMode::First,
+            source: attach.source,
+            target: Some(TargetArchetype::Target(effective)),
+            max_message_size: Some(self.broker.settings.max_message_size),
+            ..Attach::default()
+        };
+        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
+        self.send_session_flows(session);
+        Ok(())
+    }
+
+    /// None while a queue is being declared for it: the attach is then handled again.
+    fn destination(&mut self, target: &Target<'_>, now: Now) -> Result<Option<Destination>> {
+        let Some(address) = target.address else { return Ok(Some(Destination::Anonymous)) };
+        let version_1 = self.broker.settings.amqp_address_v1;
+        let parsed =
+            address::target(address, version_1).map_err(|bad| Failure::link(condition::INVALID_FIELD, bad.0))?;
+        let destination = match parsed {
+            address::Target::Exchange { exchange, key } => Destination::Exchange { exchange, key: Some(key) },
+            address::Target::Subject { exchange } => Destination::Exchange { exchange, key: None },
+            address::Target::Queue(name) => Destination::Queue(self.usable_queue(&name, None)?),
+            address::Target::DeclaredQueue(name) => {
+                let durable = is_durable(target.durable);
+                let Some(queue) = self.declared_queue(&name, durable, now)? else { return Ok(None) };
+                Destination::Queue(queue)
+            }
+        };
+        Ok(Some(destination))
+    }
+
+    fn check_exchange(&self, exchange: &str) -> Result<()> {
+        self.authorize(Action::Publish(exchange))?;
+        let snapshot = self.broker.registry.snapshot();
+        let found = snapshot.topology.exchange(&self.vhost, exchange);
+        let found = found.ok_or_else(|| leveret_model::Refused::no_exchange(&self.vhost, exchange))?;
+        found.check_publish()?;
+        Ok(())
+    }
+
+    /// A queue that this connection may use, for `action` if one is given.
+    pub(crate) fn usable_queue(&self, name: &str, action: Option<Action<'_>>) -> Result<QueueRef> {
+        let snapshot = self.broker.registry.snapshot();
+        let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
+        let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone();
+        if let Some(action) = action {
+            self.authorize(action)?;
+        }
+        if let leveret_queue::QueueState::Failed(reason) = queue.state() {
+            let text = format!("queue '{name}' in vhost '{}' failed and is stopped: {reason}", self.vhost);
+            return Err(Failure::link(condition::ILLEGAL_STATE, text));
+        }
+        Ok(queue)
+    }
+
+    /// The client receives: from which queue.
+    fn attach_consumer(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
+        let Some(source) = &attach.source else {
+            return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: no source"));
+        };
+        check_outcomes(source)?;
+        check_filters(source)?;
+        let mut dynamic_name = None;
+        let queue = if source.dynamic {
+            let capable = source.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
+            let Some(queue) = self.dynamic_queue(attach.name, source.address.is_some(), capable, now)? else {
+                return Ok(());
+            };
+            dynamic_name = Some(super::dynamic::address(queue.info()));
+            queue
+        } else {
+            let Some(queue) = self.source_queue(source, now)? else { return Ok(()) };
+            queue
+        };
+        let settled = attach.snd_settle_mode == SenderSettleMode::Settled;
+        let browses = source.distribution_mode == Some(DistributionMode::Copy);
+        let priority =
+            attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
+        let id = ConsumerId(self.broker.fresh_id());
+        let key = id.0;
+        self.links.insert(key, (session.channel, attach.handle));
+        let consumer = Consumer {
+            name: attach.name.into(),
+            queue: queue.clone(),
+            id,
+            key,
+            settled,
+            browses,
+            max_message_size: attach.max_message_size.unwrap_or(0),
+            next_tag: 0,
+            starved: false,
+            dynamic: source.dynamic,
+        };
+        session.put(attach.handle, Box::new(Link::Consumer(consumer)));
+        let options = ConsumerOptions {
+            link: self.outbox.clone(),
+            key,
+            tag: attach.name.into(),
+            channel: format!("{} ({})", self.name, session.channel).into(),
+            automatic_ack: settled,
+            flow: ConsumerFlow::Credit { delivery_count: INITIAL_DELIVERY_COUNT.0 },
+            priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
+            mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
+            exclusive: false,
+        };
+        if !queue.add_consumer(id, options, now.monotonic) {
+            self.links.remove(&key);
+            session.take(attach.handle);
+            let text = format!("queue '{}' in vhost '{}' in exclusive use", queue.info().name, self.vhost);
+            return Err(Failure::link(condition::RESOURCE_LOCKED, text));
+        }
+        let properties = super::dynamic::properties();
+        let mut effective = match &dynamic_name {
+            Some(name) => super::dynamic::source(name, properties.as_map()),
+            None => *source,
+        };
+        effective.distribution_mode = Some(if browses { DistributionMode::Copy } else { DistributionMode::Move });
+        effective.default_outcome = Some(Outcome::Released);
+        effective.outcomes = if source.outcomes.is_empty() { Symbols::of(&OUTCOMES) } else { source.outcomes };
+        effective.filter = None;
+        let answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            role: Role::Sender,
+            snd_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
+            rcv_settle_mode: attach.rcv_settle_mode,
+            source: Some(effective),
+            target: attach.target,
+            initial_delivery_count: Some(INITIAL_DELIVERY_COUNT.0),
+            max_message_size: attach.max_message_size,
+            ..Attach::default()
+        };
+        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
+        Ok(())
+    }
+
+    /// None while a queue is being declared for it: the attach is then handled again.
+    fn source_queue(&mut self, source: &Source<'_>, now: Now) -> Result<Option<QueueRef>> {
+        let Some(address) = source.address else {
+            return Err(bad_address("null"));
+        };
+        let version_1 = self.broker.settings.amqp_address_v1;
+        let parsed =
+            address::source(address, version_1).map_err(|bad| Failure::link(condition::INVALID_FIELD, bad.0))?;
+        let name = match parsed {
+            address::Source::Queue(name) => name,
+            address::Source::DeclaredQueue(name) => {
+                if self.declared_queue(&name, is_durable(source.durable), now)?.is_none() {
+                    return Ok(None);
+                }
+                name
+            }
+            address::Source::Bound { exchange, key } => {
+                match self.bound_queue(&exchange, &key, is_durable(source.durable), now)? {
+                    Some(name) => name,
+                    None => return Ok(None),
+                }
+            }
+        };
+        self.usable_queue(&name, Some(Action::Consume(&name))).map(Some)
+    }
+
+    /// The frame is handled again when `position` is durable.
+    pub(crate) fn hold(&mut self, position: leveret_log::Position) {
+        self.held = Held::Again { position };
+    }
+}
+
+fn is_durable(durability: TerminusDurability) -> bool {
+    durability != TerminusDurability::None
+}
+
+fn bad_address(shown: &str) -> Failure {
+    Failure::link(condition::INVALID_FIELD, format!("Attach refused: {{bad_address,{shown}}}"))
+}
+
+/// What no link of ours can do.
+fn check(attach: &Attach<'_>) -> Result<()> {
+    let unsettled = attach.unsettled.is_some_and(|map| !map.is_empty());
+    if unsettled || attach.incomplete_unsettled {
+        return Err(Failure::link(condition::NOT_IMPLEMENTED, "Link recovery not supported"));
+    }
+    if attach.rcv_settle_mode == ReceiverSettleMode::Second && attach.snd_settle_mode != SenderSettleMode::Settled {
+        return Err(Failure::link(condition::NOT_IMPLEMENTED, "rcv-settle-mode second not supported"));
+    }
+    Ok(())
+}
+
+fn check_outcomes(source: &Source<'_>) -> Result<()> {
+    match source.outcomes.iter().find(|outcome| !OUTCOMES.contains(outcome)) {
+        None => Ok(()),
+        Some(outcome) => Err(Failure::link(condition::NOT_IMPLEMENTED, format!("Outcomes not supported: [{outcome}]"))),
+    }
+}
+
+/// Filters that aren't known are left out of the answer (3.5.8); a selector that is ignored would deliver messages
+/// that its client asked not to see.
+fn check_filters(source: &Source<'_>) -> Result<()> {
+    let Some(filters) = source.filter else { return Ok(()) };
+    match SELECTORS.iter().find(|name| filters.lookup(name).is_some()) {
+        None => Ok(()),
+        Some(name) => Err(Failure::link(
+            condition::NOT_IMPLEMENTED,
+            format!("filter {name}: message selectors are not supported on queues"),
+        )),
+    }
+}
+
+/// A refused attach is answered with one that has no terminus, and a detach follows (2.6.3).
+fn refuse(out: &mut Vec<u8>, channel: u16, attach: &Attach<'_>) {
+    let mut answer = Attach { name: attach.name, handle: attach.handle, ..Attach::default() };
+    match attach.role {
+        Role::Sender => {
+            answer.role = Role::Receiver;
+            answer.source = attach.source;
+        }
+        Role::Receiver => {
+            answer.role = Role::Sender;
+            answer.target = attach.target;
+            answer.initial_delivery_count = Some(INITIAL_DELIVERY_COUNT.0);
+        }
+    }
+    encode_performative(out, channel, &Performative::Attach(answer));
+}

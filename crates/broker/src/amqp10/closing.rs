@@ -1,0 +1,216 @@
+//! The end of links, sessions and the connection, from either side (specification 2.4.3, 2.5.5, 2.6.6).
+
+use leveret_amqp10::{
+    Performative, encode_performative,
+    performative::{Close, Detach, End},
+};
+
+use super::connection::{Connection, Phase};
+use super::deliver::Pending;
+use super::error::{Failure, Result, Scope};
+use super::link::Link;
+use super::rejection::with_error;
+use super::session::Session;
+use crate::time::{Nanos, Now, SECOND};
+
+/// How long a client may take to answer our `close`.
+const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
+
+impl Connection {
+    /// Ends the connection with an error.
+    pub(crate) fn fail(&mut self, failure: Failure, now: Now) {
+        if matches!(self.phase, Phase::Closing | Phase::Finished) {
+            return;
+        }
+        debug_assert_eq!(failure.scope, Scope::Connection);
+        let (condition, text) = (failure.condition, &failure.description);
+        tracing::warn!(connection = %self.name, user = %self.user, %condition, error = text, "connection closed");
+        self.leave(now);
+        if matches!(self.phase, Phase::SaslInit | Phase::Refused | Phase::Header) {
+            // Before `open` there is no frame that could say why.
+            self.phase = Phase::Finished;
+            return;
+        }
+        if self.phase == Phase::Open {
+            // A close needs an open before it (2.4.1).
+            self.send_open();
+        }
+        self.send_close(Some(&failure));
+        self.phase = Phase::Closing;
+        self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+    }
+
+    pub(crate) fn send_close(&mut self, failure: Option<&Failure>) {
+        let out = self.output.buffer();
+        match failure {
+            None => encode_performative(out, 0, &Performative::Close(Close { error: None })),
+            Some(failure) => with_error(failure, |error| {
+                encode_performative(out, 0, &Performative::Close(Close { error: Some(error) }));
+            }),
+        }
+    }
+
+    pub(crate) fn send_end(&mut self, channel: u16, failure: Option<&Failure>) {
+        let out = self.output.buffer();
+        match failure {
+            None => encode_performative(out, channel, &Performative::End(End { error: None })),
+            Some(failure) => with_error(failure, |error| {
+                encode_performative(out, channel, &Performative::End(End { error: Some(error) }));
+            }),
+        }
+    }
+
+    fn send_detach(&mut self, channel: u16, handle: u32, closed: bool, failure: Option<&Failure>) {
+        let out = self.output.buffer();
+        match failure {
+            None => encode_performative(out, channel, &Performative::Detach(Detach { handle, closed, error: None })),
+            Some(failure) => with_error(failure, |error| {
+                encode_performative(out, channel, &Performative::Detach(Detach { handle, closed, error: Some(error) }));
+            }),
+        }
+    }
+
+    /// Ends a session with an error; what comes for it is ignored until the client ends it, too.
+    pub(crate) fn fail_session(&mut self, session: &mut Session, failure: Failure, now: Now) {
+        let (condition, text, channel) = (failure.condition, &failure.description, session.channel);
+        tracing::warn!(connection = %self.name, channel, %condition, error = text, "session ended");
+        self.leave_session(session, now);
+        session.ending = true;
+        self.send_end(channel, Some(&failure));
+    }
+
+    /// Detaches a link with an error; what comes for it is ignored until the client detaches it, too.
+    pub(crate) fn fail_link(&mut self, session: &mut Session, handle: u32, failure: Failure, now: Now) {
+        let (condition, text, channel) = (failure.condition, &failure.description, session.channel);
+        tracing::warn!(connection = %self.name, channel, handle, %condition, error = text, "link detached");
+        if let Some(link) = session.take(handle) {
+            self.leave_link(session, handle, *link, now);
+        }
+        session.put(handle, Box::new(Link::Detached));
+        self.send_detach(channel, handle, true, Some(&failure));
+    }
+
+    /// The client detaches a link. Closed or not: nothing of it is kept, as in RabbitMQ.
+    pub(crate) fn detached(&mut self, session: &mut Session, detach: &Detach<'_>, now: Now) -> Result<()> {
+        let handle = detach.handle;
+        let Some(link) = session.take(handle) else {
+            return Err(Failure::session(
+                leveret_amqp10::condition::UNATTACHED_HANDLE,
+                format!("Unattached link handle: {handle}"),
+            ));
+        };
+        if matches!(*link, Link::Detached) {
+            return Ok(());
+        }
+        if let Some(error) = &detach.error {
+            tracing::warn!(connection = %self.name, handle, condition = %error.condition, "link detached by the client");
+        }
+        self.leave_link(session, handle, *link, now);
+        self.send_detach(session.channel, handle, detach.closed, None);
+        Ok(())
+    }
+
+    /// A queue that a link consumes from or publishes to is gone.
+    pub(crate) fn queue_gone(&mut self, key: u64, now: Now) {
+        let Some((channel, handle)) = self.links.get(&key).copied() else { return };
+        let Some(mut session) = self.take_session(channel) else { return };
+        let failure = Failure::link(leveret_amqp10::condition::RESOURCE_DELETED, "the queue was deleted or is stopped");
+        self.confirm_session(&mut session, now);
+        self.fail_link(&mut session, handle, failure, now);
+        self.put_session(session);
+    }
+
+    /// A link is over: deliveries go back to their place, what it was sent is handed on.
+    fn leave_link(&mut self, session: &mut Session, handle: u32, link: Link, now: Now) {
+        match link {
+            Link::Publisher(mut publisher) => {
+                self.flush_run(session, handle, &mut publisher, now);
+                self.collecting.retain(|other| *other != (session.channel, handle));
+                self.confirm_session(session, now);
+                session.confirming.retain(|other| *other != handle);
+                self.links.remove(&publisher.key);
+                if let super::publisher::Destination::Queue(queue) = &publisher.destination {
+                    queue.unwatch(publisher.key);
+                    if publisher.dynamic {
+                        self.delete_queue(queue.info(), now);
+                    }
+                }
+            }
+            Link::Consumer(consumer) => {
+                self.flush_settlements(now);
+                // It must not get again what goes back.
+                consumer.queue.set_room(consumer.id, false, now.monotonic);
+                let mut runs = session.unsettled.settle_link(handle);
+                for pending in std::mem::take(&mut session.pending) {
+                    match pending {
+                        Pending::Run { handle: of, taken } if of == handle => {
+                            if !consumer.settled && !consumer.browses {
+                                runs.push(taken.run());
+                            }
+                        }
+                        other if other.is_for(handle) => {}
+                        other => session.pending.push_back(other),
+                    }
+                }
+                if !runs.is_empty() && !consumer.browses {
+                    consumer.queue.requeue(Some(consumer.id), &runs, false, now.monotonic);
+                }
+                session.parked.retain(|other| *other != handle);
+                self.links.remove(&consumer.key);
+                let left = consumer.queue.cancel(consumer.id, now.monotonic);
+                if consumer.dynamic || (left == Some(0) && consumer.queue.info().auto_delete) {
+                    self.delete_queue(consumer.queue.info(), now);
+                }
+            }
+            Link::Detached => {}
+        }
+    }
+
+    /// A session is over.
+    pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) {
+        for handle in session.handles() {
+            if let Some(link) = session.take(handle) {
+                self.leave_link(session, handle, *link, now);
+            }
+        }
+        session.pending.clear();
+        self.counters.channels_closed.add(1);
+    }
+
+    /// The connection is over: everything that is its own goes.
+    pub(crate) fn leave(&mut self, now: Now) {
+        self.flush_runs(now);
+        self.flush_settlements(now);
+        for channel in self.channels() {
+            if let Some(mut session) = self.take_session(channel)
+                && !session.ending
+            {
+                self.leave_session(&mut session, now);
+            }
+        }
+        self.scheduled.clear();
+        self.starved.clear();
+        self.answers.clear();
+        if std::mem::take(&mut self.has_exclusive_queues) {
+            for queue in self.broker.registry.exclusive_queues(&self.vhost, self.id) {
+                self.delete_queue(&queue, now);
+            }
+        }
+        self.broker.commit.announce();
+    }
+
+    /// See [`crate::Connection::disconnected`].
+    pub(crate) fn disconnected(&mut self, now: Now) {
+        if std::mem::replace(&mut self.gone, true) {
+            return;
+        }
+        self.leave(now);
+        self.phase = Phase::Finished;
+        self.counters.connections_closed.add(1);
+        self.broker.forget_connection(self.id);
+        if let super::held::Held::Again { position } = std::mem::take(&mut self.held) {
+            self.broker.publish_later(position);
+        }
+        self.undurable.hand_over(&self.broker.commit);
+    }
+}

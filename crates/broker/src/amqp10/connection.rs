@@ -1,0 +1,426 @@
+//! A connection's states and the dispatch of its frames (specification 2.4).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame};
+use leveret_log::Position;
+use leveret_metrics::Counters;
+use leveret_model::{Action, authorize};
+use leveret_model::{ConnectionId, Permit, Refused};
+use leveret_queue::{Signal, Taken};
+use rustc_hash::FxHashMap;
+
+use super::disposition::{Answer, Settlement};
+use super::error::{Failure, Result, Scope};
+use super::held::Held;
+use super::session::Session;
+use super::unconfirmed::Due;
+use crate::broker::Broker;
+use crate::connection::Peer;
+use crate::outbox::{Event, Outbox};
+use crate::output::Output;
+use crate::route::RouteCache;
+use crate::settings::INITIAL_FRAME_MAX;
+use crate::time::{Nanos, Now};
+use crate::undurable::Undurable;
+
+/// Where a connection is (2.4.6 and 5.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The SASL header came; `sasl-init` is expected.
+    SaslInit,
+    /// The login was refused; the outcome is sent when the deadline passes.
+    Refused,
+    /// The outcome was sent; the AMQP header is expected.
+    Header,
+    /// `open` is expected.
+    Open,
+    /// Open.
+    Running,
+    /// `close` was sent; only its answer counts.
+    Closing,
+    /// Nothing more will be said.
+    Finished,
+}
+
+/// See the module.
+pub(crate) struct Connection {
+    pub(crate) broker: Arc<Broker>,
+    pub(crate) id: ConnectionId,
+    /// RabbitMQ's name of it: addresses of both ends.
+    pub(crate) name: Arc<str>,
+    pub(crate) peer: Peer,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) output: Output,
+    pub(crate) phase: Phase,
+    pub(crate) user: Arc<str>,
+    pub(crate) vhost: Arc<str>,
+    /// The client's container-id.
+    pub(crate) container: Arc<str>,
+    /// Largest frame that we take, in bytes.
+    pub(crate) frame_max_in: u32,
+    /// Largest frame that the client takes, in bytes.
+    pub(crate) frame_max_out: u32,
+    pub(crate) channel_max: u16,
+    /// The client wants to hear from us within this time; 0 is off.
+    pub(crate) idle_out: Nanos,
+    /// We want to hear from the client within this time; 0 is off.
+    pub(crate) idle_in: Nanos,
+    pub(crate) last_input: Nanos,
+    pub(crate) last_output: Nanos,
+    pub(crate) deadline: Option<Nanos>,
+    sessions: Vec<Option<Box<Session>>>,
+    /// Links with a queue, by the key that the queue's signals carry: channel and handle.
+    pub(crate) links: FxHashMap<u64, (u16, u32)>,
+    pub(crate) scheduled: VecDeque<u64>,
+    pub(crate) starved: Vec<u64>,
+    pub(crate) taken: Vec<Taken>,
+    pub(crate) routes: RouteCache,
+    /// Publishers that collect a run: channel and handle.
+    pub(crate) collecting: Vec<(u16, u32)>,
+    pub(crate) has_published: bool,
+    pub(crate) undurable: Undurable,
+    pub(crate) settlements: Vec<Settlement>,
+    pub(crate) answers: VecDeque<Answer>,
+    pub(crate) held: Held,
+    pub(crate) has_exclusive_queues: bool,
+    registered: Option<Position>,
+    events: Vec<Event>,
+    /// A queue that is being declared for the attach that is held.
+    pub(crate) declaring: Option<Arc<str>>,
+    /// Outcomes that are due, while they are put together.
+    pub(crate) due: Vec<Due>,
+    names_given: u64,
+    pub(crate) gone: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        broker: Arc<Broker>,
+        id: ConnectionId,
+        peer: Peer,
+        outbox: Arc<Outbox>,
+        counters: Arc<Counters>,
+        deadline: Option<Nanos>,
+        now: Now,
+    ) -> Self {
+        Self {
+            broker,
+            id,
+            name: peer.connection_name().into(),
+            peer,
+            outbox,
+            counters,
+            output: Output::default(),
+            phase: Phase::SaslInit,
+            user: "".into(),
+            vhost: "".into(),
+            container: "".into(),
+            frame_max_in: INITIAL_FRAME_MAX,
+            frame_max_out: INITIAL_FRAME_MAX,
+            channel_max: 0,
+            idle_out: 0,
+            idle_in: 0,
+            last_input: now.monotonic,
+            last_output: now.monotonic,
+            deadline,
+            sessions: Vec::new(),
+            links: FxHashMap::default(),
+            scheduled: VecDeque::new(),
+            starved: Vec::new(),
+            taken: Vec::new(),
+            routes: RouteCache::default(),
+            collecting: Vec::new(),
+            has_published: false,
+            undurable: Undurable::default(),
+            settlements: Vec::new(),
+            answers: VecDeque::new(),
+            held: Held::No,
+            has_exclusive_queues: false,
+            registered: None,
+            events: Vec::new(),
+            declaring: None,
+            due: Vec::new(),
+            names_given: 0,
+            gone: false,
+        }
+    }
+
+    pub(crate) fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    pub(crate) fn wants_read(&self) -> bool {
+        matches!(self.held, Held::No)
+            && !self.publishes_wait()
+            && !matches!(self.phase, Phase::Finished | Phase::Refused)
+    }
+
+    pub(crate) fn wants_turn(&self) -> bool {
+        !self.scheduled.is_empty() || (!self.starved.is_empty() && self.output.is_empty())
+    }
+
+    /// Takes a session out, to be put back: its frames are handled while nobody else sees it.
+    pub(crate) fn take_session(&mut self, channel: u16) -> Option<Box<Session>> {
+        self.sessions.get_mut(usize::from(channel))?.take()
+    }
+
+    /// Puts a session in its place.
+    pub(crate) fn put_session(&mut self, session: Box<Session>) {
+        let at = usize::from(session.channel);
+        if at >= self.sessions.len() {
+            self.sessions.resize_with(at + 1, || None);
+        }
+        self.sessions[at] = Some(session);
+    }
+
+    /// The channels of all sessions.
+    pub(crate) fn channels(&self) -> Vec<u16> {
+        self.sessions.iter().flatten().map(|session| session.channel).collect()
+    }
+
+    /// See [`crate::Connection::receive`].
+    pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
+        self.last_input = now.monotonic;
+        let mut used = 0;
+        while matches!(self.held, Held::No) && !matches!(self.phase, Phase::Finished | Phase::Refused) {
+            if self.phase == Phase::Header {
+                let Some(header) = input[used..].first_chunk::<8>() else { break };
+                used += header.len();
+                self.header(header);
+                continue;
+            }
+            if self.phase == Phase::Running && self.publishes_wait() {
+                self.flush_runs(now);
+                self.held = Held::LogRoom;
+                break;
+            }
+            let (frame, length) = match decode_frame(&input[used..], self.frame_max_in) {
+                Ok(Some(found)) => found,
+                Ok(None) => break,
+                Err(error) => {
+                    self.fail(error.into(), now);
+                    used = input.len();
+                    break;
+                }
+            };
+            if let Err(failure) = self.frame(frame.kind, frame.channel, frame.body, now) {
+                self.fail(failure, now);
+            }
+            if matches!(self.held, Held::Again { .. }) {
+                // It is handled once more when what it needs is there.
+                break;
+            }
+            used += length;
+        }
+        self.flush_runs(now);
+        self.flush_settlements(now);
+        self.register();
+        self.broker.commit.announce();
+        if self.phase == Phase::Finished { input.len() } else { used }
+    }
+
+    fn header(&mut self, header: &[u8; 8]) {
+        if *header == HEADER_AMQP {
+            self.output.buffer().extend_from_slice(&HEADER_AMQP);
+            self.phase = Phase::Open;
+            return;
+        }
+        tracing::warn!(connection = %self.name, ?header, "unknown protocol header after SASL, answered with AMQP 1.0");
+        self.output.buffer().extend_from_slice(&HEADER_AMQP);
+        self.phase = Phase::Finished;
+    }
+
+    fn frame(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
+        match (self.phase, kind) {
+            (Phase::SaslInit, FrameKind::Sasl) => return self.sasl(body, now),
+            (Phase::SaslInit, FrameKind::Amqp) | (_, FrameKind::Sasl) => {
+                return Err(Failure::connection(
+                    condition::FRAMING_ERROR,
+                    format!("frame of type {kind:?} received where the other type was expected"),
+                ));
+            }
+            _ => {}
+        }
+        if body.is_empty() {
+            return Ok(());
+        }
+        let (performative, payload) = Performative::decode(body)?;
+        match (self.phase, performative) {
+            (Phase::Closing, Performative::Close(_)) => self.phase = Phase::Finished,
+            (Phase::Closing, _) => {}
+            (Phase::Open, Performative::Open(open)) => self.open(&open, now)?,
+            (Phase::Open, other) => {
+                return Err(Failure::connection(
+                    condition::ILLEGAL_STATE,
+                    format!("expected open, received {}", other.name()),
+                ));
+            }
+            (_, Performative::Open(_)) => {
+                return Err(Failure::connection(condition::ILLEGAL_STATE, "received a second open"));
+            }
+            (_, Performative::Close(close)) => {
+                if let Some(error) = close.error {
+                    tracing::warn!(connection = %self.name, condition = %error.condition, "closed by the client");
+                }
+                self.leave(now);
+                self.send_close(None);
+                self.phase = Phase::Finished;
+            }
+            (_, performative) => return self.session_frame(channel, performative, payload, now),
+        }
+        Ok(())
+    }
+
+    fn session_frame(&mut self, channel: u16, performative: Performative<'_>, payload: &[u8], now: Now) -> Result<()> {
+        if channel > self.channel_max {
+            return Err(Failure::connection(
+                condition::FRAMING_ERROR,
+                format!("channel number ({channel}) exceeds maximum channel number ({})", self.channel_max),
+            ));
+        }
+        let Some(mut session) = self.take_session(channel) else {
+            let Performative::Begin(begin) = performative else {
+                return Err(Failure::connection(
+                    condition::FRAMING_ERROR,
+                    format!(
+                        "{} received on channel {channel}, which has no session: begin must come first",
+                        performative.name()
+                    ),
+                ));
+            };
+            return self.begin(channel, &begin);
+        };
+        if session.ending {
+            if let Performative::End(_) = performative {
+                return Ok(());
+            }
+            self.put_session(session);
+            return Ok(());
+        }
+        let handle = match &performative {
+            Performative::Transfer(transfer) => Some(transfer.handle),
+            Performative::Attach(attach) => Some(attach.handle),
+            Performative::Flow(flow) => flow.handle,
+            _ => None,
+        };
+        let result = match performative {
+            Performative::Transfer(transfer) => self.transfer(&mut session, &transfer, payload, now),
+            Performative::Disposition(disposition) => self.disposition(&mut session, &disposition, now),
+            Performative::Flow(flow) => self.flow(&mut session, &flow, now),
+            Performative::Attach(attach) => self.attach(&mut session, &attach, now),
+            Performative::Detach(detach) => self.detached(&mut session, &detach, now),
+            Performative::End(_) => {
+                self.leave_session(&mut session, now);
+                self.send_end(channel, None);
+                return Ok(());
+            }
+            Performative::Begin(_) => Err(Failure::session(
+                condition::ILLEGAL_STATE,
+                format!("begin received on channel {channel}, which has a session"),
+            )),
+            Performative::Open(_) | Performative::Close(_) => Ok(()),
+        };
+        let result = match (result, handle) {
+            (Err(failure), Some(handle)) if failure.scope == Scope::Link => {
+                self.fail_link(&mut session, handle, failure, now);
+                Ok(())
+            }
+            (Err(failure), None) if failure.scope == Scope::Link => Err(failure.ending(Scope::Session)),
+            (result, _) => result,
+        };
+        match result {
+            Err(failure) if failure.scope == Scope::Session => {
+                self.fail_session(&mut session, failure, now);
+                self.put_session(session);
+                Ok(())
+            }
+            result => {
+                self.put_session(session);
+                result
+            }
+        }
+    }
+
+    /// See [`crate::Connection::turn`].
+    pub(crate) fn turn(&mut self, now: Now) {
+        let mut events = std::mem::take(&mut self.events);
+        self.outbox.drain(&mut events);
+        for event in events.drain(..) {
+            self.event(event, now);
+        }
+        self.events = events;
+        if self.gone {
+            return;
+        }
+        self.durable_work(now);
+        if self.phase == Phase::Running {
+            self.deliver(now);
+        }
+        self.send_flows();
+        self.keep_time(now);
+        self.register();
+        self.broker.commit.announce();
+    }
+
+    fn event(&mut self, event: Event, now: Now) {
+        match event {
+            Event::Queue(Signal::Scheduled(key)) => self.scheduled.push_back(key),
+            Event::Queue(Signal::Drained { key, delivery_count, available }) => {
+                self.drained(key, delivery_count, available)
+            }
+            Event::Queue(Signal::Cancelled(key)) => self.queue_gone(key, now),
+            Event::Queue(Signal::Loaded(_)) => {}
+            Event::Durable => self.registered = None,
+            Event::Close(reason) => {
+                let text = format!("Connection forced: {reason}");
+                self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);
+            }
+        }
+    }
+
+    /// Leaves word with the commit stream when something of this connection isn't durable.
+    fn register(&mut self) {
+        let mut wanted = self.undurable.next_position();
+        let mut want = |position: Position| wanted = Some(wanted.map_or(position, |other| other.min(position)));
+        if let Some(answer) = self.answers.front() {
+            want(answer.position);
+        }
+        if let Held::Again { position } = self.held {
+            want(position);
+        }
+        if (matches!(self.held, Held::LogRoom) || self.publishes_wait()) && wanted.is_none() {
+            wanted = Some(self.broker.commit.durable() + 1);
+        }
+        if let Some(position) = wanted
+            && self.registered.is_none_or(|registered| registered > position)
+        {
+            self.registered = Some(position);
+            self.broker.commit.notify(position, &self.outbox);
+        }
+    }
+
+    /// True while this connection's publishes have to wait for the disk: the third level of flow control, which
+    /// one that never published doesn't feel.
+    pub(crate) fn publishes_wait(&self) -> bool {
+        self.has_published && (self.undurable.is_full() || !self.broker.commit.has_room())
+    }
+
+    /// The permit for what this connection's user wants to do in its vhost.
+    pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
+        let snapshot = self.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.user, &self.vhost, action)
+    }
+
+    /// A name that nobody has and nobody guesses.
+    pub(crate) fn generated_name(&mut self, prefix: &str) -> String {
+        self.names_given += 1;
+        self.broker.generated_name(prefix, self.id, self.names_given)
+    }
+}

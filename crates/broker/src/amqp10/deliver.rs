@@ -1,0 +1,321 @@
+//! Deliveries: what scheduled consumers take, encoded into the connection's output in transfers that fit the
+//! client's frames and window (specification 2.6.14, 2.7.5).
+
+use leveret_amqp10::{FrameKind, Serial, begin_frame, end_frame, performative::Transfer};
+use leveret_message::deliver::{Delivery, to_amqp10};
+use leveret_queue::{Taken, TurnEnd};
+
+use super::connection::Connection;
+use super::consumer::Consumer;
+use super::error::Failure;
+use super::flow::LinkState;
+use super::link::Link;
+use super::session::Session;
+use crate::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
+use crate::time::Now;
+
+/// What waits for the client's window, in order.
+pub(crate) enum Pending {
+    /// A delivery of which part was sent, or nothing yet.
+    Rest(Rest),
+    /// Messages that were taken and not begun.
+    Run { handle: u32, taken: Taken },
+    /// A link's state, to be told after what is before it.
+    State(LinkState),
+}
+
+impl Pending {
+    pub(crate) fn is_for(&self, handle: u32) -> bool {
+        match self {
+            Pending::Rest(rest) => rest.handle == handle,
+            Pending::Run { handle: of, .. } => *of == handle,
+            Pending::State(state) => state.handle == handle,
+        }
+    }
+}
+
+/// A message that needs several transfers.
+pub(crate) struct Rest {
+    pub handle: u32,
+    pub delivery_id: Serial,
+    pub tag: [u8; 4],
+    pub settled: bool,
+    pub payload: Vec<u8>,
+    pub sent: usize,
+}
+
+impl Connection {
+    /// Serves scheduled consumers until the output holds one write's worth.
+    pub(crate) fn deliver(&mut self, now: Now) {
+        if self.output.len() >= TURN_BYTES_MAX {
+            // The socket did not take the last turn's output: others may have these messages.
+            while let Some(key) = self.scheduled.pop_front() {
+                if self.with_consumer(key, |consumer| {
+                    consumer.starved = true;
+                    consumer.queue.set_room(consumer.id, false, now.monotonic);
+                }) {
+                    self.starved.push(key);
+                }
+            }
+            return;
+        }
+        for key in std::mem::take(&mut self.starved) {
+            self.with_consumer(key, |consumer| {
+                consumer.starved = false;
+                consumer.queue.set_room(consumer.id, true, now.monotonic);
+            });
+        }
+        for channel in self.channels() {
+            let Some(mut session) = self.take_session(channel) else { continue };
+            if !session.pending.is_empty() {
+                self.continue_session(&mut session, now);
+            }
+            self.put_session(session);
+        }
+        while self.output.len() < TURN_BYTES_MAX {
+            let Some(key) = self.scheduled.pop_front() else { return };
+            if self.serve(key, now) == TurnEnd::More {
+                self.scheduled.push_back(key);
+            }
+        }
+    }
+
+    /// Calls `call` with the consumer of this key; false when there is none.
+    fn with_consumer(&mut self, key: u64, call: impl FnOnce(&mut Consumer)) -> bool {
+        let Some(&(channel, handle)) = self.links.get(&key) else { return false };
+        let Some(mut session) = self.take_session(channel) else { return false };
+        let found = match session.link(handle) {
+            Some(Link::Consumer(consumer)) => {
+                call(consumer);
+                true
+            }
+            _ => false,
+        };
+        self.put_session(session);
+        found
+    }
+
+    fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
+        let Some(&(channel, handle)) = self.links.get(&key) else { return TurnEnd::Done };
+        let Some(mut session) = self.take_session(channel) else { return TurnEnd::Done };
+        let end = match session.take(handle) {
+            Some(mut link) => {
+                let (end, failure) = match &mut *link {
+                    Link::Consumer(consumer) => self.serve_consumer(&mut session, handle, consumer, now),
+                    _ => (TurnEnd::Done, None),
+                };
+                session.put(handle, link);
+                if let Some(failure) = failure {
+                    self.fail_link(&mut session, handle, failure, now);
+                }
+                end
+            }
+            None => TurnEnd::Done,
+        };
+        self.put_session(session);
+        end
+    }
+
+    fn serve_consumer(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        consumer: &mut Consumer,
+        now: Now,
+    ) -> (TurnEnd, Option<Failure>) {
+        let room = if session.pending.is_empty() { session.window.room() } else { 0 };
+        if room == 0 {
+            session.parked.push(handle);
+            consumer.queue.set_room(consumer.id, false, now.monotonic);
+            return (TurnEnd::Done, None);
+        }
+        let most = room.min(self.broker.settings.max_queue_credit);
+        let mut taken = std::mem::take(&mut self.taken);
+        let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        let mut failure = None;
+        for run in taken.drain(..) {
+            if failure.is_some() {
+                // The link is about to be detached: these go back untouched.
+                session.pending.push_back(Pending::Run { handle, taken: run });
+                continue;
+            }
+            failure = self.encode_run(session, handle, consumer, run, now);
+        }
+        self.taken = taken;
+        (end, failure)
+    }
+
+    /// Encodes taken messages; those that the window has no room for wait. A failure detaches the link.
+    fn encode_run(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        consumer: &mut Consumer,
+        taken: Taken,
+        now: Now,
+    ) -> Option<Failure> {
+        for at in 0..taken.count {
+            if !session.pending.is_empty() || session.window.room() == 0 {
+                session.pending.push_back(Pending::Run { handle, taken: taken.rest(at) });
+                break;
+            }
+            if let Some(failure) = self.encode_message(session, handle, consumer, &taken, at, now) {
+                session.pending.push_back(Pending::Run { handle, taken: taken.rest(at) });
+                return Some(failure);
+            }
+        }
+        let count = u64::from(taken.count);
+        if consumer.settled {
+            self.counters.delivered_no_ack.add(count);
+        } else {
+            self.counters.delivered_ack.add(count);
+        }
+        if taken.redelivered {
+            self.counters.redelivered.add(count);
+        }
+        None
+    }
+
+    fn encode_message(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        consumer: &mut Consumer,
+        taken: &Taken,
+        at: u32,
+        now: Now,
+    ) -> Option<Failure> {
+        let message = taken.batch.message((taken.index + at) as usize).view();
+        let context = Delivery { redelivered: taken.redelivered, delivery_count: taken.failures, now_ms: now.wall_ms };
+        let tag = consumer.next_tag.to_be_bytes();
+        let delivery_id = session.next_delivery_id;
+        let transfer = Transfer {
+            handle,
+            delivery_id: Some(delivery_id.0),
+            delivery_tag: Some(&tag),
+            message_format: Some(0),
+            settled: Some(consumer.settled),
+            ..Transfer::default()
+        };
+        let out = self.output.buffer();
+        let before = out.len();
+        let start = begin_frame(out, FrameKind::Amqp, session.channel);
+        transfer.encode(out);
+        let payload = out.len();
+        to_amqp10(&message, &context, out);
+        let size = (out.len() - payload) as u64;
+        if consumer.max_message_size > 0 && size > consumer.max_message_size {
+            out.truncate(before);
+            return Some(Failure::link(
+                leveret_amqp10::condition::MESSAGE_SIZE_EXCEEDED,
+                format!("message size ({size} bytes) > maximum message size ({} bytes)", consumer.max_message_size),
+            ));
+        }
+        consumer.next_tag = consumer.next_tag.wrapping_add(1);
+        session.next_delivery_id.advance();
+        if !consumer.settled && !consumer.browses {
+            let number = taken.first + u64::from(at);
+            let bytes = taken.batch.body_length((taken.index + at) as usize);
+            session.unsettled.add(delivery_id, handle, number, bytes, taken.durable);
+        }
+        if out.len() - before <= self.frame_max_out as usize {
+            end_frame(out, start);
+            session.window.sent_transfer();
+            return None;
+        }
+        let payload = out.split_off(payload);
+        out.truncate(before);
+        let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0 };
+        session.pending.push_back(Pending::Rest(rest));
+        self.send_rest(session);
+        None
+    }
+
+    /// Sends transfers of the delivery at the head of what waits; true when it is whole.
+    fn send_rest(&mut self, session: &mut Session) -> bool {
+        let Some(Pending::Rest(mut rest)) = session.pending.pop_front() else { return true };
+        while session.window.room() > 0 {
+            let first = rest.sent == 0;
+            let mut transfer = Transfer { handle: rest.handle, more: true, ..Transfer::default() };
+            if first {
+                transfer.delivery_id = Some(rest.delivery_id.0);
+                transfer.delivery_tag = Some(&rest.tag);
+                transfer.message_format = Some(0);
+                transfer.settled = Some(rest.settled);
+            }
+            let out = self.output.buffer();
+            let before = out.len();
+            let start = begin_frame(out, FrameKind::Amqp, session.channel);
+            transfer.encode(out);
+            let header = out.len() - before;
+            let left = rest.payload.len() - rest.sent;
+            // The flag `more` takes one byte whichever it says, so the header's size is right for both.
+            let room = (self.frame_max_out as usize).saturating_sub(header).max(1);
+            let count = left.min(room);
+            if count == left {
+                out.truncate(before);
+                let start = begin_frame(out, FrameKind::Amqp, session.channel);
+                transfer.more = false;
+                transfer.encode(out);
+                out.extend_from_slice(&rest.payload[rest.sent..]);
+                end_frame(out, start);
+                session.window.sent_transfer();
+                return true;
+            }
+            out.extend_from_slice(&rest.payload[rest.sent..rest.sent + count]);
+            end_frame(out, start);
+            session.window.sent_transfer();
+            rest.sent += count;
+            if out.len() >= TURN_BYTES_MAX {
+                break;
+            }
+        }
+        session.pending.push_front(Pending::Rest(rest));
+        false
+    }
+
+    /// Sends what waited for the session's window, and lets its consumers take again.
+    pub(crate) fn continue_session(&mut self, session: &mut Session, now: Now) {
+        while self.output.len() < TURN_BYTES_MAX {
+            match session.pending.front() {
+                None => break,
+                Some(Pending::State(state)) => {
+                    let state = *state;
+                    session.pending.pop_front();
+                    self.encode_link_state(session, state);
+                }
+                Some(_) if session.window.room() == 0 => return,
+                Some(Pending::Rest(_)) => {
+                    if !self.send_rest(session) {
+                        return;
+                    }
+                }
+                Some(Pending::Run { .. }) => self.continue_run(session, now),
+            }
+        }
+        if !session.pending.is_empty() || session.window.room() == 0 {
+            return;
+        }
+        for handle in std::mem::take(&mut session.parked) {
+            if let Some(Link::Consumer(consumer)) = session.link(handle) {
+                consumer.queue.set_room(consumer.id, true, now.monotonic);
+            }
+        }
+    }
+
+    /// Encodes messages that were taken before the window shut.
+    fn continue_run(&mut self, session: &mut Session, now: Now) {
+        let Some(Pending::Run { handle, taken }) = session.pending.pop_front() else { return };
+        let Some(mut link) = session.take(handle) else { return };
+        let waiting = std::mem::take(&mut session.pending);
+        let failure = match &mut *link {
+            Link::Consumer(consumer) => self.encode_run(session, handle, consumer, taken, now),
+            _ => None,
+        };
+        session.put(handle, link);
+        session.pending.extend(waiting);
+        if let Some(failure) = failure {
+            self.fail_link(session, handle, failure, now);
+        }
+    }
+}

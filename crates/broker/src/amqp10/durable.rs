@@ -1,0 +1,93 @@
+//! What waits for the disk: queues to be applied, outcomes, held input.
+
+use leveret_amqp10::{DeliveryState, Performative, Role, Serial, encode_performative, performative::Disposition};
+
+use super::connection::Connection;
+use super::held::Held;
+use super::link::Link;
+use super::rejection;
+use super::session::Session;
+use super::unconfirmed::{Due, Outcome, merge};
+use crate::time::Now;
+
+impl Connection {
+    /// Applies, confirms and answers whatever became durable.
+    pub(crate) fn durable_work(&mut self, now: Now) {
+        let durable = self.broker.commit.durable();
+        self.undurable.apply(durable);
+        self.confirm(now);
+        self.answer_settlements();
+        let goes_on = match self.held {
+            Held::Again { position } => position <= durable,
+            Held::LogRoom => !self.publishes_wait(),
+            Held::No => false,
+        };
+        if goes_on {
+            self.broker.registry.publish();
+            self.held = Held::No;
+            // It was us who didn't read.
+            self.last_input = now.monotonic;
+        }
+    }
+
+    /// Sends the outcomes that are due, merged over all links of a session.
+    fn confirm(&mut self, now: Now) {
+        for channel in self.channels() {
+            let Some(mut session) = self.take_session(channel) else { continue };
+            if !session.confirming.is_empty() {
+                self.confirm_session(&mut session, now);
+            }
+            self.put_session(session);
+        }
+    }
+
+    pub(crate) fn confirm_session(&mut self, session: &mut Session, now: Now) {
+        let durable = self.broker.commit.durable();
+        let sync = self.broker.commit.sync_time();
+        let mut due = std::mem::take(&mut self.due);
+        for handle in std::mem::take(&mut session.confirming) {
+            let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
+            if let Some(took) = publisher.unconfirmed.take_due(durable, now.monotonic, &mut due) {
+                publisher.grant.confirmed(took, sync);
+                publisher.top_up();
+            }
+            let (waits, granted) = (publisher.unconfirmed.count() > 0, publisher.flow_due);
+            if waits {
+                session.note_confirming(handle);
+            }
+            if granted {
+                session.granted.push(handle);
+            }
+        }
+        merge(&mut due);
+        for Due { first, last, outcome } in due.drain(..) {
+            if outcome == Outcome::Accepted {
+                self.counters.confirmed.add(u64::from(last.since(first)) + 1);
+            }
+            self.send_outcome(session.channel, first, last, &outcome);
+        }
+        self.due = due;
+    }
+
+    /// Tells the client what became of what it sent.
+    pub(crate) fn send_outcome(&mut self, channel: u16, first: Serial, last: Serial, outcome: &Outcome) {
+        let out = self.output.buffer();
+        let mut send = |state: DeliveryState<'_>| {
+            let disposition = Disposition {
+                role: Role::Receiver,
+                first: first.0,
+                last: (first != last).then_some(last.0),
+                settled: true,
+                state: Some(state),
+                batchable: false,
+            };
+            encode_performative(out, channel, &Performative::Disposition(disposition));
+        };
+        match outcome {
+            Outcome::Accepted => send(DeliveryState::Accepted),
+            Outcome::Released => send(DeliveryState::Released),
+            Outcome::Rejected { queue, reason } => rejection::with_state(queue, reason, send),
+            Outcome::Unroutable(failure) => rejection::with_failure(failure, send),
+        }
+    }
+}

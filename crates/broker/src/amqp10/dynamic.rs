@@ -1,0 +1,196 @@
+//! Queues that a link brings along: dynamic nodes (specification 3.5.10), and what addresses of version 1 declare.
+
+use std::sync::Arc;
+
+use leveret_amqp10::{
+    Source, Symbol, Symbols, Target, condition,
+    terminus::{ExpiryPolicy, LifetimePolicy, TerminusDurability},
+    value::{EncodedMap, MapRef},
+};
+use leveret_model::{
+    Action, Arguments, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Queue, Resource,
+};
+
+use super::address::percent_encode;
+use super::connection::Connection;
+use super::error::{Failure, Result};
+use crate::queue_handle::QueueRef;
+use crate::time::Now;
+
+/// What a client must ask for to get a queue of its own.
+pub(crate) const TEMPORARY_QUEUE: &str = "temporary-queue";
+const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(TEMPORARY_QUEUE)];
+/// Of a dynamic queue's name, what comes from the names of container and link.
+const NAME_PART_MAX: usize = 64;
+
+impl Connection {
+    /// The exclusive queue of a dynamic terminus. None while it is being declared.
+    pub(crate) fn dynamic_queue(
+        &mut self,
+        link: &str,
+        addressed: bool,
+        capable: bool,
+        now: Now,
+    ) -> Result<Option<QueueRef>> {
+        if addressed {
+            return Err(Failure::link(condition::INVALID_FIELD, "a dynamic terminus has no address of its own"));
+        }
+        if !capable {
+            return Err(Failure::link(
+                condition::NOT_IMPLEMENTED,
+                format!("Dynamic terminus not supported without the capability '{TEMPORARY_QUEUE}'"),
+            ));
+        }
+        let name = match &self.declaring {
+            Some(name) => name.clone(),
+            None => {
+                let part: String = format!("{}-{link}", self.container).chars().take(NAME_PART_MAX).collect();
+                self.generated_name(&format!("amq.dyn-{part}-")).into()
+            }
+        };
+        let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
+        self.authorize(Action::Consume(&name))?;
+        self.has_exclusive_queues = true;
+        self.ensure_queue(permit, &name, false, true, now)
+    }
+
+    /// A queue by name that is declared when it isn't there. None while it is being declared.
+    pub(crate) fn declared_queue(&mut self, name: &Arc<str>, durable: bool, now: Now) -> Result<Option<QueueRef>> {
+        let permit = self.authorize(Action::DeclareQueue { queue: name, dead_letter_exchange: None })?;
+        if let Ok(queue) = self.usable_queue(name, None) {
+            return Ok(Some(queue));
+        }
+        self.ensure_queue(permit, name, durable, false, now)
+    }
+
+    fn ensure_queue(
+        &mut self,
+        permit: Permit,
+        name: &Arc<str>,
+        durable: bool,
+        exclusive: bool,
+        now: Now,
+    ) -> Result<Option<QueueRef>> {
+        if self.broker.registry.snapshot().queue(&self.vhost, name).is_none() {
+            let command = Command::DeclareQueue(DeclareQueue {
+                vhost: self.vhost.clone(),
+                name: name.clone(),
+                server_named: name.starts_with("amq."),
+                durable,
+                auto_delete: false,
+                exclusive,
+                connection: Some(self.id),
+                arguments: Arguments::default(),
+            });
+            let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+            self.counters.queues_declared.increment();
+            self.counters.queues_created.increment();
+            if submitted.position > self.broker.commit.durable() {
+                self.declaring = Some(name.clone());
+                self.hold(submitted.position);
+                return Ok(None);
+            }
+            self.broker.registry.publish();
+        }
+        self.declaring = None;
+        self.usable_queue(name, None).map(Some)
+    }
+
+    /// The name of a queue of the link's own, bound to an exchange. None while it is being declared.
+    pub(crate) fn bound_queue(
+        &mut self,
+        exchange: &Arc<str>,
+        key: &str,
+        durable: bool,
+        now: Now,
+    ) -> Result<Option<Arc<str>>> {
+        if self.broker.registry.snapshot().topology.exchange(&self.vhost, exchange).is_none() {
+            return Err(leveret_model::Refused::no_exchange(&self.vhost, exchange).into());
+        }
+        let name: Arc<str> = match &self.declaring {
+            Some(name) => name.clone(),
+            None => self.generated_name("amq.gen-").into(),
+        };
+        let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
+        if self.ensure_queue(permit, &name, durable, false, now)?.is_none() {
+            return Ok(None);
+        }
+        let permit = self.authorize(Action::Bind { source: exchange, destination: Resource::Queue(&name) })?;
+        let bind = Bind {
+            vhost: self.vhost.clone(),
+            source: exchange.clone(),
+            destination: DestinationName::Queue(name.clone()),
+            routing_key: key.as_bytes().into(),
+            arguments: Arguments::default(),
+            connection: Some(self.id),
+        };
+        let submitted = self.broker.registry.submit(permit, Command::Bind(bind), now.monotonic)?;
+        if submitted.position > self.broker.commit.durable() {
+            self.declaring = Some(name);
+            self.hold(submitted.position);
+            return Ok(None);
+        }
+        self.broker.registry.publish();
+        Ok(Some(name))
+    }
+
+    /// Deletes a queue that has to go with its link, its last consumer or its connection.
+    pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) {
+        let command = Command::DeleteQueue(DeleteQueue {
+            vhost: queue.vhost.clone(),
+            name: queue.name.clone(),
+            connection: queue.exclusive_owner,
+        });
+        // It may be gone already, or be another queue of that name by now: then this is no error.
+        let same = |found: &QueueRef| found.info().id == queue.id;
+        if self.broker.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same) {
+            match self.broker.registry.submit(Permit::system(), command, now.monotonic) {
+                Ok(submitted) => {
+                    self.counters.queues_deleted.add(submitted.deleted.len() as u64);
+                    self.broker.publish_later(submitted.position);
+                }
+                Err(refused) => tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted"),
+            }
+        }
+    }
+}
+
+/// The address of a queue.
+pub(crate) fn address(queue: &Queue) -> String {
+    format!("/queues/{}", percent_encode(&queue.name))
+}
+
+/// What a dynamic node is: it goes with its link, and messages are moved out of it.
+pub(crate) fn properties() -> EncodedMap {
+    let mut properties = EncodedMap::new();
+    properties.push_symbol("lifetime-policy", LifetimePolicy::DeleteOnClose.value());
+    properties.push_symbol("supported-dist-modes", Symbol::new("move"));
+    properties
+}
+
+/// The target that a dynamic one became.
+pub(crate) fn target<'a>(address: &'a str, properties: MapRef<'a>) -> Target<'a> {
+    Target {
+        address: Some(address),
+        durable: TerminusDurability::None,
+        expiry_policy: ExpiryPolicy::LinkDetach,
+        timeout: 0,
+        dynamic: true,
+        dynamic_node_properties: Some(properties),
+        capabilities: Symbols::of(&CAPABILITIES),
+    }
+}
+
+/// The source that a dynamic one became.
+pub(crate) fn source<'a>(address: &'a str, properties: MapRef<'a>) -> Source<'a> {
+    Source {
+        address: Some(address),
+        durable: TerminusDurability::None,
+        expiry_policy: ExpiryPolicy::LinkDetach,
+        timeout: 0,
+        dynamic: true,
+        dynamic_node_properties: Some(properties),
+        capabilities: Symbols::of(&CAPABILITIES),
+        ..Source::default()
+    }
+}

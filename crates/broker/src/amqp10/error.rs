@@ -1,0 +1,72 @@
+//! Failures of a connection, session or link, and what they end.
+
+use leveret_amqp10::{DecodeError, Symbol, condition};
+use leveret_model::{Refused, RefusedKind};
+
+/// What a failure ends (specification 2.4.5, 2.5.6 and 2.6.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The link is detached.
+    Link,
+    /// The session is ended.
+    Session,
+    /// The connection is closed.
+    Connection,
+}
+
+/// An error as the peer is told it (specification 2.8.14).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub scope: Scope,
+    pub condition: Symbol<'static>,
+    pub description: String,
+    /// The delivery-tag that a routing error of a pre-settled message names (anonymous terminus, section 2.2.2).
+    pub delivery_tag: Option<Vec<u8>>,
+}
+
+pub(crate) type Result<T> = core::result::Result<T, Failure>;
+
+impl Failure {
+    fn new(scope: Scope, condition: Symbol<'static>, description: impl Into<String>) -> Self {
+        Self { scope, condition, description: description.into(), delivery_tag: None }
+    }
+
+    pub(crate) fn link(condition: Symbol<'static>, description: impl Into<String>) -> Self {
+        Self::new(Scope::Link, condition, description)
+    }
+
+    pub(crate) fn session(condition: Symbol<'static>, description: impl Into<String>) -> Self {
+        Self::new(Scope::Session, condition, description)
+    }
+
+    pub(crate) fn connection(condition: Symbol<'static>, description: impl Into<String>) -> Self {
+        Self::new(Scope::Connection, condition, description)
+    }
+
+    /// The same failure, ending something else.
+    pub(crate) fn ending(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+}
+
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Self {
+        Self::connection(error.condition(), error.to_string())
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        let condition = match refused.kind {
+            RefusedKind::AccessRefused => condition::UNAUTHORIZED_ACCESS,
+            RefusedKind::NotFound => condition::NOT_FOUND,
+            RefusedKind::ResourceLocked => condition::RESOURCE_LOCKED,
+            RefusedKind::PreconditionFailed => condition::PRECONDITION_FAILED,
+            RefusedKind::CommandInvalid => condition::ILLEGAL_STATE,
+            RefusedKind::NotAllowed => condition::NOT_ALLOWED,
+            RefusedKind::NotImplemented => condition::NOT_IMPLEMENTED,
+            RefusedKind::InternalError => condition::INTERNAL_ERROR,
+        };
+        Self::link(condition, refused.text)
+    }
+}

@@ -1,0 +1,140 @@
+//! `flow`, both ways: windows, credit, drain (specification 2.7.4).
+
+use leveret_amqp10::{Performative, Serial, condition, encode_performative, performative::Flow};
+use leveret_queue::CreditState;
+
+use super::connection::Connection;
+use super::deliver::Pending;
+use super::error::{Failure, Result};
+use super::link::Link;
+use super::session::Session;
+use crate::time::Now;
+
+/// A link's part of a flow of ours, as its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinkState {
+    pub handle: u32,
+    pub delivery_count: u32,
+    pub link_credit: u32,
+    pub available: u32,
+    pub drain: bool,
+}
+
+impl LinkState {
+    fn new(handle: u32, state: &CreditState, drain: bool) -> Self {
+        Self {
+            handle,
+            delivery_count: state.delivery_count,
+            link_credit: state.credit,
+            available: state.available,
+            drain,
+        }
+    }
+}
+
+impl Connection {
+    /// A flow of the client.
+    pub(crate) fn flow(&mut self, session: &mut Session, flow: &Flow<'_>, now: Now) -> Result<()> {
+        session.window.received_flow(flow)?;
+        self.continue_session(session, now);
+        let Some(handle) = flow.handle else {
+            session.flow_due |= flow.echo;
+            return Ok(());
+        };
+        let Some(link) = session.link(handle) else {
+            return Err(Failure::session(condition::UNATTACHED_HANDLE, format!("Unattached link handle: {handle}")));
+        };
+        match link {
+            Link::Consumer(consumer) => {
+                // A receiver that hasn't seen our attach doesn't know our first delivery-count (2.6.7).
+                let seen = flow.delivery_count.unwrap_or(0);
+                let credit = flow.link_credit.unwrap_or(0);
+                let state = consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic);
+                // A drain that finds messages ends with a signal, after the last of them.
+                if (flow.drain && state.credit == 0) || (!flow.drain && flow.echo) {
+                    self.send_link_state(session, LinkState::new(handle, &state, flow.drain));
+                }
+            }
+            Link::Publisher(publisher) => {
+                publisher.flow_due |= flow.echo;
+                session.granted.push(handle);
+            }
+            Link::Detached => {}
+        }
+        Ok(())
+    }
+
+    /// A drain that the client asked for is done: everything available was sent.
+    pub(crate) fn drained(&mut self, key: u64, delivery_count: u32, available: u32) {
+        let Some(&(channel, handle)) = self.links.get(&key) else { return };
+        let Some(mut session) = self.take_session(channel) else { return };
+        let state = CreditState { delivery_count, credit: 0, available };
+        self.send_link_state(&mut session, LinkState::new(handle, &state, true));
+        self.put_session(session);
+    }
+
+    /// Tells a receiver the state of its link, after the transfers that still wait for its window.
+    fn send_link_state(&mut self, session: &mut Session, state: LinkState) {
+        if session.pending.is_empty() {
+            self.encode_link_state(session, state);
+        } else {
+            session.pending.push_back(Pending::State(state));
+        }
+    }
+
+    pub(crate) fn encode_link_state(&mut self, session: &Session, state: LinkState) {
+        let flow = Flow {
+            handle: Some(state.handle),
+            delivery_count: Some(state.delivery_count),
+            link_credit: Some(state.link_credit),
+            available: Some(state.available),
+            drain: state.drain,
+            ..session.window.flow()
+        };
+        encode_performative(self.output.buffer(), session.channel, &Performative::Flow(flow));
+    }
+
+    /// Sends the flows that are due: windows that opened, credit that was granted.
+    pub(crate) fn send_flows(&mut self) {
+        for channel in self.channels() {
+            let Some(mut session) = self.take_session(channel) else { continue };
+            self.send_session_flows(&mut session);
+            self.put_session(session);
+        }
+    }
+
+    pub(crate) fn send_session_flows(&mut self, session: &mut Session) {
+        let channel = session.channel;
+        for handle in std::mem::take(&mut session.granted) {
+            let base = session.window.flow();
+            let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
+            if !std::mem::take(&mut publisher.flow_due) {
+                continue;
+            }
+            let flow = Flow {
+                handle: Some(handle),
+                delivery_count: Some(publisher.grant.delivery_count().0),
+                link_credit: Some(publisher.grant.credit()),
+                ..base
+            };
+            session.flow_due = false;
+            encode_performative(self.output.buffer(), channel, &Performative::Flow(flow));
+        }
+        if std::mem::take(&mut session.flow_due) {
+            let flow = session.window.flow();
+            encode_performative(self.output.buffer(), channel, &Performative::Flow(flow));
+        }
+    }
+
+    /// Raises or clears the alarm on every session: its incoming window shuts or opens.
+    pub(crate) fn set_alarm(&mut self, raised: bool) {
+        for channel in self.channels() {
+            let Some(mut session) = self.take_session(channel) else { continue };
+            session.flow_due |= session.window.set_shut(raised);
+            self.put_session(session);
+        }
+    }
+}
+
+/// The delivery-count that a receiver's first flow is compared with: every link of ours begins at 0.
+pub(crate) const INITIAL_DELIVERY_COUNT: Serial = Serial(0);

@@ -1,0 +1,34 @@
+//! AMQP 1.0 sessions: frames in, calls on queues and the control plane, frames out.
+//!
+//! [`connection`] drives a connection's states and dispatches its frames, [`sasl`] and [`open`] bring it up, [`closing`]
+//! takes links, sessions and the connection down. A [`session`] has a [`window`] and links: a [`publisher`] gets
+//! credit by [`grant`] and its messages' outcomes from [`unconfirmed`], a [`consumer`]'s credit lives in its queue.
+//! [`attach`] makes links out of [`address`]es, [`transfer`] publishes, [`deliver`] sends, [`disposition`] settles.
+
+mod address;
+mod attach;
+mod closing;
+mod connection;
+mod consumer;
+mod deliver;
+mod disposition;
+mod durable;
+mod dynamic;
+mod error;
+mod flow;
+mod grant;
+mod headers;
+mod held;
+mod link;
+mod open;
+mod publisher;
+mod rejection;
+mod sasl;
+mod session;
+mod time;
+mod transfer;
+mod unconfirmed;
+mod unsettled;
+mod window;
+
+pub(crate) use connection::Connection;

@@ -1,0 +1,142 @@
+//! `open` and `begin`: what both sides agree on (specification 2.7.1 and 2.7.2).
+
+use std::sync::Arc;
+
+use leveret_amqp10::{
+    Performative, Serial, Symbol, Symbols, condition, encode_performative,
+    performative::{Begin, Open},
+    value::EncodedMap,
+};
+use leveret_model::{Action, RefusedKind};
+
+use super::connection::{Connection, Phase};
+use super::error::{Failure, Result};
+use super::session::Session;
+use super::window::{OUTGOING_WINDOW, Window};
+use crate::time::{Now, SECOND};
+
+/// Every peer takes frames of this many bytes (2.7.1).
+const FRAME_MAX_LOWEST: u32 = 512;
+/// Shorter idle times than this aren't kept.
+const IDLE_LOWEST_MS: u32 = 1000;
+/// What we can, by the names of the extensions' specifications.
+const CAPABILITIES: [Symbol<'static>; 2] = [Symbol::new("LINK_PAIR_V1_0"), Symbol::new("ANONYMOUS-RELAY")];
+
+impl Connection {
+    /// The client opens the connection.
+    pub(crate) fn open(&mut self, open: &Open<'_>, now: Now) -> Result<()> {
+        self.container = open.container_id.into();
+        let vhost: Arc<str> = match open.hostname.and_then(|name| name.strip_prefix("vhost:")) {
+            Some(vhost) => vhost.into(),
+            None => self.broker.settings.default_vhost.as_str().into(),
+        };
+        self.vhost = vhost;
+        if let Err(refused) = self.authorize(Action::Enter) {
+            let condition = match refused.kind {
+                RefusedKind::NotAllowed | RefusedKind::AccessRefused | RefusedKind::NotFound => {
+                    condition::UNAUTHORIZED_ACCESS
+                }
+                _ => condition::INTERNAL_ERROR,
+            };
+            return Err(Failure::connection(condition, refused.text));
+        }
+        let frame_max_out = open.max_frame_size;
+        if frame_max_out < FRAME_MAX_LOWEST {
+            return Err(Failure::connection(
+                condition::FRAME_SIZE_TOO_SMALL,
+                format!("max_frame_size ({frame_max_out}) < minimum maximum frame size ({FRAME_MAX_LOWEST})"),
+            ));
+        }
+        let idle = open.idle_time_out.unwrap_or(0);
+        if idle > 0 && idle < IDLE_LOWEST_MS {
+            return Err(Failure::connection(
+                condition::NOT_ALLOWED,
+                format!("idle-time-out ({idle} ms) < minimum idle-time-out ({IDLE_LOWEST_MS} ms)"),
+            ));
+        }
+        let settings = &self.broker.settings;
+        self.frame_max_out = frame_max_out;
+        self.frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
+        self.channel_max = open.channel_max.min(settings.session_max.saturating_sub(1));
+        self.idle_out = u64::from(idle) * 1_000_000;
+        self.idle_in = u64::from(settings.heartbeat_s) * SECOND;
+        self.deadline = None;
+        self.last_input = now.monotonic;
+        self.phase = Phase::Running;
+        self.send_open();
+        tracing::info!(
+            connection = %self.name,
+            container = %self.container,
+            user = %self.user,
+            vhost = %self.vhost,
+            "connection opened"
+        );
+        Ok(())
+    }
+
+    /// Our side of the opening.
+    pub(crate) fn send_open(&mut self) {
+        let broker = self.broker.clone();
+        let settings = &broker.settings;
+        let properties = properties(settings);
+        let answer = Open {
+            container_id: &settings.cluster_name,
+            hostname: None,
+            max_frame_size: self.frame_max_in,
+            channel_max: self.channel_max,
+            // Half of what we tolerate (2.4.5).
+            idle_time_out: (self.idle_in > 0).then(|| u32::from(settings.heartbeat_s) * 500),
+            outgoing_locales: Symbols::NONE,
+            incoming_locales: Symbols::NONE,
+            offered_capabilities: Symbols::of(&CAPABILITIES),
+            desired_capabilities: Symbols::NONE,
+            properties: Some(properties.as_map()),
+        };
+        encode_performative(self.output.buffer(), 0, &Performative::Open(answer));
+    }
+
+    /// The client begins a session.
+    pub(crate) fn begin(&mut self, channel: u16, begin: &Begin<'_>) -> Result<()> {
+        if let Some(remote) = begin.remote_channel {
+            return Err(Failure::connection(
+                condition::NOT_ALLOWED,
+                format!(
+                    "begin on channel {channel} with remote-channel {remote}: this side begins no session, so there is none to answer"
+                ),
+            ));
+        }
+        let settings = &self.broker.settings;
+        let window = Window::new(Serial(begin.next_outgoing_id), begin.incoming_window, settings.max_incoming_window);
+        let handle_max = settings.link_max.saturating_sub(1);
+        let session = Box::new(Session::new(channel, window, handle_max));
+        let flow = session.window.flow();
+        let answer = Begin {
+            remote_channel: Some(channel),
+            next_outgoing_id: flow.next_outgoing_id,
+            incoming_window: flow.incoming_window,
+            outgoing_window: OUTGOING_WINDOW,
+            handle_max,
+            offered_capabilities: Symbols::NONE,
+            desired_capabilities: Symbols::NONE,
+            properties: None,
+        };
+        encode_performative(self.output.buffer(), channel, &Performative::Begin(answer));
+        self.put_session(session);
+        self.counters.channels_opened.add(1);
+        Ok(())
+    }
+}
+
+fn properties(settings: &crate::settings::Settings) -> EncodedMap {
+    let mut properties = EncodedMap::new();
+    let mut add = |key: &'static str, value: &str| {
+        properties.push_symbol(key, value);
+    };
+    add("node", &settings.node_name);
+    add("cluster_name", &settings.cluster_name);
+    add("information", &settings.information);
+    add("platform", &settings.platform);
+    add("product", &settings.product);
+    add("version", &settings.version);
+    properties
+}

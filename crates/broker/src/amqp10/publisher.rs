@@ -1,0 +1,195 @@
+//! A link on which the client sends: whole messages out of transfers (specification 2.6.14), routed and handed to
+//! queues in runs.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use leveret_amqp10::{SenderSettleMode, Serial, condition, performative::Transfer};
+use leveret_message::BatchBuilder;
+
+use super::error::{Failure, Result};
+use super::grant::Grant;
+use super::unconfirmed::Unconfirmed;
+use crate::queue_handle::QueueRef;
+use crate::route::Route;
+
+/// Where a link's messages go.
+pub(crate) enum Destination {
+    /// An exchange, and the routing key; none is each message's subject.
+    Exchange { exchange: Arc<str>, key: Option<Arc<str>> },
+    /// A queue by name.
+    Queue(QueueRef),
+    /// Where each message's `to` says (anonymous terminus).
+    Anonymous,
+}
+
+/// A delivery whose last transfer hasn't come.
+pub(crate) struct Partial {
+    pub id: Serial,
+    pub tag: Vec<u8>,
+    pub settled: bool,
+    pub bytes: Vec<u8>,
+}
+
+/// A message of the run that is collected.
+#[derive(Clone, Copy)]
+pub(crate) struct Collected {
+    pub id: Serial,
+    pub settled: bool,
+}
+
+/// Messages of the same route that go to their queues together.
+#[derive(Default)]
+pub(crate) struct PublishRun {
+    pub builder: BatchBuilder,
+    pub route: Option<Arc<Route>>,
+    pub persistent: bool,
+    pub messages: Vec<Collected>,
+}
+
+/// Our receiving endpoint.
+pub(crate) struct Publisher {
+    pub name: Arc<str>,
+    pub destination: Destination,
+    /// How the target queue's signals name the link, when it has one.
+    pub key: u64,
+    pub settle_mode: SenderSettleMode,
+    pub grant: Grant,
+    pub partial: Option<Partial>,
+    pub run: PublishRun,
+    pub unconfirmed: Unconfirmed,
+    /// The client has to be told of its credit.
+    pub flow_due: bool,
+    /// The target queue goes with the link.
+    pub dynamic: bool,
+}
+
+/// A message that has come in whole.
+pub(crate) struct Complete<'a> {
+    pub id: Serial,
+    pub tag: Cow<'a, [u8]>,
+    pub settled: bool,
+    pub payload: Payload<'a>,
+}
+
+/// A message in the read buffer, or one that was put together.
+pub(crate) enum Payload<'a> {
+    Slice(&'a [u8]),
+    Whole(Vec<u8>),
+}
+
+impl Payload<'_> {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Payload::Slice(bytes) => bytes,
+            Payload::Whole(bytes) => bytes,
+        }
+    }
+}
+
+impl Publisher {
+    /// Messages whose outcome isn't decided yet.
+    pub(crate) fn unconfirmed(&self) -> u32 {
+        self.unconfirmed.count() + self.run.messages.len() as u32
+    }
+
+    /// Grants more credit when it is due.
+    pub(crate) fn top_up(&mut self) {
+        let unconfirmed = self.unconfirmed();
+        self.flow_due |= self.grant.top_up(unconfirmed);
+    }
+
+    /// Takes a transfer in; gives the message out when it is complete.
+    ///
+    /// # Errors
+    /// No credit, inconsistent fields, or a message that grows too large.
+    pub(crate) fn receive<'a>(
+        &mut self,
+        transfer: &Transfer<'a>,
+        payload: &'a [u8],
+        size_max: u64,
+    ) -> Result<Option<Complete<'a>>> {
+        let Some(partial) = &mut self.partial else { return self.begin(transfer, payload, size_max) };
+        if transfer.delivery_id.is_some_and(|id| Serial(id) != partial.id) {
+            return Err(Failure::session(
+                condition::FRAMING_ERROR,
+                format!(
+                    "delivery-id of continuation transfer ({}) differs from delivery-id on first transfer ({})",
+                    transfer.delivery_id.unwrap_or_default(),
+                    partial.id
+                ),
+            ));
+        }
+        if transfer.settled.is_some_and(|settled| settled != partial.settled) {
+            return Err(Failure::session(
+                condition::FRAMING_ERROR,
+                format!(
+                    "field 'settled' of continuation transfer ({}) differs from (interpreted) field 'settled' on first \
+                     transfer ({})",
+                    !partial.settled, partial.settled
+                ),
+            ));
+        }
+        if transfer.aborted {
+            self.partial = None;
+            return Ok(None);
+        }
+        check_size(partial.bytes.len() + payload.len(), size_max)?;
+        partial.bytes.extend_from_slice(payload);
+        if transfer.more {
+            return Ok(None);
+        }
+        let Some(Partial { id, tag, settled, bytes }) = self.partial.take() else { return Ok(None) };
+        Ok(Some(Complete { id, tag: tag.into(), settled, payload: Payload::Whole(bytes) }))
+    }
+
+    fn begin<'a>(&mut self, transfer: &Transfer<'a>, payload: &'a [u8], size_max: u64) -> Result<Option<Complete<'a>>> {
+        let Some(id) = transfer.delivery_id.map(Serial) else {
+            return Err(Failure::link(
+                condition::INVALID_FIELD,
+                "transfer without delivery-id: it must be on the first transfer of a delivery",
+            ));
+        };
+        if !self.grant.begin_delivery() {
+            return Err(Failure::link(
+                condition::TRANSFER_LIMIT_EXCEEDED,
+                format!("delivery {id} was sent without link credit: wait for a flow"),
+            ));
+        }
+        let settled = transfer.settled.unwrap_or(false);
+        let contradicts = match self.settle_mode {
+            SenderSettleMode::Mixed => false,
+            SenderSettleMode::Settled => !settled,
+            SenderSettleMode::Unsettled => settled,
+        };
+        if contradicts {
+            return Err(Failure::link(
+                condition::INVALID_FIELD,
+                format!(
+                    "sender settle mode is {:?} but transfer settled flag is interpreted as being {settled}",
+                    self.settle_mode
+                ),
+            ));
+        }
+        if transfer.aborted {
+            return Ok(None);
+        }
+        check_size(payload.len(), size_max)?;
+        let tag = transfer.delivery_tag.unwrap_or_default();
+        if transfer.more {
+            self.partial = Some(Partial { id, tag: tag.to_vec(), settled, bytes: payload.to_vec() });
+            return Ok(None);
+        }
+        Ok(Some(Complete { id, tag: tag.into(), settled, payload: Payload::Slice(payload) }))
+    }
+}
+
+fn check_size(size: usize, size_max: u64) -> Result<()> {
+    if size as u64 <= size_max {
+        return Ok(());
+    }
+    Err(Failure::link(
+        condition::MESSAGE_SIZE_EXCEEDED,
+        format!("message size ({size} bytes) > maximum message size ({size_max} bytes)"),
+    ))
+}

@@ -1,0 +1,31 @@
+//! The state `rejected` with its reason, and errors as they stand in frames.
+
+use leveret_amqp10::{DeliveryState, Error, Symbol, condition, value::EncodedMap};
+
+use super::error::Failure;
+
+/// Calls `send` with the state of a message that a queue refused: RabbitMQ's condition and info keys.
+pub(crate) fn with_state(queue: &str, reason: &str, send: impl FnOnce(DeliveryState<'_>)) {
+    let mut info = EncodedMap::new();
+    info.push_symbol("queue", queue);
+    info.push_symbol("reason", Symbol::new(reason));
+    let condition =
+        if reason == "unavailable" { condition::PRECONDITION_FAILED } else { condition::RESOURCE_LIMIT_EXCEEDED };
+    let error = Error { condition, description: None, info: Some(info.as_map()) };
+    send(DeliveryState::Rejected { error: Some(error) });
+}
+
+/// Calls `send` with the state of a message that couldn't be routed (anonymous terminus, 2.2.2).
+pub(crate) fn with_failure(failure: &Failure, send: impl FnOnce(DeliveryState<'_>)) {
+    with_error(failure, |error| send(DeliveryState::Rejected { error: Some(error) }));
+}
+
+/// Calls `send` with a failure in the form of the specification (2.8.14).
+pub(crate) fn with_error<R>(failure: &Failure, send: impl FnOnce(Error<'_>) -> R) -> R {
+    let condition: Symbol<'_> = failure.condition;
+    let description = Some(failure.description.as_str());
+    let Some(tag) = &failure.delivery_tag else { return send(Error { condition, description, info: None }) };
+    let mut info = EncodedMap::new();
+    info.push_symbol("delivery-tag", tag.as_slice());
+    send(Error { condition, description, info: Some(info.as_map()) })
+}

@@ -1,0 +1,85 @@
+//! The SASL layer: who the client is (specification 5.3).
+
+use leveret_amqp10::{FrameKind, HEADER_SASL, SaslFrame, Symbol, Symbols, begin_frame, condition, end_frame, sasl};
+
+use super::connection::{Connection, Phase};
+use super::error::{Failure, Result};
+use crate::time::Now;
+
+impl Connection {
+    /// The SASL header came: ours, and the mechanisms that we offer.
+    pub(crate) fn start(&mut self) {
+        self.output.buffer().extend_from_slice(&HEADER_SASL);
+        let broker = self.broker.clone();
+        let names: Vec<Symbol<'_>> =
+            broker.settings.auth_mechanisms.iter().filter_map(|name| Symbol::checked(name)).collect();
+        self.send_sasl(&SaslFrame::Mechanisms(sasl::Mechanisms { sasl_server_mechanisms: Symbols::of(&names) }));
+    }
+
+    fn send_sasl(&mut self, frame: &SaslFrame<'_>) {
+        let out = self.output.buffer();
+        let start = begin_frame(out, FrameKind::Sasl, 0);
+        frame.encode(out);
+        end_frame(out, start);
+    }
+
+    /// A SASL frame of the client. All our mechanisms need one step.
+    pub(crate) fn sasl(&mut self, body: &[u8], now: Now) -> Result<()> {
+        let SaslFrame::Init(init) = SaslFrame::decode(body)? else {
+            return Err(Failure::connection(condition::ILLEGAL_STATE, "expected sasl-init"));
+        };
+        let mechanism = init.mechanism.as_str();
+        let offered = &self.broker.settings.auth_mechanisms;
+        if !offered.iter().any(|name| name == mechanism) {
+            let offered = offered.join(" ");
+            tracing::warn!(connection = %self.name, mechanism, offered, "unsupported SASL mechanism");
+            self.refuse_login(now);
+            return Ok(());
+        }
+        let response = init.initial_response.unwrap_or_default();
+        let plain = match mechanism {
+            "ANONYMOUS" => self.broker.settings.anonymous_login.as_ref().map(|(user, password)| plain(user, password)),
+            "AMQPLAIN" => crate::amqp091::amqplain(response).ok(),
+            _ => Some(response.to_vec()),
+        };
+        let Some(plain) = plain else {
+            tracing::warn!(connection = %self.name, mechanism, "no login by this mechanism, or its response is malformed");
+            self.refuse_login(now);
+            return Ok(());
+        };
+        let topology = self.broker.registry.snapshot().topology.clone();
+        let loopback = self.peer.address.ip().to_canonical().is_loopback();
+        self.counters.auth_attempts.increment();
+        match self.broker.authenticator.authenticate(&topology, mechanism, &plain, loopback) {
+            Ok(user) => {
+                self.counters.auth_succeeded.increment();
+                tracing::info!(connection = %self.name, user, "user authenticated");
+                self.user = user.into();
+                self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Ok, additional_data: None }));
+                self.phase = Phase::Header;
+            }
+            Err(reason) => {
+                self.counters.auth_failed.increment();
+                tracing::warn!(connection = %self.name, reason, "authentication failed");
+                self.refuse_login(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// The client is told after a while, so that passwords can't be tried in quick succession.
+    fn refuse_login(&mut self, now: Now) {
+        self.phase = Phase::Refused;
+        self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * 1_000_000);
+    }
+
+    /// The while is over.
+    pub(crate) fn send_login_refused(&mut self) {
+        self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Auth, additional_data: None }));
+        self.phase = Phase::Finished;
+    }
+}
+
+fn plain(user: &str, password: &str) -> Vec<u8> {
+    [b"\0", user.as_bytes(), b"\0", password.as_bytes()].concat()
+}

@@ -1,0 +1,91 @@
+//! One session: its windows, its links by handle, and what is on its way out (specification 2.5).
+
+use std::collections::VecDeque;
+
+use leveret_amqp10::Serial;
+
+use super::deliver::Pending;
+use super::link::Link;
+use super::unsettled::Unsettled;
+use super::window::Window;
+
+/// See the module.
+pub(crate) struct Session {
+    pub channel: u16,
+    pub window: Window,
+    /// Handles that the client may use go up to this one.
+    pub handle_max: u32,
+    /// Of the next delivery to the client.
+    pub next_delivery_id: Serial,
+    links: Vec<Option<Box<Link>>>,
+    /// Deliveries to the client that it hasn't settled.
+    pub unsettled: Unsettled,
+    /// What waits, in order, for the client's window.
+    pub pending: VecDeque<Pending>,
+    /// Consumers that were told to wait for the client's window.
+    pub parked: Vec<u32>,
+    /// Publishers with messages that wait for their outcome.
+    pub confirming: Vec<u32>,
+    /// Publishers whose client may have to be told of its credit.
+    pub granted: Vec<u32>,
+    /// The client has to be told of our window.
+    pub flow_due: bool,
+    /// We ended it and ignore everything until the client ends it, too.
+    pub ending: bool,
+}
+
+impl Session {
+    /// A session that begins.
+    pub(crate) fn new(channel: u16, window: Window, handle_max: u32) -> Self {
+        Self {
+            channel,
+            window,
+            handle_max,
+            next_delivery_id: Serial(0),
+            links: Vec::new(),
+            unsettled: Unsettled::default(),
+            pending: VecDeque::new(),
+            parked: Vec::new(),
+            confirming: Vec::new(),
+            granted: Vec::new(),
+            flow_due: false,
+            ending: false,
+        }
+    }
+
+    /// Takes a link out, to be put back: its frames are handled while nobody else sees it.
+    pub(crate) fn take(&mut self, handle: u32) -> Option<Box<Link>> {
+        self.links.get_mut(handle as usize)?.take()
+    }
+
+    /// Puts a link in its place. The caller has checked the handle against [`Session::handle_max`].
+    pub(crate) fn put(&mut self, handle: u32, link: Box<Link>) {
+        let at = handle as usize;
+        if at >= self.links.len() {
+            self.links.resize_with(at + 1, || None);
+        }
+        self.links[at] = Some(link);
+    }
+
+    /// The link with this handle.
+    pub(crate) fn link(&mut self, handle: u32) -> Option<&mut Link> {
+        self.links.get_mut(handle as usize)?.as_deref_mut()
+    }
+
+    /// True when the handle is in use.
+    pub(crate) fn is_attached(&self, handle: u32) -> bool {
+        self.links.get(handle as usize).is_some_and(Option::is_some)
+    }
+
+    /// The handles in use, ascending.
+    pub(crate) fn handles(&self) -> Vec<u32> {
+        (0..self.links.len() as u32).filter(|handle| self.is_attached(*handle)).collect()
+    }
+
+    /// Notes that a publisher waits for outcomes.
+    pub(crate) fn note_confirming(&mut self, handle: u32) {
+        if !self.confirming.contains(&handle) {
+            self.confirming.push(handle);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Deadlines and idle timeouts (specification 2.4.5).
+
+use leveret_amqp10::{condition, encode_empty};
+
+use super::connection::{Connection, Phase};
+use super::error::Failure;
+use crate::settings::TURN_BYTES_MAX;
+use crate::time::{Nanos, Now, SECOND};
+
+impl Connection {
+    /// Does what is due by now.
+    pub(crate) fn keep_time(&mut self, now: Now) {
+        if !self.output.is_empty() {
+            self.last_output = now.monotonic;
+        }
+        if let Some(deadline) = self.deadline
+            && now.monotonic >= deadline
+        {
+            match self.phase {
+                Phase::Refused => self.send_login_refused(),
+                Phase::Closing => self.phase = Phase::Finished,
+                _ => {
+                    tracing::warn!(connection = %self.name, "handshake_timeout: the connection was not opened in time");
+                    self.phase = Phase::Finished;
+                }
+            }
+            return;
+        }
+        if self.phase != Phase::Running {
+            return;
+        }
+        if self.idle_in > 0 && self.wants_read() && now.monotonic >= self.last_input + self.idle_in {
+            let seconds = self.idle_in / SECOND;
+            let text = format!("no frame received from client within idle timeout threshold of {seconds}s");
+            self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, text), now);
+            return;
+        }
+        if self.idle_out > 0
+            && now.monotonic >= self.last_output + self.idle_out / 2
+            && self.output.len() < TURN_BYTES_MAX
+        {
+            encode_empty(self.output.buffer());
+            self.last_output = now.monotonic;
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+        let running = self.phase == Phase::Running;
+        let idle_in = (running && self.idle_in > 0 && self.wants_read()).then(|| self.last_input + self.idle_in);
+        let idle_out = (running && self.idle_out > 0).then(|| self.last_output + self.idle_out / 2);
+        [self.deadline, idle_in, idle_out].into_iter().flatten().min()
+    }
+}

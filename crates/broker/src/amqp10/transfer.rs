@@ -1,0 +1,274 @@
+//! `transfer` of a sending client: the message's way to its queues.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use leveret_amqp10::{condition, performative::Transfer};
+use leveret_message::incoming::{self, Incoming};
+use leveret_message::overlay::{Overlay, encode_keys};
+use leveret_routing::Headers;
+
+use super::address;
+use super::connection::Connection;
+use super::error::{Failure, Result, Scope};
+use super::headers::MessageHeaders;
+use super::link::Link;
+use super::publisher::{Collected, Complete, Destination, Publisher};
+use super::session::Session;
+use super::unconfirmed::Outcome;
+use crate::route::{self, Route};
+use crate::time::Now;
+
+impl Connection {
+    /// A transfer of the client.
+    pub(crate) fn transfer(
+        &mut self,
+        session: &mut Session,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<()> {
+        session.flow_due |= session.window.received_transfer()?;
+        let handle = transfer.handle;
+        let Some(mut link) = session.take(handle) else {
+            return Err(Failure::session(condition::UNATTACHED_HANDLE, format!("Unknown link handle: {handle}")));
+        };
+        let result = match &mut *link {
+            Link::Publisher(publisher) => self.receive_transfer(session, publisher, transfer, payload, now),
+            Link::Consumer(_) => Err(Failure::session(
+                condition::NOT_ALLOWED,
+                format!("transfer on handle {handle}, on which the client receives"),
+            )),
+            Link::Detached => Ok(()),
+        };
+        session.put(handle, link);
+        result
+    }
+
+    fn receive_transfer(
+        &mut self,
+        session: &mut Session,
+        publisher: &mut Publisher,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<()> {
+        let size_max = self.broker.settings.max_message_size;
+        if let Some(complete) = publisher.receive(transfer, payload, size_max)? {
+            // It is looked at while the publisher's run changes.
+            let destination = std::mem::replace(&mut publisher.destination, Destination::Anonymous);
+            let published = self.publish(session, transfer.handle, publisher, &destination, &complete, now);
+            publisher.destination = destination;
+            published?;
+        }
+        publisher.top_up();
+        if publisher.flow_due {
+            session.granted.push(transfer.handle);
+        }
+        Ok(())
+    }
+
+    /// A complete message.
+    fn publish(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        destination: &Destination,
+        complete: &Complete<'_>,
+        now: Now,
+    ) -> Result<()> {
+        let bytes = complete.payload.bytes();
+        publisher.grant.received(bytes.len() as u64);
+        self.counters.published.add(1);
+        self.has_published = true;
+        let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
+        if let Some(user) = message.properties.and_then(|properties| properties.user_id)
+            && user != self.user.as_bytes()
+        {
+            self.check_impersonation(user)?;
+        }
+        let (exchange, key) = match address_of(destination, &message) {
+            Ok(found) => found,
+            Err(failure) => return self.misaddressed(session, handle, publisher, destination, complete, failure, now),
+        };
+        let route = match self.route(exchange.as_bytes(), key.as_bytes(), &message) {
+            Ok(route) => route,
+            Err(failure) if matches!(destination, Destination::Anonymous) => {
+                return self.misaddressed(session, handle, publisher, destination, complete, failure, now);
+            }
+            Err(failure) => {
+                if !complete.settled {
+                    self.send_outcome(session.channel, complete.id, complete.id, &Outcome::Released);
+                }
+                return Err(failure);
+            }
+        };
+        if route.queues.is_empty() {
+            if complete.settled {
+                self.counters.unroutable_dropped.add(1);
+            } else {
+                self.counters.unroutable_returned.add(1);
+            }
+            // Those before it keep their place in the order of outcomes.
+            self.flush_run(session, handle, publisher, now);
+            publisher.unconfirmed.add(complete.id, complete.settled, 0, &Outcome::Released, now.monotonic);
+            session.note_confirming(handle);
+            return Ok(());
+        }
+        let same = publisher.run.persistent == message.durable
+            && publisher.run.route.as_ref().is_some_and(|other| Arc::ptr_eq(other, &route));
+        if !same {
+            self.flush_run(session, handle, publisher, now);
+            publisher.run.route = Some(route);
+            publisher.run.persistent = message.durable;
+        }
+        if publisher.run.messages.is_empty() {
+            self.collecting.push((session.channel, handle));
+        }
+        let mut overlay = Vec::new();
+        encode_keys(&mut overlay, message.further_keys(), [].into_iter());
+        let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
+        publisher.run.builder.push_message(&stored);
+        publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
+        if publisher.run.builder.is_full() {
+            self.flush_run(session, handle, publisher, now);
+        }
+        Ok(())
+    }
+
+    fn route(&mut self, exchange: &[u8], key: &[u8], message: &Incoming<'_>) -> Result<Arc<Route>> {
+        let publisher = route::Publisher { user: &self.user, vhost: &self.vhost };
+        let snapshot = self.broker.registry.snapshot();
+        let headers = MessageHeaders(&message.headers);
+        let headers = (!message.headers.is_empty()).then_some(&headers as &dyn Headers);
+        let mut further = message.further_keys().peekable();
+        if further.peek().is_none() {
+            return Ok(self.routes.find(&snapshot, &publisher, exchange, key, headers)?);
+        }
+        let mut keys = vec![key];
+        keys.extend(further);
+        Ok(route::extended(&snapshot, &publisher, exchange, &keys, headers)?)
+    }
+
+    /// A message without a place to go on an anonymous terminus: rejected, or the link ends when the client settled
+    /// it and would never know (anonymous terminus, 2.2.2).
+    #[allow(clippy::too_many_arguments)]
+    fn misaddressed(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        destination: &Destination,
+        complete: &Complete<'_>,
+        mut failure: Failure,
+        now: Now,
+    ) -> Result<()> {
+        if failure.scope != Scope::Link || !matches!(destination, Destination::Anonymous) {
+            return Err(failure);
+        }
+        if complete.settled {
+            failure.delivery_tag = Some(complete.tag.to_vec());
+            return Err(failure);
+        }
+        self.flush_run(session, handle, publisher, now);
+        let outcome = Outcome::Unroutable(Arc::new(failure));
+        publisher.unconfirmed.add(complete.id, false, 0, &outcome, now.monotonic);
+        session.note_confirming(handle);
+        Ok(())
+    }
+
+    /// A user-id that isn't the client's own.
+    fn check_impersonation(&self, user_id: &[u8]) -> Result<()> {
+        let snapshot = self.broker.registry.snapshot();
+        if snapshot.topology.user(&self.user).is_some_and(|user| user.has_tag("impersonator")) {
+            return Ok(());
+        }
+        let claimed = String::from_utf8_lossy(user_id);
+        Err(Failure::link(
+            condition::UNAUTHORIZED_ACCESS,
+            format!("user_id property set to '{claimed}' but authenticated user was '{}'", self.user),
+        ))
+    }
+
+    /// Hands all collected runs to their queues.
+    pub(crate) fn flush_runs(&mut self, now: Now) {
+        for (channel, handle) in std::mem::take(&mut self.collecting) {
+            let Some(mut session) = self.take_session(channel) else { continue };
+            if let Some(mut link) = session.take(handle) {
+                if let Link::Publisher(publisher) = &mut *link {
+                    self.flush_run(&mut session, handle, publisher, now);
+                }
+                session.put(handle, link);
+            }
+            self.put_session(session);
+        }
+    }
+
+    /// Hands a link's collected run to its queues.
+    pub(crate) fn flush_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, now: Now) {
+        if publisher.run.messages.is_empty() {
+            return;
+        }
+        let run = &mut publisher.run;
+        let batch = Arc::new(run.builder.finish());
+        let count = batch.len() as u32;
+        let Some(route) = &run.route else { return };
+        let bytes = batch.memory() as u64;
+        let mut accepted = count;
+        let mut position = 0;
+        let mut refusing = None;
+        for queue in &route.queues {
+            let published = queue.publish(&batch, 0, count, run.persistent, now.monotonic);
+            if published.accepted < accepted {
+                accepted = published.accepted;
+                refusing = Some(queue);
+            }
+            if published.position > 0 {
+                position = position.max(published.position);
+                self.undurable.note(published.position, queue, bytes);
+            }
+        }
+        self.counters.routed.add(u64::from(count));
+        let refused = refusing.map_or(Outcome::Accepted, |queue| {
+            let reason = match queue.state() {
+                leveret_queue::QueueState::Running => "maxlen",
+                _ => "unavailable",
+            };
+            Outcome::Rejected { queue: queue.info().name.clone(), reason }
+        });
+        for (at, Collected { id, settled }) in run.messages.drain(..).enumerate() {
+            let outcome = if (at as u32) < accepted { &Outcome::Accepted } else { &refused };
+            if !settled {
+                self.counters.published_with_confirm.add(1);
+            }
+            publisher.unconfirmed.add(id, settled, position, outcome, now.monotonic);
+        }
+        session.note_confirming(handle);
+    }
+}
+
+/// The exchange and routing key of a message.
+fn address_of<'a>(destination: &'a Destination, message: &Incoming<'a>) -> Result<(Cow<'a, str>, Cow<'a, str>)> {
+    match destination {
+        Destination::Exchange { exchange, key: Some(key) } => Ok((Cow::Borrowed(exchange), Cow::Borrowed(key))),
+        Destination::Exchange { exchange, key: None } => Ok((
+            Cow::Borrowed(exchange),
+            Cow::Borrowed(message.properties.and_then(|properties| properties.subject).unwrap_or_default()),
+        )),
+        Destination::Queue(queue) => Ok((Cow::Borrowed(""), Cow::Borrowed(&queue.info().name))),
+        Destination::Anonymous => {
+            let failed = |text| Failure::link(condition::PRECONDITION_FAILED, text);
+            let Some(to) = message.properties.and_then(|properties| properties.to) else {
+                return Err(failed("anonymous terminus requires 'to' address to be set".to_owned()));
+            };
+            match address::to_field(to) {
+                Some(address::Target::Exchange { exchange, key }) => {
+                    Ok((Cow::Owned(exchange.to_string()), Cow::Owned(key.to_string())))
+                }
+                Some(address::Target::Queue(queue)) => Ok((Cow::Borrowed(""), Cow::Owned(queue.to_string()))),
+                _ => Err(failed(format!("bad 'to' address string: {to}"))),
+            }
+        }
+    }
+}

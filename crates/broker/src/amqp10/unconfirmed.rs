@@ -1,0 +1,149 @@
+//! Messages of a sending client that wait for their outcome.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_amqp10::Serial;
+use leveret_log::Position;
+
+use super::error::Failure;
+use crate::time::Nanos;
+
+/// What became of a published message (3.4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Every queue that it was routed to has it.
+    Accepted,
+    /// No queue matched.
+    Released,
+    /// A queue refused it.
+    Rejected {
+        /// The queue's name.
+        queue: Arc<str>,
+        /// RabbitMQ's word for why.
+        reason: &'static str,
+    },
+    /// Its `to` leads nowhere (anonymous terminus).
+    Unroutable(Arc<Failure>),
+}
+
+/// Consecutive delivery-ids that share their fate.
+#[derive(Debug, Clone)]
+struct Run {
+    first: Serial,
+    count: u32,
+    /// The client settled them itself: no disposition, but they count until they are stored.
+    settled: bool,
+    position: Position,
+    outcome: Outcome,
+    since: Nanos,
+}
+
+/// An answer that is due: delivery-ids `first..=last`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub first: Serial,
+    pub last: Serial,
+    pub outcome: Outcome,
+}
+
+/// See the module; the messages of one link.
+#[derive(Debug, Default)]
+pub(crate) struct Unconfirmed {
+    runs: VecDeque<Run>,
+    count: u32,
+}
+
+impl Unconfirmed {
+    /// How many messages wait.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Notes a message; positions never go back.
+    pub(crate) fn add(&mut self, id: Serial, settled: bool, position: Position, outcome: &Outcome, now: Nanos) {
+        self.count += 1;
+        let position = position.max(self.runs.back().map_or(0, |run| run.position));
+        match self.runs.back_mut() {
+            Some(run)
+                if run.first.add(run.count) == id
+                    && run.position == position
+                    && run.settled == settled
+                    && run.outcome == *outcome =>
+            {
+                run.count += 1;
+            }
+            _ => self.runs.push_back(Run {
+                first: id,
+                count: 1,
+                settled,
+                position,
+                outcome: outcome.clone(),
+                since: now,
+            }),
+        }
+    }
+
+    /// Takes out what is due at `durable`, into `out`. Returns how long the oldest of it waited.
+    pub(crate) fn take_due(&mut self, durable: Position, now: Nanos, out: &mut Vec<Due>) -> Option<Nanos> {
+        let mut oldest = None;
+        while let Some(run) = self.runs.pop_front_if(|run| run.position <= durable) {
+            self.count -= run.count;
+            oldest.get_or_insert(now.saturating_sub(run.since));
+            if !run.settled {
+                out.push(Due { first: run.first, last: run.first.add(run.count - 1), outcome: run.outcome });
+            }
+        }
+        oldest
+    }
+}
+
+/// Joins answers that lie side by side, whichever link they are for: a disposition belongs to the session.
+pub(crate) fn merge(due: &mut Vec<Due>) {
+    // All ids of a session that can be due together lie within half of the number space.
+    due.sort_by(|a, b| a.first.distance_from(b.first).cmp(&0));
+    due.dedup_by(|next, last| {
+        let joins = last.last.next() == next.first && last.outcome == next.outcome;
+        if joins {
+            last.last = next.last;
+        }
+        joins
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_due_before_it_is_durable() {
+        let mut link = Unconfirmed::default();
+        let mut due = Vec::new();
+        for at in 0..10 {
+            link.add(Serial(u32::MAX - 4).add(at), false, 5 + u64::from(at / 5), &Outcome::Accepted, 100);
+        }
+        assert_eq!(link.take_due(4, 200, &mut due), None);
+        assert_eq!(link.take_due(5, 200, &mut due), Some(100));
+        assert_eq!((due.len(), link.count()), (1, 5));
+        assert_eq!((due[0].first, due[0].last), (Serial(u32::MAX - 4), Serial(u32::MAX)));
+        link.take_due(6, 200, &mut due);
+        merge(&mut due);
+        assert_eq!(due, [Due { first: Serial(u32::MAX - 4), last: Serial(4), outcome: Outcome::Accepted }]);
+    }
+
+    #[test]
+    fn interleaved_links_and_settled_messages_get_one_answer_each() {
+        let (mut a, mut b) = (Unconfirmed::default(), Unconfirmed::default());
+        for at in 0..10 {
+            let link = if at % 2 == 0 { &mut a } else { &mut b };
+            link.add(Serial(at), at == 4, 1, &Outcome::Accepted, 0);
+        }
+        b.add(Serial(10), false, 0, &Outcome::Released, 0);
+        let mut due = Vec::new();
+        a.take_due(1, 0, &mut due);
+        b.take_due(1, 0, &mut due);
+        merge(&mut due);
+        let ranges: Vec<_> = due.iter().map(|due| (due.first.0, due.last.0)).collect();
+        assert_eq!(ranges, [(0, 3), (5, 9), (10, 10)]);
+    }
+}

@@ -1,0 +1,50 @@
+//! Message annotations (AMQP 1.0, 3.2.3) in stored form, and the names that the broker gives meaning.
+
+/// The exchange that the message was published to; set by the broker.
+pub const X_EXCHANGE: &str = "x-exchange";
+/// Its first routing key; set by the broker.
+pub const X_ROUTING_KEY: &str = "x-routing-key";
+/// A publisher's further routing keys: a list of strings.
+pub const X_CC: &str = "x-cc";
+/// The property `type` of AMQP 0-9-1.
+pub const X_BASIC_TYPE: &str = "x-basic-type";
+/// The deaths of a message as AMQP 1.0 shows them.
+pub const X_OPT_DEATHS: &str = "x-opt-deaths";
+/// The deaths of a message as AMQP 0-9-1 shows them.
+pub const X_DEATH: &str = "x-death";
+/// When the message was received, as AMQP 1.0 shows it.
+pub const X_OPT_RECEIVED_TIME: &str = "x-opt-rabbitmq-received-time";
+/// The same in AMQP 0-9-1.
+pub const TIMESTAMP_IN_MS: &str = "timestamp_in_ms";
+
+/// Descriptor of the section in its shortest form, which all clients write.
+const DESCRIPTOR: [u8; 3] = [0x00, 0x53, 0x72];
+const MAP_8: u8 = 0xc1;
+const MAP_32: u8 = 0xd1;
+
+/// The items of a stored message-annotations section, found without decoding them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct RawAnnotations<'a> {
+    /// Keys and values together.
+    pub count: u32,
+    /// Their encodings.
+    pub items: &'a [u8],
+}
+
+impl<'a> RawAnnotations<'a> {
+    /// The items of a checked section; none when its descriptor has another form.
+    #[inline]
+    pub(crate) fn of(section: &'a [u8]) -> Option<Self> {
+        if section.is_empty() {
+            return Some(Self::default());
+        }
+        let map = section.strip_prefix(&DESCRIPTOR)?;
+        match map {
+            [MAP_8, _, count, items @ ..] => Some(Self { count: u32::from(*count), items }),
+            [MAP_32, _, _, _, _, a, b, c, d, items @ ..] => {
+                Some(Self { count: u32::from_be_bytes([*a, *b, *c, *d]), items })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Deliveries over AMQP 0-9-1.
+
+use std::borrow::Cow;
+
+use leveret_amqp10::message::Sections;
+use leveret_amqp091::Properties;
+
+use super::{Amqp091, body, deaths, headers, message_annotations, properties};
+use crate::envelope::Encoding;
+use crate::stored::StoredMessage;
+
+/// The message as a receiver over AMQP 0-9-1 gets it: borrowed, if it came that way and never died.
+#[inline]
+pub fn to_amqp091<'a>(message: &StoredMessage<'a>) -> Amqp091<'a> {
+    match message.encoding {
+        Encoding::Amqp091 => {
+            let properties = match message.overlay.deaths() {
+                None => Cow::Borrowed(message.properties),
+                Some(deaths) => Cow::Owned(with_deaths(message, &deaths)),
+            };
+            Amqp091 { properties, body: Cow::Borrowed(message.body) }
+        }
+        Encoding::Amqp10 => convert(message),
+    }
+}
+
+/// Properties of a dead letter: its history among the headers, and no expiration.
+#[cold]
+fn with_deaths(message: &StoredMessage<'_>, history: &crate::deaths::Deaths<'_>) -> Vec<u8> {
+    // They were checked when the message came in.
+    let mut properties = Properties::decode(message.properties).unwrap_or_default();
+    let mut pairs = headers::Pairs::default();
+    deaths::add_headers(history, &mut pairs);
+    for (key, value) in properties.headers.iter().flat_map(leveret_amqp091::Table::iter) {
+        pairs.push(key.as_bytes(), value.into());
+    }
+    let table = pairs.into_table().encoded();
+    properties.headers = Some(table.as_table());
+    if message.envelope.expiry_ms == 0 {
+        properties.expiration = None;
+    }
+    let mut out = Vec::new();
+    properties.encode(&mut out);
+    out
+}
+
+#[cold]
+fn convert<'a>(message: &StoredMessage<'a>) -> Amqp091<'a> {
+    // Both were checked when the message came in.
+    let annotations = Sections::parse(message.properties).ok().and_then(|sections| sections.message_annotations);
+    let Ok(bare) = Sections::parse(message.body) else {
+        return Amqp091 { properties: Cow::Borrowed(&[0, 0]), body: Cow::Borrowed(message.body) };
+    };
+    let (body, encoded) = body::to_amqp091(&bare, message.body);
+    let mut pairs = headers::Pairs::default();
+    if let Some(deaths) = message.overlay.deaths() {
+        deaths::add_headers(&deaths, &mut pairs);
+    }
+    let kind = annotations.and_then(message_annotations::basic_type);
+    annotations.into_iter().for_each(|map| message_annotations::add_headers(map, &mut pairs));
+    let properties = properties::to_amqp091(message, &bare, kind, encoded, pairs);
+    Amqp091 { properties: Cow::Owned(properties), body }
+}

@@ -1,0 +1,45 @@
+//! Deliveries over AMQP 1.0.
+
+use leveret_amqp10::message::Header;
+use leveret_amqp091::{Properties, Table};
+
+use super::{Delivery, application_properties, body, message_annotations, properties};
+use crate::envelope::Encoding;
+use crate::stored::StoredMessage;
+
+/// Appends all sections of the message as a receiver over AMQP 1.0 gets it.
+#[inline]
+pub fn to_amqp10(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec<u8>) {
+    let envelope = &message.envelope;
+    let header = Header {
+        durable: Some(envelope.durable),
+        priority: envelope.priority,
+        ttl: (envelope.expiry_ms != 0).then(|| remaining(envelope.expiry_ms, delivery.now_ms)),
+        first_acquirer: !delivery.redelivered,
+        delivery_count: delivery.delivery_count,
+    };
+    header.encode(out);
+    match message.encoding {
+        Encoding::Amqp10 => {
+            message_annotations::write_stored(message, out);
+            out.extend_from_slice(message.body);
+        }
+        Encoding::Amqp091 => convert(message, out),
+    }
+}
+
+/// What is left of a time to live (3.2.1 asks intermediaries to count it down).
+fn remaining(expiry_ms: u64, now_ms: u64) -> u32 {
+    u32::try_from(expiry_ms.saturating_sub(now_ms)).unwrap_or(u32::MAX)
+}
+
+fn convert(message: &StoredMessage<'_>, out: &mut Vec<u8>) {
+    // They were checked when the message came in.
+    let given = Properties::decode(message.properties).unwrap_or_default();
+    let headers = given.headers.unwrap_or(Table::EMPTY);
+    let kind = given.kind.and_then(|kind| kind.as_str());
+    message_annotations::write_converted(message, headers, kind, out);
+    properties::write_amqp10(&given, out);
+    application_properties::write(headers, out);
+    body::write_amqp10(message.body, kind, out);
+}

@@ -1,0 +1,32 @@
+//! Headers of AMQP 0-9-1 being put together.
+
+use leveret_amqp091::{FieldTable, FieldValue};
+
+/// Longest name of a header: a short string.
+pub(super) const NAME_MAX: usize = 255;
+
+/// Names and values in order of precedence.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    pairs: Vec<(Vec<u8>, FieldValue)>,
+}
+
+impl Pairs {
+    /// Adds a header, unless one of this name was added before or the name is too long.
+    pub(super) fn push(&mut self, name: &[u8], value: FieldValue) {
+        if name.len() <= NAME_MAX {
+            self.pairs.push((name.to_vec(), value));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The headers in order of their names, as RabbitMQ writes them: of one name the first only.
+    pub(super) fn into_table(mut self) -> FieldTable {
+        self.pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.pairs.dedup_by(|(later, _), (first, _)| later == first);
+        self.pairs.into_iter().collect()
+    }
+}

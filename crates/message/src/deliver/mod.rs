@@ -1,0 +1,45 @@
+//! Messages as receivers of each protocol see them.
+//!
+//! A message goes out as it came in when the receiver speaks its publisher's protocol: properties and body of AMQP
+//! 0-9-1 are borrowed, the bare message of AMQP 1.0 is copied byte for byte behind a header and annotations whose
+//! stored part isn't decoded. Everything else is conversion, with RabbitMQ's rules; where it would fail or lose
+//! more than it must, docs/differences.md says what happens here.
+
+mod amqp091;
+mod amqp10;
+mod application_properties;
+mod body;
+mod deaths;
+mod headers;
+mod map_writer;
+mod message_annotations;
+mod message_id;
+mod properties;
+mod reply_to;
+mod types;
+
+use std::borrow::Cow;
+
+pub use amqp10::to_amqp10;
+pub use amqp091::to_amqp091;
+pub(crate) use deaths::header as death_header;
+
+/// A message as a receiver over AMQP 0-9-1 gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Amqp091<'a> {
+    /// Property flags and list (specification 4.2.6.1).
+    pub properties: Cow<'a, [u8]>,
+    /// The body.
+    pub body: Cow<'a, [u8]>,
+}
+
+/// What a message's header says about this delivery (AMQP 1.0, 3.2.1).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Delivery {
+    /// A receiver had it before.
+    pub redelivered: bool,
+    /// Failed attempts before this one.
+    pub delivery_count: u32,
+    /// Wall time in milliseconds since the Unix epoch: what is left of a time to live is counted from here.
+    pub now_ms: u64,
+}

@@ -1,0 +1,51 @@
+//! Reply addresses: a queue's name in AMQP 0-9-1, `/queues/` and its percent-encoded name in AMQP 1.0.
+
+use std::borrow::Cow;
+
+const QUEUES: &str = "/queues/";
+
+/// The queue that an address names; any other address as it is.
+pub(super) fn to_amqp091(address: &str) -> Cow<'_, [u8]> {
+    match address.strip_prefix(QUEUES).and_then(decode) {
+        Some(queue) => queue,
+        None => Cow::Borrowed(address.as_bytes()),
+    }
+}
+
+/// The address of a queue.
+pub(super) fn to_amqp10(queue: &[u8]) -> String {
+    let mut address = String::with_capacity(QUEUES.len() + queue.len());
+    address.push_str(QUEUES);
+    for &byte in queue {
+        // The unreserved characters of RFC 3986, 2.3.
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            address.push(byte.into());
+        } else {
+            address.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                address.push(char::from_digit(digit.into(), 16).expect("under 16").to_ascii_uppercase());
+            }
+        }
+    }
+    address
+}
+
+fn decode(text: &str) -> Option<Cow<'_, [u8]>> {
+    if !text.contains(['%', '/']) {
+        return Some(Cow::Borrowed(text.as_bytes()));
+    }
+    let mut bytes = text.bytes();
+    let mut queue = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'/' => return None,
+            b'%' => {
+                let high = char::from(bytes.next()?).to_digit(16)?;
+                let low = char::from(bytes.next()?).to_digit(16)?;
+                queue.push((high * 16 + low) as u8);
+            }
+            byte => queue.push(byte),
+        }
+    }
+    Some(Cow::Owned(queue))
+}

@@ -1,0 +1,61 @@
+//! What the broker knows of a message besides its content.
+
+/// Where a message came in and how long it may live: immutable until a dead-letter move writes a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Envelope<'a> {
+    /// Survives a restart when it lies in a durable queue.
+    pub durable: bool,
+    /// 0 to 255, as the publisher gave it; a classic queue takes none for 0, a quorum queue for 4.
+    pub priority: Option<u8>,
+    /// Name of the exchange it was published to; empty for the default exchange.
+    pub exchange: &'a [u8],
+    /// The first one; further ones are in the [overlay](crate::overlay). At most 255 bytes, not
+    /// necessarily UTF-8.
+    pub routing_key: &'a [u8],
+    /// Wall time in milliseconds since the Unix epoch at which it was published, or moved here as a dead
+    /// letter: a queue's `x-message-ttl` counts from here. Under 2^48.
+    pub received_ms: u64,
+    /// Absolute wall time in milliseconds since the Unix epoch, from the publisher's time to live alone;
+    /// 0 means never. Under 2^48.
+    pub expiry_ms: u64,
+}
+
+impl Envelope<'_> {
+    /// The publisher's time to live in milliseconds.
+    pub fn ttl_ms(&self) -> Option<u64> {
+        (self.expiry_ms != 0).then(|| self.expiry_ms.saturating_sub(self.received_ms))
+    }
+
+    /// The expiry of a message received at `received_ms` with this time to live, in milliseconds since the
+    /// Unix epoch; never 0.
+    pub fn expiry(received_ms: u64, ttl_ms: u64) -> u64 {
+        received_ms.saturating_add(ttl_ms).clamp(1, TIME_MS_MAX)
+    }
+}
+
+/// Latest time that the stored form can hold: the year 10889.
+pub const TIME_MS_MAX: u64 = (1 << 48) - 1;
+
+/// The publisher's protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Encoding {
+    /// Properties are the content header's property flags and list as received (specification 4.2.6.1).
+    #[default]
+    Amqp091,
+    /// Properties are the message-annotations section or empty, the body is the bare message with its
+    /// footer, byte for byte (specification 3.2).
+    Amqp10,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_to_live_of_zero_is_not_none() {
+        let expiry_ms = Envelope::expiry(5, 0);
+        assert_eq!(Envelope { received_ms: 5, expiry_ms, ..Envelope::default() }.ttl_ms(), Some(0));
+        assert_eq!(Envelope { received_ms: 5, ..Envelope::default() }.ttl_ms(), None);
+        assert_eq!(Envelope::expiry(0, 0), 1);
+    }
+}

@@ -1,0 +1,145 @@
+//! What routing sees of a message's headers, whichever protocol brought it.
+//!
+//! The headers of a message published over AMQP 1.0 are its application properties and, where a binding asks for
+//! names with `x-`, its message annotations. Only simple values count there, as in RabbitMQ.
+
+use leveret_amqp10::message::Sections;
+use leveret_amqp10::{MapRef, Value};
+use leveret_amqp091::Table;
+
+use crate::deaths::Deaths;
+use crate::deliver::death_header;
+use crate::envelope::Encoding;
+use crate::stored::StoredMessage;
+
+/// The headers of one message, borrowed from it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Headers<'a> {
+    table: Option<Table<'a>>,
+    annotations: Option<MapRef<'a>>,
+    properties: Option<MapRef<'a>>,
+    deaths: Option<Deaths<'a>>,
+}
+
+/// One header.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Header<'a> {
+    /// A string, symbol, binary or UUID: RabbitMQ compares their bytes.
+    Bytes(&'a [u8]),
+    /// A UUID, whose bytes are compared too.
+    Uuid([u8; 16]),
+    /// Any integer; a char by its code point.
+    Integer(i128),
+    /// A float or double.
+    Double(f64),
+    /// A boolean.
+    Bool(bool),
+    /// A time in milliseconds since the Unix epoch.
+    Timestamp(i128),
+    /// Nothing, under a name.
+    Void,
+    /// A table, array or decimal of AMQP 0-9-1.
+    Complex(leveret_amqp091::Value<'a>),
+}
+
+impl<'a> Headers<'a> {
+    /// The headers of a message published over AMQP 0-9-1.
+    pub fn amqp091(table: Option<Table<'a>>) -> Self {
+        Self { table, ..Self::default() }
+    }
+
+    /// The headers of a message published over AMQP 1.0.
+    pub fn amqp10(annotations: Option<MapRef<'a>>, properties: Option<MapRef<'a>>) -> Self {
+        Self { annotations, properties, ..Self::default() }
+    }
+
+    /// The headers of a stored message, for a dead letter that is routed again.
+    pub fn stored(message: &StoredMessage<'a>) -> Self {
+        let deaths = message.overlay.deaths();
+        let headers = match message.encoding {
+            Encoding::Amqp091 => Self::amqp091(leveret_amqp091::headers(message.properties)),
+            Encoding::Amqp10 => {
+                let annotations = Sections::parse(message.properties).ok();
+                let bare = Sections::parse(message.body).ok();
+                Self::amqp10(
+                    annotations.and_then(|sections| sections.message_annotations),
+                    bare.and_then(|sections| sections.application_properties),
+                )
+            }
+        };
+        Self { deaths, ..headers }
+    }
+
+    /// True when the message has none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_none() && self.annotations.is_none() && self.properties.is_none() && self.deaths.is_none()
+    }
+
+    /// The header of this name.
+    pub fn lookup(&self, name: &str) -> Option<Header<'a>> {
+        if let Some(deaths) = &self.deaths
+            && let Some(text) = death_header(deaths, name)
+        {
+            return Some(Header::Bytes(text));
+        }
+        if let Some(table) = &self.table {
+            return table.lookup(name).map(Header::from);
+        }
+        let annotation = self.annotations.filter(|_| name.starts_with("x-")).and_then(|map| simple(map, name));
+        annotation.or_else(|| self.properties.and_then(|map| simple(map, name)))
+    }
+}
+
+/// The last value under a name, if it is a simple one.
+fn simple<'a>(map: MapRef<'a>, name: &str) -> Option<Header<'a>> {
+    let found = map.iter().filter(|(key, _)| key.as_text() == Some(name)).last()?.1;
+    Some(match found {
+        Value::Null => Header::Void,
+        Value::Bool(value) => Header::Bool(value),
+        Value::Ubyte(value) => Header::Integer(value.into()),
+        Value::Ushort(value) => Header::Integer(value.into()),
+        Value::Uint(value) => Header::Integer(value.into()),
+        Value::Ulong(value) => Header::Integer(value.into()),
+        Value::Byte(value) => Header::Integer(value.into()),
+        Value::Short(value) => Header::Integer(value.into()),
+        Value::Int(value) => Header::Integer(value.into()),
+        Value::Long(value) => Header::Integer(value.into()),
+        Value::Float(value) => Header::Double(value.into()),
+        Value::Double(value) => Header::Double(value),
+        Value::Char(value) => Header::Integer(u32::from(value).into()),
+        Value::Timestamp(value) => Header::Timestamp(value.into()),
+        Value::Uuid(bytes) => Header::Uuid(bytes),
+        Value::Binary(bytes) => Header::Bytes(bytes),
+        Value::String(text) => Header::Bytes(text.as_bytes()),
+        Value::Symbol(text) => Header::Bytes(text.as_str().as_bytes()),
+        Value::Decimal32(_)
+        | Value::Decimal64(_)
+        | Value::Decimal128(_)
+        | Value::List(_)
+        | Value::Map(_)
+        | Value::Array(_)
+        | Value::Described(_) => return None,
+    })
+}
+
+impl<'a> From<leveret_amqp091::Value<'a>> for Header<'a> {
+    fn from(value: leveret_amqp091::Value<'a>) -> Self {
+        use leveret_amqp091::Value;
+        match value {
+            Value::Void => Self::Void,
+            Value::Bool(value) => Self::Bool(value),
+            Value::I8(value) => Self::Integer(value.into()),
+            Value::U8(value) => Self::Integer(value.into()),
+            Value::I16(value) => Self::Integer(value.into()),
+            Value::U16(value) => Self::Integer(value.into()),
+            Value::I32(value) => Self::Integer(value.into()),
+            Value::U32(value) => Self::Integer(value.into()),
+            Value::I64(value) => Self::Integer(value.into()),
+            Value::F32(value) => Self::Double(value.into()),
+            Value::F64(value) => Self::Double(value),
+            Value::Timestamp(seconds) => Self::Timestamp(i128::from(seconds) * 1000),
+            Value::LongString(bytes) | Value::Bytes(bytes) => Self::Bytes(bytes),
+            Value::Decimal(_) | Value::Array(_) | Value::Table(_) => Self::Complex(value),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What a message carries besides its publisher's bytes: further routing keys and its deaths.
+//!
+//! Most messages have none. Byte table (little endian): entries, each kind (1), length (4), content.
+//!
+//! | kind | content |
+//! |---|---|
+//! | 1 | further routing keys that a receiver may see (`CC`, `x-cc`): each length (4), bytes |
+//! | 2 | further routing keys that it may not see (`BCC`): likewise |
+//! | 3 | the history of its deaths, see [`deaths`](crate::deaths) |
+//!
+//! Damage ends what is read early: it can't come from a publisher, and the log's checksums guard it.
+
+use crate::deaths::Deaths;
+
+const KIND_FURTHER_KEYS: u8 = 1;
+const KIND_BLIND_KEYS: u8 = 2;
+const KIND_DEATHS: u8 = 3;
+
+/// The overlay of a stored message, parsed in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Overlay<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Overlay<'a> {
+    /// Views what [`encode_keys`] or a stored message holds.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// Its encoded form, empty for most messages.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// True without any entry.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Routing keys besides the envelope's that a receiver may see.
+    pub fn further_keys(&self) -> Keys<'a> {
+        Keys::new(self.entry(KIND_FURTHER_KEYS).unwrap_or_default())
+    }
+
+    /// Routing keys that no receiver may see.
+    pub fn blind_keys(&self) -> Keys<'a> {
+        Keys::new(self.entry(KIND_BLIND_KEYS).unwrap_or_default())
+    }
+
+    /// The history of its deaths, if it died.
+    pub fn deaths(&self) -> Option<Deaths<'a>> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        self.entry(KIND_DEATHS).map(Deaths::new)
+    }
+
+    fn entry(&self, kind: u8) -> Option<&'a [u8]> {
+        let mut rest = self.bytes;
+        while let Some((&[found], after)) = rest.split_first_chunk() {
+            let (content, next) = take_sized(after)?;
+            if found == kind {
+                return Some(content);
+            }
+            rest = next;
+        }
+        None
+    }
+}
+
+/// Routing keys in the publisher's order.
+#[derive(Debug, Clone, Default)]
+pub struct Keys<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+}
+
+impl<'a> Iterator for Keys<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (key, rest) = take_sized(self.bytes)?;
+        self.bytes = rest;
+        Some(key)
+    }
+}
+
+/// Appends an overlay with routing keys; nothing when there are none.
+pub fn encode_keys<'k>(
+    out: &mut Vec<u8>,
+    further: impl IntoIterator<Item = &'k [u8]>,
+    blind: impl IntoIterator<Item = &'k [u8]>,
+) {
+    keys_entry(out, KIND_FURTHER_KEYS, further);
+    keys_entry(out, KIND_BLIND_KEYS, blind);
+}
+
+fn keys_entry<'k>(out: &mut Vec<u8>, kind: u8, keys: impl IntoIterator<Item = &'k [u8]>) {
+    let start = begin_entry(out, kind);
+    for key in keys {
+        push_sized(out, key);
+    }
+    if out.len() == start {
+        out.truncate(start - 5);
+    } else {
+        end_entry(out, start);
+    }
+}
+
+pub(crate) fn deaths_entry(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = begin_entry(out, KIND_DEATHS);
+    write(out);
+    end_entry(out, start);
+}
+
+fn begin_entry(out: &mut Vec<u8>, kind: u8) -> usize {
+    out.extend_from_slice(&[kind, 0, 0, 0, 0]);
+    out.len()
+}
+
+fn end_entry(out: &mut [u8], start: usize) {
+    let length = u32::try_from(out.len() - start).expect("overlay over 4 GiB");
+    out[start - 4..start].copy_from_slice(&length.to_le_bytes());
+}
+
+pub(crate) fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u32::try_from(bytes.len()).expect("routing key over 4 GiB");
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+pub(crate) fn take_sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_back_in_order() {
+        let mut bytes = Vec::new();
+        encode_keys(&mut bytes, [&b"a"[..], b"", b"\xff"], []);
+        let overlay = Overlay::new(&bytes);
+        assert_eq!(overlay.further_keys().collect::<Vec<_>>(), [&b"a"[..], b"", b"\xff"]);
+        assert_eq!(overlay.blind_keys().count(), 0);
+        bytes.clear();
+        encode_keys(&mut bytes, [], [&b"blind"[..]]);
+        assert_eq!(Overlay::new(&bytes).blind_keys().collect::<Vec<_>>(), [&b"blind"[..]]);
+        bytes.clear();
+        encode_keys(&mut bytes, [], []);
+        assert!(bytes.is_empty());
+    }
+
+    #[test]
+    fn damage_ends_early() {
+        let mut bytes = Vec::new();
+        encode_keys(&mut bytes, [&b"first"[..]], [&b"second"[..]]);
+        for end in 0..bytes.len() {
+            let overlay = Overlay::new(&bytes[..end]);
+            assert_eq!(overlay.blind_keys().count(), 0, "cut at {end}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Conversion between protocols against what RabbitMQ did with the same messages (`conversion.json`, made by
+//! `tests/golden/message-conversion.py`). What differs on purpose is listed in `differences.rs`.
+
+mod differences;
+mod recording;
+mod view;
+
+use leveret_message::deliver::{Delivery, to_amqp10, to_amqp091};
+use leveret_message::{BatchBuilder, DeadLetter, MessageRef, Reason};
+use recording::{Case, Receiver, Recording};
+
+/// When the messages came in, and when they go out.
+const NOW_MS: u64 = 1_700_000_000_000;
+
+fn delivered(message: &MessageRef<'_>, receiver: Receiver, delivery: &Delivery) -> String {
+    let message = message.view();
+    match receiver {
+        Receiver::Amqp091 => {
+            let delivered = to_amqp091(&message);
+            view::amqp091(&delivered.properties, &delivered.body)
+        }
+        Receiver::Amqp10 => {
+            let mut out = Vec::new();
+            to_amqp10(&message, delivery, &mut out);
+            view::amqp10(&out)
+        }
+    }
+}
+
+/// The lines of `expected` and `got` that aren't in both.
+fn difference(expected: &str, got: &str) -> Vec<String> {
+    let missing =
+        expected.lines().filter(|line| !got.lines().any(|other| other == *line)).map(|line| format!("-{line}"));
+    let added = got.lines().filter(|line| !expected.lines().any(|other| other == *line)).map(|line| format!("+{line}"));
+    missing.chain(added).collect()
+}
+
+fn compare(recording: &Recording, case: &Case, complaints: &mut Vec<String>) {
+    let mut builder = BatchBuilder::default();
+    case.publish(&recording.queue, NOW_MS, &mut builder);
+    let published = builder.finish();
+    let published = published.message(0);
+    for receiver in [Receiver::Amqp091, Receiver::Amqp10] {
+        for died in [false, true] {
+            let expected = case.received(receiver, died);
+            let delivery = Delivery { redelivered: died, delivery_count: u32::from(died), now_ms: NOW_MS };
+            let got = if died {
+                let letter = DeadLetter {
+                    queue: recording.queue.as_bytes(),
+                    reason: Reason::Rejected,
+                    now_ms: expected.as_deref().and_then(view::time_of_death).unwrap_or(NOW_MS),
+                    exchange: b"",
+                    routing_key: Some(recording.dead_letter_queue.as_bytes()),
+                };
+                builder.push_dead_letter(&published, &letter);
+                let dead = builder.finish();
+                delivered(&dead.message(0), receiver, &delivery)
+            } else {
+                delivered(&published, receiver, &delivery)
+            };
+            let place = format!("{} / {receiver:?}{}", case.name, if died { " rejected" } else { "" });
+            let found = match &expected {
+                Some(expected) => difference(expected, &got),
+                None => vec![format!("RabbitMQ fails; here: {}", got.replace('\n', "; "))],
+            };
+            if !found.is_empty() && !differences::is_known(case, receiver, died, &found) {
+                complaints.push(format!("{place}\n  {}", found.join("\n  ")));
+            }
+        }
+    }
+}
+
+#[test]
+fn receivers_see_what_they_see_in_rabbitmq() {
+    let recording = Recording::load();
+    let mut complaints = Vec::new();
+    recording.cases.iter().for_each(|case| compare(&recording, case, &mut complaints));
+    assert!(recording.cases.len() > 250, "the recording is complete");
+    assert!(complaints.is_empty(), "{} differences:\n{}", complaints.len(), complaints.join("\n"));
+}

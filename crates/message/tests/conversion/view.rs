@@ -1,0 +1,85 @@
+//! Delivered messages as lines of text: one per field, header, annotation and property, maps in order of their keys.
+
+use std::fmt::Write;
+
+use leveret_amqp10::message::Sections;
+use leveret_amqp10::{MapRef, OwnedValue};
+use leveret_amqp091::{Properties, Value};
+
+pub(crate) fn amqp091(raw: &[u8], body: &[u8]) -> String {
+    let properties = Properties::decode(raw).unwrap();
+    let mut out = String::new();
+    let mut headers: Vec<_> = properties
+        .headers
+        .iter()
+        .flat_map(leveret_amqp091::Table::iter)
+        .map(|(key, value)| format!("header {:?}: {}", String::from_utf8_lossy(key.as_bytes()), show(value)))
+        .collect();
+    headers.sort();
+    headers.iter().for_each(|line| writeln!(out, "{line}").unwrap());
+    for line in format!("{:#?}", Properties { headers: None, ..properties }).replace("Some(\n        ", "Some(").lines()
+    {
+        if line.contains("Some(") {
+            writeln!(out, "{}", line.trim()).unwrap();
+        }
+    }
+    writeln!(out, "body: {:?}", String::from_utf8_lossy(body)).unwrap();
+    out
+}
+
+pub(crate) fn amqp10(payload: &[u8]) -> String {
+    let sections = match Sections::parse(payload) {
+        Ok(sections) => sections,
+        Err(error) => return format!("malformed: {error}"),
+    };
+    let mut out = String::new();
+    let header = sections.header.unwrap();
+    writeln!(out, "durable: {:?}\npriority: {:?}\nttl: {:?}", header.durable, header.priority, header.ttl).unwrap();
+    writeln!(out, "first-acquirer: {}\ndelivery-count: {}", header.first_acquirer, header.delivery_count).unwrap();
+    map(&mut out, "annotation", sections.message_annotations);
+    for line in format!("{:#?}", sections.properties.unwrap_or_default()).replace("Some(\n        ", "Some(").lines() {
+        if line.contains("Some(") {
+            writeln!(out, "{}", line.trim()).unwrap();
+        }
+    }
+    map(&mut out, "property", sections.application_properties);
+    writeln!(out, "body: {:?}", String::from_utf8_lossy(sections.body_raw)).unwrap();
+    map(&mut out, "footer", sections.footer);
+    out
+}
+
+fn map(out: &mut String, what: &str, map: Option<MapRef<'_>>) {
+    let pairs = map.into_iter().flatten();
+    let mut lines: Vec<_> =
+        pairs.map(|(key, value)| format!("{what} {key:?}: {:?}", OwnedValue::from(value))).collect();
+    lines.sort();
+    lines.iter().for_each(|line| writeln!(out, "{line}").unwrap());
+}
+
+fn show(value: Value<'_>) -> String {
+    match value {
+        Value::LongString(text) => format!("{:?}", String::from_utf8_lossy(text)),
+        Value::Array(array) => format!("{:?}", array.iter().map(show).collect::<Vec<_>>()),
+        Value::Table(table) => {
+            let key = |key: leveret_amqp091::ShortStr<'_>| String::from_utf8_lossy(key.as_bytes()).into_owned();
+            let mut pairs: Vec<_> =
+                table.iter().map(|(name, value)| format!("{}: {}", key(name), show(value))).collect();
+            pairs.sort();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        value => format!("{value:?}"),
+    }
+}
+
+/// When a recorded dead letter died, in milliseconds since the Unix epoch.
+pub(crate) fn time_of_death(view: &str) -> Option<u64> {
+    let after = |start: &str, mark: &str| {
+        let line = view.lines().find(|line| line.starts_with(start))?;
+        let after = line.split_once(mark)?.1;
+        let digits: String =
+            after.chars().skip_while(|char| !char.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().ok()
+    };
+    let seconds = || after("header \"x-death\"", "time: Timestamp").map(|seconds| seconds * 1000);
+    after("annotation Symbol(:x-opt-deaths)", "first-time").or_else(seconds)
+}

@@ -1,0 +1,187 @@
+//! One consumer: what it asked for, its credit, and why it waits.
+
+use std::sync::Arc;
+
+use crate::Nanos;
+use crate::effects::Link;
+use crate::wait::{QueueWait, WaitReason};
+
+/// A consumer of one queue; unique within the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConsumerId(pub u64);
+
+/// What limits a consumer's deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsumerFlow {
+    /// AMQP 0-9-1 (`basic.qos`): unacknowledged messages at most; 0 is unlimited.
+    Prefetch(u32),
+    /// AMQP 1.0 link credit (2.6.7): nothing is delivered before [`crate::ClassicQueue::grant`], and
+    /// settling gives nothing back.
+    Credit {
+        /// The link's initial delivery-count, a serial number.
+        delivery_count: u32,
+    },
+}
+
+/// What a consumer does with messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ConsumerMode {
+    /// It takes them.
+    #[default]
+    Move,
+    /// It sees each one that is ready, and leaves it to the others (AMQP 1.0 distribution-mode copy).
+    Copy,
+}
+
+/// What a consumer asked for.
+#[derive(Clone)]
+pub struct ConsumerOptions {
+    /// Where signals go.
+    pub link: Arc<dyn Link>,
+    /// How the connection knows it.
+    pub key: u64,
+    /// The client's name for it, as shown to operators.
+    pub tag: Arc<str>,
+    /// The connection and channel, as shown to operators.
+    pub channel: Arc<str>,
+    /// Delivered messages count as settled.
+    pub automatic_ack: bool,
+    /// What limits its deliveries.
+    pub flow: ConsumerFlow,
+    /// Higher ones are served first; lower ones get what these have no credit or room for.
+    pub priority: i32,
+    /// Nobody else may consume from the queue.
+    pub exclusive: bool,
+    /// Whether it takes messages or looks at them.
+    pub mode: ConsumerMode,
+}
+
+/// A link's flow state as its sender sees it (AMQP 1.0, 2.6.7).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CreditState {
+    /// The sender's delivery-count, a serial number.
+    pub delivery_count: u32,
+    /// Link credit that is left.
+    pub credit: u32,
+    /// Messages that are ready for it.
+    pub available: u32,
+}
+
+/// Powers of two of microseconds between publish and hand-out.
+pub type LatencyBuckets = [u64; 24];
+
+pub(crate) struct Consumer {
+    pub options: ConsumerOptions,
+    pub unacknowledged: u32,
+    /// Its connection takes more bytes.
+    pub room: bool,
+    /// Its session takes more transfers.
+    pub window: bool,
+    pub scheduled: bool,
+    /// Ready messages that are kept for its turn.
+    pub promise: u64,
+    pub in_ring: bool,
+    /// Link credit; unused with a prefetch.
+    link_credit: u32,
+    delivery_count: u32,
+    /// What isn't delivered of its credit goes once nothing is ready.
+    pub draining: bool,
+    pub changed: Nanos,
+    pub delivered: u64,
+    pub latency: Box<LatencyBuckets>,
+}
+
+impl Consumer {
+    pub(crate) fn new(options: ConsumerOptions, now: Nanos) -> Self {
+        let delivery_count = match options.flow {
+            ConsumerFlow::Credit { delivery_count } => delivery_count,
+            ConsumerFlow::Prefetch(_) => 0,
+        };
+        Self {
+            options,
+            unacknowledged: 0,
+            room: true,
+            window: true,
+            scheduled: false,
+            promise: 0,
+            in_ring: false,
+            link_credit: 0,
+            delivery_count,
+            draining: false,
+            changed: now,
+            delivered: 0,
+            latency: Box::new([0; 24]),
+        }
+    }
+
+    /// How many messages it may still be handed.
+    pub(crate) fn credit(&self) -> u32 {
+        match self.options.flow {
+            ConsumerFlow::Credit { .. } => self.link_credit,
+            ConsumerFlow::Prefetch(0) => u32::MAX,
+            ConsumerFlow::Prefetch(_) if self.options.automatic_ack => u32::MAX,
+            ConsumerFlow::Prefetch(prefetch) => prefetch.saturating_sub(self.unacknowledged),
+        }
+    }
+
+    pub(crate) fn is_eligible(&self) -> bool {
+        self.room && self.window && self.credit() > 0
+    }
+
+    /// Sets the credit from a receiver's flow: `delivery_count + link_credit` is how far it lets us go, in
+    /// serial arithmetic (RFC 1982), and what was sent since it said so counts against it.
+    pub(crate) fn grant(&mut self, delivery_count: u32, link_credit: u32) {
+        let ahead = self.delivery_count.wrapping_sub(delivery_count).cast_signed();
+        self.link_credit = match u32::try_from(ahead) {
+            Ok(sent) => link_credit.saturating_sub(sent),
+            Err(_) => link_credit.saturating_add(ahead.unsigned_abs()),
+        };
+    }
+
+    /// What is left of the credit goes without messages.
+    pub(crate) fn use_up_credit(&mut self) {
+        self.delivery_count = self.delivery_count.wrapping_add(self.link_credit);
+        self.link_credit = 0;
+    }
+
+    pub(crate) fn credit_state(&self, available: u64) -> CreditState {
+        CreditState {
+            delivery_count: self.delivery_count,
+            credit: self.link_credit,
+            available: u32::try_from(available).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// It was handed `count` messages.
+    pub(crate) fn handed(&mut self, count: u32) {
+        if let ConsumerFlow::Credit { .. } = self.options.flow {
+            self.link_credit = self.link_credit.checked_sub(count).expect("no transfer above the link credit");
+            self.delivery_count = self.delivery_count.wrapping_add(count);
+        }
+        self.delivered += u64::from(count);
+    }
+
+    pub(crate) fn record_latency(&mut self, elapsed: Nanos, count: u64) {
+        let bucket = (64 - (elapsed / 1000).leading_zeros() as usize).min(self.latency.len() - 1);
+        self.latency[bucket] += count;
+    }
+
+    /// Why it waits, where `queue` tells what holds everybody: nothing ready or a read under way.
+    pub(crate) fn wait(&self, queue: Option<QueueWait>) -> QueueWait {
+        let own = |reason| QueueWait { reason, since: self.changed };
+        if !self.room {
+            own(WaitReason::Room)
+        } else if !self.window {
+            own(WaitReason::Window)
+        } else if self.credit() == 0 {
+            own(match self.options.flow {
+                ConsumerFlow::Prefetch(_) => WaitReason::Credit,
+                ConsumerFlow::Credit { .. } => WaitReason::LinkCredit,
+            })
+        } else if let Some(wait) = queue {
+            QueueWait { since: wait.since.max(self.changed), ..wait }
+        } else {
+            own(WaitReason::Turn)
+        }
+    }
+}

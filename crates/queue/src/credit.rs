@@ -1,0 +1,54 @@
+//! Link credit (AMQP 1.0, 2.6.7): granted by the receiver, counted down by deliveries alone, drained on request.
+
+use crate::Nanos;
+use crate::classic::ClassicQueue;
+use crate::consumer::{ConsumerFlow, ConsumerId, CreditState};
+use crate::effects::{Effects, Signal};
+
+impl ClassicQueue {
+    /// A receiver's flow: it counted `delivery_count` deliveries (the link's initial delivery-count while it
+    /// knows of none) and allows `link_credit` more. Returns the link's state as of then.
+    ///
+    /// With `drain`, what is ready is delivered as far as the credit goes, and then the rest of the credit is
+    /// used up. A returned credit of 0 says that this is done; otherwise [`Signal::Drained`] follows, after the
+    /// last delivery. A consumer with a prefetch has no link credit, and nothing changes.
+    pub fn grant(
+        &mut self,
+        id: ConsumerId,
+        delivery_count: u32,
+        link_credit: u32,
+        drain: bool,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> CreditState {
+        let ready = self.ready.messages;
+        let Some(consumer) = self.consumers.find(id) else { return CreditState::default() };
+        if matches!(consumer.options.flow, ConsumerFlow::Prefetch(_)) {
+            return CreditState::default();
+        }
+        let before = consumer.credit();
+        consumer.grant(delivery_count, link_credit);
+        let at_once = drain && (consumer.credit() == 0 || ready == 0);
+        if at_once {
+            consumer.use_up_credit();
+        }
+        if (before == 0) != (consumer.credit() == 0) {
+            consumer.changed = now;
+        }
+        let state = consumer.credit_state(ready);
+        self.consumers.credit_changed(id, drain && !at_once);
+        self.schedule(effects);
+        state
+    }
+
+    /// Ends the drains of consumers that nothing is left for.
+    pub(crate) fn finish_drains(&mut self, effects: &mut Effects) {
+        let ready = self.ready.messages;
+        while let Some(consumer) = self.consumers.pop_drained(ready) {
+            consumer.use_up_credit();
+            let CreditState { delivery_count, available, .. } = consumer.credit_state(ready);
+            let signal = Signal::Drained { key: consumer.options.key, delivery_count, available };
+            effects.signals.push((consumer.options.link.clone(), signal));
+        }
+    }
+}
