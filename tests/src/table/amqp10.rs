@@ -9,6 +9,12 @@ const CLIENTS: &[Client] = &[
     client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
     client("go-amqp", "Azure/go-amqp 1.7.0", Program::Installed("go-amqp-client")),
     client("rabbitmq-go", "rabbitmq-amqp-go-client 1.0.0", Program::Installed("rabbitmq-go-client")),
+    client(
+        "rabbitmq-java",
+        "RabbitMQ AMQP 1.0 client 1.0.0 (Java)",
+        Program::Java { folder: "rabbitmq-java", main: "RabbitClient" },
+    ),
+    client("qpid-jms", "Qpid JMS 2.10.0", Program::Java { folder: "qpid-jms", main: "JmsClient" }),
 ];
 
 const SCENARIOS: &[Scenario] = &[
