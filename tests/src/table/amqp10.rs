@@ -7,6 +7,9 @@ pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, sce
 
 const CLIENTS: &[Client] = &[
     client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
+    client("proton-c", "qpid-proton 0.37.0 (C)", Program::Installed("proton-c")),
+    client("rhea", "rhea 3.0.5 (node)", Program::Node("rhea/client.js")),
+    client("rabbitmq-python", "rabbitmq-amqp-python-client 1.0.1", Program::Python("rabbitmq-python/client.py")),
     client("go-amqp", "Azure/go-amqp 1.7.0", Program::Installed("go-amqp-client")),
     client("rabbitmq-go", "rabbitmq-amqp-go-client 1.0.0", Program::Installed("rabbitmq-go-client")),
     client(
@@ -54,7 +57,7 @@ const SCENARIOS: &[Scenario] = &[
     scenario("from_091", "a message published over 0-9-1"),
     scenario("to_091", "a message received over 0-9-1"),
     scenario("management", "queues, exchanges and bindings over /management"),
-    scenario("management_errors", "400, 403, 404, 409, and a link without its pair"),
+    scenario("management_errors", "403, 404, 409, and a link without its pair"),
     scenario("exclusive", "amqp:resource-locked from another connection"),
     scenario("queue_deleted", "amqp:resource-deleted for its links"),
     scenario("not_found", "amqp:not-found: queue, exchange"),
