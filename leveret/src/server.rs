@@ -8,7 +8,7 @@ use clap::Args;
 use leveret_config::{Config, LogLevel, Warning};
 use leveret_log::Report;
 use leveret_management::Api;
-use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, disk_free_limit_bytes, http_address, node_name};
+use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
 use tracing_appender::non_blocking::WorkerGuard;
@@ -100,13 +100,7 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
 
     let (mut node, report) = Node::start(lock, NodeOptions::new(config, Arc::new(end_the_process)))?;
     tell(&report);
-    let api = Api::new(
-        node.handle(),
-        node_name(),
-        arguments.data_dir.clone(),
-        disk_free_limit_bytes(config),
-        DURABILITY.to_owned(),
-    );
+    let api = Api::new(node.handle(), node_name(), arguments.data_dir.clone(), DURABILITY.to_owned());
     node.spawn(tell_of_failure(leveret_management::serve(http, leveret_management::api(api.clone()))));
     node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api))));
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;

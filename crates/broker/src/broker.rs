@@ -13,13 +13,17 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use crate::alarms::{AlarmSource, Alarms};
 use crate::authenticate::Authenticate;
 use crate::commit::Commit;
 use crate::connection::{Connection, Peer};
+use crate::connection_state::ConnectionStatus;
+use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::Registry;
+use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
 use crate::time::{Nanos, Now};
 
@@ -44,10 +48,16 @@ pub struct Broker {
     pub commit: Arc<Commit>,
     /// Requests for messages on disk.
     pub reads: Arc<Reads>,
+    /// What queues leave for their home cores.
+    pub deferred: Arc<Deferred>,
     /// Who checks passwords.
     pub authenticator: Arc<dyn Authenticate>,
     /// What all queues hold in memory.
     pub budget: Arc<MemoryBudget>,
+    /// Why nobody may publish.
+    pub alarms: Alarms,
+    /// Who waits for answers without a queue.
+    pub replies: Arc<ReplyTargets>,
     counters: Vec<Arc<Counters>>,
     connections: Mutex<FxHashMap<ConnectionId, Arc<Outbox>>>,
     next_id: AtomicU64,
@@ -72,15 +82,19 @@ impl Broker {
         let commit = Arc::new(Commit::new(log));
         commit.set_time(now.monotonic);
         let reads = Arc::new(Reads::default());
+        let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
         let model = std::mem::take(&mut recovered.model);
         let clean = report.clean;
+        let replies = Arc::new(ReplyTargets::new(settings.name_seed));
         let registry = Registry::new(
             model,
             |id| recovered.take(id, clean),
             commit.clone(),
             reads.clone(),
+            deferred.clone(),
             budget.clone(),
+            replies.clone(),
             now.monotonic,
         );
         // A log without an owner is left alone when the metadata may have lost its owner.
@@ -107,8 +121,11 @@ impl Broker {
             registry,
             commit,
             reads,
+            deferred,
             authenticator,
             budget,
+            alarms: Alarms::default(),
+            replies,
             counters,
             connections: Mutex::new(FxHashMap::default()),
             next_id: AtomicU64::new(1),
@@ -180,6 +197,25 @@ impl Broker {
     /// How many connections there are.
     pub fn connection_count(&self) -> usize {
         self.connections.lock().len()
+    }
+
+    /// What every connection does at the moment.
+    pub fn connection_statuses(&self) -> Vec<ConnectionStatus> {
+        let blocked = self.alarms.publishing_blocked();
+        let connections = self.connections.lock();
+        connections.values().map(|outbox| ConnectionStatus::new(outbox.wait(), blocked)).collect()
+    }
+
+    /// Raises or clears the alarm of one source. Every connection is told when publishing is blocked by it, or
+    /// goes on; true when the source wasn't in this state before.
+    pub fn set_alarm(&self, source: AlarmSource, raised: bool) -> bool {
+        let change = self.alarms.set(source, raised);
+        if change.publishing {
+            // One that is accepted from here on sees the alarm itself.
+            let all: Vec<_> = self.connections.lock().values().cloned().collect();
+            all.iter().for_each(|outbox| outbox.send(Event::Alarm));
+        }
+        change.source
     }
 
     /// The counters of every core.

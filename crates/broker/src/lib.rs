@@ -7,6 +7,7 @@
 //! This crate must not know threads, sockets, files, clocks or tokio.
 #![forbid(unsafe_code)]
 
+pub mod alarms;
 mod amqp091;
 mod amqp10;
 pub mod authenticate;
@@ -14,7 +15,11 @@ pub mod broker;
 pub mod commit;
 mod confirms;
 pub mod connection;
+pub mod connection_state;
+mod dead_letter;
+pub mod deferred;
 pub mod group;
+mod headers;
 pub mod mailbox;
 pub mod outbox;
 pub mod output;
@@ -23,15 +28,18 @@ pub mod queue_handle;
 pub mod reads;
 pub mod recovery;
 pub mod registry;
+pub mod reply_to;
 mod route;
 pub mod settings;
 pub mod time;
 pub mod transaction;
 mod undurable;
 
+pub use alarms::{AlarmSource, Alarms};
 pub use authenticate::Authenticate;
 pub use broker::{Broker, StartError};
 pub use connection::{Connection, Peer};
+pub use connection_state::{ConnectionState, ConnectionStatus};
 pub use outbox::Wake;
 pub use output::Output;
 pub use reads::ReadJob;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use leveret_queue::{Link, Signal};
+use leveret_queue::{Link, QueueWait, Signal};
+use parking_lot::Mutex;
 
 use crate::mailbox::{Inner, Mailbox};
+use crate::reply_to::Reply;
 
 /// Wakes whoever owns something: a connection's task, a disk thread. Must not block and must not call
 /// back into the broker.
@@ -20,20 +22,26 @@ pub enum Event {
     Queue(Signal),
     /// Something this connection waits for became durable, or the log has room again.
     Durable,
+    /// Publishing is blocked on the whole node, or goes on: [`crate::Alarms::publishing_blocked`] says which.
+    Alarm,
+    /// Answers to a request that was registered with [`crate::reply_to::ReplyTargets`].
+    Reply(Reply),
     /// The node wants the connection closed, for this reason.
     Close(Arc<str>),
 }
 
 /// See the module.
 pub struct Outbox {
-    mailbox: Mailbox<Event, parking_lot::Mutex<Inner<Event>>>,
+    mailbox: Mailbox<Event, Mutex<Inner<Event>>>,
+    /// What the connection's input waits for, for listings.
+    wait: Mutex<Option<QueueWait>>,
     wake: Arc<dyn Wake>,
 }
 
 impl Outbox {
     /// An outbox whose owner is woken by `wake`.
     pub fn new(wake: Arc<dyn Wake>) -> Self {
-        Self { mailbox: Mailbox::default(), wake }
+        Self { mailbox: Mailbox::default(), wait: Mutex::new(None), wake }
     }
 
     /// Leaves an event and wakes the owner when it must be.
@@ -41,6 +49,16 @@ impl Outbox {
         if self.mailbox.push(event) {
             self.wake.wake();
         }
+    }
+
+    /// The owner's input waits, or doesn't any more.
+    pub fn set_wait(&self, wait: Option<QueueWait>) {
+        *self.wait.lock() = wait;
+    }
+
+    /// What the owner's input waits for.
+    pub fn wait(&self) -> Option<QueueWait> {
+        *self.wait.lock()
     }
 
     /// Takes all events.

@@ -10,17 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::Batch;
-use leveret_model::Queue as QueueInfo;
+use leveret_model::{Overflow, Queue as QueueInfo};
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
-    QueueStatus, Run, Signal, Taken, TurnEnd,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, DeadTurn, Effects, GetOutcome, Link, Outcome, QueueState,
+    QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
+use crate::deferred::{Deferred, Refused};
 use crate::group::Group;
-use crate::reads::Reads;
+use crate::reads::{Purpose, Reads};
 use crate::time::Nanos;
 
 /// Kind of the control record that says which numbers were handed out before a clean stop: a
@@ -45,6 +46,7 @@ pub struct QueueHandle {
     last_record: AtomicU64,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
+    deferred: Arc<Deferred>,
     deleted_messages: AtomicU64,
     /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
     watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
@@ -55,7 +57,13 @@ pub type QueueRef = Arc<QueueHandle>;
 
 impl QueueHandle {
     /// Wraps a queue.
-    pub fn new(info: Arc<QueueInfo>, queue: ClassicQueue, commit: Arc<Commit>, reads: Arc<Reads>) -> QueueRef {
+    pub fn new(
+        info: Arc<QueueInfo>,
+        queue: ClassicQueue,
+        commit: Arc<Commit>,
+        reads: Arc<Reads>,
+        deferred: Arc<Deferred>,
+    ) -> QueueRef {
         let log_id = LogId(info.id.0);
         Arc::new(Self {
             info,
@@ -64,6 +72,7 @@ impl QueueHandle {
             last_record: AtomicU64::new(0),
             commit,
             reads,
+            deferred,
             deleted_messages: AtomicU64::new(0),
             watchers: Mutex::new(Vec::new()),
         })
@@ -104,7 +113,16 @@ impl QueueHandle {
         };
         effects.fire();
         if let Some(from) = effects.read {
-            self.reads.request(self.clone(), from);
+            self.reads.request(self.clone(), from, Purpose::Delivery);
+        }
+        if let Some(from) = effects.read_dead {
+            self.reads.request(self.clone(), from, Purpose::DeadLetters);
+        }
+        if effects.dead_letters {
+            self.deferred.request(self);
+        }
+        for (reader, from) in effects.browse_reads {
+            self.reads.request(self.clone(), from, Purpose::Browse(reader));
         }
         result.ok()
     }
@@ -153,7 +171,35 @@ impl QueueHandle {
             // A volatile message waits for the durable ones before it.
             Published { accepted: submission.accepted, position: queue.pending_position() }
         });
-        published.unwrap_or(Published { accepted: 0, position: 0 })
+        let published = published.unwrap_or(Published { accepted: 0, position: 0 });
+        self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
+        published
+    }
+
+    /// Messages that the length limit refused go to the dead-letter exchange, if they should.
+    fn dead_letter_refused(self: &Arc<Self>, batch: &Arc<Batch>, index: u32, count: u32) {
+        let options = &self.info.options;
+        if count > 0 && options.overflow == Overflow::RejectPublishDlx && options.dead_letter.is_some() {
+            self.deferred.refuse(Refused { queue: self.clone(), batch: batch.clone(), index, count });
+        }
+    }
+
+    /// See [`ClassicQueue::dead_turn`].
+    pub(crate) fn dead_turn(self: &Arc<Self>) -> DeadTurn {
+        self.with(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
+    }
+
+    /// What the last turn took is gone, as part of a group; `dropped` of it had nowhere to go.
+    pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
+        self.with(|queue, effects| {
+            let runs = queue.moved(dropped, effects);
+            self.log_settles_in(group, &runs, SettleReason::DeadLettered);
+        });
+    }
+
+    /// Stored messages that were asked for to be moved.
+    pub(crate) fn dead_loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>) {
+        self.with(|queue, effects| queue.dead_loaded(runs, effects));
     }
 
     /// Offers messages as part of a group; how many, from the first on, the queue took. Persistent ones are in the
@@ -192,7 +238,9 @@ impl QueueHandle {
             submission.accepted
         });
         group.touch(self);
-        accepted.unwrap_or(0)
+        let accepted = accepted.unwrap_or(0);
+        self.dead_letter_refused(batch, index + accepted, count - accepted);
+        accepted
     }
 
     /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable.
@@ -205,16 +253,24 @@ impl QueueHandle {
         now: Nanos,
     ) {
         self.with(|queue, effects| {
-            queue.settle(id, runs, outcome, now, effects);
-            let ranges = durable_ranges(runs);
-            if !ranges.is_empty() {
-                let position = self.commit.append(|log, now| {
-                    let group = group.id(log);
-                    log.append_settle_in(group, self.log_id, reason_of(outcome), &ranges, now)
-                });
-                self.last_record.store(position, Ordering::Relaxed);
+            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
+                // Their move is another group.
+                return;
             }
+            queue.settle(id, runs, outcome, now, effects);
+            self.log_settles_in(group, runs, reason_of(outcome));
         });
+    }
+
+    fn log_settles_in(&self, group: &mut Group, runs: &[Run], reason: SettleReason) {
+        let ranges = durable_ranges(runs);
+        if !ranges.is_empty() {
+            let position = self.commit.append(|log, now| {
+                let group = group.id(log);
+                log.append_settle_in(group, self.log_id, reason, &ranges, now)
+            });
+            self.last_record.store(position, Ordering::Relaxed);
+        }
     }
 
     /// Applies everything that is durable by now.
@@ -241,6 +297,7 @@ impl QueueHandle {
     }
 
     /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
+    /// Dropped ones go to the dead-letter exchange, if the queue has one.
     /// Returns the position to wait for, none when nothing was logged.
     pub fn settle(
         self: &Arc<Self>,
@@ -251,6 +308,9 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<Position> {
         self.with(|queue, effects| {
+            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
+                return None;
+            }
             queue.settle(id, runs, outcome, now, effects);
             self.log_settles(runs, reason_of(outcome), wait)
         })
@@ -320,19 +380,24 @@ impl QueueHandle {
         }
     }
 
-    /// Notes that a publisher waits for room in the log.
-    pub fn publisher_held(self: &Arc<Self>, now: Nanos) {
-        self.with(|queue, _| queue.publisher_held(now));
+    /// Notes that a publisher is held back, for this reason.
+    pub fn publisher_held(self: &Arc<Self>, reason: WaitReason, now: Nanos) {
+        self.with(|queue, _| queue.publisher_held(reason, now));
     }
 
-    /// A publisher that waited for room in the log goes on.
-    pub fn publisher_released(self: &Arc<Self>) {
-        self.with(|queue, _| queue.publisher_released());
+    /// A publisher that was held back for this reason goes on.
+    pub fn publisher_released(self: &Arc<Self>, reason: WaitReason) {
+        self.with(|queue, _| queue.publisher_released(reason));
     }
 
     /// Stored messages that were asked for.
     pub fn loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
         self.with(|queue, effects| queue.loaded(runs, now, effects));
+    }
+
+    /// Stored messages that a consumer asked for which only looks.
+    pub fn browse_loaded(self: &Arc<Self>, id: ConsumerId, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with(|queue, effects| queue.browse_loaded(id, runs, now, effects));
     }
 
     /// The queue cannot go on.
@@ -416,5 +481,6 @@ fn reason_of(outcome: Outcome) -> SettleReason {
         Outcome::Settled => SettleReason::Acknowledged,
         Outcome::Dropped => SettleReason::Rejected,
         Outcome::Purged => SettleReason::Purged,
+        Outcome::DeadLettered => SettleReason::DeadLettered,
     }
 }

@@ -114,6 +114,7 @@ impl Replay for Recovered {
         let outcome = match reason {
             SettleReason::Purged => Outcome::Purged,
             SettleReason::Acknowledged => Outcome::Settled,
+            SettleReason::DeadLettered => Outcome::DeadLettered,
             _ => Outcome::Dropped,
         };
         let ledger = &mut self.logs.entry(log).or_default().ledger;

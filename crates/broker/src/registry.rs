@@ -14,8 +14,10 @@ use leveret_routing::Router;
 use parking_lot::Mutex;
 
 use crate::commit::Commit;
+use crate::deferred::Deferred;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reads::Reads;
+use crate::reply_to::ReplyTargets;
 use crate::time::Nanos;
 
 /// Kind of the control records of the metadata log that carry a model command.
@@ -30,6 +32,8 @@ pub struct Snapshot {
     pub router: Router,
     /// The queues themselves.
     pub queues: imbl::HashMap<QueueId, QueueRef>,
+    /// Who waits for answers without a queue. Not part of the snapshot's state: the same in all of them.
+    pub replies: Arc<ReplyTargets>,
     /// Grows with every published change.
     pub generation: u64,
 }
@@ -71,6 +75,7 @@ pub struct Registry {
     published: ArcSwap<Snapshot>,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
+    deferred: Arc<Deferred>,
     budget: Arc<MemoryBudget>,
 }
 
@@ -82,7 +87,9 @@ impl Registry {
         mut recovered: impl FnMut(QueueId) -> (Ledger, u64),
         commit: Arc<Commit>,
         reads: Arc<Reads>,
+        deferred: Arc<Deferred>,
         budget: Arc<MemoryBudget>,
+        replies: Arc<ReplyTargets>,
         now: Nanos,
     ) -> Self {
         let topology = model.topology();
@@ -97,10 +104,13 @@ impl Registry {
                 budget.clone(),
                 now,
             );
-            queues.insert(info.id, QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone()));
+            queues.insert(
+                info.id,
+                QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone(), deferred.clone()),
+            );
         }
         let router = Router::new(&topology);
-        let snapshot = Arc::new(Snapshot { topology, router, queues, generation: 1 });
+        let snapshot = Arc::new(Snapshot { topology, router, queues, replies, generation: 1 });
         Self {
             staged: Mutex::new(Staged {
                 model,
@@ -111,6 +121,7 @@ impl Registry {
             published: ArcSwap::new(snapshot),
             commit,
             reads,
+            deferred,
             budget,
         }
     }
@@ -162,7 +173,13 @@ impl Registry {
                         self.budget.clone(),
                         now,
                     );
-                    let handle = QueueHandle::new(info.clone(), queue, self.commit.clone(), self.reads.clone());
+                    let handle = QueueHandle::new(
+                        info.clone(),
+                        queue,
+                        self.commit.clone(),
+                        self.reads.clone(),
+                        self.deferred.clone(),
+                    );
                     next.queues.insert(info.id, handle);
                 }
                 Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),

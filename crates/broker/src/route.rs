@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
+use crate::reply_to::ReplyTarget;
 
 /// Routes that one connection remembers at most.
 const ROUTES_MAX: usize = 1024;
@@ -19,11 +20,18 @@ pub(crate) struct Route {
     exchange: Box<[u8]>,
     key: Box<[u8]>,
     pub queues: SmallVec<[QueueRef; 2]>,
+    /// Requesters that wait for answers, in place of queues.
+    pub replies: SmallVec<[Arc<ReplyTarget>; 1]>,
     /// It is the same for every message, whatever its headers.
     ignores_headers: bool,
 }
 
 impl Route {
+    /// Whether a message would reach nobody.
+    pub(crate) fn is_unroutable(&self) -> bool {
+        self.queues.is_empty() && !self.replies.iter().any(|reply| reply.is_open())
+    }
+
     fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
         *self.key == *key && *self.exchange == *exchange
     }
@@ -119,7 +127,8 @@ fn resolve(
             .topology
             .bindings_of_source(vhost, &name)
             .any(|binding| matches!(binding.destination, Destination::Exchange { .. }));
-    Ok(Route { exchange: exchange.into(), key: key.into(), queues, ignores_headers: plain })
+    let replies = if name.is_empty() { snapshot.replies.find(key).into_iter().collect() } else { SmallVec::new() };
+    Ok(Route { exchange: exchange.into(), key: key.into(), queues, replies, ignores_headers: plain })
 }
 
 /// Adds the queues of further keys (`CC`, `BCC`, `x-cc`) to a route that belongs to one message only.
@@ -144,6 +153,7 @@ pub(crate) fn extended(
                         all.queues.push(queue);
                     }
                 }
+                all.replies.extend(route.replies);
             }
         }
     }

@@ -42,6 +42,10 @@ pub struct Config {
     pub cluster_name: Option<String>,
     /// `identity.rabbitmq_compatible`: whether `product` in server-properties is RabbitMQ.
     pub rabbitmq_compatible_identity: bool,
+    /// `total_memory_available_override_value` in bytes; `None` for what the system says.
+    pub total_memory_bytes: Option<u64>,
+    /// `debug.alarms_file`: a file whose words name alarms that are raised. For tests.
+    pub alarms_file: Option<String>,
     /// `debug.sync_delay_ms`: so much longer does every sync take. For tests.
     pub sync_delay_ms: f64,
     /// `cores`: how many threads serve connections; `None` for one per core that we may use.
@@ -179,6 +183,8 @@ impl Default for Config {
             log: Logging { console: true, level: LogLevel::Info },
             cluster_name: None,
             rabbitmq_compatible_identity: true,
+            total_memory_bytes: None,
+            alarms_file: None,
             sync_delay_ms: 0.0,
             cores: None,
         }

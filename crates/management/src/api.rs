@@ -15,21 +15,13 @@ struct Inner {
     node: NodeHandle,
     name: String,
     data_directory: PathBuf,
-    disk_free_limit: u64,
     durability: String,
 }
 
 impl Api {
-    /// The API of `node`. `name` is what answers call the node, `disk_free_limit` the configured one in bytes,
-    /// `durability` what the banner says of a confirm.
-    pub fn new(
-        node: NodeHandle,
-        name: String,
-        data_directory: PathBuf,
-        disk_free_limit: u64,
-        durability: String,
-    ) -> Self {
-        Api { inner: Arc::new(Inner { node, name, data_directory, disk_free_limit, durability }) }
+    /// The API of `node`. `name` is what answers call the node, `durability` what the banner says of a confirm.
+    pub fn new(node: NodeHandle, name: String, data_directory: PathBuf, durability: String) -> Self {
+        Api { inner: Arc::new(Inner { node, name, data_directory, durability }) }
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {
@@ -50,10 +42,6 @@ impl Api {
 
     pub(crate) fn data_directory(&self) -> &std::path::Path {
         &self.inner.data_directory
-    }
-
-    pub(crate) fn disk_free_limit(&self) -> u64 {
-        self.inner.disk_free_limit
     }
 
     pub(crate) fn durability(&self) -> &str {

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use leveret_broker::AlarmSource;
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -19,10 +20,25 @@ fn failed(mut body: Value) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }
 
-/// Checks that hold whenever somebody answers: a storage error ends the node, and no alarm stops publishers
-/// yet.
+/// Checks that hold whenever somebody answers: a storage error ends the node.
 pub(crate) async fn alive(_: Identity) -> Response {
     ok()
+}
+
+/// Whether an alarm of any node holds publishers back.
+pub(crate) async fn alarms(_: Identity, State(api): State<Api>) -> Response {
+    alarms_or(&api, "There are alarms in effect in the cluster")
+}
+
+/// Whether an alarm of this node holds publishers back.
+pub(crate) async fn local_alarms(_: Identity, State(api): State<Api>) -> Response {
+    alarms_or(&api, "There are alarms in effect on the node")
+}
+
+fn alarms_or(api: &Api, reason: &str) -> Response {
+    let alarm = |source: AlarmSource| json!({"resource": source.resource(), "node": api.name()});
+    let raised: Vec<Value> = api.broker().alarms.raised().map(alarm).collect();
+    if raised.is_empty() { ok() } else { failed(json!({"reason": reason, "alarms": raised})) }
 }
 
 /// A node that is alone is no member of a quorum that its stop could break.

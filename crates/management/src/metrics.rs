@@ -3,6 +3,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use leveret_broker::{AlarmSource, ConnectionState};
 use leveret_metrics::{CONTENT_TYPE, Gauges, HistogramTotals, Scrape, Totals, encode};
 
 use crate::api::Api;
@@ -30,14 +31,23 @@ fn read(api: &Api) -> Scrape {
     let totals = Totals::of(broker.counters().iter().map(|counters| &**counters));
     let statistics = broker.commit.inspect(|log| log.statistics().clone());
     let free = process::disk_free_bytes(api.data_directory());
+    let handle = api.node();
+    let limits = handle.alarm_limits();
+    let statuses = broker.connection_statuses();
+    let in_state = |state| statuses.iter().filter(|status| status.state == state).count() as u64;
     let mut gauges = Gauges {
         connections: broker.connection_count() as u64,
         channels: totals.channels_opened.saturating_sub(totals.channels_closed),
         disk_space_available_bytes: free,
-        disk_space_limit_bytes: api.disk_free_limit(),
+        disk_space_limit_bytes: limits.disk_free_bytes,
         resident_memory_bytes: process::resident_memory_bytes(),
         open_fds: process::open_descriptors(),
+        resident_memory_limit_bytes: limits.memory_bytes.unwrap_or(u64::MAX),
         max_fds: api.node().descriptor_limit(),
+        disk_alarm: broker.alarms.is_raised(AlarmSource::Disk),
+        memory_alarm: broker.alarms.is_raised(AlarmSource::Memory),
+        connections_blocked: in_state(ConnectionState::Blocked),
+        connections_in_flow: in_state(ConnectionState::Flow),
         ..Gauges::default()
     };
     for queue in broker.registry.snapshot_full().queues.values() {

@@ -39,6 +39,12 @@ pub struct Gauges {
     pub open_fds: u64,
     /// The most that may be open.
     pub max_fds: u64,
+    /// More resident memory than this raises the alarm, in bytes.
+    pub resident_memory_limit_bytes: u64,
+    /// Connections that an alarm holds back.
+    pub connections_blocked: u64,
+    /// Connections whose publishes wait for the disk.
+    pub connections_in_flow: u64,
     /// Whether free disk space is below its limit.
     pub disk_alarm: bool,
     /// Whether memory is above its limit.
@@ -140,6 +146,9 @@ const GAUGES: &[Read] = &[
     ("rabbitmq_disk_space_available_bytes", "Free disk space", |g| g.disk_space_available_bytes),
     ("rabbitmq_disk_space_available_limit_bytes", "Free disk space alarm limit", |g| g.disk_space_limit_bytes),
     ("rabbitmq_process_resident_memory_bytes", "Resident memory", |g| g.resident_memory_bytes),
+    ("rabbitmq_resident_memory_limit_bytes", "Memory high watermark", |g| g.resident_memory_limit_bytes),
+    ("leveret_connections_blocked", "Connections that an alarm holds back", |g| g.connections_blocked),
+    ("leveret_connections_flow", "Connections whose publishes wait for the disk", |g| g.connections_in_flow),
     ("rabbitmq_process_open_fds", "Open file descriptors", |g| g.open_fds),
     ("rabbitmq_process_max_fds", "Limit of open file descriptors", |g| g.max_fds),
     ("rabbitmq_alarms_free_disk_space_watermark", "1 while free disk space is too low", |g| u64::from(g.disk_alarm)),

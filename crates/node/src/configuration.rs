@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use leveret_broker::Settings;
 use leveret_broker::settings::LinkCredit;
-use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint};
+use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, MemoryWatermark};
 
+use crate::alarms::AlarmLimits;
 use crate::authenticate::Passwords;
 use crate::cores::SocketOptions;
 use crate::first_user::FirstUser;
+use crate::memory;
 use crate::node::{NodeOptions, StartError};
 
 impl NodeOptions {
@@ -22,6 +24,7 @@ impl NodeOptions {
             log: leveret_log::Options::default(),
             broker: settings(config),
             first_user: first_user(&config.default_user),
+            alarms: alarm_limits(config),
             sockets: SocketOptions {
                 no_delay: config.tcp_options.nodelay,
                 keep_alive: config.tcp_options.keepalive,
@@ -51,15 +54,19 @@ pub fn http_address(endpoint: &Endpoint) -> Result<SocketAddr, StartError> {
     address(endpoint.ip.as_deref(), endpoint.port)
 }
 
-/// `disk_free_limit` in bytes; a relative one is a multiple of the machine's memory.
-#[must_use]
-pub fn disk_free_limit_bytes(config: &Config) -> u64 {
-    match config.disk_free_limit {
-        DiskFreeLimit::Absolute(bytes) => bytes,
-        DiskFreeLimit::Relative(factor) => {
-            let system = rustix::system::sysinfo();
-            (factor * system.totalram as f64 * f64::from(system.mem_unit)) as u64
-        }
+fn alarm_limits(config: &Config) -> AlarmLimits {
+    let total = config.total_memory_bytes.unwrap_or_else(memory::total_bytes);
+    let share = |factor: f64| (factor * total as f64) as u64;
+    AlarmLimits {
+        memory_bytes: Some(match config.memory_high_watermark {
+            MemoryWatermark::Absolute(bytes) => bytes,
+            MemoryWatermark::Relative(factor) => share(factor),
+        }),
+        disk_free_bytes: match config.disk_free_limit {
+            DiskFreeLimit::Absolute(bytes) => bytes,
+            DiskFreeLimit::Relative(factor) => share(factor),
+        },
+        raised_by: config.alarms_file.clone().map(Into::into),
     }
 }
 
@@ -170,11 +177,17 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_disk_limit_is_a_multiple_of_memory() {
-        assert_eq!(disk_free_limit_bytes(&config("disk_free_limit.absolute = 1000\n")), 1000);
-        let once = disk_free_limit_bytes(&config("disk_free_limit.relative = 1.0\n"));
-        assert!(once > 1 << 20);
-        assert_eq!(disk_free_limit_bytes(&config("disk_free_limit.relative = 2.0\n")), 2 * once);
+    fn relative_limits_are_shares_of_memory() {
+        let limits = |text: &str| alarm_limits(&config(text));
+        assert_eq!(limits("disk_free_limit.absolute = 1000\n").disk_free_bytes, 1000);
+        let total = limits("disk_free_limit.relative = 1.0\n").disk_free_bytes;
+        assert!(total > 1 << 20);
+        assert_eq!(limits("disk_free_limit.relative = 2.0\n").disk_free_bytes, 2 * total);
+        assert_eq!(limits("").memory_bytes, Some((0.6 * total as f64) as u64));
+        assert_eq!(limits("vm_memory_high_watermark.absolute = 1GB\n").memory_bytes, Some(1_000_000_000));
+        let given = "total_memory_available_override_value = 1000\n";
+        assert_eq!(limits(given).memory_bytes, Some(600));
+        assert_eq!(limits(&format!("{given}vm_memory_high_watermark.relative = 0.25\n")).memory_bytes, Some(250));
     }
 
     #[test]

@@ -6,4 +6,5 @@ mod signal;
 mod threads;
 
 pub use self::files::FsDisk;
+pub(crate) use self::signal::Signal;
 pub(crate) use self::threads::{DiskThreads, Fatal};

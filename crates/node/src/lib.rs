@@ -10,6 +10,7 @@
 //!
 //! Reading order: [`Node`], `cores` (`cores/connection.rs` is the heart), `disk`.
 
+mod alarms;
 mod authenticate;
 mod clock;
 mod configuration;
@@ -19,13 +20,15 @@ mod disk;
 mod first_user;
 mod http;
 mod lock;
+mod memory;
 mod node;
 mod ports;
 mod signals;
 
+pub use alarms::AlarmLimits;
 pub use authenticate::Passwords;
 pub use clock::Clock;
-pub use configuration::{amqp_addresses, disk_free_limit_bytes, http_address, node_name};
+pub use configuration::{amqp_addresses, http_address, node_name};
 pub use cores::SocketOptions;
 pub use disk::FsDisk;
 pub use first_user::FirstUser;

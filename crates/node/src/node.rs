@@ -11,6 +11,7 @@ use leveret_metrics::Counters;
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
+use crate::alarms::{AlarmLimits, AlarmMonitor};
 use crate::clock::Clock;
 use crate::cores::{Acceptors, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
@@ -36,6 +37,8 @@ pub struct NodeOptions {
     pub first_user: FirstUser,
     /// The broker's limits and texts.
     pub broker: Settings,
+    /// When publishers are held back.
+    pub alarms: AlarmLimits,
     /// Options of accepted sockets.
     pub sockets: SocketOptions,
     /// Who checks passwords.
@@ -87,6 +90,8 @@ pub struct Node {
     inner: Arc<Inner>,
     acceptors: Option<Acceptors>,
     ports_file: Option<PortsFile>,
+    /// Ends before the cores, whose connections it wakes.
+    alarms: Option<AlarmMonitor>,
     disk_threads: DiskThreads,
     running: Vec<RunningCore>,
     side: SideRuntime,
@@ -107,6 +112,7 @@ struct Inner {
     clock: Clock,
     cores: Vec<Arc<crate::cores::Core>>,
     descriptor_limit: u64,
+    alarm_limits: AlarmLimits,
     ports: Mutex<Ports>,
 }
 
@@ -133,6 +139,7 @@ impl Node {
             Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters.clone(), clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
+        let alarms = AlarmMonitor::start(&broker, &data_directory, options.alarms.clone())?;
         make_first_user(&broker, &options.first_user, clock)?;
         let running = counters
             .into_iter()
@@ -144,6 +151,7 @@ impl Node {
             clock,
             cores: running.iter().map(|running| running.core.clone()).collect(),
             descriptor_limit,
+            alarm_limits: options.alarms,
             ports: Mutex::default(),
         };
         let side = SideRuntime::start()?;
@@ -152,6 +160,7 @@ impl Node {
             inner: Arc::new(inner),
             acceptors: None,
             ports_file: None,
+            alarms: Some(alarms),
             disk_threads,
             running,
             side,
@@ -224,6 +233,7 @@ impl Node {
         if let Some(mut acceptors) = self.acceptors.take() {
             acceptors.stop();
         }
+        self.alarms = None;
         self.inner.broker.close_all(reason);
         let left = self.population.wait_until_empty(CLOSE_PATIENCE);
         if left > 0 {
@@ -260,6 +270,12 @@ impl NodeHandle {
     #[must_use]
     pub fn connections_per_core(&self) -> Vec<usize> {
         self.inner.cores.iter().map(|core| core.connections()).collect()
+    }
+
+    /// When publishers are held back.
+    #[must_use]
+    pub fn alarm_limits(&self) -> &AlarmLimits {
+        &self.inner.alarm_limits
     }
 
     /// Files and sockets that the process may have open.

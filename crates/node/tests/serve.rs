@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
-use leveret_node::{DirectoryLock, FirstUser, Node, NodeOptions, SocketOptions};
+use leveret_node::{AlarmLimits, DirectoryLock, FirstUser, Node, NodeOptions, SocketOptions};
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -26,6 +26,7 @@ fn options(cores: usize) -> NodeOptions {
         sync_delay: Duration::ZERO,
         log: leveret_log::Options::default(),
         first_user: FirstUser::default(),
+        alarms: AlarmLimits::default(),
         sockets: SocketOptions::default(),
         broker: Settings::default(),
         authenticate: Arc::new(Nobody),

@@ -6,18 +6,21 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::{Batch, Reason};
 use leveret_model::QueueOptions;
 use roaring::RoaringTreemap;
 
 use crate::consumer::{ConsumerId, ConsumerOptions};
 use crate::consumers::Consumers;
 use crate::contents::{Contents, MemoryBudget};
+use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Run, Signal};
 use crate::failures::Failures;
 use crate::group::{GroupPosition, Place};
+use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
+use crate::wait::WaitReason;
 use crate::{Link, Nanos, Position};
 
 /// Whether a queue works.
@@ -82,6 +85,8 @@ pub struct ClassicQueue {
     pub(crate) failures: Failures,
     pub(crate) ready: Length,
     pub(crate) unacknowledged: Length,
+    /// Messages on their way to the dead-letter exchange.
+    pub(crate) dead: DeadLetters,
     /// A read of stored messages from this number on is under way.
     pub(crate) reading: Option<u64>,
     /// Nobody can be served before the read returns; since then.
@@ -90,8 +95,7 @@ pub struct ClassicQueue {
     pub(crate) emptied: Nanos,
     pub(crate) changed: Nanos,
     pub(crate) full_since: Option<Nanos>,
-    pub(crate) log_full_since: Option<Nanos>,
-    held_publishers: u32,
+    pub(crate) held_publishers: HeldPublishers,
     pub(crate) redelivered: u64,
     pub(crate) delivered: u64,
     pub(crate) refused: u64,
@@ -131,14 +135,14 @@ impl ClassicQueue {
             failures: Failures::default(),
             ready,
             unacknowledged: Length::default(),
+            dead: DeadLetters::default(),
             reading: None,
             disk_wait: None,
             get_waiters: Vec::new(),
             emptied: now,
             changed: now,
             full_since: None,
-            log_full_since: None,
-            held_publishers: 0,
+            held_publishers: HeldPublishers::default(),
             redelivered: 0,
             delivered: 0,
             refused: 0,
@@ -191,6 +195,10 @@ impl ClassicQueue {
                     bytes -= u64::from(held.batch.body_length((held.index + at) as usize));
                 }
             }
+        }
+        for run in self.durable_dead() {
+            live.insert_range(run.first..=run.last);
+            bytes += run.bytes;
         }
         (live, bytes)
     }
@@ -306,6 +314,7 @@ impl ClassicQueue {
         if self.disk_wait.is_none() && self.state == QueueState::Running {
             self.consumers.schedule(self.ready.messages, effects);
         }
+        self.schedule_browsers(effects);
         self.finish_drains(effects);
     }
 
@@ -321,6 +330,10 @@ impl ClassicQueue {
             let bytes = u64::from(held.batch.body_length((held.index as u64 + number - first) as usize));
             let durable = held.durable;
             self.leave_ready(number, number, bytes);
+            if self.has_dead_letters() {
+                self.die(Run { first: number, last: number, bytes, durable }, Reason::MaxLen, effects);
+                continue;
+            }
             self.depart(number, number, bytes, Outcome::Dropped);
             self.release(number, number);
             match effects.drops.last_mut() {
@@ -385,24 +398,21 @@ impl ClassicQueue {
         self.schedule(effects);
     }
 
-    /// A publisher is held back, since the log takes no more for now.
-    pub fn publisher_held(&mut self, now: Nanos) {
-        self.held_publishers += 1;
-        self.log_full_since.get_or_insert(now);
+    /// A publisher is held back, for this reason.
+    pub fn publisher_held(&mut self, reason: WaitReason, now: Nanos) {
+        self.held_publishers.hold(reason, now);
     }
 
-    /// One of them goes on.
-    pub fn publisher_released(&mut self) {
-        self.held_publishers = self.held_publishers.saturating_sub(1);
-        if self.held_publishers == 0 {
-            self.log_full_since = None;
-        }
+    /// One of those held back for this reason goes on.
+    pub fn publisher_released(&mut self, reason: WaitReason) {
+        self.held_publishers.release(reason);
     }
 
     /// The queue is gone: consumers are told, everything in memory goes. Returns the number of messages.
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
         let messages = self.ready.messages;
         self.state = QueueState::Deleted;
+        self.dead = DeadLetters::default();
         self.stop(effects);
         messages
     }
@@ -410,6 +420,7 @@ impl ClassicQueue {
     /// The queue cannot go on; its consumers are cancelled and every later call is refused.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
         self.state = QueueState::Failed(reason);
+        self.dead.forget_bodies();
         self.stop(effects);
     }
 

@@ -35,6 +35,8 @@ pub enum WaitReason {
     Failed,
     /// Queue: a publisher is held back, since the log's buffer is full.
     LogFull,
+    /// Queue: a publisher is held back, since an alarm for memory or disk is raised.
+    Alarm,
 }
 
 impl WaitReason {
@@ -56,6 +58,7 @@ impl WaitReason {
             Self::Unacknowledged => "unacknowledged",
             Self::Failed => "failed",
             Self::LogFull => "log_full",
+            Self::Alarm => "alarm",
         }
     }
 }

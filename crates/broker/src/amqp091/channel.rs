@@ -6,6 +6,7 @@ use std::sync::Arc;
 use leveret_queue::{ConsumerId, Run, Taken, push_run};
 
 use super::content::Incoming;
+use super::reply_to::ReplyConsumer;
 use super::transaction::Tx;
 use crate::confirms::Confirms;
 use crate::queue_handle::QueueRef;
@@ -45,6 +46,8 @@ pub(crate) struct Channel {
     /// For consumers that follow.
     pub prefetch: u16,
     pub last_queue: Option<Arc<str>>,
+    /// Its consumer of direct reply-to.
+    pub reply: Option<ReplyConsumer>,
     next_tag: u64,
     deliveries: VecDeque<Delivery>,
     pub sources: Vec<Source>,

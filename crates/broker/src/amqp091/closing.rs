@@ -59,7 +59,7 @@ impl Session {
         };
         encode_method(self.output.buffer(), 0, &Method::ConnectionClose(close));
         self.phase = Phase::Closing;
-        self.held.end();
+        self.end_hold();
         self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
     }
 
@@ -100,6 +100,7 @@ impl Session {
             self.leave_channel(number, now);
         }
         self.scheduled.clear();
+        self.replies.clear();
         self.starved.clear();
         if std::mem::take(&mut self.has_exclusive_queues) {
             for queue in self.broker.registry.exclusive_queues(&self.vhost, self.id) {
@@ -118,7 +119,7 @@ impl Session {
         self.phase = Phase::Finished;
         self.counters.connections_closed.add(1);
         self.broker.forget_connection(self.id);
-        if let Held::Durable { position, .. } = self.held.end() {
+        if let Held::Durable { position, .. } = self.end_hold() {
             self.broker.publish_later(position);
         }
         // What isn't durable yet still has to be applied by somebody.

@@ -8,14 +8,13 @@ use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::arguments;
 use super::deliver::Consumer;
-use super::error::{ProtocolError, Result, not_allowed, not_implemented};
+use super::error::{ProtocolError, Result, not_implemented};
 use super::publish::short;
+use super::reply_to::is_reply_name;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
+use crate::reply_to::REPLY_TO;
 use crate::time::Now;
-
-/// The pseudo queue of direct reply-to, which isn't built yet.
-pub(crate) const REPLY_TO: &str = "amq.rabbitmq.reply-to";
 
 impl Session {
     /// `basic.qos`. A global prefetch is taken as one per consumer, as RabbitMQ 4.3 does by default.
@@ -41,9 +40,6 @@ impl Session {
 
     /// A queue that this connection may use for `action`.
     pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
-        if name == REPLY_TO || name.starts_with("amq.rabbitmq.reply-to.") {
-            return Err(not_implemented(format!("queue '{name}': direct reply-to is not supported yet")));
-        }
         let snapshot = self.broker.registry.snapshot();
         authorize(&snapshot.topology, &self.user, &self.vhost, action)?;
         let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
@@ -58,18 +54,16 @@ impl Session {
     /// `basic.consume`.
     pub(crate) fn consume(&mut self, channel: u16, consume: &basic::Consume<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, consume.queue)?;
+        if &*name == REPLY_TO {
+            return self.consume_replies(channel, consume);
+        }
+        if is_reply_name(&name) {
+            return Err(self.refuse_reply_queue(&name, "basic.consume"));
+        }
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
         let options = arguments::arguments(consume.arguments)?;
         leveret_model::check_consumer_arguments(&self.vhost, &name, &options)?;
-        let tag: Arc<[u8]> = if consume.consumer_tag.as_bytes().is_empty() {
-            self.generated_name("amq.ctag-").into_bytes().into()
-        } else {
-            consume.consumer_tag.as_bytes().into()
-        };
-        let taken = self.consumers.values().any(|other| other.channel == channel && *other.tag == *tag);
-        if taken {
-            return Err(not_allowed(format!("attempt to reuse consumer tag '{}'", String::from_utf8_lossy(&tag))));
-        }
+        let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
         let id = ConsumerId(self.broker.fresh_id());
         let key = id.0;
         let default = self.broker.settings.default_prefetch;
@@ -109,6 +103,7 @@ impl Session {
     pub(crate) fn cancel(&mut self, channel: u16, cancel: &basic::Cancel<'_>, now: Now) -> Result<()> {
         self.channel(channel)?;
         let tag = cancel.consumer_tag.as_bytes();
+        self.cancel_replies(channel, tag);
         let found = self.consumers.iter().find(|(_, other)| other.channel == channel && *other.tag == *tag);
         if let Some(key) = found.map(|(key, _)| *key) {
             self.remove_consumer(key, now);

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
+use leveret_message::StoredMessage;
+use leveret_message::deliver::to_amqp091;
 use leveret_queue::{ConsumerId, Taken, TurnEnd};
 
 use super::session::Session;
@@ -23,6 +25,28 @@ pub(crate) struct Consumer {
     pub source: u32,
     /// The queue was told that the socket is behind.
     pub starved: bool,
+}
+
+/// Whom deliveries are encoded for.
+pub(crate) struct Recipient<'a> {
+    pub channel: u16,
+    pub tag: &'a [u8],
+    pub frame_max: u32,
+}
+
+/// One `basic.deliver` with its content.
+pub(crate) fn encode_delivery(
+    out: &mut Vec<u8>,
+    to: &Recipient<'_>,
+    delivery_tag: u64,
+    redelivered: bool,
+    message: &StoredMessage<'_>,
+) {
+    let envelope = &message.envelope;
+    encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
+    let content = to_amqp091(message);
+    encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
+    encode_content_body(out, to.channel, &content.body, to.frame_max);
 }
 
 impl Session {
@@ -74,16 +98,12 @@ impl Session {
     fn encode_run(&mut self, key: u64, taken: &Taken) {
         let Some(consumer) = self.consumers.get(&key) else { return };
         let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
-        let number = consumer.channel;
-        let frame_max = self.frame_max;
         let out = self.output.buffer();
+        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max: self.frame_max };
         for at in 0..taken.count {
             let tag = channel.next_tag();
             let message = taken.batch.message((taken.index + at) as usize).view();
-            let envelope = &message.envelope;
-            encode_deliver(out, number, &consumer.tag, tag, taken.redelivered, envelope.exchange, envelope.routing_key);
-            encode_header(out, number, CLASS_BASIC, message.body.len() as u64, message.properties);
-            encode_content_body(out, number, message.body, frame_max);
+            encode_delivery(out, &to, tag, taken.redelivered, &message);
             if !consumer.no_ack {
                 channel.delivered(tag, consumer.source, taken, at);
             }

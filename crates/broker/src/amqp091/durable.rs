@@ -5,6 +5,7 @@ use leveret_amqp091::{
     method::{basic, exchange, queue, tx},
 };
 use leveret_log::Position;
+use leveret_queue::WaitReason;
 
 use super::held::{Answer, Held};
 use super::publish::short;
@@ -22,8 +23,8 @@ impl Session {
                 self.broker.registry.publish();
                 self.answer(answer);
             }
-            Held::LogRoom { .. } if !self.publishes_wait() => {
-                self.held.end();
+            Held::Publishes { reason: WaitReason::LogFull, .. } if !self.publishes_wait() => {
+                self.end_hold();
             }
             _ => {}
         }
@@ -77,7 +78,9 @@ impl Session {
         match &self.held {
             Held::Durable { position, .. } => wanted = Some(wanted.map_or(*position, |other| other.min(*position))),
             Held::No if self.publishes_wait() => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
-            Held::LogRoom { .. } => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
+            Held::Publishes { reason: WaitReason::LogFull, .. } => {
+                wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1))
+            }
             _ => {}
         }
         if let Some(position) = wanted

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic};
+use leveret_message::deliver::to_amqp091;
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
 
@@ -11,6 +12,7 @@ use super::held::Held;
 use super::publish::short;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
+use crate::reply_to::is_volatile;
 use crate::time::Now;
 
 const CLASS_BASIC: u16 = 60;
@@ -19,6 +21,9 @@ impl Session {
     /// `basic.get`; when the message has to be read from disk, input waits for it.
     pub(crate) fn get(&mut self, channel: u16, get: &basic::Get<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, get.queue)?;
+        if is_volatile(name.as_bytes()) {
+            return Err(self.refuse_reply_queue(&name, "basic.get"));
+        }
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
         self.try_get(channel, queue, get.no_ack, now)
     }
@@ -62,8 +67,9 @@ impl Session {
         };
         let out = self.output.buffer();
         encode_method(out, channel, &Method::BasicGetOk(answer));
-        encode_header(out, channel, CLASS_BASIC, message.body.len() as u64, message.properties);
-        encode_content_body(out, channel, message.body, frame_max);
+        let content = to_amqp091(&message);
+        encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
+        encode_content_body(out, channel, &content.body, frame_max);
         Ok(())
     }
 }

@@ -35,6 +35,7 @@ impl Session {
         };
         let has = |name: &str| capabilities.is_some_and(|table| table.lookup(name) == Some(Value::Bool(true)));
         self.client_knows_cancel = has("consumer_cancel_notify");
+        self.client_knows_blocked = has("connection.blocked");
         let told = has("authentication_failure_close");
         self.client_properties = start_ok.client_properties.into();
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use leveret_log::Position;
+use leveret_queue::{QueueWait, WaitReason};
 use smallvec::SmallVec;
 
-use crate::queue_handle::{QueueHandle, QueueRef};
+use super::session::Session;
+use crate::queue_handle::QueueRef;
+use crate::time::Now;
 
 /// Why the connection's input waits. One at a time, since input is handled in order.
 #[derive(Default)]
@@ -15,19 +18,28 @@ pub(crate) enum Held {
     No,
     /// A change of the control plane, or a purge, becomes durable; then it is answered.
     Durable { position: Position, answer: Answer },
-    /// The log takes no publishes for now, or this connection has enough on its way to the disk. These queues
-    /// show it.
-    LogRoom { queues: SmallVec<[QueueRef; 2]> },
+    /// Publishes wait: for room in the log or on its way to the disk, or until an alarm clears. These queues show
+    /// it.
+    Publishes { reason: WaitReason, queues: SmallVec<[QueueRef; 2]> },
     /// A message is being read from disk for `basic.get`.
     Get { channel: u16, queue: QueueRef, no_ack: bool },
 }
 
-impl Held {
+impl Session {
+    /// Holds input back; listings show it.
+    pub(crate) fn hold(&mut self, held: Held, now: Now) {
+        if let Held::Publishes { reason, .. } = &held {
+            self.outbox.set_wait(Some(QueueWait { reason: *reason, since: now.monotonic }));
+        }
+        self.held = held;
+    }
+
     /// Ends the wait; queues that showed it don't any more.
-    pub(crate) fn end(&mut self) -> Self {
-        let held = std::mem::take(self);
-        if let Self::LogRoom { queues } = &held {
-            queues.iter().for_each(QueueHandle::publisher_released);
+    pub(crate) fn end_hold(&mut self) -> Held {
+        let held = std::mem::take(&mut self.held);
+        if let Held::Publishes { reason, queues } = &held {
+            self.outbox.set_wait(None);
+            queues.iter().for_each(|queue| queue.publisher_released(*reason));
         }
         held
     }

@@ -5,11 +5,12 @@ use leveret_amqp091::FieldTable;
 use crate::settings::Settings;
 
 /// Capabilities that work, by RabbitMQ's names.
-const CAPABILITIES: [&str; 6] = [
+const CAPABILITIES: [&str; 7] = [
     "publisher_confirms",
     "exchange_exchange_bindings",
     "basic.nack",
     "consumer_cancel_notify",
+    "connection.blocked",
     "authentication_failure_close",
     "per_consumer_qos",
 ];

@@ -3,7 +3,8 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of methods.
 
 mod acknowledge;
-mod arguments;
+pub(crate) mod arguments;
+mod blocked;
 mod channel;
 mod closing;
 mod consume;
@@ -15,13 +16,13 @@ mod exchanges;
 mod expiration;
 mod get;
 mod handshake;
-mod headers;
 mod heartbeat;
 mod held;
 mod identity;
 mod methods;
 mod publish;
 mod queues;
+mod reply_to;
 mod session;
 mod transaction;
 

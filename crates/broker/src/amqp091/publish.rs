@@ -7,18 +7,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_amqp091::{
-    ContentHeader, FieldTable, FieldValue, Method, Properties, ReplyCode, Table, Value, delivery_mode,
-    encode_content_body, encode_header, encode_method, headers, method::basic, priority,
+    ContentHeader, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header, encode_method,
+    headers, method::basic, priority,
 };
+use leveret_message::headers::Headers;
+use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
+use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::expiration;
-use super::headers::MessageHeaders;
+use super::held::Held;
 use super::session::Session;
+use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
 use crate::time::Now;
@@ -28,6 +32,7 @@ const CLASS_BASIC: u16 = 60;
 /// Property flags (4.2.6.1): bit 15 is content-type.
 const FLAG_USER_ID: u16 = 1 << 4;
 const FLAG_EXPIRATION: u16 = 1 << 8;
+const FLAG_REPLY_TO: u16 = 1 << 9;
 const FLAG_HEADERS: u16 = 1 << 13;
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
@@ -164,17 +169,25 @@ impl Session {
                 expiry_ms = Envelope::expiry(now.wall_ms, expiration::time_to_live_ms(text.as_bytes())?);
             }
         }
-        let routed_by = headers.map(|table| MessageHeaders(Some(table)));
+        let routed_by = headers.map(|table| MessageHeaders(Headers::amqp091(Some(table))));
         let routed_by = routed_by.as_ref().map(|headers| headers as &dyn leveret_routing::Headers);
+        let mut rewritten = None;
+        if flags & FLAG_REPLY_TO != 0 {
+            rewritten = self.with_volatile_reply_to(channel, properties)?;
+        }
         let publisher = Publisher { user: &self.user, vhost: &self.vhost };
         let snapshot = self.broker.registry.snapshot();
-        let mut rewritten = None;
         let mut overlay = Vec::new();
-        let route = match headers.map(|table| further_keys(table)).transpose()?.flatten() {
+        let route = match headers
+            .map(FurtherKeys::of)
+            .transpose()
+            .map_err(|error| precondition(error.to_string()))?
+            .flatten()
+        {
             None => self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?,
             Some(further) => {
                 if further.has_blind {
-                    rewritten = Some(without_blind_copies(properties)?);
+                    rewritten = Some(without_blind_copies(rewritten.as_deref().unwrap_or(properties))?);
                 }
                 encode_keys(&mut overlay, further.seen.iter().copied(), further.blind.iter().copied());
                 let mut keys = vec![routing_key];
@@ -185,7 +198,7 @@ impl Session {
         drop(snapshot);
         let properties = rewritten.as_deref().unwrap_or(properties);
         let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
-        if route.queues.is_empty() {
+        if route.is_unroutable() {
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
         }
         if self.transactions > 0 {
@@ -309,6 +322,9 @@ impl Session {
                 self.undurable.note(published.position, queue, bytes);
             }
         }
+        for reply in &route.replies {
+            reply.send(&batch);
+        }
         self.counters.routed.add(u64::from(count));
         let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
         if let Some(confirms) = confirms {
@@ -319,12 +335,23 @@ impl Session {
         }
     }
 
-    /// When it is the log that holds this connection back, its last route's queues show it.
-    pub(crate) fn show_held_publisher(&self, now: Now) -> SmallVec<[QueueRef; 2]> {
-        let route = self.run.route.as_ref().filter(|_| !self.broker.commit.has_room());
-        let queues = route.map(|route| route.queues.clone()).unwrap_or_default();
-        queues.iter().for_each(|queue| queue.publisher_held(now.monotonic));
+    /// The queues of this connection's last route show that it is held back.
+    pub(crate) fn show_held_publisher(&self, reason: WaitReason, now: Now) -> SmallVec<[QueueRef; 2]> {
+        let queues = self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default();
+        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
         queues
+    }
+
+    /// Holds input back while publishes have to wait for the disk. When it is the log that has no room, its last
+    /// route's queues show it.
+    pub(crate) fn hold_for_log(&mut self, now: Now) {
+        self.flush_run(now);
+        let reason = WaitReason::LogFull;
+        let queues = match self.broker.commit.has_room() {
+            true => SmallVec::new(),
+            false => self.show_held_publisher(reason, now),
+        };
+        self.hold(Held::Publishes { reason, queues }, now);
     }
 
     /// True while this connection's publishes have to wait for the disk. One that never published goes on:
@@ -341,52 +368,6 @@ fn unexpected(received: &str, expected: &str) -> ProtocolError {
 /// A name that came over the wire as a short string fits one again.
 pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
     leveret_amqp091::ShortStr::new(bytes).unwrap_or(leveret_amqp091::ShortStr::EMPTY)
-}
-
-/// Routing keys in the headers `CC` and `BCC`.
-#[derive(Default)]
-struct FurtherKeys<'a> {
-    seen: Vec<&'a [u8]>,
-    blind: Vec<&'a [u8]>,
-    /// The header `BCC` is there, if only empty.
-    has_blind: bool,
-}
-
-fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys<'_>>> {
-    let mut further = FurtherKeys { has_blind: table.lookup("BCC").is_some(), ..FurtherKeys::default() };
-    for (name, keys) in [("CC", &mut further.seen), ("BCC", &mut further.blind)] {
-        let Some(value) = table.lookup(name) else { continue };
-        let Value::Array(array) = value else {
-            let kind = value.type_name();
-            return Err(precondition(format!("invalid header '{name}' of type {kind}: expected an array of strings")));
-        };
-        for item in array.iter() {
-            let Value::LongString(key) = item else {
-                let kind = item.type_name();
-                return Err(precondition(format!(
-                    "invalid value of type {kind} in header '{name}': expected a string"
-                )));
-            };
-            keys.push(key);
-        }
-    }
-    Ok((further.has_blind || !further.seen.is_empty()).then_some(further))
-}
-
-/// The properties without the header `BCC`, which no receiver may see.
-fn without_blind_copies(raw: &[u8]) -> Result<Vec<u8>> {
-    let mut properties = Properties::decode(raw)?;
-    let mut kept = FieldTable::new();
-    for (key, value) in properties.headers.iter().flat_map(Table::iter) {
-        if key.as_bytes() != b"BCC" {
-            kept.insert(key.as_bytes(), FieldValue::from(value));
-        }
-    }
-    let encoded = kept.encoded();
-    properties.headers = Some(encoded.as_table());
-    let mut out = Vec::new();
-    properties.encode(&mut out);
-    Ok(out)
 }
 
 /// The first word of property flags (4.2.6.1).

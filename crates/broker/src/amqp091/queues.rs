@@ -8,10 +8,10 @@ use leveret_model::{
 };
 
 use super::arguments;
-use super::consume::REPLY_TO;
-use super::error::{Result, not_implemented, precondition};
+use super::error::{Result, precondition};
 use super::held::Answer;
 use super::publish::short;
+use super::reply_to::is_reply_name;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::time::Now;
@@ -25,11 +25,11 @@ impl Session {
     pub(crate) fn queue_declare(&mut self, channel: u16, declare: &queue::Declare<'_>, now: Now) -> Result<()> {
         self.channel(channel)?;
         let given = arguments::name("queue", declare.queue)?;
+        if is_reply_name(given) {
+            return self.declare_reply_queue(channel, given, declare.nowait);
+        }
         if declare.passive {
             return self.queue_declare_passive(channel, declare, given);
-        }
-        if given == REPLY_TO {
-            return Err(not_implemented(format!("queue '{given}': direct reply-to is not supported yet")));
         }
         let name: Arc<str> = if given.is_empty() { self.generated_name("amq.gen-").into() } else { given.into() };
         let options = arguments::arguments(declare.arguments)?;
@@ -121,6 +121,9 @@ impl Session {
 
     /// Binds or unbinds, after the check that is the same for both and for both kinds of destination.
     pub(crate) fn submit_binding(&mut self, bind: Bind, add: bool, answer: Answer, now: Now) -> Result<()> {
+        if let DestinationName::Queue(name) = &bind.destination {
+            self.refuse_reply_binding(name)?;
+        }
         let destination = match &bind.destination {
             DestinationName::Queue(name) => Resource::Queue(name),
             DestinationName::Exchange(name) => Resource::Exchange(name),

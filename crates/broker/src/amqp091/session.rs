@@ -22,6 +22,7 @@ use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
+use crate::reply_to::Reply;
 use crate::route::RouteCache;
 use crate::settings::PRE_LOGIN_FRAME_MAX;
 use crate::time::{Nanos, Now};
@@ -58,6 +59,11 @@ pub(crate) struct Session {
     pub(crate) vhost: Arc<str>,
     pub(crate) client_properties: ClientProperties,
     pub(crate) client_knows_cancel: bool,
+    pub(crate) client_knows_blocked: bool,
+    /// `connection.blocked` was sent and not taken back.
+    pub(crate) told_blocked: bool,
+    /// Publishing is blocked on the whole node.
+    pub(crate) alarm: bool,
     pub(crate) has_exclusive_queues: bool,
     pub(crate) frame_max: u32,
     pub(crate) channel_max: u16,
@@ -70,6 +76,8 @@ pub(crate) struct Session {
     pub(crate) consumers: FxHashMap<u64, Consumer>,
     pub(crate) scheduled: VecDeque<u64>,
     pub(crate) starved: Vec<u64>,
+    /// Answers that wait for the socket.
+    pub(crate) replies: VecDeque<Reply>,
     pub(crate) taken: Vec<Taken>,
     pub(crate) run: PublishRun,
     pub(crate) routes: RouteCache,
@@ -97,6 +105,7 @@ impl Session {
         deadline: Nanos,
         now: Now,
     ) -> Self {
+        let alarm = broker.alarms.publishing_blocked();
         Self {
             broker,
             id,
@@ -110,6 +119,9 @@ impl Session {
             vhost: "".into(),
             client_properties: ClientProperties::new(),
             client_knows_cancel: false,
+            client_knows_blocked: false,
+            told_blocked: false,
+            alarm,
             has_exclusive_queues: false,
             frame_max: PRE_LOGIN_FRAME_MAX,
             channel_max: 0,
@@ -121,6 +133,7 @@ impl Session {
             consumers: FxHashMap::default(),
             scheduled: VecDeque::new(),
             starved: Vec::new(),
+            replies: VecDeque::new(),
             taken: Vec::new(),
             run: PublishRun::default(),
             routes: RouteCache::default(),
@@ -150,7 +163,7 @@ impl Session {
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
-        !self.scheduled.is_empty() || (!self.starved.is_empty() && self.output.is_empty())
+        !self.scheduled.is_empty() || (!(self.starved.is_empty() && self.replies.is_empty()) && self.output.is_empty())
     }
 
     /// The channel with this number.
@@ -163,11 +176,12 @@ impl Session {
     /// See [`crate::Connection::receive`].
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
         self.last_input = now.monotonic;
+        // The outbox may have more to say first; an alarm holds from the next read on.
+        self.alarm = self.broker.alarms.publishing_blocked();
         let mut used = 0;
         while self.phase != Phase::Finished && matches!(self.held, Held::No) {
             if self.phase == Phase::Running && self.publishes_wait() {
-                self.flush_run(now);
-                self.held = Held::LogRoom { queues: self.show_held_publisher(now) };
+                self.hold_for_log(now);
                 break;
             }
             let (frame, length) = match decode_frame(&input[used..], self.frame_max) {
@@ -179,6 +193,10 @@ impl Session {
                     break;
                 }
             };
+            if self.is_held_by_alarm(&frame) {
+                self.hold_for_alarm(now);
+                break;
+            }
             used += length;
             match self.frame(&frame, &input[used..], now) {
                 Ok(further) => used += further,
@@ -292,6 +310,10 @@ impl Session {
 
     /// See [`crate::Connection::turn`].
     pub(crate) fn turn(&mut self, now: Now) {
+        if !self.wants_read() {
+            // Heartbeats that aren't read aren't missed.
+            self.last_input = now.monotonic;
+        }
         let mut events = std::mem::take(&mut self.events);
         self.outbox.drain(&mut events);
         for event in events.drain(..) {
@@ -304,6 +326,7 @@ impl Session {
         self.durable_work();
         if self.phase == Phase::Running {
             self.deliver(now);
+            self.deliver_replies();
         }
         self.keep_time(now);
         self.register();
@@ -324,6 +347,8 @@ impl Session {
             // Consumers of this protocol have no link credit.
             Event::Queue(Signal::Drained { .. }) => {}
             Event::Durable => self.registered = None,
+            Event::Alarm => self.alarm_changed(),
+            Event::Reply(reply) => self.replies.push_back(reply),
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");
                 self.close(ReplyCode::ConnectionForced, &text, (0, 0), now);

@@ -385,6 +385,8 @@ impl Connection {
             }
             Event::Queue(Signal::Cancelled(key)) => self.queue_gone(key, now),
             Event::Queue(Signal::Loaded(_)) => {}
+            Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
+            Event::Reply(reply) => self.deliver_replies(&reply, now),
             Event::Durable => self.registered = None,
             Event::Close(reason) => {
                 let text = format!("Connection forced: {reason}");

@@ -106,7 +106,9 @@ impl Connection {
             ));
         }
         let settings = &self.broker.settings;
-        let window = Window::new(Serial(begin.next_outgoing_id), begin.incoming_window, settings.max_incoming_window);
+        let mut window =
+            Window::new(Serial(begin.next_outgoing_id), begin.incoming_window, settings.max_incoming_window);
+        window.set_shut(self.broker.alarms.publishing_blocked());
         let handle_max = settings.link_max.saturating_sub(1);
         let session = Box::new(Session::new(channel, window, handle_max));
         let flow = session.window.flow();

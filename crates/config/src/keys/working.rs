@@ -222,6 +222,16 @@ pub(super) const KEYS: &[Key] = &[
         config.memory_high_watermark = MemoryWatermark::Absolute(bytes(value)?);
         Ok(())
     }),
+    key(
+        "total_memory_available_override_value",
+        "bytes",
+        "the system's",
+        "memory that relative limits are shares of",
+        |config, _, value| {
+            config.total_memory_bytes = Some(bytes(value)?);
+            Ok(())
+        },
+    ),
     key("log.console", "boolean", "true", "log to standard output", |config, _, value| {
         config.log.console = boolean(value)?;
         Ok(())
@@ -249,6 +259,16 @@ pub(super) const KEYS: &[Key] = &[
         "whether product is RabbitMQ, so that clients choose as for it",
         |config, _, value| {
             config.rabbitmq_compatible_identity = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
+        "debug.alarms_file",
+        "path",
+        "",
+        "a file whose words, memory or disk, name alarms that are raised, for tests",
+        |config, _, value| {
+            config.alarms_file = Some(value.to_owned());
             Ok(())
         },
     ),

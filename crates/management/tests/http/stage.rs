@@ -40,13 +40,8 @@ impl Stage {
         let (amqp, http) = (address(&amqp_listener), address(&http_listener));
         let prometheus = address(&prometheus_listener);
         node.accept(vec![amqp_listener], Some(http.port()), Some(prometheus.port())).expect("accepts");
-        let state = Api::new(
-            node.handle(),
-            "leveret@localhost".to_owned(),
-            directory.path().to_owned(),
-            50_000_000,
-            "synced".to_owned(),
-        );
+        let state =
+            Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
         let (served, scraped) = (api(state.clone()), metrics(state));
         node.spawn(async move { serve(http_listener, served).await.expect("serves") });
         node.spawn(async move { serve(prometheus_listener, scraped).await.expect("serves") });

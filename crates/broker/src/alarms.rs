@@ -1,0 +1,112 @@
+//! Resource alarms: while one is raised, nobody may publish; consumers and everything else go on.
+//!
+//! The node measures and says what is raised ([`crate::Broker::set_alarm`]). Each source is raised and
+//! cleared on its own, and publishing goes on when none is left. Every connection hears of it through its
+//! outbox ([`crate::outbox::Event::Alarm`]) and asks [`Alarms::publishing_blocked`].
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What is scarce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlarmSource {
+    /// Free space where the data directory lies.
+    Disk,
+    /// The process's memory.
+    Memory,
+}
+
+impl AlarmSource {
+    /// Every source, in the order in which they are named.
+    pub const ALL: [Self; 2] = [Self::Disk, Self::Memory];
+
+    /// RabbitMQ's word for it in logs and in the reason of `connection.blocked`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// RabbitMQ's word for it in health checks.
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::Disk => "disk space",
+            Self::Memory => "memory",
+        }
+    }
+
+    fn bit(self) -> u8 {
+        match self {
+            Self::Disk => 1,
+            Self::Memory => 2,
+        }
+    }
+}
+
+/// The alarms that are raised.
+#[derive(Debug, Default)]
+pub struct Alarms {
+    raised: AtomicU8,
+}
+
+/// What a change of one source came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AlarmChange {
+    /// The source itself wasn't in this state before.
+    pub source: bool,
+    /// Publishing is blocked now and wasn't before, or the other way round.
+    pub publishing: bool,
+}
+
+impl Alarms {
+    /// Whether nobody may publish.
+    pub fn publishing_blocked(&self) -> bool {
+        self.raised.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether this source's alarm is raised.
+    pub fn is_raised(&self, source: AlarmSource) -> bool {
+        self.raised.load(Ordering::SeqCst) & source.bit() != 0
+    }
+
+    /// The raised alarms.
+    pub fn raised(&self) -> impl Iterator<Item = AlarmSource> {
+        let raised = self.raised.load(Ordering::SeqCst);
+        AlarmSource::ALL.into_iter().filter(move |source| raised & source.bit() != 0)
+    }
+
+    /// Why publishers wait, in RabbitMQ's words, such as `low on disk & memory`.
+    pub fn reason(&self) -> String {
+        let names: Vec<&str> = self.raised().map(AlarmSource::name).collect();
+        format!("low on {}", names.join(" & "))
+    }
+
+    pub(crate) fn set(&self, source: AlarmSource, raised: bool) -> AlarmChange {
+        let before = match raised {
+            true => self.raised.fetch_or(source.bit(), Ordering::SeqCst),
+            false => self.raised.fetch_and(!source.bit(), Ordering::SeqCst),
+        };
+        let after = if raised { before | source.bit() } else { before & !source.bit() };
+        AlarmChange { source: before != after, publishing: (before == 0) != (after == 0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publishing_goes_on_when_the_last_alarm_clears() {
+        let alarms = Alarms::default();
+        assert!(!alarms.publishing_blocked());
+        assert_eq!(alarms.set(AlarmSource::Memory, true), AlarmChange { source: true, publishing: true });
+        assert_eq!(alarms.set(AlarmSource::Memory, true), AlarmChange { source: false, publishing: false });
+        assert_eq!(alarms.reason(), "low on memory");
+        assert_eq!(alarms.set(AlarmSource::Disk, true), AlarmChange { source: true, publishing: false });
+        assert_eq!(alarms.reason(), "low on disk & memory");
+        assert_eq!(alarms.set(AlarmSource::Memory, false), AlarmChange { source: true, publishing: false });
+        assert!(alarms.publishing_blocked() && !alarms.is_raised(AlarmSource::Memory));
+        assert_eq!(alarms.set(AlarmSource::Disk, false), AlarmChange { source: true, publishing: true });
+        assert!(!alarms.publishing_blocked());
+    }
+}

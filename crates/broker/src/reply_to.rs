@@ -1,0 +1,221 @@
+//! Direct reply-to: answers that reach the connection of whoever asked, without a queue.
+//!
+//! A requester registers and gets a volatile name that nobody can guess; a publish to the default exchange
+//! with that name as its routing key goes to the requester's outbox. Nothing is kept: what comes when nobody
+//! is registered is unroutable, and what the connection can't take is dropped. Protocols share the names, so a
+//! request over one can be answered over another.
+
+use std::fmt;
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use leveret_message::Batch;
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
+use crate::outbox::{Event, Outbox};
+
+/// The pseudo queue that a requester of AMQP 0-9-1 consumes from, and names as `reply-to`.
+pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
+/// What volatile names begin with.
+pub const VOLATILE_PREFIX: &str = "amq.rabbitmq.reply-to.";
+/// Bytes of answers that wait for a requester's connection; what exceeds them is dropped.
+pub const WAITING_BYTES_MAX: u64 = 4 << 20;
+
+/// Whether a routing key or queue name is a volatile name, of somebody or nobody.
+pub fn is_volatile(name: &[u8]) -> bool {
+    name.starts_with(VOLATILE_PREFIX.as_bytes())
+}
+
+/// Somebody who waits for answers.
+pub struct ReplyTarget {
+    name: Arc<str>,
+    key: u64,
+    outbox: Arc<Outbox>,
+    open: AtomicBool,
+    waiting_bytes: AtomicU64,
+}
+
+impl ReplyTarget {
+    /// The volatile name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// What its owner knows it by.
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Whether its owner still waits.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Sends answers to the owner's outbox. False when it is gone or has enough waiting: they are dropped then.
+    pub fn send(self: &Arc<Self>, batch: &Arc<Batch>) -> bool {
+        let bytes = batch.memory() as u64;
+        if !self.is_open() || self.waiting_bytes.load(Ordering::Relaxed) >= WAITING_BYTES_MAX {
+            return false;
+        }
+        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.outbox.send(Event::Reply(Reply { target: self.clone(), batch: batch.clone() }));
+        true
+    }
+}
+
+impl fmt::Debug for ReplyTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyTarget").field("key", &self.key).field("open", &self.is_open()).finish_non_exhaustive()
+    }
+}
+
+/// Answers on their way to a requester. When its connection has encoded or dropped them it says so by
+/// [`Reply::done`], or no more are let through.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// For whom.
+    pub target: Arc<ReplyTarget>,
+    /// The messages.
+    pub batch: Arc<Batch>,
+}
+
+impl Reply {
+    /// Their bytes don't wait any more.
+    pub fn done(&self) {
+        self.target.waiting_bytes.fetch_sub(self.batch.memory() as u64, Ordering::Relaxed);
+    }
+}
+
+impl PartialEq for Reply {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.target, &other.target) && Arc::ptr_eq(&self.batch, &other.batch)
+    }
+}
+
+impl Eq for Reply {}
+
+/// Everybody who waits for answers, by volatile name.
+pub struct ReplyTargets {
+    seed: (u64, u64),
+    given: AtomicU64,
+    targets: RwLock<FxHashMap<Arc<str>, Arc<ReplyTarget>>>,
+}
+
+impl ReplyTargets {
+    /// Nobody. Names are made from `seed`: random on a node, fixed in a simulation.
+    pub fn new(seed: (u64, u64)) -> Self {
+        Self { seed, given: AtomicU64::new(0), targets: RwLock::default() }
+    }
+
+    /// Registers who is reached by `outbox` and knows this by `key`, until the registration is dropped.
+    pub fn register(self: &Arc<Self>, outbox: Arc<Outbox>, key: u64) -> Registration {
+        let target = Arc::new(ReplyTarget {
+            name: self.fresh_name(),
+            key,
+            outbox,
+            open: AtomicBool::new(true),
+            waiting_bytes: AtomicU64::new(0),
+        });
+        self.targets.write().insert(target.name.clone(), target.clone());
+        Registration { targets: self.clone(), target }
+    }
+
+    /// Who has this name.
+    pub fn find(&self, name: &[u8]) -> Option<Arc<ReplyTarget>> {
+        if !is_volatile(name) {
+            return None;
+        }
+        self.targets.read().get(core::str::from_utf8(name).ok()?).cloned()
+    }
+
+    /// Knowing some names doesn't help to guess another: they are values of a keyed hash.
+    fn fresh_name(&self) -> Arc<str> {
+        let given = self.given.fetch_add(1, Ordering::Relaxed);
+        let mut name = String::from(VOLATILE_PREFIX);
+        for part in 0..2u8 {
+            // The only keyed hash of the standard library that takes its key.
+            #[expect(deprecated, reason = "std has no other keyed hash with a chosen key")]
+            let mut hasher = std::hash::SipHasher::new_with_keys(self.seed.0, self.seed.1);
+            hasher.write_u64(given);
+            hasher.write_u8(part);
+            name.push_str(&format!("{:016x}", hasher.finish()));
+        }
+        name.into()
+    }
+}
+
+/// Somebody's registration; its end is the end of the name.
+pub struct Registration {
+    targets: Arc<ReplyTargets>,
+    target: Arc<ReplyTarget>,
+}
+
+impl Registration {
+    /// Who is registered.
+    pub fn target(&self) -> &Arc<ReplyTarget> {
+        &self.target
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.target.open.store(false, Ordering::Release);
+        self.targets.targets.write().remove(&self.target.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_message::{BatchBuilder, Envelope};
+
+    use super::*;
+
+    struct Nobody;
+
+    impl crate::Wake for Nobody {
+        fn wake(&self) {}
+    }
+
+    fn batch(body: &[u8]) -> Arc<Batch> {
+        let mut builder = BatchBuilder::default();
+        let envelope = Envelope { durable: false, priority: 0, exchange: b"", routing_key: b"k", expiry_ms: 0 };
+        builder.push(&envelope, &[0, 0], body);
+        Arc::new(builder.finish())
+    }
+
+    #[test]
+    fn a_name_leads_to_its_owner_until_the_registration_ends() {
+        let targets = Arc::new(ReplyTargets::new((1, 2)));
+        let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
+        let (first, second) = (targets.register(outbox.clone(), 7), targets.register(outbox.clone(), 8));
+        assert_ne!(first.target().name(), second.target().name());
+        let name = second.target().name().clone();
+        let found = targets.find(name.as_bytes()).expect("is registered");
+        assert!(found.send(&batch(b"answer")));
+        let mut events = Vec::new();
+        outbox.drain(&mut events);
+        let [Event::Reply(reply)] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(reply.target.key(), 8);
+        drop(second);
+        assert!(targets.find(name.as_bytes()).is_none());
+        assert!(!found.send(&batch(b"late")), "also for who has found it before");
+        assert!(targets.find(REPLY_TO.as_bytes()).is_none());
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let targets = Arc::new(ReplyTargets::new((1, 2)));
+        let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
+        let registration = targets.register(outbox.clone(), 7);
+        let large = batch(&vec![0; 1 << 20]);
+        let sent = (0..100).filter(|_| registration.target().send(&large)).count();
+        assert_eq!(sent, 4);
+        let mut events = Vec::new();
+        outbox.drain(&mut events);
+        let Some(Event::Reply(reply)) = events.pop() else { panic!("{events:?}") };
+        reply.done();
+        assert!(registration.target().send(&large), "there is room again");
+    }
+}

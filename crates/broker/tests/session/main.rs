@@ -1,0 +1,7 @@
+//! Sessions of a broker without threads, sockets or a clock: strict clients on one side, a disk in memory on the
+//! other, and time that passes when a test says so.
+
+mod stage;
+
+mod alarms;
+mod reply_to;

@@ -1,0 +1,157 @@
+//! Measures memory and free disk, and raises and clears the broker's alarms.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use leveret_broker::{AlarmSource, Broker, Wake};
+use tracing::{info, warn};
+
+use crate::disk::Signal;
+use crate::memory;
+
+/// How often is measured: an alarm is raised and cleared well within a second.
+const INTERVAL: Duration = Duration::from_millis(200);
+/// How often when a test says what is raised.
+const INTERVAL_OF_TESTS: Duration = Duration::from_millis(10);
+
+/// Beyond what the alarms are raised.
+#[derive(Debug, Clone, Default)]
+pub struct AlarmLimits {
+    /// More resident memory than this raises the alarm for memory; `None` for never.
+    pub memory_bytes: Option<u64>,
+    /// Less free disk than this raises the alarm for disk.
+    pub disk_free_bytes: u64,
+    /// A file whose words, `memory` or `disk`, name alarms that are raised whatever is measured (`debug.alarms_file`).
+    pub raised_by: Option<PathBuf>,
+}
+
+/// What there was at one moment; `None` for what the system doesn't say.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    memory: Option<u64>,
+    disk_free: Option<u64>,
+}
+
+impl Measured {
+    fn now(data_directory: &Path) -> Self {
+        Self { memory: memory::resident_bytes(), disk_free: disk_free_bytes(data_directory) }
+    }
+}
+
+/// Bytes that we may still write where `directory` lies.
+pub(crate) fn disk_free_bytes(directory: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(directory).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// A thread that measures until this is dropped. No core ever asks the file system.
+#[derive(Debug)]
+pub(crate) struct AlarmMonitor {
+    signal: Arc<Signal>,
+    ending: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AlarmMonitor {
+    /// Measures once, so that nobody publishes before the first alarm, and then goes on in a thread.
+    pub(crate) fn start(broker: &Arc<Broker>, data_directory: &Path, limits: AlarmLimits) -> io::Result<Self> {
+        let (signal, ending) = (Arc::new(Signal::default()), Arc::new(AtomicBool::new(false)));
+        let (waiting, stop, broker, directory) =
+            (signal.clone(), ending.clone(), broker.clone(), data_directory.to_owned());
+        let interval = if limits.raised_by.is_some() { INTERVAL_OF_TESTS } else { INTERVAL };
+        check(&broker, &directory, &limits);
+        let thread = thread::Builder::new().name("leveret-alarms".to_owned()).spawn(move || {
+            while !stop.load(Ordering::Acquire) {
+                waiting.wait(Some(Instant::now() + interval));
+                check(&broker, &directory, &limits);
+            }
+        })?;
+        Ok(Self { signal, ending, thread: Some(thread) })
+    }
+}
+
+impl Drop for AlarmMonitor {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Release);
+        self.signal.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn check(broker: &Broker, data_directory: &Path, limits: &AlarmLimits) {
+    let measured = Measured::now(data_directory);
+    let told = limits.raised_by.as_deref().map(|file| std::fs::read_to_string(file).unwrap_or_default());
+    for source in AlarmSource::ALL {
+        let named = told.as_deref().is_some_and(|text| text.split_whitespace().any(|word| word == source.name()));
+        let raised = named || is_scarce(source, measured, limits);
+        if broker.set_alarm(source, raised) {
+            tell(source, raised, measured, limits);
+        }
+    }
+}
+
+fn is_scarce(source: AlarmSource, measured: Measured, limits: &AlarmLimits) -> bool {
+    match source {
+        AlarmSource::Memory => measured.memory.zip(limits.memory_bytes).is_some_and(|(used, limit)| used > limit),
+        AlarmSource::Disk => measured.disk_free.is_some_and(|free| free < limits.disk_free_bytes),
+    }
+}
+
+/// RabbitMQ's words, which operators' tools look for.
+fn tell(source: AlarmSource, raised: bool, measured: Measured, limits: &AlarmLimits) {
+    let word = if raised { "set" } else { "clear" };
+    match source {
+        AlarmSource::Memory => {
+            let (used, limit) = (measured.memory.unwrap_or(0), limits.memory_bytes.unwrap_or(0));
+            info!("vm_memory_high_watermark {word}. Memory used:{used} allowed:{limit}");
+        }
+        AlarmSource::Disk => {
+            let (free, limit) = (measured.disk_free.unwrap_or(0), limits.disk_free_bytes);
+            let word = if raised { "insufficient" } else { "sufficient" };
+            info!("free disk space is {word}. Free bytes: {free}. Limit: {limit}");
+        }
+    }
+    let name = source.name();
+    if raised {
+        warn!(
+            "{name} resource limit alarm set on this node.\n\n\
+             **********************************************************\n\
+             *** Publishers will be blocked until this alarm clears ***\n\
+             **********************************************************\n"
+        );
+    } else {
+        warn!("{name} resource limit alarm cleared on this node");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_above_and_disk_below_its_limit_is_scarce_and_what_is_unknown_is_not() {
+        let limits = AlarmLimits { memory_bytes: Some(100), disk_free_bytes: 50, raised_by: None };
+        let scarce = |memory, disk_free| {
+            let measured = Measured { memory, disk_free };
+            AlarmSource::ALL.map(|source| is_scarce(source, measured, &limits))
+        };
+        assert_eq!(scarce(Some(100), Some(50)), [false, false]);
+        assert_eq!(scarce(Some(101), Some(50)), [false, true]);
+        assert_eq!(scarce(Some(100), Some(49)), [true, false]);
+        assert_eq!(scarce(None, None), [false, false]);
+        let measured = Measured { memory: Some(u64::MAX), disk_free: Some(0) };
+        assert!(!is_scarce(AlarmSource::Memory, measured, &AlarmLimits::default()));
+        assert!(!is_scarce(AlarmSource::Disk, measured, &AlarmLimits::default()));
+    }
+
+    #[test]
+    fn the_system_answers() {
+        assert!(disk_free_bytes(Path::new("/")).expect("is known") > 0);
+    }
+}
