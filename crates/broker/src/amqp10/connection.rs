@@ -393,9 +393,6 @@ impl Connection {
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
             Event::Durable => self.registered = None,
-            Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
-            // Nobody is registered for answers over this protocol yet.
-            Event::Reply(reply) => reply.done(),
             Event::Close(reason) => {
                 let text = format!("Connection forced: {reason}");
                 self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);
