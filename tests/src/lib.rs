@@ -13,6 +13,7 @@ pub mod amqp10;
 pub mod broker;
 pub mod cell;
 pub mod conservation;
+pub mod go_suite;
 pub mod http;
 pub mod node;
 pub mod peer;

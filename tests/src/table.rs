@@ -2,6 +2,7 @@
 
 mod amqp091;
 mod amqp10;
+mod jms;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +10,7 @@ use std::fs;
 use crate::{allow, cell};
 
 /// Every table.
-pub const TABLES: [&Table; 2] = [&amqp091::TABLE, &amqp10::TABLE];
+pub const TABLES: [&Table; 3] = [&amqp091::TABLE, &amqp10::TABLE, &jms::TABLE];
 
 /// The clients of one protocol and the scenarios that each of them runs.
 #[derive(Debug)]

@@ -11,6 +11,14 @@ const CLIENTS: &[Client] = &[
     client("fe2o3", "fe2o3-amqp 0.18.4 (Rust)", Program::Ours("fe2o3-client")),
     client("rhea", "rhea 3.0.5 (node)", Program::Node("rhea/client.js")),
     client("rabbitmq-python", "rabbitmq-amqp-python-client 1.0.1", Program::Python("rabbitmq-python/client.py")),
+    client("go-amqp", "Azure/go-amqp 1.7.0", Program::Installed("go-amqp-client")),
+    client("rabbitmq-go", "rabbitmq-amqp-go-client 1.0.0", Program::Installed("rabbitmq-go-client")),
+    client(
+        "rabbitmq-java",
+        "RabbitMQ AMQP 1.0 client 1.0.0 (Java)",
+        Program::Java { folder: "rabbitmq-java", main: "RabbitClient" },
+    ),
+    client("qpid-jms", "Qpid JMS 2.10.0", Program::Java { folder: "qpid-jms", main: "JmsClient" }),
 ];
 
 const SCENARIOS: &[Scenario] = &[

