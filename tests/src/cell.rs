@@ -9,6 +9,7 @@
 //! | `ready kill` | the broker gets SIGKILL and starts again on the same directory and ports | `go` |
 //! | `ready term` | the broker gets SIGTERM | `go` |
 //! | `inject HEX` | these bytes go to the broker on the program's last connection | `done` |
+//! | `alarm WORDS` | the alarms `memory` or `disk` are raised, and others cleared | `done` |
 //! | `peer JSON` | the 0-9-1 peer of [`crate::peer`] does as it is told | JSON |
 //! | `mute` | nothing that the client sends arrives any more, until the broker closes | `closed` |
 //!
@@ -42,7 +43,7 @@ pub fn clients() -> PathBuf {
 /// The reason that the program gave, or what went wrong around it.
 pub fn run(mut command: Command, scenario: &Scenario) -> Result<(), String> {
     let Scenario { name, settings, terminates_the_broker, .. } = *scenario;
-    let options = settings.iter().fold(Options::new(), |options, (key, value)| options.set(key, value));
+    let options = settings.iter().fold(Options::new().with_alarms(), |options, (key, value)| options.set(key, value));
     let mut broker = Broker::start_with(options);
     let mut peer = Peer::to(broker.amqp());
     let tap = Tap::to(broker.amqp());
@@ -146,6 +147,11 @@ fn obey(line: &str, broker: &mut Broker, tap: &Tap, peer: &mut Peer) -> Result<O
         (Some("inject"), Some(hex)) => {
             let bytes = decode_hex(hex).ok_or_else(|| format!("not hex: {hex}"))?;
             tap.inject(&bytes).map_err(|error| format!("inject: {error}"))?;
+            Ok(Some("done".into()))
+        }
+        (Some("alarm"), name) => {
+            let node = broker.node().ok_or("only a broker of our own can be alarmed")?;
+            node.raise_alarms(name.unwrap_or_default());
             Ok(Some("done".into()))
         }
         (Some("mute"), None) => {

@@ -60,6 +60,7 @@ fn command(program: Program) -> Command {
         }
         Program::Ours(name) => Command::new(match name {
             "lapin-client" => env!("CARGO_BIN_EXE_lapin-client"),
+            "fe2o3-client" => env!("CARGO_BIN_EXE_fe2o3-client"),
             _ => panic!("no binary {name}"),
         }),
     }

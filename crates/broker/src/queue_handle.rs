@@ -115,14 +115,14 @@ impl QueueHandle {
         if let Some(from) = effects.read {
             self.reads.request(self.clone(), from, Purpose::Delivery);
         }
+        for (reader, from) in effects.browse_reads {
+            self.reads.request(self.clone(), from, Purpose::Browsing(reader));
+        }
         if let Some(from) = effects.read_dead {
             self.reads.request(self.clone(), from, Purpose::DeadLetters);
         }
         if effects.dead_letters {
             self.deferred.request(self);
-        }
-        for (reader, from) in effects.browse_reads {
-            self.reads.request(self.clone(), from, Purpose::Browse(reader));
         }
         result.ok()
     }

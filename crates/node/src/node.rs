@@ -146,6 +146,7 @@ impl Node {
             .enumerate()
             .map(|(index, counters)| RunningCore::start(index, clock, counters))
             .collect::<io::Result<Vec<_>>>()?;
+        running.iter().for_each(|core| core.serve_queues(&broker));
         let inner = Inner {
             broker,
             clock,

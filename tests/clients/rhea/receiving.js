@@ -220,8 +220,10 @@ async function backlog() {
   });
   for (let sent = 0; sent < number; ) {
     await until(() => out.sendable(), 'credit to send');
-    // As many as the credit allows: the library would buffer more.
-    for (let credit = out.credit; credit > 0 && sent < number; credit--, sent++) out.send(text(String(sent)));
+    // As many as the credit and the library's buffer of deliveries allow.
+    for (let credit = out.credit; credit > 0 && out.sendable() && sent < number; credit--, sent++) {
+      out.send(text(String(sent)));
+    }
     await flush();
   }
   await new Promise((resolve) => {

@@ -17,6 +17,10 @@ const SCENARIOS: &[Scenario] = &[
     scenario("declare", "declare, redeclare, passive, server-named, bind, unbind, delete; 406 names what differs"),
     scenario("publish_confirm", "100 persistent messages, every one confirmed, all there"),
     scenario("mandatory_return", "an unroutable mandatory message comes back with 312 before its confirm"),
+    scenario(
+        "direct_reply_to",
+        "an answer comes over amq.rabbitmq.reply-to without a queue; 406 without no-ack, 406 without a consumer, 403 to bind",
+    ),
     scenario("ack", "single and multiple; what is unacknowledged at a close comes again, redelivered"),
     scenario("nack_requeue", "goes back to its own place in the queue"),
     scenario("reject", "without requeue it is gone, with requeue it comes again"),

@@ -8,6 +8,7 @@ pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, sce
 const CLIENTS: &[Client] = &[
     client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
     client("proton-c", "qpid-proton 0.37.0 (C)", Program::Installed("proton-c")),
+    client("fe2o3", "fe2o3-amqp 0.18.4 (Rust)", Program::Ours("fe2o3-client")),
     client("rhea", "rhea 3.0.5 (node)", Program::Node("rhea/client.js")),
     client("rabbitmq-python", "rabbitmq-amqp-python-client 1.0.1", Program::Python("rabbitmq-python/client.py")),
     client("go-amqp", "Azure/go-amqp 1.7.0", Program::Installed("go-amqp-client")),

@@ -52,15 +52,20 @@ pub(crate) struct Publisher {
     pub destination: Destination,
     /// How the target queue's signals name the link, when it has one.
     pub key: u64,
-    pub settle_mode: SenderSettleMode,
     pub grant: Grant,
-    pub partial: Option<Partial>,
+    pub assembly: Assembly,
     pub run: PublishRun,
     pub unconfirmed: Unconfirmed,
     /// The client has to be told of its credit.
     pub flow_due: bool,
     /// The target queue goes with the link.
     pub dynamic: bool,
+}
+
+/// Messages out of transfers, one after the other.
+pub(crate) struct Assembly {
+    settle_mode: SenderSettleMode,
+    partial: Option<Partial>,
 }
 
 /// A message that has come in whole.
@@ -98,6 +103,26 @@ impl Publisher {
         self.flow_due |= self.grant.top_up(unconfirmed);
     }
 
+    /// See [`Assembly::receive`].
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn receive<'a>(
+        &mut self,
+        transfer: &Transfer<'a>,
+        payload: &'a [u8],
+        size_max: u64,
+    ) -> Result<Option<Complete<'a>>> {
+        self.assembly.receive(transfer, payload, size_max, &mut self.grant)
+    }
+}
+
+impl Assembly {
+    /// For a link whose sender settles like this.
+    pub(crate) fn new(settle_mode: SenderSettleMode) -> Self {
+        Self { settle_mode, partial: None }
+    }
+
     /// Takes a transfer in; gives the message out when it is complete.
     ///
     /// # Errors
@@ -107,8 +132,9 @@ impl Publisher {
         transfer: &Transfer<'a>,
         payload: &'a [u8],
         size_max: u64,
+        grant: &mut Grant,
     ) -> Result<Option<Complete<'a>>> {
-        let Some(partial) = &mut self.partial else { return self.begin(transfer, payload, size_max) };
+        let Some(partial) = &mut self.partial else { return self.begin(transfer, payload, size_max, grant) };
         if transfer.delivery_id.is_some_and(|id| Serial(id) != partial.id) {
             return Err(Failure::session(
                 condition::FRAMING_ERROR,
@@ -142,14 +168,20 @@ impl Publisher {
         Ok(Some(Complete { id, tag: tag.into(), settled, payload: Payload::Whole(bytes) }))
     }
 
-    fn begin<'a>(&mut self, transfer: &Transfer<'a>, payload: &'a [u8], size_max: u64) -> Result<Option<Complete<'a>>> {
+    fn begin<'a>(
+        &mut self,
+        transfer: &Transfer<'a>,
+        payload: &'a [u8],
+        size_max: u64,
+        grant: &mut Grant,
+    ) -> Result<Option<Complete<'a>>> {
         let Some(id) = transfer.delivery_id.map(Serial) else {
             return Err(Failure::link(
                 condition::INVALID_FIELD,
                 "transfer without delivery-id: it must be on the first transfer of a delivery",
             ));
         };
-        if !self.grant.begin_delivery() {
+        if !grant.begin_delivery() {
             return Err(Failure::link(
                 condition::TRANSFER_LIMIT_EXCEEDED,
                 format!("delivery {id} was sent without link credit: wait for a flow"),

@@ -35,7 +35,8 @@ impl Connection {
         };
         let result = match &mut *link {
             Link::Publisher(publisher) => self.receive_transfer(session, publisher, transfer, payload, now),
-            Link::Consumer(_) | Link::Replies(_) => Err(Failure::session(
+            Link::Requests(requests) => self.receive_request(session, requests, transfer, payload, now),
+            Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => Err(Failure::session(
                 condition::NOT_ALLOWED,
                 format!("transfer on handle {handle}, on which the client receives"),
             )),
