@@ -192,7 +192,7 @@ impl Connection {
             let settlement = match wish {
                 Wish::Settle => Settlement::Acknowledge,
                 Wish::Reject => Settlement::Reject,
-                Wish::Requeue { .. } => Settlement::Requeue,
+                Wish::Requeue { failed } => Settlement::Requeue { failed },
             };
             open.transaction.settle(&queue, Some(consumer), runs, settlement);
         }
