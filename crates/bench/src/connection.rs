@@ -16,7 +16,7 @@ const READ_MAX: usize = 256 << 10;
 
 /// A strict client of one protocol.
 pub(crate) trait Client {
-    type Event: Clone;
+    type Event: Clone + Send;
 
     fn output(&mut self) -> &mut Vec<u8>;
     fn receive(&mut self, input: &[u8], events: &mut Vec<Self::Event>) -> Result<usize, Violation>;

@@ -29,10 +29,10 @@ pub struct Reads {
 pub enum Purpose {
     /// To be delivered.
     Delivery,
+    /// To be looked at by this consumer.
+    Browsing(ConsumerId),
     /// To be moved to a dead-letter exchange.
     DeadLetters,
-    /// To be looked at by this consumer, which takes none.
-    Browse(ConsumerId),
 }
 
 /// One read, to be run on a disk thread.
@@ -78,8 +78,8 @@ impl ReadJob {
         };
         match (runs, purpose) {
             (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
+            (Ok(runs), Purpose::Browsing(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
             (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
-            (Ok(runs), Purpose::Browse(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
             (Err(reason), _) => queue.fail(reason),
         }
     }

@@ -127,12 +127,14 @@ impl Stage {
                     DestinationName::Queue(name) => Resource::Queue(name),
                     DestinationName::Exchange(name) => Resource::Exchange(name),
                 };
-                let permit = self.permit(user, Action::Bind { source: &source, destination: resource })?;
+                let key = text("routing_key");
+                let action = Action::Bind { source: &source, destination: resource, routing_key: key.as_bytes() };
+                let permit = self.permit(user, action)?;
                 let command = Bind {
                     vhost: vhost.into(),
                     source: source.clone().into(),
                     destination: destination.clone(),
-                    routing_key: text("routing_key").into_bytes().into(),
+                    routing_key: key.into_bytes().into(),
                     arguments,
                     connection,
                 };

@@ -117,12 +117,12 @@ pub struct Effects {
     pub settled: Vec<Run>,
     /// The queue wants stored messages from this number on.
     pub read: Option<u64>,
+    /// Consumers that only look want stored messages, each from a number on.
+    pub browse_reads: Vec<(ConsumerId, u64)>,
     /// It wants those for its dead letters.
     pub read_dead: Option<u64>,
     /// Dead letters wait to be moved.
     pub dead_letters: bool,
-    /// Consumers that only look want stored messages, each from a number on.
-    pub browse_reads: Vec<(ConsumerId, u64)>,
 }
 
 impl Effects {
@@ -139,8 +139,8 @@ impl Effects {
             && self.drops.is_empty()
             && self.settled.is_empty()
             && self.read.is_none()
+            && self.browse_reads.is_empty()
             && self.read_dead.is_none()
             && !self.dead_letters
-            && self.browse_reads.is_empty()
     }
 }

@@ -5,7 +5,7 @@ mod publisher;
 
 use std::time::{Duration, Instant};
 
-use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_amqp091::FieldValue;
 use leveret_strict_client::Violation;
 use leveret_strict_client::amqp091::{Client, Event, Options};
 

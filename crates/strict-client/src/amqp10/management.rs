@@ -3,7 +3,7 @@
 use leveret_amqp10::message::{BodyRef, MessageId, Properties, Sections, write_value};
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::value::{EncodedMap, OwnedMap};
-use leveret_amqp10::{DecodeError, OwnedValue, Role, SenderSettleMode, Serial, Source, Target, TargetArchetype, Value};
+use leveret_amqp10::{DecodeError, OwnedValue, Role, SenderSettleMode, Serial, Source, Target, TargetArchetype};
 
 use super::client::Client;
 use super::send::Send;
