@@ -393,6 +393,9 @@ def application_properties_are_ignored(client):
     client.pair(); extra = encode(["described", [["ulong", 0x74], M(a=S("b"))]])
     client.send(request("GET", Q, NULL, extra=extra)); return answer(client.response())["status"]
 @links
+def body_before_properties(client):
+    client.pair(); client.send(encode(["described", [["ulong", 0x77], NULL]]) + request("GET", Q, None)); return answer(client.response())["status"]
+@links
 def data_body(client):
     client.pair(); client.send(request("GET", Q, None) + encode(["described", [["ulong", 0x75], ["binary", b""]]])); return answer(client.response())
 @links
