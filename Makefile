@@ -37,10 +37,13 @@ RABBITMQ_AMQP_PORT ?= 5672
 RABBITMQ_HTTP_PORT ?= 15672
 
 golden:
-	$(MAKE) -C tests/clients pika
+	$(MAKE) -C tests/clients pika proton-python
 	tests/clients/.installed/venv/bin/python tests/golden/amqp091-errors.py record $(RABBITMQ_AMQP_PORT) \
 	  $(RABBITMQ_HTTP_PORT) >target/amqp091-errors.json
 	mv target/amqp091-errors.json tests/golden/amqp091-errors.json
+	tests/clients/.installed/venv/bin/python tests/golden/message-conversion.py $(RABBITMQ_AMQP_PORT) \
+	  >target/conversion.json
+	mv target/conversion.json crates/message/tests/conversion.json
 
 # A load over and over, each message verified; now and then the node is killed and started again.
 soak: build

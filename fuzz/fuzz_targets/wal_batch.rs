@@ -6,7 +6,7 @@
 
 use leveret_log::format::batch::{BATCH_HEADER_BYTES, RUN_BYTES};
 use leveret_log::format::file_header::FileHeader;
-use leveret_log::format::record::decode_ranges;
+use leveret_log::format::record::{RecordKind, decode_ranges};
 use leveret_log::format::{Identity, batch_check};
 use libfuzzer_sys::fuzz_target;
 
@@ -31,6 +31,8 @@ fuzz_target!(|data: &[u8]| {
     for run in &batch.runs {
         let records = batch.records_of(run, &bytes).inspect(|record| {
             assert_eq!(record.kind, run.kind);
+            assert!(record.group.is_none() || !matches!(record.kind, RecordKind::Control | RecordKind::Close));
+            assert!(record.group.is_some() || record.kind != RecordKind::GroupCommit);
             let _ = decode_ranges(record.payload);
         });
         assert_eq!(records.count(), run.count as usize, "a good run has all its records");

@@ -22,6 +22,7 @@ pub mod link;
 pub mod peer;
 pub mod pipe;
 pub mod random;
+pub mod script;
 pub mod seed;
 pub mod tally;
 pub mod task;

@@ -1,14 +1,15 @@
 //! The black-box harness: it starts the real binary on free ports in a temporary directory, runs unmodified
 //! clients against it, and checks conservation when a test ends.
 //!
-//! It knows the broker only from outside: its command line, `ports.json`, AMQP bytes and HTTP answers. It must
-//! not use the broker's own crates, so that a mistake in a codec can't be made twice and cancel out; the wire
-//! client in [`wire`] is written from the specification alone.
+//! It knows the broker only from outside: its command line, `ports.json`, AMQP bytes and HTTP answers. The wire
+//! client in [`wire`] is written from the specification alone and shares no codec with the broker; for AMQP 1.0 it
+//! is the strict client in [`amqp10`], whose codec is checked against others' in its own tests.
 //!
 //! `LEVERET_TEST_URI` (and `LEVERET_TEST_HTTP_URI`) point the same tests at a broker that already runs, such as
 //! a real RabbitMQ. Tests that must start, kill or configure the broker then say so and pass without running.
 
 pub mod allow;
+pub mod amqp10;
 pub mod broker;
 pub mod cell;
 pub mod conservation;

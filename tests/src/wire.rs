@@ -72,6 +72,20 @@ pub mod method {
     pub const BASIC_ACK: Id = (60, 80);
     /// basic.nack, both ways
     pub const BASIC_NACK: Id = (60, 120);
+    /// basic.reject
+    pub const BASIC_REJECT: Id = (60, 90);
+    /// tx.select
+    pub const TX_SELECT: Id = (90, 10);
+    /// tx.select-ok
+    pub const TX_SELECT_OK: Id = (90, 11);
+    /// tx.commit
+    pub const TX_COMMIT: Id = (90, 20);
+    /// tx.commit-ok
+    pub const TX_COMMIT_OK: Id = (90, 21);
+    /// tx.rollback
+    pub const TX_ROLLBACK: Id = (90, 30);
+    /// tx.rollback-ok
+    pub const TX_ROLLBACK_OK: Id = (90, 31);
     /// confirm.select
     pub const CONFIRM_SELECT: Id = (85, 10);
     /// confirm.select-ok

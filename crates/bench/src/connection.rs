@@ -6,27 +6,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leveret_amqp091::{FieldTable, FieldValue};
-use leveret_strict_client::amqp091::{Client, Event, Options};
+use leveret_strict_client::Violation;
 
 use crate::BenchError;
 use crate::uri::Uri;
 
-/// The only channel that a connection opens.
-pub(crate) const CHANNEL: u16 = 1;
-
 /// Bytes read at once at most.
 const READ_MAX: usize = 256 << 10;
 
-pub(crate) struct Connection {
-    pub(crate) client: Client,
-    pub(crate) server_properties: FieldTable,
+/// A strict client of one protocol.
+pub(crate) trait Client {
+    type Event: Clone;
+
+    fn output(&mut self) -> &mut Vec<u8>;
+    fn receive(&mut self, input: &[u8], events: &mut Vec<Self::Event>) -> Result<usize, Violation>;
+
+    /// What the broker refuses by this event, if anything: nothing here asks for any of it.
+    fn refusal(event: &Self::Event) -> Option<String>;
+
+    /// Product and version, in the event that has them.
+    fn broker_name(event: &Self::Event) -> Option<String>;
+}
+
+pub(crate) struct Connection<C: Client> {
+    pub(crate) client: C,
+    broker_name: String,
     address: String,
     stream: TcpStream,
     input: Vec<u8>,
     /// Bytes at the front of `input` that were read and not taken.
     filled: usize,
-    events: Vec<Event>,
+    events: Vec<C::Event>,
     stopped: Arc<AtomicBool>,
     silence_max: Duration,
 }
@@ -45,14 +55,14 @@ impl Stopper {
     }
 }
 
-impl Connection {
+impl<C: Client> Connection<C> {
     pub(crate) fn stopper(&self) -> Result<Stopper, BenchError> {
         let stream = self.stream.try_clone().map_err(|error| self.socket_error("share the socket", error))?;
         Ok(Stopper { stream, stopped: self.stopped.clone() })
     }
 
-    /// Connects, logs in, opens channel 1. A broker that says nothing for `silence_max` while something is due is an error.
-    pub(crate) fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Self, BenchError> {
+    /// Connects. A broker that says nothing for `silence_max` while something is due is an error.
+    pub(crate) fn connect(uri: &Uri, client: C, silence_max: Duration) -> Result<Self, BenchError> {
         let address = uri.address();
         let failed = |doing: &'static str| {
             let broker = address.clone();
@@ -62,16 +72,9 @@ impl Connection {
         stream.set_nodelay(true).map_err(failed("configure the socket"))?;
         stream.set_read_timeout(Some(silence_max)).map_err(failed("configure the socket"))?;
         stream.set_write_timeout(Some(silence_max)).map_err(failed("configure the socket"))?;
-        let mut options = Options {
-            user: uri.user.clone(),
-            password: uri.password.clone(),
-            virtual_host: uri.virtual_host.clone(),
-            ..Options::default()
-        };
-        options.properties.insert("product", "leveret bench").insert("connection_name", name);
-        let mut connection = Self {
-            client: Client::new(options),
-            server_properties: FieldTable::new(),
+        Ok(Self {
+            client,
+            broker_name: String::new(),
             address,
             stream,
             input: vec![0; READ_MAX],
@@ -79,11 +82,7 @@ impl Connection {
             events: Vec::new(),
             stopped: Arc::default(),
             silence_max,
-        };
-        connection.wait(|event| matches!(event, Event::Connected))?;
-        connection.client.open_channel(CHANNEL);
-        connection.reply("channel.open-ok")?;
-        Ok(connection)
+        })
     }
 
     fn socket_error(&self, doing: &'static str, source: std::io::Error) -> BenchError {
@@ -116,9 +115,9 @@ impl Connection {
 
     /// Waits for bytes and takes what they mean; never an empty list.
     ///
-    /// A closed connection or channel, a return, a negative confirm or a cancelled consumer is an error: nothing here asks for
-    /// any of them.
-    pub(crate) fn read(&mut self) -> Result<(&Client, &[Event]), BenchError> {
+    /// What the broker refuses is an error: a closed connection or channel, a return, a negative confirm, a cancelled
+    /// consumer, a detached link, another outcome than accepted.
+    pub(crate) fn read(&mut self) -> Result<(&C, &[C::Event]), BenchError> {
         self.events.clear();
         while self.events.is_empty() {
             if self.filled == self.input.len() {
@@ -141,24 +140,20 @@ impl Connection {
             // Steps of the handshake and answers to a close aren't events, and the broker waits for them.
             self.flush()?;
         }
-        if let Some(refusal) = self.events.iter().find_map(refusal) {
+        if let Some(refusal) = self.events.iter().find_map(C::refusal) {
             return Err(BenchError::Refused(refusal));
         }
         Ok((&self.client, &self.events))
     }
 
     /// Waits for an event that is due before any load runs.
-    pub(crate) fn wait(&mut self, mut wanted: impl FnMut(&Event) -> bool) -> Result<Event, BenchError> {
+    pub(crate) fn wait(&mut self, mut wanted: impl FnMut(&C, &C::Event) -> bool) -> Result<C::Event, BenchError> {
         loop {
             self.flush()?;
-            let (_, events) = self.read()?;
-            let found = events.iter().find(|event| wanted(event)).cloned();
-            let started = events.iter().find_map(|event| match event {
-                Event::Started { properties } => Some(properties.clone()),
-                _ => None,
-            });
-            if let Some(properties) = started {
-                self.server_properties = properties;
+            let (client, events) = self.read()?;
+            let found = events.iter().find(|event| wanted(client, event)).cloned();
+            if let Some(name) = events.iter().find_map(C::broker_name) {
+                self.broker_name = name;
             }
             if let Some(event) = found {
                 return Ok(event);
@@ -166,36 +161,18 @@ impl Connection {
         }
     }
 
-    /// Waits for a reply without values.
-    pub(crate) fn reply(&mut self, name: &str) -> Result<(), BenchError> {
-        self.wait(|event| matches!(event, Event::Reply { method, .. } if *method == name)).map(drop)
-    }
-
-    /// Says goodbye.
-    pub(crate) fn close(mut self) -> Result<(), BenchError> {
-        self.client.close("done");
-        self.wait(|event| matches!(event, Event::ConnectionCloseOk)).map(drop)
-    }
-
     /// Product and version, with Leveret's own name if it says so elsewhere.
-    pub(crate) fn broker_name(&self) -> String {
-        let text = |key: &str| self.server_properties.lookup(key).and_then(FieldValue::as_str).unwrap_or_default();
-        let name = format!("{} {}", text("product"), text("version"));
-        let own = ["platform", "information"].map(text).into_iter().find(|value| value.contains("Leveret"));
-        match own {
-            Some(own) if !name.contains("Leveret") => format!("{own} (as {})", name.trim()),
-            _ => name.trim().to_owned(),
-        }
+    pub(crate) fn broker_name(&self) -> &str {
+        &self.broker_name
     }
 }
 
-fn refusal(event: &Event) -> Option<String> {
-    match event {
-        Event::ConnectionClosed(reason) => Some(format!("closed the connection: {} {}", reason.code, reason.text)),
-        Event::ChannelClosed { reason, .. } => Some(format!("closed the channel: {} {}", reason.code, reason.text)),
-        Event::Returned { code, .. } => Some(format!("returned a message with code {code}")),
-        Event::Confirmed { first, positive: false, .. } => Some(format!("refused publish {first}")),
-        Event::ConsumerCancelled { .. } => Some("cancelled the consumer".into()),
-        _ => None,
+/// A name of what a broker says of itself, with Leveret's own if it stands elsewhere than in the product.
+pub(crate) fn name_of(text: impl Fn(&str) -> String) -> String {
+    let name = format!("{} {}", text("product"), text("version"));
+    let own = ["platform", "information"].map(&text).into_iter().find(|value| value.contains("Leveret"));
+    match own {
+        Some(own) if !name.contains("Leveret") => format!("{own} (as {})", name.trim()),
+        _ => name.trim().to_owned(),
     }
 }

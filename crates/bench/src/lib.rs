@@ -6,16 +6,17 @@
 //! reordered message voids the run.
 //!
 //! What this crate must not know: anything of the broker's inside. It measures what a socket, `/proc` and a
-//! metrics endpoint show, so that any AMQP 0-9-1 broker can be measured alike.
+//! metrics endpoint show, so that any broker of AMQP 0-9-1 or 1.0 can be measured alike.
 
+mod amqp091;
+mod amqp10;
 mod args;
 mod connection;
-mod consumer;
 mod error;
+mod measured;
 mod message;
 mod metrics_endpoint;
 mod process;
-mod publisher;
 mod report;
 mod round;
 mod scenario;

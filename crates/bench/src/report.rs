@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::process;
 use crate::round::Outcome;
+use crate::scenario::Protocol;
 
 const PERCENTILES: [(&str, f64); 5] = [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9)];
 
@@ -120,13 +121,18 @@ impl Outcome {
 fn describe(settings: &crate::scenario::Settings) -> String {
     let mut text = format!("{} x {} bytes", settings.messages, settings.size);
     text += if settings.durable { ", persistent, durable queue" } else { ", transient, transient queue" };
-    let _ = match settings.confirm_window {
-        0 => write!(text, ", no confirms"),
-        window => write!(text, ", confirm window {window}"),
+    let prefetch = settings.prefetch;
+    let _ = match (settings.protocol, settings.confirm_window) {
+        (Protocol::Amqp091, 0) => write!(text, ", no confirms"),
+        (Protocol::Amqp091, window) => write!(text, ", confirm window {window}"),
+        (Protocol::Amqp10, 0) => write!(text, ", sent settled"),
+        (Protocol::Amqp10, window) => write!(text, ", {window} unsettled at most"),
     };
-    let _ = match settings.ack_every {
-        0 => write!(text, ", automatic acks"),
-        every => write!(text, ", prefetch {}, acks every {every}", settings.prefetch),
+    let _ = match (settings.protocol, settings.ack_every) {
+        (Protocol::Amqp091, 0) => write!(text, ", automatic acks"),
+        (Protocol::Amqp091, every) => write!(text, ", prefetch {prefetch}, acks every {every}"),
+        (Protocol::Amqp10, 0) => write!(text, ", link credit {prefetch}, received settled"),
+        (Protocol::Amqp10, every) => write!(text, ", link credit {prefetch}, accepted every {every}"),
     };
     text
 }

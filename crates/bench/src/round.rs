@@ -5,13 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use leveret_strict_client::{amqp10, amqp091};
 
-use crate::connection::Connection;
-use crate::consumer::{self, Consumed};
+use crate::connection::{Client, Connection};
+use crate::measured::{Consumed, Published, SentAt};
 use crate::metrics_endpoint::{Metrics, scrape};
 use crate::process::{self, Memory};
-use crate::publisher::{self, Published};
-use crate::scenario::Settings;
+use crate::scenario::{Protocol, Settings};
 use crate::uri::Uri;
 use crate::{BenchArgs, BenchError};
 
@@ -84,17 +84,53 @@ pub(crate) struct Outcome {
     pub(crate) durability: Option<String>,
 }
 
-/// Nanoseconds with three digits.
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are legal")
+/// What a protocol must be able to do.
+pub(crate) trait Load: Client + Sized + Send {
+    /// Connects and logs in.
+    fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Connection<Self>, BenchError>;
+
+    /// Makes the queue, empties it, starts the consumer.
+    fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError>;
+
+    /// Prepares the publisher's connection.
+    fn prepare_publisher(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError>;
+
+    /// Publishes everything and waits for the confirms.
+    fn publish(
+        connection: &mut Connection<Self>,
+        settings: &Settings,
+        sent_at: &SentAt,
+        start: Instant,
+    ) -> Result<Published, BenchError>;
+
+    /// Receives and verifies everything.
+    fn consume(
+        connection: &mut Connection<Self>,
+        settings: &Settings,
+        sent_at: &SentAt,
+        start: Instant,
+    ) -> Result<Consumed, BenchError>;
+
+    /// Ends the consumer and deletes the queue. Nothing may come any more, and nothing may be left.
+    fn finish(connection: Connection<Self>, settings: &Settings) -> Result<(), BenchError>;
+
+    /// Says goodbye.
+    fn close(connection: Connection<Self>) -> Result<(), BenchError>;
 }
 
 /// Runs `settings` against `target` once.
 pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, BenchError> {
-    let mut consuming = Connection::open(&target.uri, "consumer", target.silence_max)?;
-    consumer::prepare(&mut consuming, settings)?;
-    let mut publishing = Connection::open(&target.uri, "publisher", target.silence_max)?;
-    publisher::prepare(&mut publishing, settings)?;
+    match settings.protocol {
+        Protocol::Amqp091 => run_as::<amqp091::Client>(settings, target),
+        Protocol::Amqp10 => run_as::<amqp10::Client>(settings, target),
+    }
+}
+
+fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Outcome, BenchError> {
+    let mut consuming = L::open(&target.uri, "consumer", target.silence_max)?;
+    L::prepare_consumer(&mut consuming, settings)?;
+    let mut publishing = L::open(&target.uri, "publisher", target.silence_max)?;
+    L::prepare_publisher(&mut publishing, settings)?;
     let broker = format!("{}{}", target.label, publishing.broker_name());
     let sent_at: Vec<AtomicU64> = (0..settings.messages).map(|_| AtomicU64::new(0)).collect();
 
@@ -105,15 +141,15 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, Bench
     let stop_publisher = publishing.stopper()?;
     let stop_consumer = consuming.stopper()?;
     let (published, consumed) = both(
-        || publisher::run(&mut publishing, settings, &sent_at, start).inspect_err(|_| stop_consumer.stop()),
-        || consumer::run(&mut consuming, settings, &sent_at, start).inspect_err(|_| stop_publisher.stop()),
+        || L::publish(&mut publishing, settings, &sent_at, start).inspect_err(|_| stop_consumer.stop()),
+        || L::consume(&mut consuming, settings, &sent_at, start).inspect_err(|_| stop_publisher.stop()),
     )?;
     let broker_cpu = target.pid.and_then(process::cpu_time).zip(cpu_before).map(|(after, before)| after - before);
     let memory = target.pid.and_then(process::memory);
     let metrics = target.scrape()?;
 
-    publishing.close()?;
-    consumer::finish(consuming, settings)?;
+    L::close(publishing)?;
+    L::finish(consuming, settings)?;
     Ok(Outcome {
         settings: *settings,
         broker,

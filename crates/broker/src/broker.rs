@@ -18,6 +18,7 @@ use crate::authenticate::Authenticate;
 use crate::commit::Commit;
 use crate::connection::{Connection, Peer};
 use crate::connection_state::ConnectionStatus;
+use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
@@ -47,6 +48,8 @@ pub struct Broker {
     pub commit: Arc<Commit>,
     /// Requests for messages on disk.
     pub reads: Arc<Reads>,
+    /// What queues leave for their home cores.
+    pub deferred: Arc<Deferred>,
     /// Who checks passwords.
     pub authenticator: Arc<dyn Authenticate>,
     /// What all queues hold in memory.
@@ -79,6 +82,7 @@ impl Broker {
         let commit = Arc::new(Commit::new(log));
         commit.set_time(now.monotonic);
         let reads = Arc::new(Reads::default());
+        let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
         let model = std::mem::take(&mut recovered.model);
         let clean = report.clean;
@@ -88,6 +92,7 @@ impl Broker {
             |id| recovered.take(id, clean),
             commit.clone(),
             reads.clone(),
+            deferred.clone(),
             budget.clone(),
             replies.clone(),
             now.monotonic,
@@ -116,6 +121,7 @@ impl Broker {
             registry,
             commit,
             reads,
+            deferred,
             authenticator,
             budget,
             alarms: Alarms::default(),

@@ -16,6 +16,10 @@ pub mod commit;
 mod confirms;
 pub mod connection;
 pub mod connection_state;
+mod dead_letter;
+pub mod deferred;
+pub mod group;
+mod headers;
 pub mod mailbox;
 pub mod outbox;
 pub mod output;
@@ -28,6 +32,7 @@ pub mod reply_to;
 mod route;
 pub mod settings;
 pub mod time;
+pub mod transaction;
 mod undurable;
 
 pub use alarms::{AlarmSource, Alarms};

@@ -10,16 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::Batch;
-use leveret_model::Queue as QueueInfo;
+use leveret_model::{Overflow, Queue as QueueInfo};
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, DeadTurn, Effects, GetOutcome, Link, Outcome, QueueState,
     QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
-use crate::reads::Reads;
+use crate::deferred::{Deferred, Refused};
+use crate::group::Group;
+use crate::reads::{Purpose, Reads};
 use crate::time::Nanos;
 
 /// Kind of the control record that says which numbers were handed out before a clean stop: a
@@ -44,6 +46,7 @@ pub struct QueueHandle {
     last_record: AtomicU64,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
+    deferred: Arc<Deferred>,
     deleted_messages: AtomicU64,
     /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
     watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
@@ -54,7 +57,13 @@ pub type QueueRef = Arc<QueueHandle>;
 
 impl QueueHandle {
     /// Wraps a queue.
-    pub fn new(info: Arc<QueueInfo>, queue: ClassicQueue, commit: Arc<Commit>, reads: Arc<Reads>) -> QueueRef {
+    pub fn new(
+        info: Arc<QueueInfo>,
+        queue: ClassicQueue,
+        commit: Arc<Commit>,
+        reads: Arc<Reads>,
+        deferred: Arc<Deferred>,
+    ) -> QueueRef {
         let log_id = LogId(info.id.0);
         Arc::new(Self {
             info,
@@ -63,6 +72,7 @@ impl QueueHandle {
             last_record: AtomicU64::new(0),
             commit,
             reads,
+            deferred,
             deleted_messages: AtomicU64::new(0),
             watchers: Mutex::new(Vec::new()),
         })
@@ -103,18 +113,23 @@ impl QueueHandle {
         };
         effects.fire();
         if let Some(from) = effects.read {
-            self.reads.request(self.clone(), from);
+            self.reads.request(self.clone(), from, Purpose::Delivery);
+        }
+        if let Some(from) = effects.read_dead {
+            self.reads.request(self.clone(), from, Purpose::DeadLetters);
+        }
+        if effects.dead_letters {
+            self.deferred.request(self);
+        }
+        for (reader, from) in effects.browse_reads {
+            self.reads.request(self.clone(), from, Purpose::Browse(reader));
         }
         result.ok()
     }
 
     /// Appends settles of durable messages; returns the position of the last, if there was any.
     fn log_settles(&self, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Position> {
-        let ranges: SmallVec<[SettleRange; 16]> = runs
-            .iter()
-            .filter(|run| run.durable)
-            .map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes })
-            .collect();
+        let ranges = durable_ranges(runs);
         if ranges.is_empty() {
             return None;
         }
@@ -156,7 +171,106 @@ impl QueueHandle {
             // A volatile message waits for the durable ones before it.
             Published { accepted: submission.accepted, position: queue.pending_position() }
         });
-        published.unwrap_or(Published { accepted: 0, position: 0 })
+        let published = published.unwrap_or(Published { accepted: 0, position: 0 });
+        self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
+        published
+    }
+
+    /// Messages that the length limit refused go to the dead-letter exchange, if they should.
+    fn dead_letter_refused(self: &Arc<Self>, batch: &Arc<Batch>, index: u32, count: u32) {
+        let options = &self.info.options;
+        if count > 0 && options.overflow == Overflow::RejectPublishDlx && options.dead_letter.is_some() {
+            self.deferred.refuse(Refused { queue: self.clone(), batch: batch.clone(), index, count });
+        }
+    }
+
+    /// See [`ClassicQueue::dead_turn`].
+    pub(crate) fn dead_turn(self: &Arc<Self>) -> DeadTurn {
+        self.with(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
+    }
+
+    /// What the last turn took is gone, as part of a group; `dropped` of it had nowhere to go.
+    pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
+        self.with(|queue, effects| {
+            let runs = queue.moved(dropped, effects);
+            self.log_settles_in(group, &runs, SettleReason::DeadLettered);
+        });
+    }
+
+    /// Stored messages that were asked for to be moved.
+    pub(crate) fn dead_loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>) {
+        self.with(|queue, effects| queue.dead_loaded(runs, effects));
+    }
+
+    /// Offers messages as part of a group; how many, from the first on, the queue took. Persistent ones are in the
+    /// queue when the group is durable; volatile ones at once, or behind what is pending already.
+    pub(crate) fn publish_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        batch: &Arc<Batch>,
+        index: u32,
+        count: u32,
+        persistent: bool,
+        now: Nanos,
+    ) -> u32 {
+        let accepted = self.with(|queue, effects| {
+            if *queue.state() == QueueState::Deleted {
+                return count;
+            }
+            let submission = queue.submit(batch, index, count, now);
+            if submission.accepted == 0 {
+                return 0;
+            }
+            if persistent && queue.is_durable() {
+                let payloads = (index..index + submission.accepted).map(|at| {
+                    let message = batch.message(at as usize);
+                    Payload { head: message.head, body: message.large }
+                });
+                let position = self.commit.append(|log, now| {
+                    let group = group.id(log);
+                    log.append_messages_in(group, self.log_id, submission.first, payloads, now)
+                });
+                self.last_record.store(position, Ordering::Relaxed);
+                queue.submitted_in(group.position(), submission, batch.clone(), index, now, effects);
+            } else {
+                queue.submitted(submission, batch.clone(), index, None, now, effects);
+            }
+            submission.accepted
+        });
+        group.touch(self);
+        let accepted = accepted.unwrap_or(0);
+        self.dead_letter_refused(batch, index + accepted, count - accepted);
+        accepted
+    }
+
+    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable.
+    pub(crate) fn settle_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        now: Nanos,
+    ) {
+        self.with(|queue, effects| {
+            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
+                // Their move is another group.
+                return;
+            }
+            queue.settle(id, runs, outcome, now, effects);
+            self.log_settles_in(group, runs, reason_of(outcome));
+        });
+    }
+
+    fn log_settles_in(&self, group: &mut Group, runs: &[Run], reason: SettleReason) {
+        let ranges = durable_ranges(runs);
+        if !ranges.is_empty() {
+            let position = self.commit.append(|log, now| {
+                let group = group.id(log);
+                log.append_settle_in(group, self.log_id, reason, &ranges, now)
+            });
+            self.last_record.store(position, Ordering::Relaxed);
+        }
     }
 
     /// Applies everything that is durable by now.
@@ -183,6 +297,7 @@ impl QueueHandle {
     }
 
     /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
+    /// Dropped ones go to the dead-letter exchange, if the queue has one.
     /// Returns the position to wait for, none when nothing was logged.
     pub fn settle(
         self: &Arc<Self>,
@@ -192,14 +307,12 @@ impl QueueHandle {
         wait: Wait,
         now: Nanos,
     ) -> Option<Position> {
-        let reason = match outcome {
-            Outcome::Settled => SettleReason::Acknowledged,
-            Outcome::Dropped => SettleReason::Rejected,
-            Outcome::Purged => SettleReason::Purged,
-        };
         self.with(|queue, effects| {
+            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
+                return None;
+            }
             queue.settle(id, runs, outcome, now, effects);
-            self.log_settles(runs, reason, wait)
+            self.log_settles(runs, reason_of(outcome), wait)
         })
         .flatten()
     }
@@ -282,6 +395,11 @@ impl QueueHandle {
         self.with(|queue, effects| queue.loaded(runs, now, effects));
     }
 
+    /// Stored messages that a consumer asked for which only looks.
+    pub fn browse_loaded(self: &Arc<Self>, id: ConsumerId, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with(|queue, effects| queue.browse_loaded(id, runs, now, effects));
+    }
+
     /// The queue cannot go on.
     pub fn fail(self: &Arc<Self>, reason: String) {
         tracing::error!(queue = %self.info.name, reason, "queue failed");
@@ -348,5 +466,21 @@ impl QueueHandle {
             });
             self.last_record.store(position, Ordering::Relaxed);
         }
+    }
+}
+
+/// What the log has to learn of these runs.
+fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
+    let durable = runs.iter().filter(|run| run.durable);
+    durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
+}
+
+/// How an outcome is recorded.
+fn reason_of(outcome: Outcome) -> SettleReason {
+    match outcome {
+        Outcome::Settled => SettleReason::Acknowledged,
+        Outcome::Dropped => SettleReason::Rejected,
+        Outcome::Purged => SettleReason::Purged,
+        Outcome::DeadLettered => SettleReason::DeadLettered,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use leveret_log::Disk;
 use leveret_message::{Batch, BatchBuilder, StoredError};
+use leveret_queue::ConsumerId;
 use parking_lot::{Mutex, RwLock};
 
 use crate::commit::Commit;
@@ -19,14 +20,26 @@ pub const READ_BYTES: usize = 256 << 10;
 /// See the module.
 #[derive(Default)]
 pub struct Reads {
-    requests: Mutex<VecDeque<(QueueRef, u64)>>,
+    requests: Mutex<VecDeque<(QueueRef, u64, Purpose)>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
+}
+
+/// What messages are read back for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be delivered.
+    Delivery,
+    /// To be moved to a dead-letter exchange.
+    DeadLetters,
+    /// To be looked at by this consumer, which takes none.
+    Browse(ConsumerId),
 }
 
 /// One read, to be run on a disk thread.
 pub struct ReadJob {
     queue: QueueRef,
     from: u64,
+    purpose: Purpose,
     commit: Arc<Commit>,
 }
 
@@ -37,8 +50,8 @@ impl Reads {
     }
 
     /// Asks for the stored messages of `queue` from number `from` on.
-    pub fn request(&self, queue: QueueRef, from: u64) {
-        self.requests.lock().push_back((queue, from));
+    pub fn request(&self, queue: QueueRef, from: u64, purpose: Purpose) {
+        self.requests.lock().push_back((queue, from, purpose));
         if let Some(wake) = &*self.wake.read() {
             wake.wake();
         }
@@ -46,8 +59,8 @@ impl Reads {
 
     /// The next read to run.
     pub fn next(&self, commit: &Arc<Commit>) -> Option<ReadJob> {
-        let (queue, from) = self.requests.lock().pop_front()?;
-        Some(ReadJob { queue, from, commit: commit.clone() })
+        let (queue, from, purpose) = self.requests.lock().pop_front()?;
+        Some(ReadJob { queue, from, purpose, commit: commit.clone() })
     }
 }
 
@@ -55,7 +68,7 @@ impl ReadJob {
     /// Reads and gives the messages to their queue. A queue whose messages can't be read fails, and
     /// nothing else does.
     pub fn run(self, disk: &dyn Disk, now: Now) {
-        let Self { queue, from, commit } = self;
+        let Self { queue, from, purpose, commit } = self;
         let plan = commit.inspect(|log| log.plan_read(queue.log_id(), from, READ_BYTES));
         let runs = match plan.map(|plan| plan.run(disk)) {
             None => Ok(Vec::new()),
@@ -63,9 +76,11 @@ impl ReadJob {
                 .map_err(|error| error.to_string()),
             Some(Err(error)) => Err(error.to_string()),
         };
-        match runs {
-            Ok(runs) => queue.loaded(runs, now.monotonic),
-            Err(reason) => queue.fail(reason),
+        match (runs, purpose) {
+            (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
+            (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
+            (Ok(runs), Purpose::Browse(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
+            (Err(reason), _) => queue.fail(reason),
         }
     }
 }

@@ -102,10 +102,19 @@ impl Replay for Recovered {
         }
     }
 
+    fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        if let Ok((_, body)) = stored::lengths(payload)
+            && let Some(log) = self.logs.get_mut(&log)
+        {
+            log.ledger.settle(number, number, body as u64, Outcome::Dropped);
+        }
+    }
+
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]) {
         let outcome = match reason {
             SettleReason::Purged => Outcome::Purged,
             SettleReason::Acknowledged => Outcome::Settled,
+            SettleReason::DeadLettered => Outcome::DeadLettered,
             _ => Outcome::Dropped,
         };
         let ledger = &mut self.logs.entry(log).or_default().ledger;

@@ -14,6 +14,7 @@ use leveret_routing::Router;
 use parking_lot::Mutex;
 
 use crate::commit::Commit;
+use crate::deferred::Deferred;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reads::Reads;
 use crate::reply_to::ReplyTargets;
@@ -74,6 +75,7 @@ pub struct Registry {
     published: ArcSwap<Snapshot>,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
+    deferred: Arc<Deferred>,
     budget: Arc<MemoryBudget>,
 }
 
@@ -85,6 +87,7 @@ impl Registry {
         mut recovered: impl FnMut(QueueId) -> (Ledger, u64),
         commit: Arc<Commit>,
         reads: Arc<Reads>,
+        deferred: Arc<Deferred>,
         budget: Arc<MemoryBudget>,
         replies: Arc<ReplyTargets>,
         now: Nanos,
@@ -101,7 +104,10 @@ impl Registry {
                 budget.clone(),
                 now,
             );
-            queues.insert(info.id, QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone()));
+            queues.insert(
+                info.id,
+                QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone(), deferred.clone()),
+            );
         }
         let router = Router::new(&topology);
         let snapshot = Arc::new(Snapshot { topology, router, queues, replies, generation: 1 });
@@ -115,6 +121,7 @@ impl Registry {
             published: ArcSwap::new(snapshot),
             commit,
             reads,
+            deferred,
             budget,
         }
     }
@@ -166,7 +173,13 @@ impl Registry {
                         self.budget.clone(),
                         now,
                     );
-                    let handle = QueueHandle::new(info.clone(), queue, self.commit.clone(), self.reads.clone());
+                    let handle = QueueHandle::new(
+                        info.clone(),
+                        queue,
+                        self.commit.clone(),
+                        self.reads.clone(),
+                        self.deferred.clone(),
+                    );
                     next.queues.insert(info.id, handle);
                 }
                 Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),

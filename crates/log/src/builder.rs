@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
-use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
+use crate::format::record::{self, Head, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::{Identity, RUN_BYTES_MAX, SECTOR, pad};
 use crate::types::{LogId, Payload, Position};
 
@@ -96,31 +96,32 @@ impl Builder {
     }
 
     #[inline]
-    pub(crate) fn message(&mut self, log: LogId, number: u64, payload: &Payload<'_>) {
+    pub(crate) fn message(&mut self, log: LogId, number: u64, group: Option<u16>, payload: &Payload<'_>) {
         let inline: &[u8] = match payload.body {
             Some(body) if body.len() >= self.inline_below => {
-                return self.message_with_reference(log, number, payload.head, body.clone());
+                return self.message_with_reference(log, number, group, payload.head, body.clone());
             }
             Some(body) => body,
             None => &[],
         };
-        record::append(&mut self.data, self.seed, RecordKind::Message, 0, [payload.head, inline]);
+        let head = Head { kind: RecordKind::Message, detail: 0, group };
+        record::append(&mut self.data, self.seed, head, [payload.head, inline]);
         self.count(log, RecordKind::Message, number, RECORD_HEADER_BYTES + payload.head.len() + inline.len());
     }
 
-    fn message_with_reference(&mut self, log: LogId, number: u64, head: &[u8], body: Bytes) {
+    fn message_with_reference(&mut self, log: LogId, number: u64, group: Option<u16>, head: &[u8], body: Bytes) {
         let length = head.len() + body.len();
         let kind = RecordKind::Message;
-        let record_at = record::append(&mut self.data, self.seed, kind, 0, [head, &[]]);
+        let record_at = record::append(&mut self.data, self.seed, Head { kind, detail: 0, group }, [head, &[]]);
         self.data[record_at + 4..record_at + 8].copy_from_slice(&(length as u32).to_le_bytes());
         self.references.push(Reference { record_at, body_at: self.data.len(), body });
         self.count(log, kind, number, RECORD_HEADER_BYTES + length);
     }
 
     /// A record of another kind.
-    pub(crate) fn record(&mut self, log: LogId, kind: RecordKind, detail: u8, payload: &[u8]) {
-        record::append(&mut self.data, self.seed, kind, detail, [payload, &[]]);
-        self.count(log, kind, 0, RECORD_HEADER_BYTES + payload.len());
+    pub(crate) fn record(&mut self, log: LogId, head: Head, payload: &[u8]) {
+        record::append(&mut self.data, self.seed, head, [payload, &[]]);
+        self.count(log, head.kind, 0, RECORD_HEADER_BYTES + payload.len());
     }
 
     /// Enters a record of `length` bytes into the run table: into the last run if it goes on there.
@@ -242,10 +243,10 @@ mod tests {
         let small = Bytes::from_static(b"small");
         for (number, body) in [(1, &small), (2, &large), (3, &small)] {
             let payload = Payload { head: b"head", body: Some(body) };
-            builder.message(LogId(3), number, &payload);
+            builder.message(LogId(3), number, (number == 2).then_some(5), &payload);
         }
-        builder.message(LogId(3), 9, &Payload { head: b"gap", body: None });
-        builder.record(LogId(3), RecordKind::Settle, 1, &[]);
+        builder.message(LogId(3), 9, None, &Payload { head: b"gap", body: None });
+        builder.record(LogId(3), Head::alone(RecordKind::Settle, 1), &[]);
         let bytes = written(builder, &identity);
         let batch = batch_check::check(&bytes, &identity).unwrap();
         assert!(batch.faults.is_empty(), "{:?}", batch.faults);
@@ -256,6 +257,8 @@ mod tests {
         assert_eq!(payloads[1].len(), 5004);
         assert_eq!(payloads[1][4..], large[..]);
         assert_eq!(payloads[3], b"gap");
+        let groups: Vec<_> = batch.records(&bytes).map(|record| record.group).collect();
+        assert_eq!(groups, [None, Some(5), None, None, None]);
     }
 
     #[test]
@@ -263,7 +266,7 @@ mod tests {
         let (mut builder, _) = builder();
         for number in 1..=100 {
             let payload = Payload { head: &[0; 4084], body: None };
-            builder.message(LogId(1), number, &payload);
+            builder.message(LogId(1), number, None, &payload);
         }
         let sealed = builder.seal();
         assert_eq!(sealed.runs.len(), 7);
@@ -274,7 +277,7 @@ mod tests {
     fn what_fits_is_known_before() {
         let (mut builder, _) = builder();
         assert!(builder.fits(100, 1024));
-        builder.record(LogId(1), RecordKind::Control, 0, &[0; 800]);
+        builder.record(LogId(1), Head::alone(RecordKind::Control, 0), &[0; 800]);
         assert!(!builder.fits(100, 1024));
         assert_eq!(builder.padded_bytes(), 1024);
     }

@@ -20,6 +20,7 @@ mod commit;
 mod disk;
 mod error;
 pub mod format;
+mod group;
 mod index;
 mod job;
 mod log;
@@ -39,6 +40,7 @@ mod wal;
 
 pub use disk::Disk;
 pub use error::{DiskError, Operation, ReadError, StorageError};
+pub use group::{GROUPS_OPEN_MAX, GroupId};
 pub use job::{Done, Event, Job, JobId, Lane, LiveState, Next, Step};
 pub use log::Log;
 pub use memory_disk::MemoryDisk;

@@ -10,7 +10,8 @@ use crate::error::StorageError;
 use crate::format::SECTOR;
 use crate::format::batch::{FLAG_CLOSING, FLAG_RESTART};
 use crate::format::file_header::FILE_HEADER_BYTES;
-use crate::format::record::{RecordKind, encode_range};
+use crate::format::record::{Head, RecordKind, encode_range};
+use crate::group::Groups;
 use crate::job::{Done, Event, JobId, Lane, Next};
 use crate::options::Options;
 use crate::read::{ReadPlan, Source};
@@ -43,6 +44,7 @@ pub struct Log {
     pub(crate) retirement: Option<Retirement>,
     /// Deleted logs, with the position up to which their deletion was appended.
     pub(crate) forgotten: FxHashMap<LogId, Position>,
+    pub(crate) groups: Groups,
     pub(crate) next_job_id: u64,
     pub(crate) background: Option<(JobId, crate::retire::Doing)>,
     pub(crate) had_room: bool,
@@ -75,6 +77,7 @@ impl Log {
             store: start.store,
             retirement: None,
             forgotten: FxHashMap::default(),
+            groups: Groups::default(),
             next_job_id: 1,
             background: None,
             had_room: true,
@@ -99,10 +102,23 @@ impl Log {
         wait: Wait,
         now: Nanos,
     ) -> Position {
+        self.append_messages_with(log, first, None, payloads, wait, now)
+    }
+
+    #[inline]
+    pub(crate) fn append_messages_with<'a>(
+        &mut self,
+        log: LogId,
+        first: u64,
+        group: Option<u16>,
+        payloads: impl Iterator<Item = Payload<'a>>,
+        wait: Wait,
+        now: Nanos,
+    ) -> Position {
         let mut number = first;
         for payload in payloads {
             self.make_room(payload.len());
-            self.active.message(log, number, &payload);
+            self.active.message(log, number, group, &payload);
             number += 1;
         }
         self.appended_records(number - first, wait, now)
@@ -120,14 +136,22 @@ impl Log {
         wait: Wait,
         now: Nanos,
     ) -> Position {
+        self.append_settle_with(log, Head::alone(RecordKind::Settle, reason as u8), ranges, wait, now)
+    }
+
+    pub(crate) fn append_settle_with(
+        &mut self,
+        log: LogId,
+        head: Head,
+        ranges: &[SettleRange],
+        wait: Wait,
+        now: Nanos,
+    ) -> Position {
         match ranges {
-            [range] => {
-                let payload = encode_range(range);
-                self.append_record(log, RecordKind::Settle, reason as u8, &payload, wait, now)
-            }
+            [range] => self.append_record(log, head, &encode_range(range), wait, now),
             _ => {
                 let payload: Vec<u8> = ranges.iter().flat_map(encode_range).collect();
-                self.append_record(log, RecordKind::Settle, reason as u8, &payload, wait, now)
+                self.append_record(log, head, &payload, wait, now)
             }
         }
     }
@@ -137,20 +161,12 @@ impl Log {
     /// # Panics
     /// As [`Log::append_messages`].
     pub fn append_control(&mut self, log: LogId, kind: u8, payload: &[u8], wait: Wait, now: Nanos) -> Position {
-        self.append_record(log, RecordKind::Control, kind, payload, wait, now)
+        self.append_record(log, Head::alone(RecordKind::Control, kind), payload, wait, now)
     }
 
-    fn append_record(
-        &mut self,
-        log: LogId,
-        kind: RecordKind,
-        detail: u8,
-        payload: &[u8],
-        wait: Wait,
-        now: Nanos,
-    ) -> Position {
+    pub(crate) fn append_record(&mut self, log: LogId, head: Head, payload: &[u8], wait: Wait, now: Nanos) -> Position {
         self.make_room(payload.len());
-        self.active.record(log, kind, detail, payload);
+        self.active.record(log, head, payload);
         self.appended_records(1, wait, now)
     }
 
@@ -322,7 +338,8 @@ impl Log {
         if self.closing {
             return;
         }
-        self.append_record(LogId::METADATA, RecordKind::Close, 0, &[], Wait::Confirm, now);
+        let head = Head::alone(RecordKind::Close, 0);
+        self.append_record(LogId::METADATA, head, &[], Wait::Confirm, now);
         self.active.set_flag(FLAG_CLOSING);
         self.closing = true;
     }

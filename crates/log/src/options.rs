@@ -78,6 +78,10 @@ pub enum Bug {
     UnlinkBeforeSettleDurable,
     /// A record counts as durable when it was appended.
     ConfirmAtAppend,
+    /// Recovery takes the records of a group without looking for its commit record.
+    IgnoreGroupCommit,
+    /// A checkpoint may reflect settles of a group that isn't committed durably.
+    CutGroupByCheckpoint,
 }
 
 impl Options {

@@ -17,6 +17,7 @@ use crate::store::Store;
 use crate::types::{LogId, Nanos, Position, SettleRange, SettleReason};
 use crate::wal::{WalFile, WalFiles};
 
+mod groups;
 mod replay;
 
 use replay::Replaying;
@@ -28,6 +29,8 @@ pub trait Replay {
     fn restore(&mut self, state: LiveState);
     /// A message with a number from the restored `next` on.
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]);
+    /// That message belongs to a group that was never committed: its number is used, but it was never in the log.
+    fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]);
     /// Messages left a log.
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A record of the caller's own.
@@ -47,6 +50,8 @@ pub struct Report {
     pub position: Position,
     /// Records replayed.
     pub replayed: u64,
+    /// Records of groups that were never committed, left out.
+    pub withdrawn: u64,
     /// Logs restored from the checkpoint.
     pub restored: u64,
     /// Files removed that an interrupted step had left.
@@ -150,6 +155,7 @@ struct Nowhere;
 impl Replay for Nowhere {
     fn restore(&mut self, _: LiveState) {}
     fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
+    fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
     fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
 }
@@ -283,7 +289,7 @@ impl<'a> Recovery<'a> {
 
     fn replay_wal(&mut self, replay: &mut dyn Replay) -> Result<(VecDeque<WalFile>, Position, u64), StorageError> {
         let mut report = std::mem::take(&mut self.report);
-        let result = self.replay_files(&mut report, replay)?.finish(&mut report);
+        let result = self.replay_files(&mut report, replay)?.finish(&mut report, replay);
         self.report = report;
         Ok(result?)
     }
@@ -291,7 +297,7 @@ impl<'a> Recovery<'a> {
     /// What is wrong in checkpoint and WAL, an invalid last batch included.
     pub(crate) fn look_through_wal(&mut self, replay: &mut dyn Replay) -> Result<Vec<Damage>, StorageError> {
         let mut report = std::mem::take(&mut self.report);
-        let doubt = self.replay_files(&mut report, replay)?.into_doubt();
+        let doubt = self.replay_files(&mut report, replay)?.into_doubt(&mut report, replay);
         report.damaged.extend(doubt);
         Ok(report.damaged)
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::checkpoint::Plan;
 use crate::error::ReadError;
 use crate::format::checkpoint::Header;
+use crate::group::GroupId;
 use crate::index::LogIndex;
 use crate::job::{Done, Event, Job, LiveState, Next, RetireJob, Step};
 use crate::log::Log;
@@ -40,6 +41,9 @@ pub(crate) struct Retirement {
     worker: Arc<Mutex<Worker>>,
     /// Everything that the states reflect has positions up to here.
     gate: Position,
+    /// Groups that were open when a state was taken: it may reflect their settles, so their commit records have to be
+    /// behind the gate, too.
+    open_groups: Vec<GroupId>,
     /// Deleted logs and up to where their records don't count any more.
     removed: Vec<(LogId, Position)>,
     copied: Copied,
@@ -132,6 +136,7 @@ impl Log {
             has_file,
             worker: Arc::new(Mutex::new(worker)),
             gate: 0,
+            open_groups: Vec::new(),
             removed: Vec::new(),
             copied: Copied::default(),
             old_checkpoint: None,
@@ -160,8 +165,22 @@ impl Log {
                     retirement.phase = Phase::Copying;
                 }
                 #[cfg(feature = "planted-bugs")]
+                Phase::Gate if self.options.has_bug(crate::options::Bug::CutGroupByCheckpoint) => {
+                    if retirement.gate > self.durable {
+                        return Next::At(now.saturating_add(LATER));
+                    }
+                    self.begin_checkpoint();
+                }
+                #[cfg(feature = "planted-bugs")]
                 Phase::Gate if self.options.has_bug(crate::options::Bug::UnlinkBeforeSettleDurable) => {
                     self.begin_checkpoint();
+                }
+                Phase::Gate if !retirement.open_groups.is_empty() => {
+                    retirement.open_groups.retain(|group| self.groups.is_open(*group));
+                    if !retirement.open_groups.is_empty() {
+                        return Next::At(now.saturating_add(LATER));
+                    }
+                    retirement.gate = self.active.next_position() - 1;
                 }
                 Phase::Gate if retirement.gate > self.durable => return Next::At(now.saturating_add(LATER)),
                 Phase::Gate => self.begin_checkpoint(),
@@ -289,6 +308,11 @@ impl Log {
             self.forgotten.entry(*log).or_insert(appended);
         }
         retirement.gate = appended;
+        for group in self.groups.open() {
+            if !retirement.open_groups.contains(&group) {
+                retirement.open_groups.push(group);
+            }
+        }
         if let Phase::Asking { rest, not_before } = &mut retirement.phase
             && !again.is_empty()
         {

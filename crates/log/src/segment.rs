@@ -70,7 +70,7 @@ impl SegmentWriter {
         batch_bytes: u64,
     ) -> Result<(), DiskError> {
         let payload = Payload { head: &[], body: Some(payload) };
-        self.builder.message(log, number, &payload);
+        self.builder.message(log, number, None, &payload);
         if self.builder.record_bytes() >= batch_bytes {
             self.flush(disk)?;
         }

@@ -39,7 +39,7 @@ pub use exchange::{Exchange, ExchangeType, HeadersMatch};
 pub use id::{ConnectionId, ExchangeId, QueueId};
 pub use model::Model;
 pub use permission::{Pattern, Permission};
-pub use queue::{Overflow, Queue, QueueOptions};
+pub use queue::{DeadLetterOptions, Overflow, Queue, QueueOptions};
 pub use queue_arguments::{check_consumer_arguments, consumer_priority};
 pub use record::RecordError;
 pub use refused::{Refused, RefusedKind};

@@ -47,6 +47,17 @@ pub enum Overflow {
     DropHead,
     /// Refuses the new message.
     RejectPublish,
+    /// Refuses the new message, which goes to the dead-letter exchange.
+    RejectPublishDlx,
+}
+
+/// Where dead letters go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterOptions {
+    /// Name of the exchange; empty for the default one. It needn't exist.
+    pub exchange: Arc<str>,
+    /// The routing key that they get; without one they keep their own.
+    pub routing_key: Option<Arc<str>>,
 }
 
 /// The effective arguments of a queue: one function of its arguments (later: and of policies).
@@ -58,19 +69,27 @@ pub struct QueueOptions {
     pub max_length_bytes: Option<u64>,
     /// What happens at the limit.
     pub overflow: Overflow,
+    /// Where messages go that are rejected, expire or don't fit; without it they are dropped.
+    pub dead_letter: Option<DeadLetterOptions>,
 }
 
 impl QueueOptions {
     /// What these arguments mean. They have been checked when the queue was declared.
     pub fn effective(arguments: &Arguments) -> Self {
         let limit = |key| arguments.get(key)?.as_int().and_then(|n| u64::try_from(n).ok());
+        let text = |key| arguments.get(key).and_then(|value| value.as_str());
         QueueOptions {
             max_length: limit("x-max-length"),
             max_length_bytes: limit("x-max-length-bytes"),
-            overflow: match arguments.get("x-overflow").and_then(|value| value.as_str()) {
+            overflow: match text("x-overflow") {
                 Some("reject-publish") => Overflow::RejectPublish,
+                Some("reject-publish-dlx") => Overflow::RejectPublishDlx,
                 _ => Overflow::DropHead,
             },
+            dead_letter: text("x-dead-letter-exchange").map(|exchange| DeadLetterOptions {
+                exchange: exchange.into(),
+                routing_key: text("x-dead-letter-routing-key").map(Into::into),
+            }),
         }
     }
 }
@@ -88,6 +107,16 @@ mod tests {
         assert_eq!(options.max_length, Some(5));
         assert_eq!(options.max_length_bytes, None);
         assert_eq!(options.overflow, Overflow::RejectPublish);
+        assert_eq!(options.dead_letter, None);
         assert_eq!(QueueOptions::effective(&Arguments::default()), QueueOptions::default());
+        let arguments = Arguments::from_iter([
+            ("x-dead-letter-exchange", Value::from("")),
+            ("x-dead-letter-routing-key", Value::from("dead")),
+            ("x-overflow", Value::from("reject-publish-dlx")),
+        ]);
+        let options = QueueOptions::effective(&arguments);
+        assert_eq!(options.overflow, Overflow::RejectPublishDlx);
+        let dead_letter = options.dead_letter.expect("the default exchange is one");
+        assert_eq!((&*dead_letter.exchange, dead_letter.routing_key.as_deref()), ("", Some("dead")));
     }
 }

@@ -31,8 +31,8 @@ const ALWAYS: fn(&Value) -> bool = |_| true;
 const KNOWN: &[Known] = &[
     known("x-consumer-disconnected-timeout", any, State::OtherQueueType),
     known("x-consumer-timeout", any, State::OtherQueueType),
-    known("x-dead-letter-exchange", name, State::NotYet(ALWAYS)),
-    known("x-dead-letter-routing-key", string, State::NotYet(ALWAYS)),
+    known("x-dead-letter-exchange", name, State::Working),
+    known("x-dead-letter-routing-key", string, State::Working),
     known("x-dead-letter-strategy", any, State::OtherQueueType),
     known("x-delayed-retry-max", any, State::OtherQueueType),
     known("x-delayed-retry-min", any, State::OtherQueueType),
@@ -48,7 +48,7 @@ const KNOWN: &[Known] = &[
     known("x-max-length-bytes", not_negative, State::Working),
     known("x-max-priority", priority, State::NotYet(|value| value.as_int() != Some(0))),
     known("x-message-ttl", milliseconds, State::NotYet(ALWAYS)),
-    known("x-overflow", overflow, State::NotYet(|value| value.as_str() == Some("reject-publish-dlx"))),
+    known("x-overflow", overflow, State::Working),
     known("x-queue-leader-locator", locator, State::Working),
     known(
         "x-queue-master-locator",
@@ -321,10 +321,8 @@ mod tests {
         for (key, value) in [
             ("x-message-ttl", Value::Int(5)),
             ("x-expires", Value::Int(5)),
-            ("x-dead-letter-exchange", Value::from("x")),
             ("x-max-priority", Value::Int(10)),
             ("x-single-active-consumer", Value::Bool(true)),
-            ("x-overflow", Value::from("reject-publish-dlx")),
             ("x-queue-type", Value::from("quorum")),
             ("x-durability", Value::from("os")),
         ] {
@@ -342,6 +340,8 @@ mod tests {
             ("x-single-active-consumer", Value::Bool(false)),
             ("x-queue-type", Value::from("classic")),
             ("x-queue-mode", Value::from("lazy")),
+            ("x-dead-letter-exchange", Value::from("")),
+            ("x-overflow", Value::from("reject-publish-dlx")),
             ("x-unknown", Value::Int(1)),
         ] {
             assert_eq!(refused(key, value), None, "{key}");

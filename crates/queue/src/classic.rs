@@ -6,15 +6,17 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::{Batch, Reason};
 use leveret_model::QueueOptions;
 use roaring::RoaringTreemap;
 
 use crate::consumer::{ConsumerId, ConsumerOptions};
 use crate::consumers::Consumers;
 use crate::contents::{Contents, MemoryBudget};
+use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Run, Signal};
 use crate::failures::Failures;
+use crate::group::{GroupPosition, Place};
 use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
@@ -52,7 +54,7 @@ pub enum TurnEnd {
 
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub position: Position,
+    pub place: Place,
     first: u64,
     batch: Arc<Batch>,
     index: u32,
@@ -83,6 +85,8 @@ pub struct ClassicQueue {
     pub(crate) failures: Failures,
     pub(crate) ready: Length,
     pub(crate) unacknowledged: Length,
+    /// Messages on their way to the dead-letter exchange.
+    pub(crate) dead: DeadLetters,
     /// A read of stored messages from this number on is under way.
     pub(crate) reading: Option<u64>,
     /// Nobody can be served before the read returns; since then.
@@ -131,6 +135,7 @@ impl ClassicQueue {
             failures: Failures::default(),
             ready,
             unacknowledged: Length::default(),
+            dead: DeadLetters::default(),
             reading: None,
             disk_wait: None,
             get_waiters: Vec::new(),
@@ -169,9 +174,10 @@ impl ClassicQueue {
         self.cursor
     }
 
-    /// What the last message that isn't applied yet waits for; 0 for nothing.
+    /// What the last message that isn't applied yet waits for; 0 for nothing. Behind a group that is still open
+    /// nobody has to wait: whoever closes it has this queue applied.
     pub fn pending_position(&self) -> Position {
-        self.pending.back().map_or(0, |last| last.position)
+        self.pending.back().and_then(|last| last.place.position()).unwrap_or(0)
     }
 
     /// The ledger, for checkpoints.
@@ -189,6 +195,10 @@ impl ClassicQueue {
                     bytes -= u64::from(held.batch.body_length((held.index + at) as usize));
                 }
             }
+        }
+        for run in self.durable_dead() {
+            live.insert_range(run.first..=run.last);
+            bytes += run.bytes;
         }
         (live, bytes)
     }
@@ -225,19 +235,44 @@ impl ClassicQueue {
         now: Nanos,
         effects: &mut Effects,
     ) {
-        if submission.accepted == 0 {
+        let durable = position.is_some();
+        let place = match (position, self.pending.back()) {
+            (Some(position), _) => Place::At(position),
+            (None, Some(last)) => last.place.clone(),
+            (None, None) => Place::At(0),
+        };
+        self.enter(submission, (batch, index), place, durable, now, effects);
+    }
+
+    /// As [`ClassicQueue::submitted`] for durable messages that are part of a group: they, and all that come after
+    /// them, wait until it is closed and its commit record durable.
+    pub fn submitted_in(
+        &mut self,
+        group: &Arc<GroupPosition>,
+        submission: Submission,
+        batch: Arc<Batch>,
+        index: u32,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        self.enter(submission, (batch, index), Place::Group(group.clone()), true, now, effects);
+    }
+
+    fn enter(
+        &mut self,
+        submission: Submission,
+        (batch, index): (Arc<Batch>, u32),
+        place: Place,
+        durable: bool,
+        submitted: Nanos,
+        effects: &mut Effects,
+    ) {
+        let Submission { first, accepted: count } = submission;
+        if count == 0 {
             return;
         }
-        let pending = Pending {
-            position: position.unwrap_or_else(|| self.pending.back().map_or(0, |last| last.position)),
-            first: submission.first,
-            batch,
-            index,
-            count: submission.accepted,
-            durable: position.is_some(),
-            submitted: now,
-        };
-        if pending.position == 0 {
+        let pending = Pending { place, first, batch, index, count, durable, submitted };
+        if self.pending.is_empty() && pending.place.is_durable(0) {
             self.admit(pending);
             self.after_growth(effects);
             return;
@@ -250,7 +285,7 @@ impl ClassicQueue {
     /// Phase two: everything up to `durable` becomes part of the queue.
     pub fn apply(&mut self, durable: Position, effects: &mut Effects) {
         let mut grew = false;
-        while let Some(pending) = self.pending.pop_front_if(|pending| pending.position <= durable) {
+        while let Some(pending) = self.pending.pop_front_if(|pending| pending.place.is_durable(durable)) {
             self.pending_length.messages -= u64::from(pending.count);
             self.pending_length.bytes -= pending.batch.body_bytes(pending.index as usize, pending.count as usize);
             self.admit(pending);
@@ -279,6 +314,7 @@ impl ClassicQueue {
         if self.disk_wait.is_none() && self.state == QueueState::Running {
             self.consumers.schedule(self.ready.messages, effects);
         }
+        self.schedule_browsers(effects);
         self.finish_drains(effects);
     }
 
@@ -294,6 +330,10 @@ impl ClassicQueue {
             let bytes = u64::from(held.batch.body_length((held.index as u64 + number - first) as usize));
             let durable = held.durable;
             self.leave_ready(number, number, bytes);
+            if self.has_dead_letters() {
+                self.die(Run { first: number, last: number, bytes, durable }, Reason::MaxLen, effects);
+                continue;
+            }
             self.depart(number, number, bytes, Outcome::Dropped);
             self.release(number, number);
             match effects.drops.last_mut() {
@@ -372,6 +412,7 @@ impl ClassicQueue {
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
         let messages = self.ready.messages;
         self.state = QueueState::Deleted;
+        self.dead = DeadLetters::default();
         self.stop(effects);
         messages
     }
@@ -379,6 +420,7 @@ impl ClassicQueue {
     /// The queue cannot go on; its consumers are cancelled and every later call is refused.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
         self.state = QueueState::Failed(reason);
+        self.dead.forget_bodies();
         self.stop(effects);
     }
 

@@ -36,6 +36,14 @@ impl MemoryBudget {
         self.used.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn take(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// The limit in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
@@ -84,6 +92,10 @@ impl Contents {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
     }
 
     fn is_over_limit(&self) -> bool {
@@ -140,6 +152,11 @@ impl Contents {
     pub(crate) fn find(&self, number: u64) -> Option<(u64, &Held)> {
         let (first, held) = self.held.range(..=number).next_back()?;
         (number < held.end(*first)).then_some((*first, held))
+    }
+
+    /// Where the first entry after `number` begins, which none holds.
+    pub(crate) fn next_held(&self, number: u64) -> Option<u64> {
+        self.held.range(number..).next().map(|(first, _)| *first)
     }
 
     /// Forgets the entry that begins at `first`.

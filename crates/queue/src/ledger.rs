@@ -41,6 +41,8 @@ pub enum Outcome {
     Dropped,
     /// Removed by a purge.
     Purged,
+    /// Moved to the dead-letter exchange's queues.
+    DeadLettered,
 }
 
 /// See the module.
@@ -147,8 +149,15 @@ impl Ledger {
             Outcome::Settled => self.counters.settled += removed,
             Outcome::Dropped => self.counters.dropped += removed,
             Outcome::Purged => self.counters.purged += removed,
+            Outcome::DeadLettered => self.counters.dead_lettered += removed,
         }
         removed
+    }
+
+    /// Messages that were to be dead-lettered found no queue: they were dropped.
+    pub fn had_nowhere_to_go(&mut self, count: u64) {
+        self.counters.dead_lettered -= count;
+        self.counters.dropped += count;
     }
 
     /// Moves `low` over the holes that touch it.
@@ -183,6 +192,16 @@ impl Ledger {
         // `rank` counts the holes up to `first`, so `select` gives the next one after it.
         let last = self.holes.select(self.holes.rank(first)).map_or(self.next - 1, |hole| hole - 1);
         Some((first, last))
+    }
+
+    /// How many live numbers there are from `from` on.
+    pub fn live_count(&self, from: u64) -> u64 {
+        let from = from.max(self.low);
+        if from >= self.next {
+            return 0;
+        }
+        let holes_before = if self.hole_count == 0 || from == 0 { 0 } else { self.holes.rank(from - 1) };
+        self.next - from - (self.hole_count - holes_before)
     }
 
     /// The live numbers as a set, for a checkpoint.
@@ -276,6 +295,7 @@ mod tests {
                 prop_assert_eq!(ledger.len() as usize, plain.len());
                 prop_assert_eq!(live(&ledger), plain.iter().copied().collect::<Vec<_>>());
                 prop_assert_eq!(ledger.live_run(at).map(|run| run.0), plain.range(at..).next().copied());
+                prop_assert_eq!(ledger.live_count(at) as usize, plain.range(at..).count());
                 if let Some((first, last)) = ledger.live_run(at) {
                     prop_assert!((first..=last).all(|number| plain.contains(&number)));
                     prop_assert!(!plain.contains(&(last + 1)));

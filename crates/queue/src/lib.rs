@@ -12,15 +12,18 @@
 //! This crate must not know the log, sessions, sockets, threads or a clock: time is a parameter.
 #![forbid(unsafe_code)]
 
+mod browse;
 pub mod classic;
 pub mod consumer;
 mod consumers;
 pub mod contents;
 mod credit;
+pub mod dead_letter;
 mod dispatch;
 pub mod effects;
 mod failures;
 mod get;
+pub mod group;
 mod held;
 pub mod ledger;
 mod limits;
@@ -32,8 +35,10 @@ pub mod wait;
 pub use classic::{ClassicQueue, QueueState, Submission, TurnEnd};
 pub use consumer::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState};
 pub use contents::MemoryBudget;
+pub use dead_letter::{DeadRun, DeadTurn};
 pub use effects::{Effects, Link, Run, Signal, Taken, push_run};
 pub use get::GetOutcome;
+pub use group::GroupPosition;
 pub use ledger::{Conservation, Ledger, Outcome};
 pub use status::{ConsumerStatus, QueueStatus};
 pub use wait::{QueueWait, WaitReason};

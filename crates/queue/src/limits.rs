@@ -26,9 +26,7 @@ pub(crate) fn acceptable(
     index: usize,
     count: usize,
 ) -> usize {
-    if options.overflow != Overflow::RejectPublish
-        || (options.max_length.is_none() && options.max_length_bytes.is_none())
-    {
+    if options.overflow == Overflow::DropHead || (options.max_length.is_none() && options.max_length_bytes.is_none()) {
         return count;
     }
     for accepted in 0..count {

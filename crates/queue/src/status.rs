@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumer::{ConsumerFlow, ConsumerMode, LatencyBuckets};
+use crate::consumer::{Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::ledger::Conservation;
 use crate::wait::{QueueWait, WaitReason};
 
@@ -51,6 +51,8 @@ pub struct QueueStatus {
     pub unacknowledged_bytes: u64,
     /// Messages on their way to disk.
     pub pending: u64,
+    /// Messages on their way to the dead-letter exchange.
+    pub moving: u64,
     /// Bytes of messages in memory.
     pub memory: u64,
     /// What became of all messages.
@@ -96,7 +98,7 @@ impl ClassicQueue {
                 exclusive: consumer.options.exclusive,
                 unacknowledged: consumer.unacknowledged,
                 delivered: consumer.delivered,
-                wait: consumer.wait(shared),
+                wait: consumer.wait(self.wait_of(consumer, shared)),
                 latency: *consumer.latency,
             })
             .collect();
@@ -107,6 +109,7 @@ impl ClassicQueue {
             unacknowledged: self.unacknowledged.messages,
             unacknowledged_bytes: self.unacknowledged.bytes,
             pending: self.pending_length.messages,
+            moving: self.dead.len(),
             memory: self.contents.bytes(),
             conservation: self.ledger.counters(),
             waits: self.waits(),
@@ -114,6 +117,19 @@ impl ClassicQueue {
             redelivered: self.redelivered,
             delivered: self.delivered,
             refused: self.refused,
+        }
+    }
+
+    /// What holds a consumer that has credit and room: `shared` what holds all that take messages.
+    fn wait_of(&self, consumer: &Consumer, shared: Option<QueueWait>) -> Option<QueueWait> {
+        let Some(browser) = &consumer.browser else { return shared };
+        let wait = |reason| Some(QueueWait { reason, since: consumer.changed });
+        if !browser.is_able() {
+            wait(WaitReason::Disk)
+        } else if self.ready_numbers().next(browser.next).is_none() {
+            wait(WaitReason::Empty)
+        } else {
+            None
         }
     }
 
@@ -137,7 +153,7 @@ impl ClassicQueue {
             add(WaitReason::ExclusiveConsumer, self.changed);
         }
         if self.ready.messages > 0 {
-            if self.consumers.len() == 0 {
+            if self.consumers.movers() == 0 {
                 add(WaitReason::NoConsumers, self.changed);
             } else if !self.consumers.any_able() {
                 let since = self.consumers.iter().map(|(_, consumer)| consumer.changed).max().unwrap_or(0);

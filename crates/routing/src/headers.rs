@@ -5,6 +5,11 @@ use leveret_model::Value;
 pub enum Header<'a> {
     /// A string or the short form of one.
     String(&'a [u8]),
+    /// A time.
+    Time {
+        /// In milliseconds since the Unix epoch.
+        time_ms: i128,
+    },
     /// Anything else.
     Value(Value),
 }
@@ -26,13 +31,24 @@ impl Headers for NoHeaders {
 }
 
 impl Header<'_> {
-    /// Whether the header is what a binding asks for. A binding without a value asks for presence only.
-    pub(crate) fn satisfies(&self, wanted: &Value) -> bool {
+    /// Whether the header is what a binding asks for, as RabbitMQ compares: strings and bytes by their bytes, integers
+    /// whatever their width, but never with a float, and times also with their number of milliseconds. A binding
+    /// without a value asks for presence only.
+    pub fn satisfies(&self, wanted: &Value) -> bool {
         match (wanted, self) {
             (Value::Void, _) => true,
-            (Value::String(wanted), Header::String(text)) => wanted[..] == **text,
+            (Value::String(wanted) | Value::Bytes(wanted), Header::String(bytes)) => wanted[..] == **bytes,
+            (
+                Value::String(wanted) | Value::Bytes(wanted),
+                Header::Value(Value::String(bytes) | Value::Bytes(bytes)),
+            ) => wanted == bytes,
             (_, Header::String(_)) => false,
-            (wanted, Header::Value(value)) => wanted.equivalent(value),
+            (Value::Timestamp(seconds), Header::Time { time_ms }) => i128::from(*seconds) * 1000 == *time_ms,
+            (Value::Int(wanted), Header::Time { time_ms }) => i128::from(*wanted) == *time_ms,
+            (_, Header::Time { .. }) => false,
+            (wanted, Header::Value(value)) => {
+                matches!(wanted, Value::Double(_)) == matches!(value, Value::Double(_)) && wanted.equivalent(value)
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! What the peer did wrong.
 
-use leveret_amqp091::DecodeError;
-
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
         /// A rule of the protocol that was broken.
@@ -52,6 +50,54 @@ rules! {
     Prefetch = "a consumer or channel holds at most its prefetch",
     /// A confirm for what wasn't published or was confirmed before, or without `confirm.select`.
     Confirm = "a confirm covers only tags that were published and not confirmed yet",
+    /// AMQP 1.0: SASL frames, `open` or the protocol headers out of order, or with values out of range.
+    OpenOrder = "the protocol headers, SASL and open come in their order",
+    /// AMQP 1.0: a channel above the agreed channel-max.
+    ChannelMax = "channel numbers stay within channel-max",
+    /// AMQP 1.0: a frame on a channel without a session, or after its end.
+    SessionBegun = "frames come only in sessions that were begun and not ended",
+    /// AMQP 1.0: a `begin` that answers no `begin`.
+    BeginAnswer = "each begin answers one begin by its remote-channel",
+    /// AMQP 1.0: an `attach` that answers no `attach`, or with wrong values.
+    AttachAnswer = "each attach answers one attach by its name, from the other end",
+    /// AMQP 1.0: a handle above handle-max.
+    HandleMax = "handles stay within handle-max",
+    /// AMQP 1.0: an `attach` with a handle that is attached.
+    HandleInUse = "a handle names one link at a time",
+    /// AMQP 1.0: a frame for a link that isn't attached, or for its other end.
+    HandleAttached = "frames of links come only while the link is attached, and from the right end",
+    /// AMQP 1.0: a `detach` that answers another way than it was asked.
+    DetachAnswer = "a link that is closed is answered by closing it",
+    /// AMQP 1.0: more transfers than the session's incoming window.
+    SessionWindow = "transfers stay within the session's incoming window",
+    /// AMQP 1.0: transfer-ids in a `flow` that don't count the transfers.
+    TransferIds = "a flow's transfer-ids count the transfers of both sides",
+    /// AMQP 1.0: a `flow` with fields of a link but no handle, or without those that it must have.
+    FlowFields = "a flow has the fields that its kind needs, and no others",
+    /// AMQP 1.0: a delivery beyond link credit.
+    LinkCredit = "deliveries stay within link credit",
+    /// AMQP 1.0: a delivery-count in a `flow` that doesn't count the deliveries.
+    DeliveryCount = "a flow's delivery-count counts the deliveries",
+    /// AMQP 1.0: a `flow` of a sender whose credit is none that was granted.
+    CreditEcho = "a sender's flow repeats a credit that was granted",
+    /// AMQP 1.0: a sender that says it drained and kept credit, or advanced without being asked.
+    Drain = "only a drained link skips deliveries, and it keeps no credit",
+    /// AMQP 1.0: delivery-ids that aren't the last one plus one.
+    DeliveryId = "the delivery-ids of a session count up by one",
+    /// AMQP 1.0: a first transfer without delivery-tag, or with that of an unsettled delivery.
+    UniqueTag = "each unsettled delivery of a link has a tag of its own",
+    /// AMQP 1.0: a transfer that neither begins nor continues a delivery, or changes what the first one said.
+    Continuation = "the transfers of a delivery follow each other on their link and agree",
+    /// AMQP 1.0: a delivery settled otherwise than the link's sender said it would.
+    SettleMode = "deliveries are settled as the link's snd-settle-mode says",
+    /// AMQP 1.0: a message above the link's max-message-size.
+    MessageSize = "messages stay within max-message-size",
+    /// AMQP 1.0: a disposition of deliveries that weren't sent.
+    KnownDelivery = "a disposition names only deliveries that were sent",
+    /// AMQP 1.0: a disposition of deliveries that are settled.
+    SettledOnce = "a delivery is settled once, and has no state afterwards",
+    /// AMQP 1.0: a disposition that ends before it begins.
+    DispositionRange = "the last delivery of a disposition isn't before the first",
     /// `basic.cancel` or `connection.blocked` to a client that doesn't have the capability.
     Capability = "notifications go only to clients with the capability",
 }
@@ -73,8 +119,14 @@ impl Violation {
     }
 }
 
-impl From<DecodeError> for Violation {
-    fn from(error: DecodeError) -> Self {
+impl From<leveret_amqp10::DecodeError> for Violation {
+    fn from(error: leveret_amqp10::DecodeError) -> Self {
+        Self::new(Rule::WellFormed, error.to_string())
+    }
+}
+
+impl From<leveret_amqp091::DecodeError> for Violation {
+    fn from(error: leveret_amqp091::DecodeError) -> Self {
         Self::new(Rule::WellFormed, error.to_string())
     }
 }

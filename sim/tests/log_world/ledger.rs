@@ -109,6 +109,10 @@ impl Replay for Ledgers {
         self.message_with(log, number, payload.len(), None);
     }
 
+    fn withdraw(&mut self, log: LogId, number: u64, _: &[u8]) {
+        panic!("{log}/{number} is withdrawn, and there are no groups");
+    }
+
     fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
         if let Some(ledger) = self.0.get_mut(&log) {
             for range in ranges {

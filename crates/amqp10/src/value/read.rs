@@ -133,6 +133,9 @@ fn long_items<'a>(reader: &mut Reader<'a>, part: &'static str) -> Result<(u32, &
 }
 
 fn array(count: u32, items: &[u8]) -> Result<Value<'_>, Problem> {
+    if items.is_empty() {
+        return Ok(Value::Array(ArrayRef::trusted(&[code::NULL], code::NULL, 0, &[])));
+    }
     let mut reader = Reader::new(items);
     let (constructor, code) = read_constructor(&mut reader)?;
     Ok(Value::Array(ArrayRef::trusted(constructor, code, count, reader.rest())))

@@ -8,6 +8,7 @@ use super::channel::{Settled, Source};
 use super::error::{Result, not_implemented, precondition};
 use super::session::Session;
 use crate::time::Now;
+use crate::transaction::Settlement;
 
 /// Acknowledgements that came in one read and go to their queue together.
 pub(crate) struct PendingAck {
@@ -30,6 +31,11 @@ pub(crate) enum GiveBack {
 impl Session {
     /// `basic.ack`: collected until the read's frames are used up.
     pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack) -> Result<()> {
+        if self.transactions > 0
+            && self.tx_settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge)?
+        {
+            return Ok(());
+        }
         let entry = self.channel(channel)?;
         let Some(settled) = entry.settle(ack.delivery_tag, ack.multiple) else {
             return Err(unknown_tag(ack.delivery_tag));
@@ -70,6 +76,13 @@ impl Session {
     }
 
     fn not_acknowledged(&mut self, channel: u16, tag: u64, multiple: bool, what: GiveBack, now: Now) -> Result<()> {
+        let settlement = match what {
+            GiveBack::Drop => Settlement::Reject,
+            GiveBack::Requeue | GiveBack::RequeueFailed => Settlement::Requeue,
+        };
+        if self.transactions > 0 && self.tx_settle(channel, (tag, multiple), settlement)? {
+            return Ok(());
+        }
         let Some(settled) = self.channel(channel)?.settle(tag, multiple) else { return Err(unknown_tag(tag)) };
         self.give_back(channel, settled, what, now);
         Ok(())
@@ -105,6 +118,6 @@ impl Session {
     }
 }
 
-fn unknown_tag(tag: u64) -> super::error::ProtocolError {
+pub(super) fn unknown_tag(tag: u64) -> super::error::ProtocolError {
     precondition(format!("unknown delivery tag {tag}"))
 }

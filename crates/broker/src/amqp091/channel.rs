@@ -7,12 +7,13 @@ use leveret_queue::{ConsumerId, Run, Taken, push_run};
 
 use super::content::Incoming;
 use super::reply_to::ReplyConsumer;
+use super::transaction::Tx;
 use crate::confirms::Confirms;
 use crate::queue_handle::QueueRef;
 
 /// A delivery that its client hasn't settled.
 #[derive(Debug, Clone, Copy)]
-struct Delivery {
+pub(super) struct Delivery {
     tag: u64,
     number: u64,
     bytes: u32,
@@ -40,6 +41,8 @@ pub(crate) struct Channel {
     pub closing: bool,
     pub incoming: Incoming,
     pub confirms: Option<Confirms>,
+    /// What waits for `tx.commit`, after `tx.select`.
+    pub tx: Option<Tx>,
     /// For consumers that follow.
     pub prefetch: u16,
     pub last_queue: Option<Arc<str>>,
@@ -87,39 +90,52 @@ impl Channel {
     /// Takes out the delivery with this tag, or all up to it (all there are for tag 0). None when there
     /// is no such delivery.
     pub(crate) fn settle(&mut self, tag: u64, multiple: bool) -> Option<Vec<Settled>> {
-        let mut out = Vec::new();
+        self.take(tag, multiple).map(|deliveries| by_source(&deliveries))
+    }
+
+    /// As [`Channel::settle`], one by one.
+    pub(super) fn take(&mut self, tag: u64, multiple: bool) -> Option<Vec<Delivery>> {
         if !multiple {
             let at = self.deliveries.binary_search_by_key(&tag, |delivery| delivery.tag).ok()?;
             let delivery = &mut self.deliveries[at];
+            let taken = *delivery;
             if std::mem::replace(&mut delivery.settled, true) {
                 return None;
             }
-            add(&mut out, delivery);
             while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
-            return Some(out);
+            return Some(vec![taken]);
         }
         if tag == 0 {
-            return Some(self.settle_all());
+            return Some(self.deliveries.drain(..).filter(|delivery| !delivery.settled).collect());
         }
         let end = self.deliveries.binary_search_by_key(&tag, |delivery| delivery.tag).ok()?;
         if self.deliveries[end].settled {
             return None;
         }
-        for delivery in self.deliveries.drain(..=end).filter(|delivery| !delivery.settled) {
-            add(&mut out, &delivery);
-        }
+        let taken = self.deliveries.drain(..=end).filter(|delivery| !delivery.settled).collect();
         while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
-        Some(out)
+        Some(taken)
+    }
+
+    /// Deliveries that were taken out are unsettled after all.
+    pub(super) fn restore(&mut self, deliveries: impl Iterator<Item = Delivery>) {
+        self.deliveries.retain(|delivery| !delivery.settled);
+        self.deliveries.extend(deliveries);
+        self.deliveries.make_contiguous().sort_unstable_by_key(|delivery| delivery.tag);
     }
 
     /// Takes out all deliveries.
     pub(crate) fn settle_all(&mut self) -> Vec<Settled> {
-        let mut out = Vec::new();
-        for delivery in self.deliveries.drain(..).filter(|delivery| !delivery.settled) {
-            add(&mut out, &delivery);
-        }
-        out
+        let all: Vec<Delivery> = self.deliveries.drain(..).filter(|delivery| !delivery.settled).collect();
+        by_source(&all)
     }
+}
+
+/// Puts deliveries together that go to the same queue.
+pub(super) fn by_source(deliveries: &[Delivery]) -> Vec<Settled> {
+    let mut out = Vec::new();
+    deliveries.iter().for_each(|delivery| add(&mut out, delivery));
+    out
 }
 
 fn add(out: &mut Vec<Settled>, delivery: &Delivery) {

@@ -69,6 +69,7 @@ impl Session {
             self.consumers.iter().filter(|(_, consumer)| consumer.channel == number).map(|(key, _)| *key).collect();
         let mut keys = keys;
         keys.sort_unstable();
+        self.tx_end(number);
         // Deliveries go back first, so that an auto-delete queue takes them with it.
         if let Some(channel) = self.channels.get_mut(&number) {
             let settled = channel.settle_all();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
 use leveret_message::StoredMessage;
+use leveret_message::deliver::to_amqp091;
 use leveret_queue::{ConsumerId, Taken, TurnEnd};
 
 use super::session::Session;
@@ -43,8 +44,9 @@ pub(crate) fn encode_delivery(
 ) {
     let envelope = &message.envelope;
     encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
-    encode_header(out, to.channel, CLASS_BASIC, message.body.len() as u64, message.properties);
-    encode_content_body(out, to.channel, message.body, to.frame_max);
+    let content = to_amqp091(message);
+    encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
+    encode_content_body(out, to.channel, &content.body, to.frame_max);
 }
 
 impl Session {

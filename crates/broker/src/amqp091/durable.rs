@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{
     Method, encode_method,
-    method::{basic, exchange, queue},
+    method::{basic, exchange, queue, tx},
 };
 use leveret_log::Position;
 use leveret_queue::WaitReason;
@@ -115,6 +115,7 @@ impl Session {
             Answer::ExchangeDeleteOk { channel } => (channel, Method::ExchangeDeleteOk(exchange::DeleteOk {})),
             Answer::ExchangeBindOk { channel } => (channel, Method::ExchangeBindOk(exchange::BindOk {})),
             Answer::ExchangeUnbindOk { channel } => (channel, Method::ExchangeUnbindOk(exchange::UnbindOk {})),
+            Answer::TxCommitOk { channel } => (channel, Method::TxCommitOk(tx::CommitOk {})),
         };
         encode_method(self.output.buffer(), number, &method);
     }

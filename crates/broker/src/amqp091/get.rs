@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic};
+use leveret_message::deliver::to_amqp091;
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
 
@@ -66,8 +67,9 @@ impl Session {
         };
         let out = self.output.buffer();
         encode_method(out, channel, &Method::BasicGetOk(answer));
-        encode_header(out, channel, CLASS_BASIC, message.body.len() as u64, message.properties);
-        encode_content_body(out, channel, message.body, frame_max);
+        let content = to_amqp091(&message);
+        encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
+        encode_content_body(out, channel, &content.body, frame_max);
         Ok(())
     }
 }

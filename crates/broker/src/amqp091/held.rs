@@ -81,4 +81,7 @@ pub(crate) enum Answer {
     ExchangeUnbindOk {
         channel: u16,
     },
+    TxCommitOk {
+        channel: u16,
+    },
 }

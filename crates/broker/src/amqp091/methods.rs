@@ -6,7 +6,7 @@ use leveret_amqp091::{
 };
 
 use super::channel::Channel;
-use super::error::{ProtocolError, Result, not_allowed, not_implemented};
+use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
 use super::session::{Phase, Session};
 use crate::confirms::Confirms;
 use crate::time::Now;
@@ -68,7 +68,11 @@ impl Session {
                 Ok(())
             }
             Method::ConfirmSelect(select) => {
-                self.channel(number)?.confirms.get_or_insert_with(Confirms::default);
+                let entry = self.channel(number)?;
+                if entry.tx.is_some() {
+                    return Err(precondition("cannot switch from tx to confirm mode"));
+                }
+                entry.confirms.get_or_insert_with(Confirms::default);
                 if !select.nowait {
                     let answer = Method::ConfirmSelectOk(confirm::SelectOk {});
                     encode_method(self.output.buffer(), number, &answer);
@@ -93,9 +97,9 @@ impl Session {
             Method::BasicReject(reject) => self.reject(number, reject, now),
             Method::BasicRecover(recover) => self.recover(number, recover.requeue, true, now),
             Method::BasicRecoverAsync(recover) => self.recover(number, recover.requeue, false, now),
-            Method::TxSelect(_) | Method::TxCommit(_) | Method::TxRollback(_) => {
-                Err(not_implemented(format!("method {} is not supported yet", method.name())))
-            }
+            Method::TxSelect(_) => self.tx_select(number),
+            Method::TxCommit(_) => self.tx_commit(number, now),
+            Method::TxRollback(_) => self.tx_rollback(number),
             other => {
                 // Only a broker sends these, or they belong to channel 0.
                 let text = format!("unimplemented method: {} from a client on channel {number}", other.name());

@@ -3,7 +3,7 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of methods.
 
 mod acknowledge;
-mod arguments;
+pub(crate) mod arguments;
 mod blocked;
 mod channel;
 mod closing;
@@ -16,7 +16,6 @@ mod exchanges;
 mod expiration;
 mod get;
 mod handshake;
-mod headers;
 mod heartbeat;
 mod held;
 mod identity;
@@ -25,6 +24,7 @@ mod publish;
 mod queues;
 mod reply_to;
 mod session;
+mod transaction;
 
 pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

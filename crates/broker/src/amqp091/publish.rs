@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_amqp091::{
-    ContentHeader, FieldTable, FieldValue, Method, Properties, ReplyCode, Table, Value, delivery_mode,
-    encode_content_body, encode_header, encode_method, headers, method::basic, priority,
+    ContentHeader, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header, encode_method,
+    headers, method::basic, priority,
 };
+use leveret_message::headers::Headers;
+use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
 use leveret_queue::WaitReason;
@@ -18,9 +20,9 @@ use smallvec::SmallVec;
 use super::content::{Body, Incoming, Publish};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::expiration;
-use super::headers::MessageHeaders;
 use super::held::Held;
 use super::session::Session;
+use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
 use crate::time::Now;
@@ -47,6 +49,15 @@ impl BodyRef<'_> {
             BodyRef::Whole(bytes) => bytes,
         }
     }
+}
+
+/// A message that goes back to its publisher.
+#[derive(Clone, Copy)]
+pub(super) struct Returned<'a> {
+    pub exchange: &'a [u8],
+    pub routing_key: &'a [u8],
+    pub properties: &'a [u8],
+    pub body: &'a [u8],
 }
 
 /// Messages of one channel and route that wait to be handed on together.
@@ -158,7 +169,7 @@ impl Session {
                 expiry_ms = Envelope::expiry(now.wall_ms, expiration::time_to_live_ms(text.as_bytes())?);
             }
         }
-        let routed_by = headers.map(|table| MessageHeaders(Some(table)));
+        let routed_by = headers.map(|table| MessageHeaders(Headers::amqp091(Some(table))));
         let routed_by = routed_by.as_ref().map(|headers| headers as &dyn leveret_routing::Headers);
         let mut rewritten = None;
         if flags & FLAG_REPLY_TO != 0 {
@@ -167,7 +178,12 @@ impl Session {
         let publisher = Publisher { user: &self.user, vhost: &self.vhost };
         let snapshot = self.broker.registry.snapshot();
         let mut overlay = Vec::new();
-        let route = match headers.map(|table| further_keys(table)).transpose()?.flatten() {
+        let route = match headers
+            .map(FurtherKeys::of)
+            .transpose()
+            .map_err(|error| precondition(error.to_string()))?
+            .flatten()
+        {
             None => self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?,
             Some(further) => {
                 if further.has_blind {
@@ -184,6 +200,9 @@ impl Session {
         let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
         if route.is_unroutable() {
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
+        }
+        if self.transactions > 0 {
+            self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
         }
         let run = &self.run;
         let same = run.channel == channel
@@ -245,17 +264,11 @@ impl Session {
         self.flush_run(now);
         if mandatory {
             self.counters.unroutable_returned.add(1);
-            let frame_max = self.frame_max;
-            let out = self.output.buffer();
-            let returned = basic::Return {
-                reply_code: ReplyCode::NoRoute.code(),
-                reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
-                exchange: short(exchange),
-                routing_key: short(routing_key),
-            };
-            encode_method(out, channel, &Method::BasicReturn(returned));
-            encode_header(out, channel, CLASS_BASIC, body.bytes().len() as u64, properties);
-            encode_content_body(out, channel, body.bytes(), frame_max);
+            let returned = Returned { exchange, routing_key, properties, body: body.bytes() };
+            if self.transactions > 0 && self.tx_return(channel, &returned)? {
+                return Ok(());
+            }
+            self.return_message(channel, &returned);
         } else {
             self.counters.unroutable_dropped.add(1);
         }
@@ -265,6 +278,22 @@ impl Session {
             self.note_confirming(channel);
         }
         Ok(())
+    }
+
+    /// `basic.return` of a message that had to be routed and wasn't.
+    pub(super) fn return_message(&mut self, channel: u16, returned: &Returned<'_>) {
+        let Returned { exchange, routing_key, properties, body } = *returned;
+        let frame_max = self.frame_max;
+        let out = self.output.buffer();
+        let method = basic::Return {
+            reply_code: ReplyCode::NoRoute.code(),
+            reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
+            exchange: short(exchange),
+            routing_key: short(routing_key),
+        };
+        encode_method(out, channel, &Method::BasicReturn(method));
+        encode_header(out, channel, CLASS_BASIC, body.len() as u64, properties);
+        encode_content_body(out, channel, body, frame_max);
     }
 
     /// Hands the collected run to its queues.
@@ -277,6 +306,9 @@ impl Session {
         let channel = self.run.channel;
         let persistent = self.run.persistent;
         let Some(route) = self.run.route.clone() else { return };
+        if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
+            return;
+        }
         let mut accepted = count;
         let mut position = 0;
         let bytes = batch.memory() as u64;
@@ -336,52 +368,6 @@ fn unexpected(received: &str, expected: &str) -> ProtocolError {
 /// A name that came over the wire as a short string fits one again.
 pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
     leveret_amqp091::ShortStr::new(bytes).unwrap_or(leveret_amqp091::ShortStr::EMPTY)
-}
-
-/// Routing keys in the headers `CC` and `BCC`.
-#[derive(Default)]
-struct FurtherKeys<'a> {
-    seen: Vec<&'a [u8]>,
-    blind: Vec<&'a [u8]>,
-    /// The header `BCC` is there, if only empty.
-    has_blind: bool,
-}
-
-fn further_keys(table: Table<'_>) -> Result<Option<FurtherKeys<'_>>> {
-    let mut further = FurtherKeys { has_blind: table.lookup("BCC").is_some(), ..FurtherKeys::default() };
-    for (name, keys) in [("CC", &mut further.seen), ("BCC", &mut further.blind)] {
-        let Some(value) = table.lookup(name) else { continue };
-        let Value::Array(array) = value else {
-            let kind = value.type_name();
-            return Err(precondition(format!("invalid header '{name}' of type {kind}: expected an array of strings")));
-        };
-        for item in array.iter() {
-            let Value::LongString(key) = item else {
-                let kind = item.type_name();
-                return Err(precondition(format!(
-                    "invalid value of type {kind} in header '{name}': expected a string"
-                )));
-            };
-            keys.push(key);
-        }
-    }
-    Ok((further.has_blind || !further.seen.is_empty()).then_some(further))
-}
-
-/// The properties without the header `BCC`, which no receiver may see.
-fn without_blind_copies(raw: &[u8]) -> Result<Vec<u8>> {
-    let mut properties = Properties::decode(raw)?;
-    let mut kept = FieldTable::new();
-    for (key, value) in properties.headers.iter().flat_map(Table::iter) {
-        if key.as_bytes() != b"BCC" {
-            kept.insert(key.as_bytes(), FieldValue::from(value));
-        }
-    }
-    let encoded = kept.encoded();
-    properties.headers = Some(encoded.as_table());
-    let mut out = Vec::new();
-    properties.encode(&mut out);
-    Ok(out)
 }
 
 /// The first word of property flags (4.2.6.1).

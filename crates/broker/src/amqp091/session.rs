@@ -84,6 +84,10 @@ pub(crate) struct Session {
     pub(crate) acks: Vec<PendingAck>,
     pub(crate) held: Held,
     pub(crate) undurable: Undurable,
+    /// Channels after `tx.select`.
+    pub(crate) transactions: u32,
+    /// Memory of what waits for `tx.commit`.
+    pub(crate) transaction_bytes: u64,
     pub(crate) confirming: Vec<u16>,
     pub(crate) registered: Option<Position>,
     events: Vec<Event>,
@@ -136,6 +140,8 @@ impl Session {
             acks: Vec::new(),
             held: Held::No,
             undurable: Undurable::default(),
+            transactions: 0,
+            transaction_bytes: 0,
             confirming: Vec::new(),
             registered: None,
             events: Vec::new(),

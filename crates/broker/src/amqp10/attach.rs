@@ -20,9 +20,11 @@ use super::grant::Grant;
 use super::held::Held;
 use super::link::Link;
 use super::publisher::{Destination, PublishRun, Publisher};
+use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
 use crate::queue_handle::QueueRef;
+use crate::reply_to::is_volatile;
 use crate::time::Now;
 
 /// Outcomes that a receiver may answer with (3.4).
@@ -100,7 +102,6 @@ impl Connection {
         let settle_mode = attach.snd_settle_mode;
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
         let publisher = Publisher {
-            name: attach.name.into(),
             destination,
             key,
             settle_mode,
@@ -143,6 +144,9 @@ impl Connection {
         let destination = match parsed {
             address::Target::Exchange { exchange, key } => Destination::Exchange { exchange, key: Some(key) },
             address::Target::Subject { exchange } => Destination::Exchange { exchange, key: None },
+            address::Target::Queue(name) if is_volatile(name.as_bytes()) => {
+                Destination::Exchange { exchange: "".into(), key: Some(name) }
+            }
             address::Target::Queue(name) => Destination::Queue(self.usable_queue(&name, None)?),
             address::Target::DeclaredQueue(name) => {
                 let durable = is_durable(target.durable);
@@ -184,6 +188,9 @@ impl Connection {
         };
         check_outcomes(source)?;
         check_filters(source)?;
+        if source.dynamic && source.capabilities.contains(VOLATILE_QUEUE) {
+            return self.attach_replies(session, attach, source);
+        }
         let mut dynamic_name = None;
         let queue = if source.dynamic {
             let capable = source.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
@@ -204,7 +211,6 @@ impl Connection {
         let key = id.0;
         self.links.insert(key, (session.channel, attach.handle));
         let consumer = Consumer {
-            name: attach.name.into(),
             queue: queue.clone(),
             id,
             key,

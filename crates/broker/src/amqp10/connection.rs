@@ -77,6 +77,8 @@ pub(crate) struct Connection {
     pub(crate) scheduled: VecDeque<u64>,
     pub(crate) starved: Vec<u64>,
     pub(crate) taken: Vec<Taken>,
+    /// The last turn's output was full before everything that the windows let through was in it.
+    pub(crate) unfinished: bool,
     pub(crate) routes: RouteCache,
     /// Publishers that collect a run: channel and handle.
     pub(crate) collecting: Vec<(u16, u32)>,
@@ -131,6 +133,7 @@ impl Connection {
             scheduled: VecDeque::new(),
             starved: Vec::new(),
             taken: Vec::new(),
+            unfinished: false,
             routes: RouteCache::default(),
             collecting: Vec::new(),
             has_published: false,
@@ -163,7 +166,7 @@ impl Connection {
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
-        !self.scheduled.is_empty() || (!self.starved.is_empty() && self.output.is_empty())
+        !self.scheduled.is_empty() || self.unfinished || (!self.starved.is_empty() && self.output.is_empty())
     }
 
     /// Takes a session out, to be put back: its frames are handled while nobody else sees it.
@@ -178,6 +181,11 @@ impl Connection {
             self.sessions.resize_with(at + 1, || None);
         }
         self.sessions[at] = Some(session);
+    }
+
+    /// All sessions.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = &Session> {
+        self.sessions.iter().flatten().map(|session| &**session)
     }
 
     /// The channels of all sessions.
@@ -377,10 +385,9 @@ impl Connection {
             }
             Event::Queue(Signal::Cancelled(key)) => self.queue_gone(key, now),
             Event::Queue(Signal::Loaded(_)) => {}
-            Event::Durable => self.registered = None,
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
-            // Nobody is registered for answers over this protocol yet.
-            Event::Reply(reply) => reply.done(),
+            Event::Reply(reply) => self.deliver_replies(&reply, now),
+            Event::Durable => self.registered = None,
             Event::Close(reason) => {
                 let text = format!("Connection forced: {reason}");
                 self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);

@@ -1,14 +1,11 @@
 //! A link on which the client receives from a queue.
 
-use std::sync::Arc;
-
 use leveret_queue::ConsumerId;
 
 use crate::queue_handle::QueueRef;
 
 /// Our sending endpoint.
 pub(crate) struct Consumer {
-    pub name: Arc<str>,
     pub queue: QueueRef,
     pub id: ConsumerId,
     /// How the queue's signals name it.

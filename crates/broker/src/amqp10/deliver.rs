@@ -72,6 +72,12 @@ impl Connection {
             }
             self.put_session(session);
         }
+        self.serve_scheduled(now);
+        let unfinished = self.sessions().any(|session| !session.pending.is_empty() && session.window.room() > 0);
+        self.unfinished = unfinished;
+    }
+
+    fn serve_scheduled(&mut self, now: Now) {
         while self.output.len() < TURN_BYTES_MAX {
             let Some(key) = self.scheduled.pop_front() else { return };
             if self.serve(key, now) == TurnEnd::More {

@@ -59,6 +59,13 @@ impl Connection {
                 publisher.flow_due |= flow.echo;
                 session.granted.push(handle);
             }
+            Link::Replies(replies) => {
+                let credit = flow.link_credit.unwrap_or(0);
+                let state = replies.grant(flow.delivery_count.unwrap_or(0), credit, flow.drain);
+                if flow.drain || flow.echo {
+                    self.send_link_state(session, LinkState::new(handle, &state, flow.drain));
+                }
+            }
             Link::Detached => {}
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::consumer::Consumer;
 use super::publisher::Publisher;
+use super::replies::Replies;
 
 /// What is at our end of a link.
 pub(crate) enum Link {
@@ -9,6 +10,8 @@ pub(crate) enum Link {
     Publisher(Publisher),
     /// The client receives, from a queue.
     Consumer(Consumer),
+    /// The client receives answers to its requests, without a queue.
+    Replies(Replies),
     /// We detached it with an error and ignore what comes for it until the client detaches it, too.
     Detached,
 }

@@ -49,7 +49,6 @@ pub(crate) struct PublishRun {
 
 /// Our receiving endpoint.
 pub(crate) struct Publisher {
-    pub name: Arc<str>,
     pub destination: Destination,
     /// How the target queue's signals name the link, when it has one.
     pub key: u64,

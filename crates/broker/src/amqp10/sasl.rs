@@ -1,6 +1,6 @@
 //! The SASL layer: who the client is (specification 5.3).
 
-use leveret_amqp10::{FrameKind, HEADER_SASL, SaslFrame, Symbol, Symbols, begin_frame, condition, end_frame, sasl};
+use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result};
@@ -17,10 +17,7 @@ impl Connection {
     }
 
     fn send_sasl(&mut self, frame: &SaslFrame<'_>) {
-        let out = self.output.buffer();
-        let start = begin_frame(out, FrameKind::Sasl, 0);
-        frame.encode(out);
-        end_frame(out, start);
+        frame.encode(self.output.buffer());
     }
 
     /// A SASL frame of the client. All our mechanisms need one step.

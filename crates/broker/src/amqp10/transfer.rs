@@ -11,11 +11,11 @@ use leveret_routing::Headers;
 use super::address;
 use super::connection::Connection;
 use super::error::{Failure, Result, Scope};
-use super::headers::MessageHeaders;
 use super::link::Link;
 use super::publisher::{Collected, Complete, Destination, Publisher};
 use super::session::Session;
 use super::unconfirmed::Outcome;
+use crate::headers::MessageHeaders;
 use crate::route::{self, Route};
 use crate::time::Now;
 
@@ -35,7 +35,7 @@ impl Connection {
         };
         let result = match &mut *link {
             Link::Publisher(publisher) => self.receive_transfer(session, publisher, transfer, payload, now),
-            Link::Consumer(_) => Err(Failure::session(
+            Link::Consumer(_) | Link::Replies(_) => Err(Failure::session(
                 condition::NOT_ALLOWED,
                 format!("transfer on handle {handle}, on which the client receives"),
             )),
@@ -140,7 +140,7 @@ impl Connection {
     fn route(&mut self, exchange: &[u8], key: &[u8], message: &Incoming<'_>) -> Result<Arc<Route>> {
         let publisher = route::Publisher { user: &self.user, vhost: &self.vhost };
         let snapshot = self.broker.registry.snapshot();
-        let headers = MessageHeaders(&message.headers);
+        let headers = MessageHeaders(message.headers);
         let headers = (!message.headers.is_empty()).then_some(&headers as &dyn Headers);
         let mut further = message.further_keys().peekable();
         if further.peek().is_none() {

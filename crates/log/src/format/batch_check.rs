@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::builder::{Builder, Memory};
     use crate::disk::Disk;
-    use crate::format::record::RecordKind;
+    use crate::format::record::{Head, RecordKind};
     use crate::memory_disk::MemoryDisk;
     use crate::types::Payload;
 
@@ -183,12 +183,12 @@ mod tests {
                     for (i, (head, body)) in bodies.iter().enumerate() {
                         let body = Bytes::from(vec![i as u8; *body]);
                         let payload = Payload { head, body: Some(&body) };
-                        builder.message(LogId(*log), first + i as u64, &payload);
+                        builder.message(LogId(*log), first + i as u64, None, &payload);
                         expected.push((RecordKind::Message, [&head[..], &body].concat()));
                     }
                 }
                 Append::Other(log, detail, payload) => {
-                    builder.record(LogId(*log), RecordKind::Control, *detail, payload);
+                    builder.record(LogId(*log), Head::alone(RecordKind::Control, *detail), payload);
                     expected.push((RecordKind::Control, payload.clone()));
                 }
             }
@@ -271,7 +271,7 @@ mod tests {
             for number in 1..=4 {
                 let length = if number == 1 { 512 - 96 - 32 } else { 512 };
                 let payload = vec![byte; length - 12];
-                builder.message(LogId(1), number, &Payload { head: &payload, body: None });
+                builder.message(LogId(1), number, None, &Payload { head: &payload, body: None });
             }
             let disk = MemoryDisk::new();
             disk.create("f", 0).unwrap();

@@ -8,7 +8,10 @@ pub const RECORD_HEADER_BYTES: usize = 12;
 /// Bytes of one range in a settle record.
 pub const SETTLE_RANGE_BYTES: usize = 24;
 
-/// What a record is. Codes 5 to 7 are reserved, see `docs/storage.md`.
+/// Flag of a record that counts only together with the rest of its group; the bits above it are the group's slot.
+const FLAG_GROUP: u16 = 1;
+
+/// What a record is. Codes 6 and 7 are reserved, see `docs/storage.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RecordKind {
@@ -20,6 +23,8 @@ pub enum RecordKind {
     Control = 3,
     /// The last record before a clean stop.
     Close = 4,
+    /// A group is complete: its records count.
+    GroupCommit = 5,
 }
 
 impl RecordKind {
@@ -31,6 +36,7 @@ impl RecordKind {
             2 => RecordKind::Settle,
             3 => RecordKind::Control,
             4 => RecordKind::Close,
+            5 => RecordKind::GroupCommit,
             _ => return None,
         })
     }
@@ -43,19 +49,39 @@ pub struct Record<'a> {
     pub kind: RecordKind,
     /// Settle reason, or kind of the control record.
     pub detail: u8,
+    /// Slot of the group that it belongs to, or that it closes.
+    pub group: Option<u16>,
     /// Its payload.
     pub payload: &'a [u8],
 }
 
+/// What the header of a record says besides its length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub kind: RecordKind,
+    pub detail: u8,
+    pub group: Option<u16>,
+}
+
+impl Head {
+    /// Of a record that stands alone.
+    pub(crate) fn alone(kind: RecordKind, detail: u8) -> Head {
+        Head { kind, detail, group: None }
+    }
+}
+
 /// Appends header and head of a payload; the checksum covers only what is there. Returns where the record begins.
 #[inline]
-pub(crate) fn append(bytes: &mut Vec<u8>, seed: u32, kind: RecordKind, detail: u8, parts: [&[u8]; 2]) -> usize {
+pub(crate) fn append(bytes: &mut Vec<u8>, seed: u32, head: Head, parts: [&[u8]; 2]) -> usize {
     let at = bytes.len();
     let length = (parts[0].len() + parts[1].len()) as u32;
     let mut header = [0; RECORD_HEADER_BYTES];
     header[4..8].copy_from_slice(&length.to_le_bytes());
-    header[8] = kind as u8;
-    header[9] = detail;
+    header[8] = head.kind as u8;
+    header[9] = head.detail;
+    if let Some(slot) = head.group {
+        header[10..].copy_from_slice(&(slot << 1 | FLAG_GROUP).to_le_bytes());
+    }
     bytes.extend_from_slice(&header);
     bytes.extend_from_slice(parts[0]);
     bytes.extend_from_slice(parts[1]);
@@ -80,13 +106,20 @@ pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static st
     if u32_at(record, 0) != crc32c::crc32c_append(seed, &record[4..]) {
         return Err("a record's checksum is wrong");
     }
-    if u16_at(record, 10) != 0 {
-        return Err("a record has flags of a later version");
-    }
     let Some(kind) = RecordKind::from_code(record[8]) else {
         return Err("a record has a kind of a later version");
     };
-    let record = Record { kind, detail: record[9], payload: &record[RECORD_HEADER_BYTES..] };
+    let flags = u16_at(record, 10);
+    let group = (flags & FLAG_GROUP != 0).then_some(flags >> 1);
+    let possible = match kind {
+        RecordKind::Message | RecordKind::Settle => flags == 0 || group.is_some(),
+        RecordKind::Control | RecordKind::Close => flags == 0,
+        RecordKind::GroupCommit => group.is_some(),
+    };
+    if !possible {
+        return Err("a record has flags of a later version");
+    }
+    let record = Record { kind, detail: record[9], group, payload: &record[RECORD_HEADER_BYTES..] };
     Ok((record, rest))
 }
 
@@ -122,7 +155,7 @@ mod tests {
     #[test]
     fn a_record_is_found_again_and_every_flipped_bit_too() {
         let mut bytes = Vec::new();
-        append(&mut bytes, 7, RecordKind::Control, 42, [b"hello ", b"you"]);
+        append(&mut bytes, 7, Head::alone(RecordKind::Control, 42), [b"hello ", b"you"]);
         let whole = bytes.clone();
         bytes.push(1);
         let (record, rest) = split(&bytes, 7).unwrap();
@@ -134,6 +167,25 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(split(&bytes, 7).is_err(), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn only_some_kinds_belong_to_a_group() {
+        let split_one = |kind, group| {
+            let mut bytes = Vec::new();
+            append(&mut bytes, 7, Head { kind, detail: 1, group }, [b"", b""]);
+            split(&bytes, 7).map(|(record, _)| record.group)
+        };
+        for slot in [0, 1, 0x7fff] {
+            for kind in [RecordKind::Message, RecordKind::Settle, RecordKind::GroupCommit] {
+                assert_eq!(split_one(kind, Some(slot)), Ok(Some(slot)));
+            }
+            for kind in [RecordKind::Control, RecordKind::Close] {
+                assert!(split_one(kind, Some(slot)).is_err());
+            }
+        }
+        assert_eq!(split_one(RecordKind::Settle, None), Ok(None));
+        assert!(split_one(RecordKind::GroupCommit, None).is_err());
     }
 
     #[test]

@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
+use super::groups::OpenGroups;
 use super::{Covered, Cut, Damage, Hit, Replay, Report};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
-use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, Run};
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, Run};
 use crate::format::batch_check::{self, Batch};
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
-use crate::format::record::{self, RecordKind};
-use crate::format::{SECTOR, is_zero};
+use crate::format::record::{self, Record, RecordKind};
+use crate::format::{SECTOR, is_zero, u64_at};
 use crate::options::Options;
 use crate::types::{LogId, Position, SettleReason};
 use crate::wal::WalFile;
@@ -45,6 +46,7 @@ pub(super) struct Replaying<'a> {
     sequence: u64,
     closed: bool,
     doubt: Option<Doubt>,
+    groups: OpenGroups,
     /// Sequence of the first batch of all.
     pub first_found: Option<u64>,
 }
@@ -67,6 +69,7 @@ impl<'a> Replaying<'a> {
             // All batches may be retired: only a directory that never had one counts as closed without a closing batch.
             closed: sequence == 0,
             doubt: None,
+            groups: OpenGroups::new(options),
             first_found: None,
         }
     }
@@ -211,6 +214,7 @@ impl<'a> Replaying<'a> {
             self.sequence += 1;
             return;
         };
+        self.groups.damaged_before = Some(report.damaged.len());
         for fault in &batch.faults {
             let is_padding = fault.range.start >= batch.header.bytes();
             report.damaged.push(Damage {
@@ -233,6 +237,7 @@ impl<'a> Replaying<'a> {
             self.take(&mut before, doubt.offset, &batch, &bytes, report, replay);
             self.files.push_back(before);
         }
+        self.groups.damaged_before = None;
     }
 
     fn take(
@@ -240,11 +245,15 @@ impl<'a> Replaying<'a> {
         file: &mut WalFile,
         offset: u64,
         batch: &Batch,
-        bytes: &[u8],
+        bytes: &Bytes,
         report: &mut Report,
         replay: &mut dyn Replay,
     ) {
         let header = &batch.header;
+        if header.flags & FLAG_RESTART != 0 {
+            // What the life before left open was never committed.
+            self.groups.withdraw_all(report, replay);
+        }
         let records_at = offset + header.prefix_bytes();
         for ((run, row), position) in batch.runs.iter().zip(&batch.rows).zip(&batch.positions) {
             file.index.note_run(offset, records_at, *row as usize, run);
@@ -259,44 +268,63 @@ impl<'a> Replaying<'a> {
     }
 
     fn replay_run(
-        &self,
+        &mut self,
         run: &Run,
         first_position: Position,
         batch: &Batch,
-        bytes: &[u8],
+        bytes: &Bytes,
         report: &mut Report,
         replay: &mut dyn Replay,
     ) {
         let covered = self.covered.get(&run.log).copied().unwrap_or_default();
         for (i, record) in (0..).zip(batch.records_of(run, bytes)) {
+            let position = first_position + i;
             let is_new = match run.kind {
                 RecordKind::Message => run.first + i >= covered.next,
-                _ => first_position + i > covered.position,
+                // The state of its log says nothing about the group's other logs.
+                RecordKind::GroupCommit => true,
+                _ => position > covered.position,
             };
             if !is_new {
                 continue;
             }
             report.replayed += 1;
             match run.kind {
-                RecordKind::Message => replay.message(run.log, run.first + i, record.payload),
+                RecordKind::Message => {
+                    let number = run.first + i;
+                    if let Some(slot) = record.group {
+                        let payload = bytes.slice_ref(record.payload);
+                        self.groups.message(slot, position, (run.log, number, payload), report);
+                    }
+                    replay.message(run.log, number, record.payload);
+                }
                 RecordKind::Control => replay.control(run.log, record.detail, record.payload),
                 RecordKind::Close => {}
-                RecordKind::Settle => {
-                    let reason = SettleReason::from_code(record.detail);
-                    match (reason, record::decode_ranges(record.payload)) {
-                        (Some(reason), Some(ranges)) => replay.settle(run.log, reason, &ranges),
-                        _ => report.damaged.push(Damage {
-                            file: String::new(),
-                            range: 0..0,
-                            logs: Hit::Logs(vec![run.log]),
-                            reason: format!(
-                                "the settle record at position {} isn't one of this version",
-                                first_position + i
-                            ),
-                        }),
-                    }
+                RecordKind::Settle => self.settle(run.log, position, &record, report, replay),
+                RecordKind::GroupCommit if record.payload.len() == 8 => {
+                    let first = u64_at(record.payload, 0);
+                    self.groups.commit(record.group.unwrap_or_default(), first, report, replay);
                 }
+                RecordKind::GroupCommit => report.damaged.push(unknown("group commit", run.log, position)),
             }
+        }
+    }
+
+    fn settle(
+        &mut self,
+        log: LogId,
+        position: Position,
+        record: &Record<'_>,
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) {
+        let reason = SettleReason::from_code(record.detail);
+        match (reason, record::decode_ranges(record.payload), record.group) {
+            (Some(reason), Some(ranges), None) => replay.settle(log, reason, &ranges),
+            (Some(reason), Some(ranges), Some(slot)) => {
+                self.groups.settle(slot, position, (log, reason, ranges), report);
+            }
+            _ => report.damaged.push(unknown("settle", log, position)),
         }
     }
 
@@ -319,7 +347,8 @@ impl<'a> Replaying<'a> {
     }
 
     /// What is still in doubt.
-    pub(super) fn into_doubt(self) -> Option<Damage> {
+    pub(super) fn into_doubt(mut self, report: &mut Report, replay: &mut dyn Replay) -> Option<Damage> {
+        self.groups.withdraw_all(report, replay);
         self.doubt.map(|doubt| Damage {
             file: doubt.file,
             range: doubt.offset..doubt.end,
@@ -329,7 +358,12 @@ impl<'a> Replaying<'a> {
     }
 
     /// What is still in doubt was the last batch. Puts it aside and makes durable what was taken.
-    pub(super) fn finish(mut self, report: &mut Report) -> Result<(VecDeque<WalFile>, Position, u64), DiskError> {
+    pub(super) fn finish(
+        mut self,
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) -> Result<(VecDeque<WalFile>, Position, u64), DiskError> {
+        self.groups.withdraw_all(report, replay);
         if let Some(doubt) = self.doubt.take() {
             let length = (doubt.end - doubt.offset) as usize;
             let bytes = disk::read(self.disk, &doubt.file, doubt.offset, length)?;
@@ -344,5 +378,15 @@ impl<'a> Replaying<'a> {
         }
         report.clean = self.closed;
         Ok((self.files, self.position, self.sequence))
+    }
+}
+
+/// A record that this version didn't write so.
+fn unknown(kind: &str, log: LogId, position: Position) -> Damage {
+    Damage {
+        file: String::new(),
+        range: 0..0,
+        logs: Hit::Logs(vec![log]),
+        reason: format!("the {kind} record at position {position} isn't one of this version"),
     }
 }

@@ -71,6 +71,11 @@ impl Replay for Ledgers {
         ledger.live.insert(number, payload.len() as u64);
     }
 
+    fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        let length = self.0.get_mut(&log).and_then(|ledger| ledger.live.remove(&number));
+        assert_eq!(length, Some(payload.len() as u64), "{log} {number}");
+    }
+
     fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
         let ledger = self.0.entry(log).or_default();
         for range in ranges {

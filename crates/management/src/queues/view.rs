@@ -1,5 +1,5 @@
-//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending`, `link_credit`,
-//! `priority` and `latency_us`.
+//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending`, `moving`,
+//! `link_credit`, `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::{ConsumerStatus, Now, QueueState, QueueStatus, QueueWait};
@@ -75,6 +75,7 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Value {
             "balanced": counts.accepted == counts.gone() + remaining,
         },
         "pending": status.pending,
+        "moving": status.moving,
         "refused": status.refused,
         "waits": status.waits.iter().map(|wait| waiting(*wait, now)).collect::<Vec<_>>(),
     });

@@ -3,6 +3,7 @@
 use leveret_amqp10::message::Header;
 use leveret_amqp091::{Properties, Table};
 
+use super::types::text;
 use super::{Delivery, application_properties, body, message_annotations, properties};
 use crate::envelope::Encoding;
 use crate::stored::StoredMessage;
@@ -37,9 +38,9 @@ fn convert(message: &StoredMessage<'_>, out: &mut Vec<u8>) {
     // They were checked when the message came in.
     let given = Properties::decode(message.properties).unwrap_or_default();
     let headers = given.headers.unwrap_or(Table::EMPTY);
-    let kind = given.kind.and_then(|kind| kind.as_str());
+    let kind = given.kind.map(|kind| text(kind.as_bytes()));
     message_annotations::write_converted(message, headers, kind, out);
     properties::write_amqp10(&given, out);
     application_properties::write(headers, out);
-    body::write_amqp10(message.body, kind, out);
+    body::write_amqp10(message.body, kind.and_then(|kind| kind.as_text()), out);
 }

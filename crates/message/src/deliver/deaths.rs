@@ -112,8 +112,8 @@ pub(super) fn add_annotations(deaths: &Deaths<'_>, out: &mut Vec<u8>, map: &mut 
 
 fn write_map(death: &Death<'_>, out: &mut Vec<u8>) {
     let mut map = MapWriter::item(out);
-    if let Some(ttl) = death.ttl_ms.and_then(|ttl| u32::try_from(ttl).ok()) {
-        map.symbol(out, "ttl", Value::Uint(ttl));
+    if let Some(ttl) = death.ttl_ms {
+        map.symbol(out, "ttl", Value::Uint(u32::try_from(ttl).unwrap_or(u32::MAX)));
     }
     map.symbol(out, "queue", text(death.queue));
     map.symbol(out, "reason", Value::Symbol(Symbol::new(death.reason.as_str())));

@@ -8,7 +8,8 @@ use super::headers::Pairs;
 use super::map_writer::MapWriter;
 use super::types::{is_convertible, text, to_amqp091, write_amqp10};
 use crate::annotations::{
-    RawAnnotations, TIMESTAMP_IN_MS, X_BASIC_TYPE, X_CC, X_EXCHANGE, X_OPT_DEATHS, X_OPT_RECEIVED_TIME, X_ROUTING_KEY,
+    RawAnnotations, TIMESTAMP_IN_MS, X_BASIC_TYPE, X_CC, X_DEATH, X_EXCHANGE, X_OPT_DEATHS, X_OPT_RECEIVED_TIME,
+    X_ROUTING_KEY,
 };
 use crate::stored::StoredMessage;
 
@@ -30,7 +31,7 @@ pub(super) fn add_headers(map: MapRef<'_>, pairs: &mut Pairs) {
             }
             (X_OPT_DEATHS, _) => {
                 let deaths = deaths::from_annotation(value);
-                deaths.into_iter().for_each(|value| pairs.push(crate::annotations::X_DEATH.as_bytes(), value));
+                deaths.into_iter().for_each(|value| pairs.push(X_DEATH.as_bytes(), value));
             }
             _ if is_internal(key) => {}
             _ => to_amqp091(value).into_iter().for_each(|value| pairs.push(key.as_bytes(), value)),
@@ -40,7 +41,7 @@ pub(super) fn add_headers(map: MapRef<'_>, pairs: &mut Pairs) {
 
 /// Annotations that stand for something else in AMQP 0-9-1.
 fn is_internal(key: &str) -> bool {
-    key.starts_with("x-basic-") || matches!(key, X_EXCHANGE | X_ROUTING_KEY)
+    key.starts_with("x-basic-") || matches!(key, X_EXCHANGE | X_ROUTING_KEY | X_DEATH)
 }
 
 /// Appends the section for a message that came over AMQP 1.0: what the publisher gave is taken over undecoded.
@@ -68,7 +69,12 @@ pub(super) fn write_stored(message: &StoredMessage<'_>, out: &mut Vec<u8>) {
 
 /// Appends the section for a message that came over AMQP 0-9-1, from its headers that begin with `x-`, from `CC` and
 /// from its type.
-pub(super) fn write_converted(message: &StoredMessage<'_>, headers: Table<'_>, kind: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn write_converted(
+    message: &StoredMessage<'_>,
+    headers: Table<'_>,
+    kind: Option<Value<'_>>,
+    out: &mut Vec<u8>,
+) {
     let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
     write_route(message, out, &mut map);
     let history = message.overlay.deaths();
@@ -76,7 +82,8 @@ pub(super) fn write_converted(message: &StoredMessage<'_>, headers: Table<'_>, k
         let Some(name) = name.as_str() else { continue };
         let key = match (name, value) {
             ("CC", leveret_amqp091::Value::Array(_)) => X_CC,
-            (X_EXCHANGE | X_ROUTING_KEY | X_BASIC_TYPE, _) => continue,
+            (X_EXCHANGE | X_ROUTING_KEY, _) => continue,
+            (X_BASIC_TYPE, _) if kind.is_some() => continue,
             _ if name.starts_with("x-") && !(history.is_some() && deaths::is_name(name)) => name,
             _ => continue,
         };
@@ -84,7 +91,7 @@ pub(super) fn write_converted(message: &StoredMessage<'_>, headers: Table<'_>, k
         write_amqp10(value, out);
     }
     if let Some(kind) = kind {
-        map.symbol(out, X_BASIC_TYPE, Value::String(kind));
+        map.symbol(out, X_BASIC_TYPE, kind);
     }
     if let Some(history) = history {
         deaths::add_annotations(&history, out, &mut map);

@@ -3,16 +3,16 @@
 //! | AMQP 0-9-1 | AMQP 1.0 |
 //! |---|---|
 //! | `t` bool, integers, `f`, `d` | boolean, the integer of the same width and sign, float, double |
-//! | `S` long string | string up to 255 bytes of UTF-8, else binary; back from string and symbol |
+//! | `S` long string | string if UTF-8, else binary; back from string, symbol and binary |
 //! | `x` bytes | binary |
 //! | `T` seconds | timestamp in milliseconds |
 //! | `V` void | null |
 //! | `A` array, `F` table | list, map with symbols for keys |
 //! | `D` decimal | nothing: it is left out |
-//! | `l`, saturated | ulong |
+//! | `l` of the same bits | ulong |
 //! | `S` | char as its text, uuid as `urn:uuid:` and its text |
 //! | the value | described value |
-//! | nothing: it is left out | decimals, map keys that are neither string nor symbol or over 255 bytes |
+//! | nothing: it is left out | decimals, NaN and infinities, times before 1970, map keys that are neither string nor symbol or over 255 bytes |
 
 use leveret_amqp10::Value;
 use leveret_amqp091::{FieldTable, FieldValue};
@@ -20,9 +20,6 @@ use leveret_amqp091::{FieldTable, FieldValue};
 use super::headers::NAME_MAX;
 use super::map_writer::{Compound, MapWriter};
 use super::message_id::uuid_text;
-
-/// Longest text of a long string that is taken for text rather than bytes, as in RabbitMQ.
-const TEXT_MAX: usize = 255;
 
 /// A string, if the bytes are UTF-8, else a binary.
 pub(super) fn text(bytes: &[u8]) -> Value<'_> {
@@ -48,7 +45,6 @@ pub(super) fn write_amqp10(value: leveret_amqp091::Value<'_>, out: &mut Vec<u8>)
         Old::I64(value) => Value::Long(value),
         Old::F32(value) => Value::Float(value),
         Old::F64(value) => Value::Double(value),
-        Old::LongString(bytes) if bytes.len() > TEXT_MAX => Value::Binary(bytes),
         Old::LongString(bytes) => text(bytes),
         Old::Bytes(bytes) => Value::Binary(bytes),
         Old::Timestamp(seconds) => Value::Timestamp(milliseconds(seconds)),
@@ -91,18 +87,20 @@ pub(super) fn to_amqp091(value: Value<'_>) -> Option<FieldValue> {
         Value::Ubyte(value) => FieldValue::U8(value),
         Value::Ushort(value) => FieldValue::U16(value),
         Value::Uint(value) => FieldValue::U32(value),
-        Value::Ulong(value) => FieldValue::I64(i64::try_from(value).unwrap_or(i64::MAX)),
+        Value::Ulong(value) => FieldValue::I64(value.cast_signed()),
         Value::Byte(value) => FieldValue::I8(value),
         Value::Short(value) => FieldValue::I16(value),
         Value::Int(value) => FieldValue::I32(value),
         Value::Long(value) => FieldValue::I64(value),
-        Value::Float(value) => FieldValue::F32(value),
-        Value::Double(value) => FieldValue::F64(value),
+        // RabbitMQ's clients, and RabbitMQ itself, can't read others.
+        Value::Float(value) if value.is_finite() => FieldValue::F32(value),
+        Value::Double(value) if value.is_finite() => FieldValue::F64(value),
+        Value::Float(_) | Value::Double(_) => return None,
         Value::Decimal32(_) | Value::Decimal64(_) | Value::Decimal128(_) => return None,
         Value::Char(value) => FieldValue::from(value.to_string()),
         Value::Timestamp(value) => FieldValue::Timestamp(seconds(value)?),
         Value::Uuid(bytes) => FieldValue::from(uuid_text(&bytes)),
-        Value::Binary(bytes) => FieldValue::Bytes(bytes.to_vec()),
+        Value::Binary(bytes) => FieldValue::LongString(bytes.to_vec()),
         Value::String(text) => FieldValue::from(text),
         Value::Symbol(text) => FieldValue::from(text.as_str()),
         Value::List(list) => FieldValue::Array(list.iter().filter_map(to_amqp091).collect()),

@@ -5,8 +5,9 @@ mod differences;
 mod recording;
 mod view;
 
+use leveret_amqp10::message::Sections;
 use leveret_message::deliver::{Delivery, to_amqp10, to_amqp091};
-use leveret_message::{BatchBuilder, DeadLetter, MessageRef, Reason};
+use leveret_message::{BatchBuilder, DeadLetter, Encoding, MessageRef, Reason, incoming};
 use recording::{Case, Receiver, Recording};
 
 /// When the messages came in, and when they go out.
@@ -77,4 +78,38 @@ fn receivers_see_what_they_see_in_rabbitmq() {
     recording.cases.iter().for_each(|case| compare(&recording, case, &mut complaints));
     assert!(recording.cases.len() > 250, "the recording is complete");
     assert!(complaints.is_empty(), "{} differences:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+/// Publishing what RabbitMQ refuses is refused with the same condition, and what it takes is taken.
+#[test]
+fn the_same_messages_are_refused() {
+    let recording = Recording::load();
+    let mut complaints = Vec::new();
+    // The session checks the user.
+    for case in recording.refused.iter().filter(|case| !case.name.starts_with("user-id")) {
+        let payload = recording::bytes(&case.published);
+        let refused = incoming::amqp10(&payload).err().map(|error| error.condition().as_str());
+        let expected = case.outcome().map(|outcome| outcome.split_once(": ").unwrap().0);
+        if refused != expected && !differences::is_known_refusal(case, refused) {
+            complaints.push(format!("{}: RabbitMQ {expected:?}, here {refused:?}", case.name));
+        }
+    }
+    assert!(recording.refused.len() > 40, "the recording is complete");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Properties, application properties, body and footer arrive byte for byte (F3-06).
+#[test]
+fn a_bare_message_is_delivered_as_it_was_sent() {
+    let recording = Recording::load();
+    let mut builder = BatchBuilder::default();
+    for case in recording.cases.iter().filter(|case| case.encoding == Encoding::Amqp10) {
+        case.publish(&recording.queue, NOW_MS, &mut builder);
+        let batch = builder.finish();
+        let mut out = Vec::new();
+        to_amqp10(&batch.message(0).view(), &Delivery::default(), &mut out);
+        let payload = recording::bytes(&case.published);
+        let sent = Sections::parse(&payload).unwrap();
+        assert_eq!(Sections::parse(&out).unwrap().bare, sent.bare, "{}", case.name);
+    }
 }

@@ -1,8 +1,9 @@
 //! The recorded messages.
 
 use leveret_amqp091::Properties;
+use leveret_message::incoming::{self, FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
-use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage, incoming};
+use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
 use serde_json::Value;
 
 use crate::view;
@@ -92,7 +93,14 @@ impl Case {
                     received_ms: now_ms,
                     expiry_ms: ttl.map_or(0, |ttl| Envelope::expiry(now_ms, ttl)),
                 };
-                builder.push(&envelope, &properties, &body);
+                let further = given.headers.and_then(|table| FurtherKeys::of(table).unwrap()).unwrap_or_default();
+                let mut overlay = Vec::new();
+                encode_keys(&mut overlay, further.seen.iter().copied(), further.blind.iter().copied());
+                let kept =
+                    if further.has_blind { without_blind_copies(&properties).unwrap() } else { properties.clone() };
+                let overlay = Overlay::new(&overlay);
+                let message = StoredMessage { envelope, overlay, properties: &kept, body: &body, ..Default::default() };
+                builder.push_message(&message);
             }
             Encoding::Amqp10 => {
                 let payload = bytes(&self.published);
@@ -100,7 +108,7 @@ impl Case {
                 let mut overlay = Vec::new();
                 encode_keys(&mut overlay, incoming.further_keys(), []);
                 let stored = incoming.stored(b"", queue.as_bytes(), now_ms, Overlay::new(&overlay));
-                builder.push_message(&StoredMessage { ..stored });
+                builder.push_message(&stored);
             }
         }
     }

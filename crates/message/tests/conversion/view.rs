@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use leveret_amqp10::message::Sections;
+use leveret_amqp10::message::{BodyRef, Sections};
 use leveret_amqp10::{MapRef, OwnedValue};
 use leveret_amqp091::{Properties, Value};
 
@@ -43,7 +43,17 @@ pub(crate) fn amqp10(payload: &[u8]) -> String {
         }
     }
     map(&mut out, "property", sections.application_properties);
-    writeln!(out, "body: {:?}", String::from_utf8_lossy(sections.body_raw)).unwrap();
+    match sections.body {
+        BodyRef::Data(data) => {
+            data.iter().for_each(|bytes| writeln!(out, "data: {:?}", String::from_utf8_lossy(bytes)).unwrap())
+        }
+        BodyRef::Sequence(lists) => {
+            let lists = lists.iter().map(|list| list.iter().map(OwnedValue::from).collect::<Vec<_>>());
+            lists.for_each(|list| writeln!(out, "sequence: {list:?}").unwrap());
+        }
+        BodyRef::Value(value) => writeln!(out, "value: {:?}", OwnedValue::from(value)).unwrap(),
+        BodyRef::None => writeln!(out, "no body").unwrap(),
+    }
     map(&mut out, "footer", sections.footer);
     out
 }

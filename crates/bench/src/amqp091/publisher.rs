@@ -1,37 +1,21 @@
 //! The publishing thread.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use hdrhistogram::Histogram;
 use leveret_amqp091::{Properties, delivery_mode};
-use leveret_strict_client::amqp091::Event;
+use leveret_strict_client::amqp091::{Client, Event};
 
+use super::CHANNEL;
 use crate::BenchError;
-use crate::connection::{CHANNEL, Connection};
+use crate::connection::Connection;
+use crate::measured::{Published, SentAt, WRITE_MAX, histogram};
 use crate::message::Writer;
 use crate::process::thread_cpu_time;
-use crate::round::histogram;
 use crate::scenario::Settings;
 
-/// Bytes written at once at most.
-const WRITE_MAX: usize = 64 << 10;
-
-/// When each message was encoded: nanoseconds since the start, by sequence number. Bodies are too small to carry it.
-pub(crate) type SentAt = [AtomicU64];
-
-/// What the publisher measured.
-pub(crate) struct Published {
-    /// From the start until the last confirm, or the last write without confirms.
-    pub(crate) elapsed: Duration,
-    /// CPU time of the thread.
-    pub(crate) cpu: Duration,
-    /// Nanoseconds from encoding to confirm.
-    pub(crate) confirm_latency: Histogram<u64>,
-}
-
 /// Prepares the channel.
-pub(crate) fn prepare(connection: &mut Connection, settings: &Settings) -> Result<(), BenchError> {
+pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
     if settings.confirm_window > 0 {
         connection.client.confirm_select(CHANNEL);
         connection.reply("confirm.select-ok")?;
@@ -41,7 +25,7 @@ pub(crate) fn prepare(connection: &mut Connection, settings: &Settings) -> Resul
 
 /// Publishes everything and waits for the confirms.
 pub(crate) fn run(
-    connection: &mut Connection,
+    connection: &mut Connection<Client>,
     settings: &Settings,
     sent_at: &SentAt,
     start: Instant,

@@ -1,52 +1,42 @@
 //! The consuming thread.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hdrhistogram::Histogram;
 use leveret_amqp091::FieldTable;
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Client, Consume, Event, QueueDeclare};
 
+use super::CHANNEL;
 use crate::BenchError;
-use crate::connection::{CHANNEL, Connection};
+use crate::connection::Connection;
+use crate::measured::{Consumed, SentAt, histogram};
 use crate::message;
 use crate::process::thread_cpu_time;
-use crate::publisher::SentAt;
-use crate::round::histogram;
+use crate::round::Load;
 use crate::scenario::Settings;
 use crate::verifier::Verifier;
 
-/// What the consumer measured.
-pub(crate) struct Consumed {
-    /// From the start until the last message.
-    pub(crate) elapsed: Duration,
-    /// CPU time of the thread.
-    pub(crate) cpu: Duration,
-    /// Nanoseconds from encoding at the publisher to decoding here.
-    pub(crate) latency: Histogram<u64>,
-}
-
 /// Declares the queue, empties it, starts the consumer.
-pub(crate) fn prepare(connection: &mut Connection, settings: &Settings) -> Result<(), BenchError> {
+pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
     // RabbitMQ 4.3 refuses transient queues that aren't exclusive.
     let flags = QueueDeclare { durable: settings.durable, exclusive: !settings.durable, ..QueueDeclare::default() };
     let queue = settings.queue.as_bytes();
     connection.client.declare_queue(CHANNEL, queue, flags, &FieldTable::new());
-    connection.wait(|event| matches!(event, Event::QueueDeclared { .. }))?;
+    connection.wait(|_, event| matches!(event, Event::QueueDeclared { .. }))?;
     connection.client.purge_queue(CHANNEL, queue);
-    connection.wait(|event| matches!(event, Event::Removed { .. }))?;
+    connection.wait(|_, event| matches!(event, Event::Removed { .. }))?;
     if settings.prefetch > 0 {
         connection.client.qos(CHANNEL, settings.prefetch, false);
     }
     let consume = Consume { no_ack: settings.ack_every == 0, exclusive: false };
     connection.client.consume(CHANNEL, queue, b"bench", consume, &FieldTable::new());
-    connection.wait(|event| matches!(event, Event::ConsumeOk { .. }))?;
+    connection.wait(|_, event| matches!(event, Event::ConsumeOk { .. }))?;
     Ok(())
 }
 
 /// Receives and verifies everything.
 pub(crate) fn run(
-    connection: &mut Connection,
+    connection: &mut Connection<Client>,
     settings: &Settings,
     sent_at: &SentAt,
     start: Instant,
@@ -93,16 +83,16 @@ pub(crate) fn run(
 }
 
 /// Ends the consumer and deletes the queue. Nothing may come any more, and nothing may be left.
-pub(crate) fn finish(mut connection: Connection, settings: &Settings) -> Result<(), BenchError> {
+pub(crate) fn finish(mut connection: Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
     connection.client.cancel(CHANNEL, b"bench");
     let mut surplus = 0;
     // RabbitMQ's cancel-ok comes from the queue and may be overtaken by the answer to a pipelined delete.
-    connection.wait(|event| {
+    connection.wait(|_, event| {
         surplus += u32::from(matches!(event, Event::Delivered(_)));
         matches!(event, Event::CancelOk { .. })
     })?;
     connection.client.delete_queue(CHANNEL, settings.queue.as_bytes());
-    if let Event::Removed { message_count, .. } = connection.wait(|event| matches!(event, Event::Removed { .. }))? {
+    if let Event::Removed { message_count, .. } = connection.wait(|_, event| matches!(event, Event::Removed { .. }))? {
         surplus = surplus.max(message_count);
     }
     if surplus > 0 {
@@ -111,5 +101,5 @@ pub(crate) fn finish(mut connection: Connection, settings: &Settings) -> Result<
             settings.messages
         )));
     }
-    connection.close()
+    Client::close(connection)
 }

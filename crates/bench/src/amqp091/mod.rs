@@ -1,0 +1,107 @@
+//! AMQP 0-9-1: one channel for each side.
+
+mod consumer;
+mod publisher;
+
+use std::time::{Duration, Instant};
+
+use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_strict_client::Violation;
+use leveret_strict_client::amqp091::{Client, Event, Options};
+
+use crate::BenchError;
+use crate::connection::{self, Connection, name_of};
+use crate::measured::{Consumed, Published, SentAt};
+use crate::round::Load;
+use crate::scenario::Settings;
+use crate::uri::Uri;
+
+/// The only channel that a connection opens.
+const CHANNEL: u16 = 1;
+
+impl connection::Client for Client {
+    type Event = Event;
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        self.output()
+    }
+
+    fn receive(&mut self, input: &[u8], events: &mut Vec<Event>) -> Result<usize, Violation> {
+        self.receive(input, events)
+    }
+
+    fn refusal(event: &Event) -> Option<String> {
+        match event {
+            Event::ConnectionClosed(reason) => Some(format!("closed the connection: {} {}", reason.code, reason.text)),
+            Event::ChannelClosed { reason, .. } => Some(format!("closed the channel: {} {}", reason.code, reason.text)),
+            Event::Returned { code, .. } => Some(format!("returned a message with code {code}")),
+            Event::Confirmed { first, positive: false, .. } => Some(format!("refused publish {first}")),
+            Event::ConsumerCancelled { .. } => Some("cancelled the consumer".into()),
+            _ => None,
+        }
+    }
+
+    fn broker_name(event: &Event) -> Option<String> {
+        let Event::Started { properties } = event else { return None };
+        Some(name_of(|key| properties.lookup(key).and_then(FieldValue::as_str).unwrap_or_default().to_owned()))
+    }
+}
+
+impl Load for Client {
+    fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Connection<Self>, BenchError> {
+        let mut options = Options {
+            user: uri.user.clone(),
+            password: uri.password.clone(),
+            virtual_host: uri.virtual_host.clone(),
+            ..Options::default()
+        };
+        options.properties.insert("product", "leveret bench").insert("connection_name", name);
+        let mut connection = Connection::connect(uri, Self::new(options), silence_max)?;
+        connection.wait(|_, event| matches!(event, Event::Connected))?;
+        connection.client.open_channel(CHANNEL);
+        connection.reply("channel.open-ok")?;
+        Ok(connection)
+    }
+
+    fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        consumer::prepare(connection, settings)
+    }
+
+    fn prepare_publisher(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        publisher::prepare(connection, settings)
+    }
+
+    fn publish(
+        connection: &mut Connection<Self>,
+        settings: &Settings,
+        sent_at: &SentAt,
+        start: Instant,
+    ) -> Result<Published, BenchError> {
+        publisher::run(connection, settings, sent_at, start)
+    }
+
+    fn consume(
+        connection: &mut Connection<Self>,
+        settings: &Settings,
+        sent_at: &SentAt,
+        start: Instant,
+    ) -> Result<Consumed, BenchError> {
+        consumer::run(connection, settings, sent_at, start)
+    }
+
+    fn finish(connection: Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        consumer::finish(connection, settings)
+    }
+
+    fn close(mut connection: Connection<Self>) -> Result<(), BenchError> {
+        connection.client.close("done");
+        connection.wait(|_, event| matches!(event, Event::ConnectionCloseOk)).map(drop)
+    }
+}
+
+impl Connection<Client> {
+    /// Waits for a reply without values.
+    fn reply(&mut self, name: &str) -> Result<(), BenchError> {
+        self.wait(|_, event| matches!(event, Event::Reply { method, .. } if *method == name)).map(drop)
+    }
+}

@@ -1,0 +1,156 @@
+//! AMQP 1.0: one session for each side; the queue is managed over a pair of links to `/management`.
+
+mod consumer;
+mod publisher;
+
+use std::time::{Duration, Instant};
+
+use leveret_amqp10::{OwnedValue, Role};
+use leveret_strict_client::Violation;
+use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError, Response, SessionOptions, State};
+
+use crate::BenchError;
+use crate::connection::{self, Connection, name_of};
+use crate::measured::{Consumed, Published, SentAt};
+use crate::round::Load;
+use crate::scenario::Settings;
+use crate::uri::Uri;
+
+/// The only channel that a connection uses.
+const CHANNEL: u16 = 0;
+/// The handle of the load's link.
+const HANDLE: u32 = 0;
+/// The handle of the link that carries requests; answers come on the next one.
+const MANAGEMENT: u32 = 1;
+
+impl connection::Client for Client {
+    type Event = Event;
+
+    fn output(&mut self) -> &mut Vec<u8> {
+        self.output()
+    }
+
+    fn receive(&mut self, input: &[u8], events: &mut Vec<Event>) -> Result<usize, Violation> {
+        self.receive(input, events)
+    }
+
+    fn refusal(event: &Event) -> Option<String> {
+        let because = |what: &str, error: &Option<PeerError>| match error {
+            Some(error) => format!("{what}: {} {}", error.condition, error.description),
+            None => what.to_owned(),
+        };
+        match event {
+            Event::SaslFailed(code) => Some(format!("refused the login with SASL code {code}")),
+            Event::Closed { by_peer: true, error } => Some(because("closed the connection", error)),
+            Event::Ended { by_peer: true, error, .. } => Some(because("ended the session", error)),
+            Event::Detached { by_peer: true, error, .. } => Some(because("detached the link", error)),
+            Event::Disposition { state: Some(State::Accepted), settled: true, .. } => None,
+            Event::Disposition { role: Role::Receiver, first, state, .. } => {
+                Some(format!("answered message {first} with {state:?}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn broker_name(event: &Event) -> Option<String> {
+        let Event::Opened { properties, .. } = event else { return None };
+        Some(name_of(|key| properties.lookup(key).and_then(OwnedValue::as_text).unwrap_or_default().to_owned()))
+    }
+}
+
+impl Load for Client {
+    fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Connection<Self>, BenchError> {
+        let options = Options {
+            mechanism: Mechanism::Plain { user: uri.user.clone(), password: uri.password.clone() },
+            container_id: format!("leveret bench {name}"),
+            hostname: Some(format!("vhost:{}", uri.virtual_host)),
+            ..Options::default()
+        };
+        let mut connection = Connection::connect(uri, Self::new(options), silence_max)?;
+        connection.wait(|_, event| matches!(event, Event::Opened { .. }))?;
+        let session = SessionOptions { incoming_window: 10_000, ..SessionOptions::default() };
+        connection.client.begin(CHANNEL, session);
+        connection.wait(|_, event| matches!(event, Event::Begun { .. }))?;
+        Ok(connection)
+    }
+
+    fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        consumer::prepare(connection, settings)
+    }
+
+    fn prepare_publisher(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        publisher::prepare(connection, settings)
+    }
+
+    fn publish(
+        connection: &mut Connection<Self>,
+        settings: &Settings,
+        sent_at: &SentAt,
+        start: Instant,
+    ) -> Result<Published, BenchError> {
+        publisher::run(connection, settings, sent_at, start)
+    }
+
+    fn consume(
+        connection: &mut Connection<Self>,
+        settings: &Settings,
+        sent_at: &SentAt,
+        start: Instant,
+    ) -> Result<Consumed, BenchError> {
+        consumer::run(connection, settings, sent_at, start)
+    }
+
+    fn finish(connection: Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        consumer::finish(connection, settings)
+    }
+
+    fn close(mut connection: Connection<Self>) -> Result<(), BenchError> {
+        connection.client.close(None);
+        connection.wait(|_, event| matches!(event, Event::Closed { .. })).map(drop)
+    }
+}
+
+impl Connection<Client> {
+    /// Waits until a link is attached, and a sender has credit.
+    fn attached(&mut self, handle: u32, sender: bool) -> Result<(), BenchError> {
+        while !self.client.is_attached(CHANNEL, handle) || (sender && self.client.credit(CHANNEL, handle) == 0) {
+            self.flush()?;
+            self.read()?;
+        }
+        Ok(())
+    }
+
+    /// Attaches the pair of links to `/management`.
+    fn manage(&mut self) -> Result<(), BenchError> {
+        self.client.attach_management(CHANNEL, MANAGEMENT);
+        self.attached(MANAGEMENT, true)?;
+        self.attached(MANAGEMENT + 1, false)
+    }
+
+    /// Asks for something and waits for the answer, which must be good. Messages that come meanwhile are counted.
+    fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &OwnedValue,
+        deliveries: &mut u32,
+    ) -> Result<Response, BenchError> {
+        while self.client.request(CHANNEL, MANAGEMENT, 1, method, path, body).is_none() {
+            self.read()?;
+        }
+        let mut response = None;
+        self.wait(|client, event| {
+            let Event::Delivered(delivery) = event else { return false };
+            if delivery.handle == HANDLE {
+                *deliveries += 1;
+                return false;
+            }
+            response = Response::parse(client.bytes(delivery.payload)).ok();
+            true
+        })?;
+        match response {
+            Some(response) if (200..300).contains(&response.status) => Ok(response),
+            other => Err(BenchError::Refused(format!("answered {method} {path} with {other:?}"))),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Direct reply-to: a link on which answers come without a queue. Its address is volatile, and what comes while
+//! the client has given no credit is dropped.
+
+use std::sync::Arc;
+
+use leveret_amqp10::{
+    Performative, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
+    encode_performative,
+    performative::Attach,
+    terminus::{ExpiryPolicy, TerminusDurability},
+};
+use leveret_queue::CreditState;
+
+use super::address::percent_encode;
+use super::connection::Connection;
+use super::deliver::{Pending, Rest};
+use super::error::{Failure, Result};
+use super::flow::INITIAL_DELIVERY_COUNT;
+use super::link::Link;
+use super::session::Session;
+use crate::reply_to::{Registration, Reply};
+use crate::time::Now;
+
+/// What a client must ask for to get a volatile address.
+pub(crate) const VOLATILE_QUEUE: &str = "rabbitmq:volatile-queue";
+const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(VOLATILE_QUEUE)];
+
+/// Our sending endpoint.
+pub(crate) struct Replies {
+    pub registration: Registration,
+    delivery_count: Serial,
+    credit: u32,
+    max_message_size: u64,
+    next_tag: u32,
+}
+
+impl Replies {
+    /// The client's flow (2.6.7). Nothing is ever available, so a drain uses the credit up at once.
+    pub(crate) fn grant(&mut self, seen: u32, link_credit: u32, drain: bool) -> CreditState {
+        let limit = Serial(seen).add(link_credit);
+        self.credit = u32::try_from(limit.distance_from(self.delivery_count)).unwrap_or(0);
+        if drain {
+            self.delivery_count = self.delivery_count.add(self.credit);
+            self.credit = 0;
+        }
+        CreditState { delivery_count: self.delivery_count.0, credit: self.credit, available: 0 }
+    }
+}
+
+impl Connection {
+    /// The client receives answers.
+    pub(crate) fn attach_replies(
+        &mut self,
+        session: &mut Session,
+        attach: &Attach<'_>,
+        source: &Source<'_>,
+    ) -> Result<()> {
+        let ephemeral = source.expiry_policy == ExpiryPolicy::LinkDetach && source.durable == TerminusDurability::None;
+        if attach.snd_settle_mode != SenderSettleMode::Settled || !ephemeral || source.address.is_some() {
+            return Err(Failure::link(
+                condition::NOT_IMPLEMENTED,
+                format!(
+                    "a source with the capability '{VOLATILE_QUEUE}' must be dynamic without an address, not durable, \
+                     with expiry-policy link-detach and snd-settle-mode settled"
+                ),
+            ));
+        }
+        let key = self.broker.fresh_id();
+        let registration = self.broker.replies.register(self.outbox.clone(), key);
+        let address = format!("/queues/{}", percent_encode(registration.target().name()));
+        self.links.insert(key, (session.channel, attach.handle));
+        let replies = Replies {
+            registration,
+            delivery_count: INITIAL_DELIVERY_COUNT,
+            credit: 0,
+            max_message_size: attach.max_message_size.unwrap_or(0),
+            next_tag: 0,
+        };
+        session.put(attach.handle, Box::new(Link::Replies(replies)));
+        let effective = Source {
+            address: Some(&address),
+            durable: TerminusDurability::None,
+            expiry_policy: ExpiryPolicy::LinkDetach,
+            timeout: 0,
+            dynamic: true,
+            capabilities: Symbols::of(&CAPABILITIES),
+            ..Source::default()
+        };
+        let answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            role: Role::Sender,
+            snd_settle_mode: SenderSettleMode::Settled,
+            rcv_settle_mode: ReceiverSettleMode::First,
+            source: Some(effective),
+            target: attach.target,
+            initial_delivery_count: Some(INITIAL_DELIVERY_COUNT.0),
+            max_message_size: attach.max_message_size,
+            ..Attach::default()
+        };
+        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
+        Ok(())
+    }
+
+    /// Answers that have come.
+    pub(crate) fn deliver_replies(&mut self, reply: &Reply, now: Now) {
+        reply.done();
+        let Some(&(channel, handle)) = self.links.get(&reply.target.key()) else { return };
+        let Some(mut session) = self.take_session(channel) else { return };
+        if let Some(mut link) = session.take(handle) {
+            if let Link::Replies(replies) = &mut *link
+                && Arc::ptr_eq(replies.registration.target(), &reply.target)
+            {
+                for at in 0..reply.batch.len() {
+                    self.deliver_reply(&mut session, handle, replies, reply, at, now);
+                }
+            }
+            session.put(handle, link);
+        }
+        self.continue_session(&mut session, now);
+        self.put_session(session);
+    }
+
+    fn deliver_reply(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        replies: &mut Replies,
+        reply: &Reply,
+        at: usize,
+        now: Now,
+    ) {
+        if replies.credit == 0 {
+            return;
+        }
+        let delivery = leveret_message::deliver::Delivery { now_ms: now.wall_ms, ..Default::default() };
+        let mut payload = Vec::new();
+        leveret_message::deliver::to_amqp10(&reply.batch.message(at).view(), &delivery, &mut payload);
+        if replies.max_message_size > 0 && payload.len() as u64 > replies.max_message_size {
+            return;
+        }
+        replies.credit -= 1;
+        replies.delivery_count.advance();
+        let tag = replies.next_tag.to_be_bytes();
+        replies.next_tag = replies.next_tag.wrapping_add(1);
+        let delivery_id = session.next_delivery_id.advance();
+        self.counters.delivered_no_ack.add(1);
+        session.pending.push_back(Pending::Rest(Rest { handle, delivery_id, tag, settled: true, payload, sent: 0 }));
+    }
+}

@@ -1,0 +1,180 @@
+//! Moving dead letters: out of the queue in which they died, through its dead-letter exchange, into others.
+//!
+//! One group of the log for each turn: after a crash a message is in the queue it came from or in those it went to.
+//! Nothing is locked while messages are routed, and a queue that gets dead letters and passes them on does so in a
+//! turn of its own, so that no loop of exchanges keeps a core busy.
+
+use std::sync::Arc;
+
+use leveret_log::Wait;
+use leveret_message::headers::Headers;
+use leveret_message::{Batch, BatchBuilder, DeadLetter, MessageRef, Reason, deaths};
+use leveret_model::DeadLetterOptions;
+use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
+use leveret_queue::{DeadRun, DeadTurn};
+use leveret_routing::Routes;
+use smallvec::SmallVec;
+
+use crate::broker::Broker;
+use crate::deferred::{Refused, Work};
+use crate::group::Group;
+use crate::headers::MessageHeaders;
+use crate::queue_handle::QueueRef;
+use crate::registry::Snapshot;
+use crate::time::Now;
+
+type Targets = SmallVec<[QueueRef; 2]>;
+
+impl Broker {
+    /// Does a piece of the work that waits for a core. True when there is more to do at once.
+    pub fn deferred_turn(self: &Arc<Self>, core: usize, now: Now) -> bool {
+        if !self.deferred.has_work(core) {
+            return false;
+        }
+        if !self.commit.has_room() {
+            // There is none because of records that aren't durable yet.
+            self.deferred.block(core);
+            let (position, broker) = (self.commit.inspect(leveret_log::Log::appended), self.clone());
+            self.commit.when_durable(position, Box::new(move || broker.deferred.wake(core)));
+            return false;
+        }
+        match self.deferred.next(core, TURN_MESSAGES_MAX) {
+            Some(Work::DeadLetters(queue)) => self.move_dead_letters(&queue, now),
+            Some(Work::Refused(refused)) => self.move_refused(&refused, now),
+            None => {}
+        }
+        self.commit.announce();
+        self.deferred.has_work(core)
+    }
+
+    fn move_dead_letters(&self, queue: &QueueRef, now: Now) {
+        let DeadTurn::Move(runs) = queue.dead_turn() else { return };
+        let mut letters = Letters::new(self, queue, now);
+        for DeadRun { batch, index, count, reason, .. } in &runs {
+            for at in *index..*index + *count {
+                letters.push(&batch.message(at as usize), *reason);
+            }
+        }
+        let dropped = letters.dropped;
+        letters.close(|group| queue.moved(group, dropped));
+    }
+
+    fn move_refused(&self, refused: &Refused, now: Now) {
+        let Refused { queue, batch, index, count } = refused;
+        let mut letters = Letters::new(self, queue, now);
+        for at in *index..*index + *count {
+            letters.push(&batch.message(at as usize), Reason::MaxLen);
+        }
+        letters.close(|_| ());
+    }
+}
+
+/// Dead letters on their way, in runs with the same targets.
+struct Letters<'a> {
+    broker: &'a Broker,
+    snapshot: Arc<Snapshot>,
+    queue: &'a QueueRef,
+    options: Option<&'a DeadLetterOptions>,
+    now: Now,
+    /// One dead letter at a time is written here: its targets depend on what it became.
+    letter: BatchBuilder,
+    builder: BatchBuilder,
+    targets: Targets,
+    persistent: bool,
+    runs: Vec<(Targets, bool, Arc<Batch>)>,
+    /// Had nowhere to go.
+    dropped: u64,
+}
+
+impl<'a> Letters<'a> {
+    fn new(broker: &'a Broker, queue: &'a QueueRef, now: Now) -> Self {
+        Self {
+            broker,
+            snapshot: broker.registry.snapshot_full(),
+            queue,
+            options: queue.info().options.dead_letter.as_ref(),
+            now,
+            letter: BatchBuilder::default(),
+            builder: BatchBuilder::default(),
+            targets: Targets::new(),
+            persistent: false,
+            runs: Vec::new(),
+            dropped: 0,
+        }
+    }
+
+    fn push(&mut self, message: &MessageRef<'_>, reason: Reason) {
+        let Some(options) = self.options else {
+            self.dropped += 1;
+            return;
+        };
+        let death = DeadLetter {
+            queue: self.queue.info().name.as_bytes(),
+            reason,
+            now_ms: self.now.wall_ms,
+            exchange: options.exchange.as_bytes(),
+            routing_key: options.routing_key.as_deref().map(str::as_bytes),
+        };
+        self.letter.push_dead_letter(message, &death);
+        let letter = self.letter.finish();
+        let targets = self.route(&letter.message(0), &options.exchange);
+        if targets.is_empty() {
+            self.dropped += 1;
+            return;
+        }
+        let persistent = letter.message(0).view().envelope.durable;
+        let same = self.persistent == persistent
+            && self.targets.len() == targets.len()
+            && self.targets.iter().zip(&targets).all(|(a, b)| Arc::ptr_eq(a, b));
+        if !same || self.builder.is_full() {
+            self.end_run();
+            self.targets = targets;
+            self.persistent = persistent;
+        }
+        self.builder.push_copy(&letter.message(0));
+    }
+
+    /// The queues that a dead letter goes to: none that it would come round to for ever.
+    fn route(&self, letter: &MessageRef<'_>, exchange: &str) -> Targets {
+        let letter = letter.view();
+        let headers = Headers::stored(&letter);
+        let vhost = &self.queue.info().vhost;
+        let mut routes = Routes::new();
+        for key in letter.routing_keys() {
+            // Without the exchange there is nowhere to go; it may be declared later.
+            let _ = self.snapshot.router.route(vhost, exchange, key, &MessageHeaders(headers), &mut routes);
+        }
+        let mut targets = Targets::new();
+        for queue in routes.iter().filter_map(|id| self.snapshot.queues.get(id)) {
+            let is_new = !targets.iter().any(|other| Arc::ptr_eq(other, queue));
+            if is_new && !deaths::is_cycle(&letter, queue.info().name.as_bytes()) {
+                targets.push(queue.clone());
+            }
+        }
+        targets
+    }
+
+    fn end_run(&mut self) {
+        if !self.builder.is_empty() {
+            let targets = std::mem::take(&mut self.targets);
+            self.runs.push((targets, self.persistent, Arc::new(self.builder.finish())));
+        }
+    }
+
+    /// Publishes them in one group with what `settle` adds.
+    fn close(mut self, settle: impl FnOnce(&mut Group)) {
+        self.end_run();
+        let commit = &self.broker.commit;
+        let mut group = Group::new(commit);
+        settle(&mut group);
+        for (targets, persistent, batch) in &self.runs {
+            for target in targets {
+                target.publish_in(&mut group, batch, 0, batch.len() as u32, *persistent, self.now.monotonic);
+            }
+        }
+        let (position, queues) = group.close(Wait::Confirm);
+        for queue in queues.into_iter().filter(|_| position > 0) {
+            commit.apply_later(position, queue);
+        }
+    }
+}

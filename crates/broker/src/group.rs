@@ -1,0 +1,70 @@
+//! A group: settles and messages of several queues that hold together or not at all, also after a crash.
+//!
+//! The queues are visited one after the other, each under its own lock; in memory every step takes its place at once,
+//! and messages wait in their queues until the commit record is durable. There is no way back: whatever can refuse has
+//! to be asked before the first step.
+
+use std::sync::Arc;
+
+use leveret_log::{GroupId, Log, Position, Wait};
+use leveret_queue::GroupPosition;
+use smallvec::SmallVec;
+
+use crate::commit::Commit;
+use crate::queue_handle::QueueRef;
+
+/// See the module. Open within one call only; its caller has asked [`Commit::has_room`].
+pub(crate) struct Group {
+    commit: Arc<Commit>,
+    /// None before the first record.
+    id: Option<GroupId>,
+    position: Arc<GroupPosition>,
+    /// Queues with messages in it.
+    queues: SmallVec<[QueueRef; 4]>,
+}
+
+impl Group {
+    pub(crate) fn new(commit: &Arc<Commit>) -> Self {
+        Self { commit: commit.clone(), id: None, position: Arc::default(), queues: SmallVec::new() }
+    }
+
+    /// The group in the log, begun when it isn't yet.
+    pub(crate) fn id(&mut self, log: &mut Log) -> GroupId {
+        *self.id.get_or_insert_with(|| log.begin_group())
+    }
+
+    pub(crate) fn position(&self) -> &Arc<GroupPosition> {
+        &self.position
+    }
+
+    /// `queue` got messages.
+    pub(crate) fn touch(&mut self, queue: &QueueRef) {
+        if !self.queues.iter().any(|other| Arc::ptr_eq(other, queue)) {
+            self.queues.push(queue.clone());
+        }
+    }
+
+    /// Closes it. Returns what its answer waits for, 0 for nothing, and the queues that have to be applied then.
+    pub(crate) fn close(mut self, wait: Wait) -> (Position, SmallVec<[QueueRef; 4]>) {
+        (self.commit_records(wait), std::mem::take(&mut self.queues))
+    }
+
+    fn commit_records(&mut self, wait: Wait) -> Position {
+        let position = self.id.take().and_then(|id| self.commit.append(|log, now| log.commit_group(id, wait, now)));
+        let position = position.unwrap_or(0);
+        self.position.close(position);
+        position
+    }
+}
+
+impl Drop for Group {
+    /// Its caller panicked. What was done is in memory already and can't be taken back, so the disk gets it, too.
+    fn drop(&mut self) {
+        if self.id.is_some() {
+            let position = self.commit_records(Wait::Lazy);
+            for queue in std::mem::take(&mut self.queues) {
+                self.commit.apply_later(position, queue);
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Transactions: what a client publishes and settles takes effect together, or not at all. Whatever the protocol.
+//!
+//! Until the commit everything waits here, out of the queues' sight. The commit is one group of the log: after a crash
+//! all of it is there, or nothing. It doesn't isolate: a consumer may see a message of it in one queue a moment before
+//! another one sees the next.
+
+use std::sync::Arc;
+
+use leveret_log::{Position, Wait};
+use leveret_message::Batch;
+use leveret_queue::{ConsumerId, Outcome, Run};
+use smallvec::SmallVec;
+
+use crate::commit::Commit;
+use crate::group::Group;
+use crate::queue_handle::QueueRef;
+use crate::time::Nanos;
+use crate::undurable::Undurable;
+
+/// Bytes of messages that the open transactions of one connection hold at most.
+pub const TRANSACTION_BYTES_MAX: u64 = 64 << 20;
+/// Bytes that one transaction writes to the log at most: each message counts once for each of its queues.
+pub const TRANSACTION_LOG_BYTES_MAX: u64 = 256 << 20;
+
+/// What happens to messages that a consumer gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settlement {
+    /// They are done with.
+    Acknowledge,
+    /// They are no good.
+    Reject,
+    /// Back to their place.
+    Requeue,
+}
+
+struct Publishing {
+    queues: SmallVec<[QueueRef; 2]>,
+    batch: Arc<Batch>,
+    persistent: bool,
+}
+
+struct Settling {
+    queue: QueueRef,
+    consumer: Option<ConsumerId>,
+    runs: Vec<Run>,
+    settlement: Settlement,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    publishes: Vec<Publishing>,
+    settles: Vec<Settling>,
+    bytes: u64,
+    log_bytes: u64,
+}
+
+/// What a commit came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Committed {
+    /// The answer waits until this is durable; 0 for nothing.
+    pub position: Position,
+    /// A queue refused a message (`x-overflow`).
+    pub refused: bool,
+}
+
+impl Transaction {
+    /// Memory that its messages hold.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes that its commit writes to the log, about.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.log_bytes
+    }
+
+    /// Messages for these queues, to be published in order.
+    pub(crate) fn publish(&mut self, queues: &[QueueRef], batch: Arc<Batch>, persistent: bool) {
+        let bytes = batch.memory() as u64;
+        self.bytes += bytes;
+        self.log_bytes += bytes * queues.len() as u64;
+        self.publishes.push(Publishing { queues: queues.into(), batch, persistent });
+    }
+
+    /// Messages that a consumer holds.
+    pub(crate) fn settle(
+        &mut self,
+        queue: &QueueRef,
+        consumer: Option<ConsumerId>,
+        runs: Vec<Run>,
+        settlement: Settlement,
+    ) {
+        self.settles.push(Settling { queue: queue.clone(), consumer, runs, settlement });
+    }
+
+    /// Carries it out: publishes first, then what is settled. The queues are noted as having something on its way to
+    /// the disk. The caller has asked whether the log has room.
+    pub(crate) fn commit(self, commit: &Arc<Commit>, undurable: &mut Undurable, now: Nanos) -> Committed {
+        let mut group = Group::new(commit);
+        let mut refused = false;
+        for Publishing { queues, batch, persistent } in &self.publishes {
+            let count = batch.len() as u32;
+            for queue in queues {
+                refused |= queue.publish_in(&mut group, batch, 0, count, *persistent, now) < count;
+            }
+        }
+        let mut requeues = Vec::new();
+        for settling in self.settles {
+            let Settling { queue, consumer, runs, settlement } = settling;
+            match settlement {
+                Settlement::Acknowledge => queue.settle_in(&mut group, consumer, &runs, Outcome::Settled, now),
+                Settlement::Reject => queue.settle_in(&mut group, consumer, &runs, Outcome::Dropped, now),
+                Settlement::Requeue => requeues.push((queue, consumer, runs)),
+            }
+        }
+        let (position, queues) = group.close(Wait::Confirm);
+        for queue in queues.iter().filter(|_| position > 0) {
+            // Memory that the batches hold is counted once.
+            undurable.note(position, queue, self.bytes / queues.len() as u64);
+        }
+        for (queue, consumer, runs) in requeues {
+            queue.requeue(consumer, &runs, false, now);
+        }
+        Committed { position, refused }
+    }
+}

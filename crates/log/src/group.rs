@@ -1,0 +1,121 @@
+//! Groups: records of several logs that hold only together, closed by a commit record.
+//!
+//! A group's records are appended log by log, each under its own owner's lock, so records of others and the ends of
+//! batches come between them. Recovery takes none of them without the commit record; until that is durable, owners
+//! must not count the group's messages as theirs.
+
+use crate::format::record::{Head, RecordKind};
+use crate::log::Log;
+use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
+
+/// Groups that may be open at the same time. One is open only within a call, so there are hardly more than threads.
+pub const GROUPS_OPEN_MAX: usize = 1024;
+
+/// A group that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupId {
+    slot: u16,
+    /// Slots are used again, this isn't.
+    serial: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    serial: u64,
+    /// Position of its first record, and whose that is.
+    first: Option<(Position, LogId)>,
+}
+
+/// The open groups by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    slots: Vec<Option<Open>>,
+    last_serial: u64,
+}
+
+impl Groups {
+    fn begin(&mut self) -> GroupId {
+        let free = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        assert!(free < GROUPS_OPEN_MAX, "{GROUPS_OPEN_MAX} groups are open");
+        if free == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.last_serial += 1;
+        self.slots[free] = Some(Open { serial: self.last_serial, first: None });
+        GroupId { slot: free as u16, serial: self.last_serial }
+    }
+
+    pub(crate) fn is_open(&self, id: GroupId) -> bool {
+        self.slots[id.slot as usize].is_some_and(|open| open.serial == id.serial)
+    }
+
+    /// All that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = GroupId> {
+        (0..).zip(&self.slots).filter_map(|(slot, open)| Some(GroupId { slot, serial: open.as_ref()?.serial }))
+    }
+
+    fn find(&mut self, id: GroupId) -> &mut Open {
+        let open = self.slots[id.slot as usize].as_mut().filter(|open| open.serial == id.serial);
+        open.expect("the group is open")
+    }
+}
+
+impl Log {
+    /// Begins a group. It has to be committed, soon: no WAL file is retired while groups are open that touched it.
+    ///
+    /// # Panics
+    /// When [`GROUPS_OPEN_MAX`] are open.
+    pub fn begin_group(&mut self) -> GroupId {
+        self.groups.begin()
+    }
+
+    /// As [`Log::append_messages`], within a group. The position returned says nothing about the group: its owner
+    /// must not count these messages as its own before the commit record is durable.
+    ///
+    /// # Panics
+    /// As [`Log::append_messages`], and when the group isn't open.
+    pub fn append_messages_in<'a>(
+        &mut self,
+        group: GroupId,
+        log: LogId,
+        first: u64,
+        payloads: impl Iterator<Item = Payload<'a>>,
+        now: Nanos,
+    ) -> Position {
+        let next = self.appended() + 1;
+        self.groups.find(group).first.get_or_insert((next, log));
+        self.append_messages_with(log, first, Some(group.slot), payloads, Wait::Lazy, now)
+    }
+
+    /// As [`Log::append_settle`], within a group. The owner may count the messages as gone at once.
+    ///
+    /// # Panics
+    /// As [`Log::append_messages_in`].
+    pub fn append_settle_in(
+        &mut self,
+        group: GroupId,
+        log: LogId,
+        reason: SettleReason,
+        ranges: &[SettleRange],
+        now: Nanos,
+    ) -> Position {
+        let next = self.appended() + 1;
+        self.groups.find(group).first.get_or_insert((next, log));
+        let head = Head { kind: RecordKind::Settle, detail: reason as u8, group: Some(group.slot) };
+        self.append_settle_with(log, head, ranges, Wait::Lazy, now)
+    }
+
+    /// Closes a group. Everything in it holds once the position returned is durable; `None` if nothing is in it.
+    ///
+    /// The commit record belongs to the log of the first record: a retirement has to ask for that one's state anyway.
+    ///
+    /// # Panics
+    /// As [`Log::append_messages_in`].
+    pub fn commit_group(&mut self, group: GroupId, wait: Wait, now: Nanos) -> Option<Position> {
+        let first = self.groups.find(group).first;
+        self.groups.slots[group.slot as usize] = None;
+        let (position, log) = first?;
+        let head = Head { kind: RecordKind::GroupCommit, detail: 0, group: Some(group.slot) };
+        Some(self.append_record(log, head, &position.to_le_bytes(), wait, now))
+    }
+}

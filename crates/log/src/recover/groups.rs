@@ -1,0 +1,176 @@
+//! Groups whose commit record replay hasn't reached.
+//!
+//! Their messages are replayed in their place, since numbers only grow, and taken back if the commit record never
+//! comes; their settles wait for it, since nothing depends on when a message goes.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{Damage, Hit, Replay, Report};
+use crate::options::Options;
+use crate::types::{LogId, Position, SettleRange, SettleReason};
+
+type Message = (LogId, u64, Bytes);
+type Settle = (LogId, SettleReason, Vec<SettleRange>);
+
+#[derive(Debug, Default)]
+struct OpenGroup {
+    messages: Vec<(Position, Message)>,
+    settles: Vec<(Position, Settle)>,
+    /// How much was damaged when its first record came.
+    damaged: usize,
+}
+
+/// See the module. By slot.
+#[derive(Debug, Default)]
+pub(super) struct OpenGroups {
+    groups: BTreeMap<u16, OpenGroup>,
+    /// How much was damaged before the batch that is replayed, if that batch is damaged.
+    pub damaged_before: Option<usize>,
+    #[cfg(feature = "planted-bugs")]
+    ignore_commit: bool,
+}
+
+impl OpenGroups {
+    #[cfg_attr(not(feature = "planted-bugs"), expect(unused_variables))]
+    pub(super) fn new(options: &Options) -> OpenGroups {
+        OpenGroups {
+            groups: BTreeMap::new(),
+            damaged_before: None,
+            #[cfg(feature = "planted-bugs")]
+            ignore_commit: options.has_bug(crate::options::Bug::IgnoreGroupCommit),
+        }
+    }
+
+    fn open(&mut self, slot: u16, report: &Report) -> &mut OpenGroup {
+        let damaged = self.damaged_before.unwrap_or(report.damaged.len());
+        self.groups.entry(slot).or_insert_with(|| OpenGroup { damaged, ..OpenGroup::default() })
+    }
+
+    /// A message of the group was replayed.
+    pub(super) fn message(&mut self, slot: u16, position: Position, message: Message, report: &Report) {
+        self.open(slot, report).messages.push((position, message));
+    }
+
+    /// Messages left a log, if the group is committed.
+    pub(super) fn settle(&mut self, slot: u16, position: Position, settle: Settle, report: &Report) {
+        self.open(slot, report).settles.push((position, settle));
+    }
+
+    /// A commit record: everything of the slot from this position on holds. What is older belongs to a group that was
+    /// never committed, or whose commit record is damaged.
+    pub(super) fn commit(&mut self, slot: u16, first: Position, report: &mut Report, replay: &mut dyn Replay) {
+        let Some(mut group) = self.groups.remove(&slot) else {
+            // The states of the checkpoint have everything.
+            return;
+        };
+        let committed = group.settles.extract_if(.., |(position, _)| *position >= first);
+        for (_, (log, reason, ranges)) in committed {
+            replay.settle(log, reason, &ranges);
+        }
+        group.messages.retain(|(position, _)| *position < first);
+        withdraw(group, report.damaged.len(), report, replay);
+    }
+
+    /// No commit record will come.
+    pub(super) fn withdraw_all(&mut self, report: &mut Report, replay: &mut dyn Replay) {
+        #[cfg(feature = "planted-bugs")]
+        if self.ignore_commit {
+            for slot in self.groups.keys().copied().collect::<Vec<_>>() {
+                self.commit(slot, 0, report, replay);
+            }
+            return;
+        }
+        let damaged_now = report.damaged.len();
+        for group in std::mem::take(&mut self.groups).into_values() {
+            withdraw(group, damaged_now, report, replay);
+        }
+    }
+}
+
+fn withdraw(group: OpenGroup, damaged_now: usize, report: &mut Report, replay: &mut dyn Replay) {
+    let OpenGroup { messages, settles, damaged } = group;
+    if messages.is_empty() && settles.is_empty() {
+        return;
+    }
+    if damaged_now > damaged {
+        let logs = messages.iter().map(|(_, (log, ..))| *log).chain(settles.iter().map(|(_, (log, ..))| *log));
+        let mut logs: Vec<LogId> = logs.collect();
+        logs.sort_unstable();
+        logs.dedup();
+        report.damaged.push(Damage {
+            file: String::new(),
+            range: 0..0,
+            logs: Hit::Logs(logs),
+            reason: "the commit record of a group may be among what is damaged".into(),
+        });
+    }
+    report.withdrawn += (messages.len() + settles.len()) as u64;
+    for (_, (log, number, payload)) in messages {
+        replay.withdraw(log, number, &payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::LiveState;
+
+    #[derive(Debug, Default)]
+    struct Seen(Vec<String>);
+
+    impl Replay for Seen {
+        fn restore(&mut self, _: LiveState) {}
+        fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
+        fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
+            self.0.push(format!("withdraw {log}/{number} {}", payload.len()));
+        }
+        fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {
+            self.0.push(format!("settle {log}/{}", ranges[0].first));
+        }
+        fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
+    }
+
+    fn settle(log: u64, number: u64) -> Settle {
+        (LogId(log), SettleReason::DeadLettered, vec![SettleRange { first: number, last: number, bytes: 0 }])
+    }
+
+    fn message(log: u64, number: u64) -> Message {
+        (LogId(log), number, Bytes::from_static(b"12345"))
+    }
+
+    #[test]
+    fn a_commit_holds_for_its_own_group_only() {
+        let (mut groups, mut report, mut seen) = (OpenGroups::default(), Report::default(), Seen::default());
+        groups.settle(0, 1, settle(1, 10), &report);
+        groups.message(0, 2, message(2, 20), &report);
+        // The commit record of that one is lost; the slot was used again.
+        groups.settle(0, 5, settle(1, 11), &report);
+        groups.message(0, 6, message(2, 21), &report);
+        groups.settle(1, 7, settle(3, 30), &report);
+        groups.commit(0, 5, &mut report, &mut seen);
+        assert_eq!(seen.0, ["settle 1/11", "withdraw 2/20 5"]);
+        assert_eq!(report.withdrawn, 2);
+        seen.0.clear();
+        groups.commit(1, 7, &mut report, &mut seen);
+        groups.commit(1, 9, &mut report, &mut seen);
+        groups.withdraw_all(&mut report, &mut seen);
+        assert_eq!(seen.0, ["settle 3/30"]);
+        assert_eq!((report.withdrawn, report.damaged.len()), (2, 0));
+    }
+
+    #[test]
+    fn damage_that_may_have_hit_a_commit_record_names_the_logs_of_the_group() {
+        let (mut groups, mut report, mut seen) = (OpenGroups::default(), Report::default(), Seen::default());
+        groups.settle(4, 1, settle(1, 10), &report);
+        groups.message(4, 2, message(2, 20), &report);
+        let reason = String::from("a record's checksum is wrong");
+        report.damaged.push(Damage { file: "w".into(), range: 0..1, logs: Hit::Logs(vec![]), reason });
+        groups.settle(5, 3, settle(3, 10), &report);
+        groups.withdraw_all(&mut report, &mut seen);
+        assert_eq!(seen.0, ["withdraw 2/20 5"]);
+        assert_eq!(report.damaged.len(), 2);
+        assert_eq!(report.damaged[1].logs, Hit::Logs(vec![LogId(1), LogId(2)]));
+    }
+}

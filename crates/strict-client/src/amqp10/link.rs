@@ -1,0 +1,210 @@
+//! A link as the client sees it: its ends, credit and what is half sent or half received.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
+
+use leveret_amqp10::performative::DELIVERY_TAG_MAX;
+use leveret_amqp10::{SenderSettleMode, Serial};
+
+/// Where a link is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    /// `attach` was sent.
+    Attaching,
+    Attached,
+    /// `detach` was sent; what the peer had under way may still come.
+    Detaching {
+        closed: bool,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    /// The client's handle.
+    pub(crate) handle: u32,
+    pub(crate) state: LinkState,
+    /// The peer's handle, once its `attach` came.
+    pub(crate) remote_handle: Option<u32>,
+    pub(crate) end: End,
+}
+
+/// Which end of the link the client is.
+#[derive(Debug)]
+pub(crate) enum End {
+    Sender(SenderEnd),
+    Receiver(Box<ReceiverEnd>),
+}
+
+#[derive(Debug)]
+pub(crate) struct SenderEnd {
+    pub(crate) delivery_count: Serial,
+    pub(crate) credit: u32,
+    /// The largest message that the peer takes, in bytes; 0 for no limit.
+    pub(crate) max_message_size: u64,
+    /// The delivery that isn't complete yet.
+    pub(crate) sending: Option<Serial>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReceiverEnd {
+    pub(crate) delivery_count: Serial,
+    pub(crate) grants: Grants,
+    /// The largest message that the client takes, in bytes; 0 for no limit.
+    pub(crate) max_message_size: u64,
+    /// How the peer said it would settle.
+    pub(crate) settle_mode: SenderSettleMode,
+    pub(crate) assembly: Option<Assembly>,
+    /// Bytes of the delivery that isn't complete yet.
+    pub(crate) parts: Vec<u8>,
+    /// Tags of unsettled deliveries.
+    pub(crate) tags: HashSet<Tag>,
+}
+
+/// A delivery that isn't complete yet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Assembly {
+    pub(crate) delivery_id: Serial,
+    pub(crate) tag: Tag,
+    pub(crate) message_format: u32,
+    pub(crate) settled: bool,
+    pub(crate) transfers: u32,
+}
+
+/// A delivery-tag.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tag {
+    bytes: [u8; DELIVERY_TAG_MAX],
+    length: u8,
+}
+
+impl Tag {
+    /// # Panics
+    /// If it is longer than a tag may be, which the codec doesn't let through.
+    pub(crate) fn new(tag: &[u8]) -> Self {
+        let mut bytes = [0; DELIVERY_TAG_MAX];
+        bytes[..tag.len()].copy_from_slice(tag);
+        Self { bytes, length: tag.len() as u8 }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl PartialEq for Tag {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Tag {}
+
+impl Hash for Tag {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.as_bytes());
+    }
+}
+
+/// What the client granted and the peer may not have seen yet.
+///
+/// A grant is the delivery-count up to which the peer may send. A lower one takes effect only when the peer has seen
+/// it, which shows in its next `flow`; until then the highest one counts.
+#[derive(Debug)]
+pub(crate) struct Grants {
+    open: VecDeque<Grant>,
+    /// The highest of them.
+    limit: Serial,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) limit: Serial,
+    pub(crate) drain: bool,
+}
+
+impl Grants {
+    /// No credit, from this delivery-count on.
+    pub(crate) fn new(delivery_count: Serial) -> Self {
+        Self { open: VecDeque::from([Grant { limit: delivery_count, drain: false }]), limit: delivery_count }
+    }
+
+    /// Grants made before the peer told where it counts from.
+    pub(crate) fn shift(&mut self, by: u32) {
+        for grant in &mut self.open {
+            grant.limit = grant.limit.add(by);
+        }
+        self.limit = self.limit.add(by);
+    }
+
+    /// A new grant, when the peer has sent up to `delivery_count`.
+    pub(crate) fn push(&mut self, delivery_count: Serial, limit: Serial, drain: bool) {
+        // Whoever sent beyond a grant has seen a later one.
+        while self.open.front().is_some_and(|grant| delivery_count.distance_from(grant.limit) > 0) {
+            self.open.pop_front();
+        }
+        let grant = Grant { limit, drain };
+        if self.open.back() != Some(&grant) {
+            self.open.push_back(grant);
+        }
+        self.find_limit();
+    }
+
+    /// Deliveries that the peer may send beyond `delivery_count`.
+    pub(crate) fn credit(&self, delivery_count: Serial) -> u32 {
+        self.limit.distance_from(delivery_count).max(0) as u32
+    }
+
+    /// The newest grant.
+    pub(crate) fn newest(&self) -> Grant {
+        *self.open.back().expect("there is always a grant")
+    }
+
+    /// The peer has seen the grant with this limit: older ones no longer count. `None` if there is no such grant.
+    pub(crate) fn seen(&mut self, limit: Serial) -> Option<Grant> {
+        let at = self.open.iter().position(|grant| grant.limit == limit)?;
+        self.open.drain(..at);
+        self.find_limit();
+        self.open.iter().take_while(|grant| grant.limit == limit).last().copied()
+    }
+
+    fn find_limit(&mut self) {
+        let mut limit = self.newest().limit;
+        for grant in &self.open {
+            if grant.limit.distance_from(limit) > 0 {
+                limit = grant.limit;
+            }
+        }
+        self.limit = limit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Grants, Tag};
+    use leveret_amqp10::Serial;
+
+    #[test]
+    fn a_lower_grant_counts_once_it_was_seen() {
+        let start = Serial(u32::MAX);
+        let mut grants = Grants::new(start);
+        assert_eq!(grants.credit(start), 0);
+        grants.push(start, start.add(10), false);
+        grants.push(start, start.add(3), true);
+        assert_eq!(grants.credit(start.add(2)), 8);
+        assert!(grants.seen(start.add(4)).is_none());
+        assert!(grants.seen(start.add(3)).is_some_and(|grant| grant.drain));
+        assert_eq!(grants.credit(start.add(2)), 1);
+        assert_eq!(grants.credit(start.add(5)), 0, "the peer may have sent more before it saw the lower grant");
+        for sent in 4..10_000 {
+            grants.push(start.add(sent), start.add(sent + 5), false);
+        }
+        assert!(grants.open.len() <= 7, "{} grants are kept", grants.open.len());
+    }
+
+    #[test]
+    fn tags_are_equal_by_their_bytes() {
+        assert_eq!(Tag::new(b"a"), Tag::new(b"a"));
+        assert_ne!(Tag::new(b"a"), Tag::new(b"a\0"));
+    }
+}

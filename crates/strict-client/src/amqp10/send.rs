@@ -1,0 +1,137 @@
+//! Messages that the client sends.
+
+use leveret_amqp10::performative::Transfer;
+use leveret_amqp10::{DeliveryState, FRAME_HEADER_SIZE, Serial, encode_transfer};
+
+use super::link::{End, LinkState};
+use super::session::{Session, SessionState};
+
+/// How a message is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Send<'a> {
+    /// Nobody is to answer.
+    pub settled: bool,
+    /// 0 for a message of sections.
+    pub message_format: u32,
+    /// A transaction that it belongs to, for example.
+    pub state: Option<DeliveryState<'a>>,
+    /// The peer may answer later together with others.
+    pub batchable: bool,
+}
+
+/// The rest of a message for which the session's window had no room.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) handle: u32,
+    rest: Vec<u8>,
+    sent: usize,
+}
+
+impl Session {
+    /// Sends a message if link credit and window allow it, in as many transfers as it needs; the rest of a large one
+    /// follows as the window opens.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        handle: u32,
+        tag: &[u8],
+        payload: &[u8],
+        options: &Send<'_>,
+        out: &mut Vec<u8>,
+        max_frame_size: u32,
+    ) -> Option<Serial> {
+        if self.remote_window == 0 || !self.pending.is_empty() || self.state != SessionState::Begun {
+            return None;
+        }
+        let delivery_id = self.outgoing.next();
+        let link = self.link(handle);
+        let End::Sender(end) = &mut link.end else { panic!("handle {handle} is a receiver's") };
+        if end.credit == 0 || end.sending.is_some() || link.state != LinkState::Attached {
+            return None;
+        }
+        let first = Transfer {
+            handle,
+            delivery_id: Some(delivery_id.0),
+            delivery_tag: Some(tag),
+            message_format: Some(options.message_format),
+            settled: Some(options.settled),
+            state: options.state,
+            batchable: options.batchable,
+            ..Transfer::default()
+        };
+        let sent = self.transfer_part(&first, payload, out, max_frame_size);
+        if sent < payload.len() {
+            self.pending.push_back(Pending { handle, rest: payload[sent..].to_vec(), sent: 0 });
+            self.pump(out, max_frame_size);
+        }
+        Some(delivery_id)
+    }
+
+    /// Goes on with what waits for the window.
+    pub(crate) fn pump(&mut self, out: &mut Vec<u8>, max_frame_size: u32) {
+        while self.remote_window > 0
+            && self.state == SessionState::Begun
+            && let Some(mut pending) = self.pending.pop_front()
+        {
+            let next = Transfer { handle: pending.handle, ..Transfer::default() };
+            pending.sent += self.transfer_part(&next, &pending.rest[pending.sent..], out, max_frame_size);
+            if pending.sent < pending.rest.len() {
+                self.pending.push_front(pending);
+            }
+        }
+    }
+
+    /// Writes one transfer with as much of `payload` as fits, and returns how much that was.
+    #[inline]
+    fn transfer_part(
+        &mut self,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        max_frame_size: u32,
+    ) -> usize {
+        let start = out.len();
+        self.transfer(transfer, payload, out);
+        if out.len() - start <= max_frame_size as usize {
+            return payload.len();
+        }
+        // Too much for a frame: written again with `more`, cut to what fits behind the performative.
+        out.truncate(start);
+        let transfer = Transfer { more: true, ..*transfer };
+        encode_transfer(out, self.channel, &transfer, &[]);
+        let room = (max_frame_size as usize).saturating_sub(out.len() - start);
+        assert!(room > 0, "a frame of {max_frame_size} bytes has no room behind {FRAME_HEADER_SIZE} and the transfer");
+        out.truncate(start);
+        encode_transfer(out, self.channel, &transfer, &payload[..room]);
+        // The first attempt was counted; only the delivery isn't complete yet.
+        let delivery_id = self.outgoing.next().add(u32::MAX);
+        if let End::Sender(end) = &mut self.link(transfer.handle).end {
+            end.sending = Some(delivery_id);
+        }
+        room
+    }
+
+    /// Writes a transfer as it is and counts it.
+    #[inline]
+    pub(crate) fn transfer(&mut self, transfer: &Transfer<'_>, payload: &[u8], out: &mut Vec<u8>) {
+        encode_transfer(out, self.channel, transfer, payload);
+        self.next_outgoing_id.advance();
+        self.remote_window = self.remote_window.saturating_sub(1);
+        let next = self.outgoing.next();
+        let Some(Some(link)) = self.links.get_mut(transfer.handle as usize) else { return };
+        let End::Sender(end) = &mut link.end else { return };
+        let delivery_id = match end.sending {
+            Some(delivery_id) => delivery_id,
+            None => {
+                end.delivery_count.advance();
+                end.credit = end.credit.saturating_sub(1);
+                self.outgoing.push(transfer.handle, (), transfer.settled.unwrap_or(false))
+            }
+        };
+        debug_assert!(delivery_id.distance_from(next) <= 0, "deliveries are numbered in order");
+        end.sending = transfer.more.then_some(delivery_id).filter(|_| !transfer.aborted);
+        if transfer.aborted {
+            self.outgoing.settle(delivery_id, delivery_id, |_| {});
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A client that does one thing after the other and waits for each answer: for traces whose order matters.
+
+use crate::failure::{Check, Failure};
+use crate::link::{Heard, Received};
+use crate::world::World;
+
+/// The channel that a script uses.
+pub const CHANNEL: u16 = 1;
+
+/// Steps of the world without an answer, after which there won't be one.
+const STEPS_MAX: u32 = 200_000;
+
+/// See the module.
+pub struct Script {
+    /// Index of its link.
+    pub link: usize,
+}
+
+impl Script {
+    /// Connects, and opens a channel.
+    ///
+    /// # Errors
+    /// The broker doesn't answer, or breaks a rule.
+    pub fn start(world: &mut World) -> Result<Self, Failure> {
+        let script = Self { link: world.connect() };
+        script.until(world, |heard| matches!(heard, Heard::Connected).then_some(()))?;
+        world.links[script.link].client.open_channel(CHANNEL);
+        script.reply(world, "channel.open-ok")?;
+        Ok(script)
+    }
+
+    /// Lets the world go on until something is heard.
+    ///
+    /// # Errors
+    /// It never comes, or a channel is closed.
+    pub fn until<T>(&self, world: &mut World, mut wanted: impl FnMut(Heard) -> Option<T>) -> Result<T, Failure> {
+        for _ in 0..STEPS_MAX {
+            for heard in world.links[self.link].heard() {
+                if let Heard::ChannelClosed(_, reason) | Heard::ConnectionClosed(reason) = &heard {
+                    return Err(Failure::new(Check::Protocol, format!("closed: {} {}", reason.code, reason.text)));
+                }
+                if let Some(found) = wanted(heard) {
+                    return Ok(found);
+                }
+            }
+            if !world.step()? {
+                break;
+            }
+        }
+        Err(Failure::new(Check::Answered, "an answer never came"))
+    }
+
+    /// Waits for a reply without values.
+    ///
+    /// # Errors
+    /// As [`Script::until`].
+    pub fn reply(&self, world: &mut World, name: &str) -> Result<(), Failure> {
+        self.until(world, |heard| matches!(heard, Heard::Reply(_, reply) if reply == name).then_some(()))
+    }
+
+    /// Takes a message out of a queue; it stays unacknowledged with `acknowledged`.
+    ///
+    /// # Errors
+    /// As [`Script::until`].
+    pub fn get(&self, world: &mut World, queue: &str, acknowledged: bool) -> Result<Option<Received>, Failure> {
+        world.links[self.link].client.get(CHANNEL, queue.as_bytes(), !acknowledged);
+        self.until(world, |heard| match heard {
+            Heard::Got(received) => Some(Some(received)),
+            Heard::Empty(_) => Some(None),
+            _ => None,
+        })
+    }
+
+    /// Takes out everything that a queue holds.
+    ///
+    /// # Errors
+    /// As [`Script::until`].
+    pub fn drain(&self, world: &mut World, queue: &str) -> Result<Vec<Received>, Failure> {
+        let mut all = Vec::new();
+        while let Some(received) = self.get(world, queue, false)? {
+            all.push(received);
+        }
+        Ok(all)
+    }
+}
