@@ -11,6 +11,7 @@ use leveret_model::{ConnectionId, Permit, Refused};
 use leveret_queue::{Signal, Taken};
 use rustc_hash::FxHashMap;
 
+use super::coordinator::Transactions;
 use super::disposition::{Answer, Settlement};
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
@@ -89,6 +90,7 @@ pub(crate) struct Connection {
     pub(crate) answers: VecDeque<Answer>,
     /// Of management requests.
     pub(crate) responses: VecDeque<Waiting>,
+    pub(crate) transactions: Transactions,
     pub(crate) held: Held,
     pub(crate) has_exclusive_queues: bool,
     registered: Option<Position>,
@@ -144,6 +146,7 @@ impl Connection {
             settlements: Vec::new(),
             answers: VecDeque::new(),
             responses: VecDeque::new(),
+            transactions: Transactions::default(),
             held: Held::No,
             has_exclusive_queues: false,
             registered: None,
@@ -408,6 +411,9 @@ impl Connection {
             want(answer.position);
         }
         if let Some(position) = self.next_response_position() {
+            want(position);
+        }
+        if let Some(position) = self.transactions.next_position() {
             want(position);
         }
         if let Held::Again { position } = self.held {
