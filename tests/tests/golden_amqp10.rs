@@ -12,8 +12,8 @@ use leveret_amqp10::performative::{Attach, Begin, Close, Detach, Disposition, En
 use leveret_amqp10::sasl::Init;
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{
-    DeliveryState, HEADER_AMQP, HEADER_SASL, Performative, ReceiverSettleMode, Role, SaslFrame, SenderSettleMode, Source,
-    Symbol, Symbols, Target, TargetArchetype, decode_frame, encode_performative, encode_transfer,
+    DeliveryState, HEADER_AMQP, HEADER_SASL, Performative, ReceiverSettleMode, Role, SaslFrame, SenderSettleMode,
+    Source, Symbol, Symbols, Target, TargetArchetype, decode_frame, encode_performative, encode_transfer,
 };
 use leveret_tests::broker::Broker;
 use leveret_tests::wire::Wire;
@@ -128,7 +128,12 @@ fn refused(attach: Attach<'static>) -> Vec<Step> {
 }
 
 /// A sender to the queue, or to `to` addresses, and one message on it.
-fn published(address: Option<&'static str>, transfer: &Transfer<'_>, payload: &[u8], answer: &'static str) -> Vec<Step> {
+fn published(
+    address: Option<&'static str>,
+    transfer: &Transfer<'_>,
+    payload: &[u8],
+    answer: &'static str,
+) -> Vec<Step> {
     session(vec![performative(sender(address)), Await("flow"), sent(transfer, payload), Await(answer)])
 }
 
@@ -215,13 +220,25 @@ fn scripts() -> Vec<(&'static str, Vec<Step>)> {
         }),
         ("a message that a queue takes", published(TO, &transfer(Some(0), false), &plain, "disposition")),
         ("a message that nobody gets", published(FANOUT, &transfer(Some(0), false), &plain, "disposition")),
-        ("a message to a queue by its to", published(None, &transfer(Some(0), false), &with_to("/queues/golden10.queue"), "disposition")),
+        (
+            "a message to a queue by its to",
+            published(None, &transfer(Some(0), false), &with_to("/queues/golden10.queue"), "disposition"),
+        ),
         ("a message without to", published(None, &transfer(Some(0), false), &plain, "disposition")),
         ("a message with a bad to", published(None, &transfer(Some(0), false), &with_to("nowhere"), "disposition")),
-        ("a message to an unknown exchange", published(None, &transfer(Some(0), false), &with_to("/exchanges/golden10.none"), "disposition")),
+        (
+            "a message to an unknown exchange",
+            published(None, &transfer(Some(0), false), &with_to("/exchanges/golden10.none"), "disposition"),
+        ),
         ("a settled message with a bad to", published(None, &transfer(Some(0), true), &with_to("nowhere"), "detach")),
-        ("a message with a reserved annotation", published(FANOUT, &transfer(Some(0), false), &annotated("mine"), "detach")),
-        ("a message with x-cc that is no list", published(FANOUT, &transfer(Some(0), false), &annotated("x-cc"), "detach")),
+        (
+            "a message with a reserved annotation",
+            published(FANOUT, &transfer(Some(0), false), &annotated("mine"), "detach"),
+        ),
+        (
+            "a message with x-cc that is no list",
+            published(FANOUT, &transfer(Some(0), false), &annotated("x-cc"), "detach"),
+        ),
         ("a message without a body", published(FANOUT, &transfer(Some(0), false), &no_body, "detach")),
         ("a message of another user", {
             let payload = message(&Properties { user_id: Some(b"somebody"), ..Properties::default() });
@@ -367,7 +384,8 @@ fn frames_are_answered_as_rabbitmq_answers_them() {
         std::fs::write(GOLDEN, serde_json::to_string_pretty(&golden).expect("JSON") + "\n").expect("written");
         return;
     }
-    let golden: Value = serde_json::from_str(&std::fs::read_to_string(GOLDEN).expect("the recorded answers")).expect("JSON");
+    let golden: Value =
+        serde_json::from_str(&std::fs::read_to_string(GOLDEN).expect("the recorded answers")).expect("JSON");
     let mut allowed = allow::parse(include_str!("../allow/amqp10-frames.txt"));
     let broker = Broker::start();
     let mut wrong = Vec::new();
@@ -376,7 +394,11 @@ fn frames_are_answered_as_rabbitmq_answers_them() {
             golden["answers"][&name].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         assert!(!expected.is_empty(), "{name} isn't recorded: run make golden");
         if lines != expected && allowed.remove(&name).is_none() {
-            wrong.push(format!("{name}\n  RabbitMQ: {}\n  Leveret:  {}", expected.join("\n            "), lines.join("\n            ")));
+            wrong.push(format!(
+                "{name}\n  RabbitMQ: {}\n  Leveret:  {}",
+                expected.join("\n            "),
+                lines.join("\n            ")
+            ));
         }
     }
     assert!(wrong.is_empty(), "answered otherwise:\n{}", wrong.join("\n"));
