@@ -7,6 +7,9 @@
         plays the same against any broker
     amqp10-management.py own AMQP_PORT
         asserts what RabbitMQ does not do, or does by ending the session, and Leveret answers
+    amqp10-management.py permissions AMQP_PORT
+        asserts which permission each request takes, as in RabbitMQ, where guest may configure and write `mgmt-ok`,
+        and read that and `mgmt-read`
 
 Speaks AMQP 1.0 by itself, since clients hide the types of values. A scenario ends where the broker ends its session.
 """
@@ -517,8 +520,36 @@ def own():
     detached("amqp:decode-error", lambda client: (client.pair(), client.send(b"\0\x53\x73\xc0")))
     detached("amqp:link:message-size-exceeded", lambda client: (client.half(0, False), client.half(1, True, most=10), client.send(request("GET", Q, NULL))))
 
+def permissions():
+    ok, no, read = ("/queues/mgmt-" + name for name in ("ok", "no", "read"))
+    x = "/exchanges/mgmt-ok"
+    client = Client().pair()
+    for asked, status in ((put(ok), "201"), (get(ok), "200"), (get(read), "404"), (put(x), "204"),
+            (post("/bindings", bound(source="mgmt-ok", destination_queue="mgmt-ok")), "204"), (delete(x), "204"), (delete(ok), "200")):
+        client.send(request(*asked)); got = answer(client.response())
+        assert got["status"] == S(status), (asked, got)
+    client.close()
+    for asked, refused in ((get(no), "configure access to queue 'mgmt-no'"), (put(no), "configure access to queue 'mgmt-no'"),
+            (delete(read), "configure access to queue 'mgmt-read'"), (delete(no + "/messages"), "read access to queue 'mgmt-no'"),
+            (put(ok, M(arguments=args(x_dead_letter_exchange=S("mgmt-no")))), "write access to exchange 'mgmt-no'"),
+            (put("/exchanges/mgmt-no"), "configure access to exchange 'mgmt-no'"), (delete("/exchanges/mgmt-no"), "configure access to exchange 'mgmt-no'"),
+            (put(x, M(arguments=args(alternate_exchange=S("mgmt-no")))), "write access to exchange 'mgmt-no'"),
+            (post("/bindings", bound(source="mgmt-ok", destination_queue="mgmt-read")), "write access to queue 'mgmt-read'"),
+            (post("/bindings", bound(source="mgmt-no", destination_queue="mgmt-ok")), "read access to exchange 'mgmt-no'"),
+            (get("/bindings?src=mgmt-no&dstq=mgmt-ok&key=k"), "read access to exchange 'mgmt-no'"),
+            (delete("/bindings/src=mgmt-ok;dste=mgmt-no;key=k;args="), "write access to exchange 'mgmt-no'")):
+        client = Client().pair()
+        # The response before it still comes.
+        client.send(request(*get(ok))); client.send(request(*asked))
+        assert answer(client.response())["status"] == S("404")
+        try: raise AssertionError((asked, answer(client.response())))
+        except Ended as ended:
+            assert ended.args[0] == ["end", "amqp:unauthorized-access", refused + " in vhost '/' refused for user 'guest'"], (asked, ended)
+        client.close()
+
 if __name__ == "__main__":
     if sys.argv[1] == "own": own(); sys.exit()
+    if sys.argv[1] == "permissions": permissions(); sys.exit()
     clean(Client().pair())
     results = [{"name": name, "result": known(play(requests))} for name, requests in SCENARIOS]
     results += [{"name": "link " + call.__name__.replace("_", " "), "result": known(ending(call))} for call in LINKS]
