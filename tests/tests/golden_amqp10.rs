@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
 
 use leveret_amqp10::message::{Header, Properties, write_data};
 use leveret_amqp10::performative::{Attach, Begin, Close, Detach, Disposition, End, Flow, Open, Transfer};
@@ -143,6 +144,8 @@ fn flow() -> Flow<'static> {
 
 #[allow(clippy::too_many_lines)]
 fn scripts() -> Vec<(&'static str, Vec<Step>)> {
+    const TEMPORARY: &[Symbol<'static>] = &[Symbol::new("temporary-queue")];
+    const UNKNOWN: &[Symbol<'static>] = &[Symbol::new("amqp:unknown:list")];
     const TO: Option<&str> = Some("/queues/golden10.queue");
     const FANOUT: Option<&str> = Some("/exchanges/amq.fanout");
     let plain = message(&Properties::default());
@@ -157,8 +160,6 @@ fn scripts() -> Vec<(&'static str, Vec<Step>)> {
         write_data(&mut payload, b"body");
         payload
     };
-    let temporary = [Symbol::new("temporary-queue")];
-    let unknown = [Symbol::new("amqp:unknown:list")];
     let hostname = |name| Open { hostname: Some(name), ..open() };
     let opened = |open: Open<'static>, answer| {
         let mut script = login();
@@ -201,14 +202,14 @@ fn scripts() -> Vec<(&'static str, Vec<Step>)> {
         ("attach a receiver to an exchange", refused(receiver(FANOUT))),
         ("attach a receiver to nothing", refused(receiver(None))),
         ("attach a receiver with an unknown outcome", {
-            let source = Source { address: TO, outcomes: Symbols::of(&unknown), ..Source::default() };
+            let source = Source { address: TO, outcomes: Symbols::of(UNKNOWN), ..Source::default() };
             refused(Attach { source: Some(source), ..receiver(None) })
         }),
         ("attach a receiver to a dynamic node without its capability", {
             refused(Attach { source: Some(Source { dynamic: true, ..Source::default() }), ..receiver(None) })
         }),
         ("attach a receiver to a temporary queue", {
-            let source = Source { dynamic: true, capabilities: Symbols::of(&temporary), ..Source::default() };
+            let source = Source { dynamic: true, capabilities: Symbols::of(TEMPORARY), ..Source::default() };
             attached(Attach { source: Some(source), ..receiver(None) })
         }),
         ("attach with a handle in use", {
@@ -300,7 +301,8 @@ fn scripts() -> Vec<(&'static str, Vec<Step>)> {
 /// What a broker says to a script, a line for each frame.
 fn play(address: SocketAddr, steps: Vec<Step>) -> Vec<String> {
     let mut socket = TcpStream::connect(address).expect("connect");
-    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    // RabbitMQ keeps some sockets open without a word; that is recorded.
+    socket.set_read_timeout(Some(PATIENCE.min(Duration::from_secs(5)))).expect("a timeout");
     let mut input = Vec::new();
     let mut lines = Vec::new();
     let mut ended = false;
@@ -332,6 +334,10 @@ fn read(socket: &mut TcpStream, input: &mut Vec<u8>, lines: &mut Vec<String>) ->
         Ok(0) => return false,
         Ok(count) => input.extend_from_slice(&bytes[..count]),
         Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return false,
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            lines.push("silence".to_owned());
+            return false;
+        }
         Err(error) => panic!("{error} after {lines:?}"),
     }
     loop {
