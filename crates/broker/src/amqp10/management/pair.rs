@@ -118,7 +118,7 @@ fn check_paired(attach: &Attach<'_>) -> Result<()> {
         Some(Value::Bool(true)) => Ok(()),
         _ => Err(Failure::link(
             condition::INVALID_FIELD,
-            format!("Link property '{PAIRED}' is not set to boolean value 'true': {ADDRESS} takes link pairs only"),
+            format!("Link property '{PAIRED}' is not set to boolean value 'true'"),
         )),
     }
 }
