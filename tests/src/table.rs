@@ -121,17 +121,14 @@ fn exceptions(client: &Client) -> std::collections::BTreeMap<String, String> {
 
 /// Exceptions that name no scenario of any table in which their client is.
 pub fn strays() -> Vec<String> {
-    let of =
-        |client: &Client| TABLES.into_iter().filter(|table| table.clients.iter().any(|one| one.name == client.name));
-    let unknown = |client: &Client, name: &str| {
-        !of(client).any(|table| table.scenarios.iter().any(|scenario| scenario.name == name))
-    };
-    let clients = TABLES.into_iter().flat_map(|table| table.clients);
-    clients
-        .flat_map(|client| exceptions(client).into_keys().map(move |name| (client, name)))
-        .filter(|(client, name)| unknown(client, name))
-        .map(|(client, name)| format!("{}: {name}", client.name))
-        .collect()
+    let mut strays = Vec::new();
+    for client in TABLES.into_iter().flat_map(|table| table.clients) {
+        let of = TABLES.into_iter().filter(|table| table.clients.iter().any(|other| other.name == client.name));
+        let known: Vec<_> = of.flat_map(|table| table.scenarios).map(|scenario| scenario.name).collect();
+        let unknown = exceptions(client).into_keys().filter(|name| !known.contains(&name.as_str()));
+        strays.extend(unknown.map(|name| format!("{}: {name}", client.name)));
+    }
+    strays
 }
 
 impl Table {
