@@ -207,7 +207,7 @@ async fn get(channel: &Channel, queue: &str) -> Result<Value, String> {
     show("delivery_mode", properties.delivery_mode().map(|mode| json!(mode)));
     show("priority", properties.priority().map(|priority| json!(priority)));
     show("timestamp", properties.timestamp().map(|timestamp| json!(timestamp)));
-    show("headers", properties.headers().as_ref().map(|headers| object(headers)));
+    show("headers", properties.headers().as_ref().map(object));
     Ok(json!({
         "body": String::from_utf8_lossy(&delivery.data),
         "redelivered": delivery.redelivered,
