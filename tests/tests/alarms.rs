@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
 use leveret_tests::http::{Answer, Http};
-use leveret_tests::table::Scenario;
 use leveret_tests::node::{Node, Options};
+use leveret_tests::table::Scenario;
 use leveret_tests::wire::{Wire, method, publish};
 use leveret_tests::{PATIENCE, cell, conservation};
 use serde_json::json;
