@@ -22,7 +22,7 @@ use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
-use crate::registry::Registry;
+use crate::registry::{Registry, Services};
 use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
 use crate::time::{Nanos, Now};
@@ -90,10 +90,12 @@ impl Broker {
         let registry = Registry::new(
             model,
             |id| recovered.take(id, clean),
-            commit.clone(),
-            reads.clone(),
-            deferred.clone(),
-            budget.clone(),
+            Services {
+                commit: commit.clone(),
+                reads: reads.clone(),
+                deferred: deferred.clone(),
+                budget: budget.clone(),
+            },
             replies.clone(),
             now.monotonic,
         );

@@ -74,7 +74,8 @@ impl Deferred {
     /// Whether a core has something to do.
     pub fn has_work(&self, core: usize) -> bool {
         let waiting = self.cores[core].waiting.lock();
-        !waiting.blocked && !(waiting.queues.is_empty() && waiting.refused.is_empty())
+        let is_empty = waiting.queues.is_empty() && waiting.refused.is_empty();
+        !waiting.blocked && !is_empty
     }
 
     /// Messages that were refused faster than they could be dead-lettered, and dropped.

@@ -69,6 +69,18 @@ pub struct Submitted {
     pub deleted: Vec<QueueRef>,
 }
 
+/// What all queues of a registry use.
+pub struct Services {
+    /// Where their records go.
+    pub commit: Arc<Commit>,
+    /// What they read back.
+    pub reads: Arc<Reads>,
+    /// What they leave for their home cores.
+    pub deferred: Arc<Deferred>,
+    /// What they hold in memory.
+    pub budget: Arc<MemoryBudget>,
+}
+
 /// See the module.
 pub struct Registry {
     staged: Mutex<Staged>,
@@ -85,13 +97,11 @@ impl Registry {
     pub fn new(
         model: Model,
         mut recovered: impl FnMut(QueueId) -> (Ledger, u64),
-        commit: Arc<Commit>,
-        reads: Arc<Reads>,
-        deferred: Arc<Deferred>,
-        budget: Arc<MemoryBudget>,
+        services: Services,
         replies: Arc<ReplyTargets>,
         now: Nanos,
     ) -> Self {
+        let Services { commit, reads, deferred, budget } = services;
         let topology = model.topology();
         let mut queues = imbl::HashMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {

@@ -111,7 +111,7 @@ impl Connection {
         if let Some(transaction) = &complete.transaction {
             self.flush_run(session, handle, publisher, now);
             let mut overlay = Vec::new();
-            encode_keys(&mut overlay, message.further_keys(), [].into_iter());
+            encode_keys(&mut overlay, message.further_keys(), []);
             let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
             let id = (complete.id, complete.settled);
             return self.publish_in_transaction(session.channel, transaction, id, &route, &stored);
@@ -139,7 +139,7 @@ impl Connection {
             self.collecting.push((session.channel, handle));
         }
         let mut overlay = Vec::new();
-        encode_keys(&mut overlay, message.further_keys(), [].into_iter());
+        encode_keys(&mut overlay, message.further_keys(), []);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         publisher.run.builder.push_message(&stored);
         publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
