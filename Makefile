@@ -44,6 +44,8 @@ golden:
 	tests/clients/.installed/venv/bin/python tests/golden/message-conversion.py $(RABBITMQ_AMQP_PORT) \
 	  >target/conversion.json
 	mv target/conversion.json crates/message/tests/conversion.json
+	python3 tests/golden/amqp10-management.py record $(RABBITMQ_AMQP_PORT) >target/amqp10-management.json
+	mv target/amqp10-management.json tests/golden/amqp10-management.json
 
 # A load over and over, each message verified; now and then the node is killed and started again.
 soak: build

@@ -82,6 +82,7 @@ enum Action {
     Receive(usize),
     Lane(usize),
     Read,
+    Deferred(usize),
 }
 
 impl World {
@@ -216,6 +217,7 @@ impl World {
         if self.reads.is_due() {
             actions.push(Action::Read);
         }
+        actions.extend((0..CORES).filter(|core| self.broker.deferred.has_work(*core)).map(Action::Deferred));
         actions
     }
 
@@ -251,6 +253,9 @@ impl World {
                 self.links[*link].receive(&mut self.random, &mut self.hash)?;
                 // There is room again.
                 self.cores.wake(*link);
+            }
+            Action::Deferred(core) => {
+                self.broker.deferred_turn(*core, self.clock.now());
             }
             Action::Lane(lane) => {
                 let before = self.disk.count();

@@ -9,6 +9,8 @@
 //! | `ready kill` | the broker gets SIGKILL and starts again on the same directory and ports | `go` |
 //! | `ready term` | the broker gets SIGTERM | `go` |
 //! | `inject HEX` | these bytes go to the broker on the program's last connection | `done` |
+//! | `alarm WORDS` | the alarms `memory` or `disk` are raised, and others cleared | `done` |
+//! | `peer JSON` | the 0-9-1 peer of [`crate::peer`] does as it is told | JSON |
 //! | `mute` | nothing that the client sends arrives any more, until the broker closes | `closed` |
 //!
 //! Queues and exchanges that a program makes start with `cell.` and the scenario's name.
@@ -22,6 +24,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::broker::Broker;
+use crate::node::Options;
+use crate::peer::Peer;
+use crate::table::Scenario;
 use crate::tap::Tap;
 
 /// A cell that takes longer than this hangs.
@@ -36,24 +41,26 @@ pub fn clients() -> PathBuf {
 ///
 /// # Errors
 /// The reason that the program gave, or what went wrong around it.
-pub fn run(mut command: Command, scenario: &str) -> Result<(), String> {
-    let mut broker = Broker::start();
+pub fn run(mut command: Command, scenario: &Scenario) -> Result<(), String> {
+    let Scenario { name, settings, terminates_the_broker, .. } = *scenario;
+    let options = settings.iter().fold(Options::new().with_alarms(), |options, (key, value)| options.set(key, value));
+    let mut broker = Broker::start_with(options);
+    let mut peer = Peer::to(broker.amqp());
     let tap = Tap::to(broker.amqp());
     let uri = format!("amqp://guest:guest@{}/%2F", tap.address());
     let mut child = command
-        .args([&uri, &broker.http().uri(), "stdio", scenario])
+        .args([&uri, &broker.http().uri(), "stdio", name])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map(Running)
         .map_err(|error| format!("{command:?}: {error}; run `make -C tests/clients install`"))?;
-    let verdict = converse(&mut child.0, &mut broker, &tap, scenario);
+    let verdict = converse(&mut child.0, &mut broker, &tap, &mut peer, name);
     drop(child);
+    drop(peer);
     if verdict.is_ok() {
-        if scenario == "error_320"
-            && let Some(node) = broker.node()
-        {
+        if terminates_the_broker && let Some(node) = broker.node() {
             // It was asked to stop: it ends well, and a second life tells what became of the messages.
             let status = node.terminate_asked();
             if !status.success() {
@@ -61,7 +68,7 @@ pub fn run(mut command: Command, scenario: &str) -> Result<(), String> {
             }
             node.restart();
         }
-        broker.finish(&format!("cell.{scenario}."));
+        broker.finish(&format!("cell.{name}."));
     }
     verdict
 }
@@ -81,7 +88,7 @@ enum Line {
     Err(String),
 }
 
-fn converse(child: &mut Child, broker: &mut Broker, tap: &Tap, scenario: &str) -> Result<(), String> {
+fn converse(child: &mut Child, broker: &mut Broker, tap: &Tap, peer: &mut Peer, scenario: &str) -> Result<(), String> {
     let (sender, lines) = channel();
     let (out, err) = (child.stdout.take().expect("stdout"), child.stderr.take().expect("stderr"));
     let other = sender.clone();
@@ -116,32 +123,44 @@ fn converse(child: &mut Child, broker: &mut Broker, tap: &Tap, scenario: &str) -
         if let Some(reason) = line.strip_prefix(&format!("fail {scenario}: ")) {
             return Err(format!("{reason}\n{}", errors.join("\n")));
         }
-        if let Some(answer) = obey(&line, broker, tap)? {
+        if let Some(answer) = obey(&line, broker, tap, peer)? {
             writeln!(stdin, "{answer}").map_err(|error| format!("the program doesn't listen: {error}"))?;
         }
     }
 }
 
 /// Does what a line asks for; lines of other words are chatter.
-fn obey(line: &str, broker: &mut Broker, tap: &Tap) -> Result<Option<&'static str>, String> {
+fn obey(line: &str, broker: &mut Broker, tap: &Tap, peer: &mut Peer) -> Result<Option<String>, String> {
+    if let Some(request) = line.strip_prefix("peer ") {
+        return peer.answer(request).map(Some);
+    }
     let mut words = line.split_whitespace();
     match (words.next(), words.next()) {
         (Some("ready"), Some("kill")) => {
             broker.node().ok_or("only a broker of our own can be killed")?.restart();
-            Ok(Some("go"))
+            Ok(Some("go".into()))
         }
         (Some("ready"), Some("term")) => {
             broker.node().ok_or("only a broker of our own can be stopped")?.ask_to_stop();
-            Ok(Some("go"))
+            Ok(Some("go".into()))
         }
         (Some("inject"), Some(hex)) => {
             let bytes = decode_hex(hex).ok_or_else(|| format!("not hex: {hex}"))?;
             tap.inject(&bytes).map_err(|error| format!("inject: {error}"))?;
-            Ok(Some("done"))
+            Ok(Some("done".into()))
+        }
+        (Some("alarm"), name) => {
+            let node = broker.node().ok_or("only a broker of our own can be alarmed")?;
+            node.raise_alarms(name.unwrap_or_default());
+            Ok(Some("done".into()))
         }
         (Some("mute"), None) => {
             tap.mute();
-            if tap.wait_for_close() { Ok(Some("closed")) } else { Err("the broker never closed the mute".into()) }
+            if tap.wait_for_close() {
+                Ok(Some("closed".into()))
+            } else {
+                Err("the broker never closed the mute".into())
+            }
         }
         _ => Ok(None),
     }

@@ -20,10 +20,14 @@ use crate::http::Http;
 /// The line with which a node says that it accepts connections.
 const READY: &str = "Server startup complete";
 
+/// Where the node looks for alarms that a test raises.
+const ALARMS_FILE: &str = "alarms-of-the-test";
+
 /// What a node is started with.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     settings: Vec<(String, String)>,
+    alarms: bool,
 }
 
 impl Options {
@@ -40,8 +44,19 @@ impl Options {
         self
     }
 
+    /// Lets the test raise alarms, see [`Node::raise_alarms`].
+    #[must_use]
+    pub fn with_alarms(mut self) -> Self {
+        self.alarms = true;
+        self
+    }
+
     fn arguments(&self, directory: &Path) -> Vec<String> {
         let mut arguments = vec!["server".to_owned(), "--data-dir".to_owned(), directory.display().to_string()];
+        if self.alarms {
+            arguments.push("--set".into());
+            arguments.push(format!("debug.alarms_file={}", directory.join(ALARMS_FILE).display()));
+        }
         for (key, value) in &self.settings {
             arguments.push("--set".into());
             arguments.push(format!("{key}={value}"));
@@ -225,6 +240,16 @@ impl Node {
     /// What it printed.
     pub fn log(&mut self) -> String {
         self.process.as_mut().map(Process::log).unwrap_or_default()
+    }
+
+    /// Raises the alarms with these names, `memory` and `disk`, and no others.
+    ///
+    /// # Panics
+    /// When the file can't be written.
+    pub fn raise_alarms(&self, names: &str) {
+        // Renamed into place, so that the node never reads half of it.
+        let (file, new) = (self.directory().join(ALARMS_FILE), self.directory().join("alarms-of-the-test.new"));
+        fs::write(&new, names).and_then(|()| fs::rename(&new, &file)).expect("write the alarms");
     }
 
     /// SIGKILL, and waits until the process is gone.

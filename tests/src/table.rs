@@ -1,24 +1,58 @@
-//! The table of scenarios by clients, and its form in tests/README.md.
+//! The tables of scenarios by clients, one per protocol, and their form in tests/README.md.
+
+mod amqp091;
+mod amqp10;
+mod jms;
 
 use std::fmt::Write as _;
+use std::fs;
+
+use crate::{allow, cell};
+
+/// Every table.
+pub const TABLES: [&Table; 3] = [&amqp091::TABLE, &amqp10::TABLE, &jms::TABLE];
+
+/// The clients of one protocol and the scenarios that each of them runs.
+#[derive(Debug)]
+pub struct Table {
+    /// The protocol.
+    pub title: &'static str,
+    /// The columns.
+    pub clients: &'static [Client],
+    /// The rows.
+    pub scenarios: &'static [Scenario],
+}
 
 /// A client library with the version that is pinned in tests/clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
-    /// The name in test names.
+    /// The name in test names, and the folder in tests/clients.
     pub name: &'static str,
     /// What it is.
     pub library: &'static str,
+    /// What starts it.
+    pub program: Program,
 }
 
-/// The five clients.
-pub const CLIENTS: [Client; 5] = [
-    Client { name: "pika", library: "pika 1.4.4 (Python)" },
-    Client { name: "go", library: "amqp091-go 1.16.0" },
-    Client { name: "java", library: "amqp-client 5.31.0 (Java)" },
-    Client { name: "node", library: "amqplib 2.3.1 (node)" },
-    Client { name: "lapin", library: "lapin 4.12.3 (Rust)" },
-];
+/// How a client's program starts. `make -C tests/clients install` puts the parts in place.
+#[derive(Debug, Clone, Copy)]
+pub enum Program {
+    /// A script in tests/clients, by the interpreter of the virtual environment.
+    Python(&'static str),
+    /// A script in tests/clients.
+    Node(&'static str),
+    /// A program in tests/clients/.installed.
+    Installed(&'static str),
+    /// A class of the Maven project in this folder of tests/clients; its class path is in `.installed/FOLDER.classpath`.
+    Java {
+        /// The folder.
+        folder: &'static str,
+        /// The class with `main`.
+        main: &'static str,
+    },
+    /// A binary of this crate.
+    Ours(&'static str),
+}
 
 /// A scenario and what it shows.
 #[derive(Debug, Clone, Copy)]
@@ -27,79 +61,91 @@ pub struct Scenario {
     pub name: &'static str,
     /// One line.
     pub shows: &'static str,
+    /// What the broker is started with.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// RabbitMQ can't do it.
+    pub leveret_only: bool,
+    /// It kills or stops the broker.
+    pub stops_the_broker: bool,
+    /// It has the broker stopped in order, which the harness then waits for.
+    pub terminates_the_broker: bool,
+}
+
+impl Scenario {
+    /// False for what a broker that is given from outside can't be asked.
+    pub fn runs_on_a_given_broker(&self) -> bool {
+        !self.leveret_only && !self.stops_the_broker && self.settings.is_empty()
+    }
+
+    const fn with(mut self, settings: &'static [(&'static str, &'static str)]) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    const fn leveret_only(mut self) -> Self {
+        self.leveret_only = true;
+        self
+    }
+
+    const fn stops_the_broker(mut self) -> Self {
+        self.stops_the_broker = true;
+        self
+    }
+
+    const fn terminates_the_broker(mut self) -> Self {
+        self.terminates_the_broker = true;
+        self.stops_the_broker()
+    }
+}
+
+const fn client(name: &'static str, library: &'static str, program: Program) -> Client {
+    Client { name, library, program }
 }
 
 const fn scenario(name: &'static str, shows: &'static str) -> Scenario {
-    Scenario { name, shows }
+    Scenario { name, shows, settings: &[], leveret_only: false, stops_the_broker: false, terminates_the_broker: false }
 }
 
-/// Scenarios that stop the broker, and so don't run against one that is given.
-pub const STOPS_THE_BROKER: [&str; 2] = ["reconnect", "error_320"];
-
-/// Every scenario.
-pub const SCENARIOS: [Scenario; 25] = [
-    scenario("declare", "declare, redeclare, passive, server-named, bind, unbind, delete; 406 names what differs"),
-    scenario("publish_confirm", "100 persistent messages, every one confirmed, all there"),
-    scenario("mandatory_return", "an unroutable mandatory message comes back with 312 before its confirm"),
-    scenario("ack", "single and multiple; what is unacknowledged at a close comes again, redelivered"),
-    scenario("nack_requeue", "goes back to its own place in the queue"),
-    scenario("reject", "without requeue it is gone, with requeue it comes again"),
-    scenario("prefetch", "no more than the prefetch is unacknowledged"),
-    scenario("get", "with message count, empty, and without acknowledgement"),
-    scenario("big_body", "5 MB, byte for byte"),
-    scenario(
-        "headers",
-        "every header type and property (but expiration, which comes with message TTL) that the client can send, unicode and binary",
-    ),
-    scenario("exclusive", "405 from another connection; gone with its own"),
-    scenario("reconnect", "a durable message survives kill -9 and the client finds it again"),
-    scenario("heartbeat_loss", "a client that falls silent is disconnected"),
-    scenario("error_320", "CONNECTION_FORCED when the broker is stopped"),
-    scenario(
-        "error_403",
-        "ACCESS_REFUSED: reserved names, the default exchange, an exclusive consumer, a wrong password",
-    ),
-    scenario("error_404", "NOT_FOUND: queue, exchange"),
-    scenario("error_405", "RESOURCE_LOCKED: declare, consume and delete of another connection's exclusive queue"),
-    scenario(
-        "error_406",
-        "PRECONDITION_FAILED: delivery tag, argument, expiration, exchange type, deletes with if-unused and if-empty",
-    ),
-    scenario("error_501", "FRAME_ERROR: a frame without its end mark"),
-    scenario(
-        "error_502",
-        "arguments that can't be read: 501 FRAME_ERROR as RabbitMQ says, where the specification has 502",
-    ),
-    scenario("error_503", "COMMAND_INVALID: a method that only a broker sends"),
-    scenario("error_504", "CHANNEL_ERROR: a channel opened twice"),
-    scenario("error_505", "UNEXPECTED_FRAME: a header without its method"),
-    scenario("error_530", "NOT_ALLOWED: a consumer tag twice, an unknown vhost"),
-    scenario("error_540", "NOT_IMPLEMENTED: immediate, prefetch size, recover without requeue"),
-];
-
-/// Cells that don't run, with the reason.
-pub const EXCEPTIONS: [(&str, &str, &str); 0] = [];
-
-/// Why a cell doesn't run, or `None` when it does.
-pub fn exception(client: &str, scenario: &str) -> Option<&'static str> {
-    EXCEPTIONS.iter().find(|(c, s, _)| *c == client && *s == scenario).map(|(_, _, reason)| *reason)
+/// Why a cell doesn't run, from the client's `cannot.txt`; `None` when it does.
+///
+/// # Panics
+/// When a line has no reason.
+pub fn exception(client: &Client, scenario: &str) -> Option<String> {
+    exceptions(client).remove(scenario)
 }
 
-/// The table as it stands in tests/README.md.
-pub fn markdown() -> String {
-    let mut text = String::from("| scenario | shows |");
-    for client in CLIENTS {
-        let _ = write!(text, " {} |", client.library);
+fn exceptions(client: &Client) -> std::collections::BTreeMap<String, String> {
+    let path = cell::clients().join(client.name).join("cannot.txt");
+    fs::read_to_string(path).map(|text| allow::parse(&text)).unwrap_or_default()
+}
+
+impl Table {
+    /// Exceptions that name no scenario of this table.
+    pub fn strays(&self) -> Vec<String> {
+        let unknown = |name: &String| !self.scenarios.iter().any(|scenario| scenario.name == *name);
+        let of = |client: &Client| exceptions(client).into_keys().filter(unknown).collect::<Vec<_>>();
+        self.clients
+            .iter()
+            .flat_map(|client| of(client).into_iter().map(|name| format!("{}: {name}", client.name)))
+            .collect()
     }
-    text.push_str("\n| --- | --- |");
-    text.push_str(&" --- |".repeat(CLIENTS.len()));
-    text.push('\n');
-    for scenario in SCENARIOS {
-        let _ = write!(text, "| {} | {} |", scenario.name, scenario.shows);
-        for client in CLIENTS {
-            let _ = write!(text, " {} |", exception(client.name, scenario.name).unwrap_or("runs"));
+
+    /// The table as it stands in tests/README.md.
+    pub fn markdown(&self) -> String {
+        let mut text = String::from("| scenario | shows |");
+        for client in self.clients {
+            let _ = write!(text, " {} |", client.library);
         }
+        text.push_str("\n| --- | --- |");
+        text.push_str(&" --- |".repeat(self.clients.len()));
         text.push('\n');
+        for scenario in self.scenarios {
+            let _ = write!(text, "| {} | {} |", scenario.name, scenario.shows);
+            for client in self.clients {
+                let _ = write!(text, " {} |", exception(client, scenario.name).as_deref().unwrap_or("runs"));
+            }
+            text.push('\n');
+        }
+        text
     }
-    text
 }

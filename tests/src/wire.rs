@@ -24,6 +24,10 @@ pub mod method {
     pub const CONNECTION_CLOSE: Id = (10, 50);
     /// connection.close-ok
     pub const CONNECTION_CLOSE_OK: Id = (10, 51);
+    /// connection.blocked
+    pub const CONNECTION_BLOCKED: Id = (10, 60);
+    /// connection.unblocked
+    pub const CONNECTION_UNBLOCKED: Id = (10, 61);
     /// channel.open
     pub const CHANNEL_OPEN: Id = (20, 10);
     /// channel.open-ok
@@ -239,9 +243,10 @@ impl Wire {
         let mut wire = Self::connect(address);
         wire.send(PROTOCOL_HEADER);
         let _ = wire.next_method(method::CONNECTION_START)?;
-        // With this capability a refused login is answered with a reason.
+        // With these a refused login is answered with a reason, and alarms are told.
         let mut capability = Writer::new();
         capability.put_short_string("authentication_failure_close").put(b"t\x01");
+        capability.put_short_string("connection.blocked").put(b"t\x01");
         let mut properties = Writer::new();
         properties.put_short_string("capabilities").put_octet(b'F').put_long_string(capability.bytes());
         let mut arguments = Writer::new();

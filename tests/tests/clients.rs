@@ -4,69 +4,89 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use leveret_tests::table::{CLIENTS, SCENARIOS, STOPS_THE_BROKER, exception, markdown};
-use leveret_tests::{cell, table};
+use leveret_tests::cell;
+use leveret_tests::table::{Program, TABLES, Table, exception};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-const BEGIN: &str = "<!-- table: written by `make -C tests table` -->\n";
 const END: &str = "<!-- end of table -->\n";
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let given = env::var_os("LEVERET_TEST_URI").is_some();
-    let mut trials = vec![Trial::test("the_readme_shows_the_table", readme)];
-    for client in CLIENTS {
-        for scenario in SCENARIOS {
-            let skipped =
-                exception(client.name, scenario.name).is_some() || (given && STOPS_THE_BROKER.contains(&scenario.name));
-            let trial = Trial::test(format!("{}::{}", client.name, scenario.name), move || {
-                cell::run(command(&client), scenario.name).map_err(Failed::from)
-            });
-            trials.push(trial.with_ignored_flag(skipped));
+    let mut trials = vec![
+        Trial::test("the_readme_shows_the_tables", readme),
+        Trial::test("exceptions_name_scenarios", || {
+            let strays: Vec<_> = TABLES.iter().flat_map(|table| table.strays()).collect();
+            if strays.is_empty() { Ok(()) } else { Err(format!("no such scenario: {strays:?}").into()) }
+        }),
+    ];
+    for table in TABLES {
+        for client in table.clients {
+            for scenario in table.scenarios {
+                let skipped =
+                    exception(client, scenario.name).is_some() || (given && !scenario.runs_on_a_given_broker());
+                let trial = Trial::test(format!("{}::{}", client.name, scenario.name), move || {
+                    cell::run(command(client.program), scenario).map_err(Failed::from)
+                });
+                trials.push(trial.with_ignored_flag(skipped));
+            }
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// How a client's program starts. `make -C tests/clients install` puts the parts in place.
-fn command(client: &table::Client) -> Command {
+fn command(program: Program) -> Command {
     let clients = cell::clients();
     let installed = clients.join(".installed");
-    match client.name {
-        "pika" => {
+    match program {
+        Program::Python(script) => {
             let mut command = Command::new(installed.join("venv/bin/python"));
-            command.arg(clients.join("pika/client.py"));
+            command.arg(clients.join(script));
             command
         }
-        "go" => Command::new(installed.join("go-client")),
-        "java" => {
-            let classes = clients.join("java/target/classes");
-            let libraries = fs::read_to_string(installed.join("java.classpath")).unwrap_or_default();
+        Program::Installed(name) => Command::new(installed.join(name)),
+        Program::Java { folder, main } => {
+            let classes = clients.join(folder).join("target/classes");
+            let libraries = fs::read_to_string(installed.join(format!("{folder}.classpath"))).unwrap_or_default();
             let mut command = Command::new("java");
             command.args(["-XX:TieredStopAtLevel=1", "-cp"]);
-            command.arg(format!("{}:{}", classes.display(), libraries.trim())).arg("ScenarioClient");
+            command.arg(format!("{}:{}", classes.display(), libraries.trim())).arg(main);
             command
         }
-        "node" => {
+        Program::Node(script) => {
             let mut command = Command::new("node");
-            command.arg(clients.join("node/client.js"));
+            command.arg(clients.join(script));
             command
         }
-        _ => Command::new(PathBuf::from(env!("CARGO_BIN_EXE_lapin-client"))),
+        Program::Ours(name) => Command::new(match name {
+            "lapin-client" => env!("CARGO_BIN_EXE_lapin-client"),
+            "fe2o3-client" => env!("CARGO_BIN_EXE_fe2o3-client"),
+            _ => panic!("no binary {name}"),
+        }),
     }
 }
 
 fn readme() -> Result<(), Failed> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let text = fs::read_to_string(&path)?;
-    let begin = text.find(BEGIN).ok_or("no table in README.md")? + BEGIN.len();
-    let end = text.find(END).ok_or("no end of the table in README.md")?;
-    if text[begin..end] == markdown() {
+    let mut text = fs::read_to_string(&path)?;
+    let before = text.clone();
+    for table in TABLES {
+        put(&mut text, table)?;
+    }
+    if text == before {
         return Ok(());
     }
     if env::var_os("LEVERET_WRITE_TABLE").is_some() {
-        fs::write(&path, format!("{}{}{}", &text[..begin], markdown(), &text[end..]))?;
+        fs::write(&path, text)?;
         return Ok(());
     }
     Err("README.md shows another table; run `make -C tests table`".into())
+}
+
+fn put(text: &mut String, table: &Table) -> Result<(), Failed> {
+    let mark = format!("<!-- table of {}: written by `make -C tests table` -->\n", table.title);
+    let begin = text.find(&mark).ok_or_else(|| format!("no table of {} in README.md", table.title))? + mark.len();
+    let end = begin + text[begin..].find(END).ok_or("no end of a table in README.md")?;
+    text.replace_range(begin..end, &table.markdown());
+    Ok(())
 }

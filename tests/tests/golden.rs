@@ -1,13 +1,14 @@
-//! The answers of a RabbitMQ to the scripts of golden/amqp091-errors.py, compared with the broker's.
+//! The answers of a RabbitMQ to the scripts of golden/, compared with the broker's.
 //!
-//! A difference stands in allow/amqp091-errors.txt with its reason, or fails; an entry that isn't needed fails too.
+//! A difference stands in allow/ with its reason, or fails; an entry that isn't needed fails too.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use leveret_tests::broker::Broker;
+use leveret_tests::broker::{Broker, is_given};
+use leveret_tests::node::Options;
 use leveret_tests::{allow, cell};
 use serde_json::Value;
 
@@ -27,18 +28,22 @@ fn results(text: &str) -> BTreeMap<String, Value> {
     scenarios.iter().map(|scenario| (name(scenario), scenario["result"].clone())).collect()
 }
 
-#[test]
-fn refusals_are_those_of_rabbitmq() {
-    let broker = Broker::start();
-    let output = Command::new(cell::clients().join(".installed/venv/bin/python"))
-        .arg(here().join("golden/amqp091-errors.py"))
-        .args(["play", &broker.amqp().port().to_string()])
+/// Runs a script of golden/ with the arguments and the broker's port, and gives its output.
+fn play(broker: &Broker, python: &Path, script: &str, mode: &str) -> String {
+    let output = Command::new(python)
+        .arg(here().join("golden").join(script).with_extension("py"))
+        .args([mode, &broker.amqp().port().to_string()])
         .output()
-        .expect("python with pika: run `make -C tests/clients install`");
+        .unwrap_or_else(|error| panic!("{}: {error}: run `make -C tests/clients install`", python.display()));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let ours = results(&String::from_utf8_lossy(&output.stdout));
-    let recorded = results(&read(&here().join("golden/amqp091-errors.json")));
-    assert!(ours.len() > 150, "only {} scenarios were played", ours.len());
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Compares what a script played with what was recorded.
+fn compare(script: &str, played: &str, least: usize) {
+    let ours = results(played);
+    let recorded = results(&read(&here().join("golden").join(script).with_extension("json")));
+    assert!(ours.len() > least, "only {} scenarios were played", ours.len());
 
     let (passed, failed): (Vec<_>, Vec<_>) =
         ours.iter().partition(|(name, result)| recorded.get(*name) == Some(result));
@@ -47,8 +52,46 @@ fn refusals_are_those_of_rabbitmq() {
         println!("{name}\n  ours     {result}\n  RabbitMQ {theirs}");
     }
     let names = |list: Vec<(&String, &Value)>| list.into_iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    let allowed = allow::parse(&read(&here().join("allow/amqp091-errors.txt")));
+    let allowed = allow::parse(&read(&here().join("allow").join(script).with_extension("txt")));
     let wrong = allow::judge(&allowed, &names(passed), &names(failed));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn refusals_are_those_of_rabbitmq() {
+    let broker = Broker::start();
+    let python = cell::clients().join(".installed/venv/bin/python");
+    compare("amqp091-errors", &play(&broker, &python, "amqp091-errors", "play"), 150);
     broker.finish("q");
+}
+
+#[test]
+fn management_over_amqp_10_is_that_of_rabbitmq() {
+    let broker = Broker::start();
+    compare("amqp10-management", &play(&broker, Path::new("python3"), "amqp10-management", "play"), 140);
+    broker.finish("mgmt-");
+}
+
+#[test]
+fn management_requests_that_end_a_session_of_rabbitmq_are_answered() {
+    if is_given() {
+        return;
+    }
+    let broker = Broker::start();
+    play(&broker, Path::new("python3"), "amqp10-management", "own");
+    broker.finish("mgmt-");
+}
+
+#[test]
+fn management_over_amqp_10_takes_the_permissions_of_rabbitmq() {
+    if is_given() {
+        return;
+    }
+    let options = Options::new()
+        .set("default_permissions.configure", "^mgmt-ok$")
+        .set("default_permissions.write", "^mgmt-ok$")
+        .set("default_permissions.read", "^mgmt-(ok|read)$");
+    let broker = Broker::start_with(options);
+    play(&broker, Path::new("python3"), "amqp10-management", "permissions");
+    broker.finish("mgmt-");
 }

@@ -7,7 +7,7 @@ use leveret_log::{
     Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report, StorageError,
 };
 use leveret_metrics::Counters;
-use leveret_model::{Command, ConnectionId, Permit, QueueId, Refused};
+use leveret_model::{Command, ConnectionId, Permit, QueueId, Refused, RefusedKind};
 use leveret_queue::MemoryBudget;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -192,6 +192,21 @@ impl Broker {
 
     pub(crate) fn forget_connection(&self, id: ConnectionId) {
         self.connections.lock().remove(&id);
+    }
+
+    /// Whether one more connection may be opened. Every protocol asks when a client opens its connection, which is
+    /// among those that are counted already.
+    ///
+    /// # Errors
+    /// `NotAllowed`, in RabbitMQ's words; AMQP 1.0 has the condition `amqp:resource-limit-exceeded` for it.
+    pub fn check_connection_limit(&self) -> Result<(), Refused> {
+        match self.settings.max_connections {
+            Some(limit) if self.connection_count() > limit => Err(Refused::new(
+                RefusedKind::NotAllowed,
+                format!("connection refused: node connection limit ({limit}) is reached"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// How many connections there are.

@@ -87,15 +87,10 @@ impl Deferred {
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.cores.len()
     }
 
-    /// `queue` has dead letters to be moved.
+    /// `queue` has dead letters to be moved. It asks once until its turn has come.
     pub(crate) fn request(&self, queue: &QueueRef) {
         let core = self.home(queue);
-        let mut waiting = self.cores[core].waiting.lock();
-        if waiting.queues.iter().any(|other| Arc::ptr_eq(other, queue)) {
-            return;
-        }
-        waiting.queues.push_back(queue.clone());
-        drop(waiting);
+        self.cores[core].waiting.lock().queues.push_back(queue.clone());
         self.wake_if_able(core);
     }
 
@@ -120,6 +115,11 @@ impl Deferred {
         {
             wake.wake();
         }
+    }
+
+    /// Whether refused messages still wait.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.cores.iter().any(|core| !core.waiting.lock().refused.is_empty())
     }
 
     /// The core may look again.

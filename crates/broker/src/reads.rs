@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use leveret_log::Disk;
 use leveret_message::{Batch, BatchBuilder, StoredError};
+use leveret_queue::ConsumerId;
 use parking_lot::{Mutex, RwLock};
 
 use crate::commit::Commit;
@@ -28,6 +29,8 @@ pub struct Reads {
 pub enum Purpose {
     /// To be delivered.
     Delivery,
+    /// To be looked at by this consumer.
+    Browsing(ConsumerId),
     /// To be moved to a dead-letter exchange.
     DeadLetters,
 }
@@ -73,10 +76,11 @@ impl ReadJob {
                 .map_err(|error| error.to_string()),
             Some(Err(error)) => Err(error.to_string()),
         };
-        match runs {
-            Ok(runs) if purpose == Purpose::DeadLetters => queue.dead_loaded(runs),
-            Ok(runs) => queue.loaded(runs, now.monotonic),
-            Err(reason) => queue.fail(reason),
+        match (runs, purpose) {
+            (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
+            (Ok(runs), Purpose::Browsing(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
+            (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
+            (Err(reason), _) => queue.fail(reason),
         }
     }
 }

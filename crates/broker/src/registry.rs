@@ -227,6 +227,13 @@ impl Registry {
         self.staged.lock().latest.clone()
     }
 
+    /// The snapshot with all changes that are on their way, and the position from which on it is the published one: what
+    /// is told of it waits for that.
+    pub fn staged(&self) -> (Arc<Snapshot>, Position) {
+        let staged = self.staged.lock();
+        (staged.latest.clone(), staged.unpublished.back().map_or(0, |last| last.position))
+    }
+
     /// The objects with all changes that are on their way.
     pub fn staged_topology(&self) -> Topology {
         self.staged.lock().latest.topology.clone()

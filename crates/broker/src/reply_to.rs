@@ -180,7 +180,7 @@ mod tests {
 
     fn batch(body: &[u8]) -> Arc<Batch> {
         let mut builder = BatchBuilder::default();
-        let envelope = Envelope { durable: false, priority: 0, exchange: b"", routing_key: b"k", expiry_ms: 0 };
+        let envelope = Envelope { routing_key: b"k", ..Envelope::default() };
         builder.push(&envelope, &[0, 0], body);
         Arc::new(builder.finish())
     }

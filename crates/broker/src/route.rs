@@ -111,7 +111,7 @@ fn resolve(
 ) -> Result<Route, Refused> {
     let vhost = publisher.vhost;
     let name = String::from_utf8_lossy(exchange);
-    authorize(&snapshot.topology, publisher.user, vhost, Action::Publish(&name))?;
+    authorize(&snapshot.topology, publisher.user, vhost, Action::PublishWith { exchange: &name, routing_key: key })?;
     let Some(found) = snapshot.topology.exchange(vhost, &name) else {
         return Err(Refused::no_exchange(vhost, &name));
     };

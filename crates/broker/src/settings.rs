@@ -13,6 +13,8 @@ pub struct Settings {
     pub max_message_size: u64,
     /// Prefetch of channels that set none (`default_consumer_prefetch`); 0 is unlimited.
     pub default_prefetch: u16,
+    /// Connections of all protocols at most (`max_connections`); `None` for no limit.
+    pub max_connections: Option<usize>,
     /// A connection that isn't open after this long is closed (`handshake_timeout`), in milliseconds.
     pub handshake_timeout_ms: u64,
     /// SASL mechanisms in the order of preference (`auth_mechanisms`).
@@ -75,6 +77,7 @@ impl Default for Settings {
             heartbeat_s: 60,
             max_message_size: 16 << 20,
             default_prefetch: 0,
+            max_connections: None,
             handshake_timeout_ms: 10_000,
             auth_mechanisms: ["PLAIN", "AMQPLAIN", "ANONYMOUS"].map(str::to_owned).to_vec(),
             anonymous_login: Some(("guest".into(), "guest".into())),

@@ -26,6 +26,8 @@ pub struct Config {
     pub frame_max: u32,
     /// `max_channels_per_connection` or `channel_max`; 0 for no limit but the protocol's.
     pub channel_max: u16,
+    /// `max_connections` or `connection_max`: connections at most; `None` for no limit.
+    pub max_connections: Option<u32>,
     /// `handshake_timeout`: so long may a socket live without having logged in.
     pub handshake_timeout_ms: u64,
     /// Limits on what clients do.
@@ -175,6 +177,7 @@ impl Default for Config {
             heartbeat_s: 60,
             frame_max: 131_072,
             channel_max: 2047,
+            max_connections: None,
             handshake_timeout_ms: 10_000,
             amqp10: Amqp10::default(),
             limits: Limits { max_message_size: 16 << 20, default_consumer_prefetch: 0 },

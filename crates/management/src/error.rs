@@ -15,6 +15,8 @@ pub(crate) enum Error {
     Forbidden(String),
     /// The header or body makes no sense.
     BadRequest(String),
+    /// The header or body makes no sense; the reason is what RabbitMQ's is, not always a text.
+    BadRequestOf(serde_json::Value),
     /// No such object or route.
     NotFound,
     /// Something that the object needs doesn't exist.
@@ -54,6 +56,9 @@ impl IntoResponse for Error {
             Error::WrongPassword => body(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized"),
             Error::Forbidden(reason) => body(StatusCode::UNAUTHORIZED, "not_authorised", &reason),
             Error::BadRequest(reason) => body(StatusCode::BAD_REQUEST, "bad_request", &reason),
+            Error::BadRequestOf(reason) => {
+                (StatusCode::BAD_REQUEST, Json(json!({"error": "bad_request", "reason": reason}))).into_response()
+            }
             Error::NotFound => body(StatusCode::NOT_FOUND, "Object Not Found", "Not Found"),
             Error::Missing(reason) => body(StatusCode::NOT_FOUND, "not_found", reason),
             Error::NotImplemented(reason) => body(StatusCode::NOT_IMPLEMENTED, "not_implemented", &reason),

@@ -6,7 +6,7 @@ use axum::http::header;
 use axum::http::request::Parts;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use leveret_model::{Topology, User};
+use leveret_model::{Action, Permit, Topology, User, authorize};
 
 use crate::api::Api;
 use crate::error::Error;
@@ -36,6 +36,15 @@ impl Identity {
     /// Whether the user sees what is in `vhost`.
     pub(crate) fn sees(&self, topology: &Topology, vhost: &str) -> bool {
         self.monitors() || topology.permission(self.name(), vhost).is_some()
+    }
+
+    /// The permit for what only administrators may do.
+    ///
+    /// # Errors
+    /// The user is none.
+    pub(crate) fn administers(&self, topology: &Topology) -> Result<Permit, Error> {
+        authorize(topology, self.name(), "", Action::Administer)
+            .map_err(|_| Error::Forbidden("Not administrator user".to_owned()))
     }
 
     /// # Errors

@@ -16,6 +16,7 @@ mod queues;
 mod routes;
 mod serve;
 mod time;
+mod topic_permissions;
 
 pub use api::Api;
 pub use metrics::metrics;

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use serde_json::Value;
 
-pub(crate) use change::{declare, delete, purge};
+pub(crate) use change::{declare, delete, durable, object, purge};
 pub(crate) use list::{list, list_of_vhost};
 
 use crate::api::Api;

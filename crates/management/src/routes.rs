@@ -7,7 +7,7 @@ use axum::routing::{delete, get};
 use crate::api::Api;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::{health, overview, queues};
+use crate::{health, overview, queues, topic_permissions};
 
 /// The largest body of a request.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -70,6 +70,13 @@ pub fn api(api: Api) -> Router {
         .route("/api/queues/{vhost}", get(queues::list_of_vhost))
         .route("/api/queues/{vhost}/{name}", get(queues::show).put(queues::declare).delete(queues::delete))
         .route("/api/queues/{vhost}/{name}/contents", delete(queues::purge))
+        .route("/api/topic-permissions", get(topic_permissions::list))
+        .route(
+            "/api/topic-permissions/{vhost}/{user}",
+            get(topic_permissions::show).put(topic_permissions::put).delete(topic_permissions::delete),
+        )
+        .route("/api/vhosts/{vhost}/topic-permissions", get(topic_permissions::list_of_vhost))
+        .route("/api/users/{user}/topic-permissions", get(topic_permissions::list_of_user))
         .fallback(other)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(api)

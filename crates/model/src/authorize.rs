@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Refused, RefusedKind, Topology};
+use crate::{ExchangeType, Refused, RefusedKind, Topology};
 
 /// The name that permissions know the default exchange by.
 const DEFAULT_EXCHANGE: &str = "amq.default";
@@ -26,6 +26,8 @@ pub enum Action<'a> {
     Write(Resource<'a>),
     /// Read from one object.
     Read(Resource<'a>),
+    /// Look at one object over AMQP 1.0 management: any of the three permissions will do.
+    Inspect(Resource<'a>),
     /// queue.declare, passive or not. Dead letters take read on the queue and write on their exchange.
     DeclareQueue {
         /// The queue.
@@ -48,12 +50,21 @@ pub enum Action<'a> {
     DeleteExchange(&'a str),
     /// basic.publish, to this exchange.
     Publish(&'a str),
+    /// basic.publish, to this exchange with this routing key: topic permissions count too.
+    PublishWith {
+        /// The exchange.
+        exchange: &'a str,
+        /// The routing key.
+        routing_key: &'a [u8],
+    },
     /// queue.bind and unbind, exchange.bind and unbind.
     Bind {
         /// The exchange that the binding leads out of.
         source: &'a str,
         /// Where it leads.
         destination: Resource<'a>,
+        /// The routing key: topic permissions count too.
+        routing_key: &'a [u8],
     },
     /// Manage users, vhosts and permissions; needs the tag `administrator` and no permission in the
     /// vhost.
@@ -154,11 +165,31 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
             ))),
         }
     };
+    let check_topic = |part: &str, exchange: &str, routing_key: &[u8]| {
+        let Some(limits) = topology.topic_permission(user, vhost, exchange) else { return Ok(()) };
+        if topology.exchange(vhost, exchange).is_none_or(|found| found.kind != ExchangeType::Topic) {
+            return Ok(());
+        }
+        let pattern = if part == "write" { &limits.write } else { &limits.read };
+        let key = String::from_utf8_lossy(routing_key);
+        match pattern.matches(&key) {
+            true => Ok(()),
+            false => Err(Refused::access(format!(
+                "{part} access to topic '{key}' in exchange '{exchange}' in vhost '{vhost}' refused for user '{user}'"
+            ))),
+        }
+    };
     match action {
         Action::Administer | Action::Enter => {}
         Action::Configure(resource) => check("configure", resource)?,
         Action::Write(resource) => check("write", resource)?,
         Action::Read(resource) => check("read", resource)?,
+        Action::Inspect(resource) => {
+            let configure = check("configure", resource);
+            if configure.is_err() && check("write", resource).is_err() && check("read", resource).is_err() {
+                configure?;
+            }
+        }
         Action::DeclareQueue { queue, dead_letter_exchange } => {
             check("configure", Resource::Queue(queue))?;
             if let Some(exchange) = dead_letter_exchange {
@@ -181,9 +212,14 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
         }
         Action::DeleteExchange(exchange) => check("configure", Resource::Exchange(exchange))?,
         Action::Publish(exchange) => check("write", Resource::Exchange(exchange))?,
-        Action::Bind { source, destination } => {
+        Action::PublishWith { exchange, routing_key } => {
+            check("write", Resource::Exchange(exchange))?;
+            check_topic("write", exchange, routing_key)?;
+        }
+        Action::Bind { source, destination, routing_key } => {
             check("write", destination)?;
             check("read", Resource::Exchange(source))?;
+            check_topic("read", source, routing_key)?;
         }
     }
     Ok(Permit { scope: Scope::Vhost { user: known.name.clone(), vhost: vhost_name.clone() } })

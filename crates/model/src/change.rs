@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Binding, Exchange, Permission, Queue, User};
+use crate::{Binding, Exchange, Permission, Queue, TopicPermission, User};
 
 /// One thing that a command changed, in the order in which it happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,10 @@ pub enum Change {
     PermissionsSet(Arc<Permission>),
     /// A user may no longer enter a vhost.
     PermissionsCleared(Arc<Permission>),
+    /// A user is limited to other routing keys at a topic exchange than before.
+    TopicPermissionSet(Arc<TopicPermission>),
+    /// A user isn't limited at a topic exchange any more.
+    TopicPermissionCleared(Arc<TopicPermission>),
 }
 
 /// What a command came to.

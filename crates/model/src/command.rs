@@ -31,6 +31,17 @@ pub enum Command {
         /// The vhost.
         vhost: Arc<str>,
     },
+    /// Limits a user to some routing keys at a topic exchange, or changes to which.
+    SetTopicPermissions(SetTopicPermissions),
+    /// Takes these limits away.
+    ClearTopicPermissions {
+        /// The user.
+        user: Arc<str>,
+        /// The vhost.
+        vhost: Arc<str>,
+        /// At this exchange; `None` for all.
+        exchange: Option<Arc<str>>,
+    },
     /// Declares an exchange.
     DeclareExchange(DeclareExchange),
     /// Deletes an exchange with its bindings.
@@ -70,6 +81,21 @@ pub struct SetPermissions {
     /// The pattern of what may be published to and bound into.
     pub write: String,
     /// The pattern of what may be consumed from and bound out of.
+    pub read: String,
+}
+
+/// See [`Command::SetTopicPermissions`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetTopicPermissions {
+    /// The user, which must exist.
+    pub user: Arc<str>,
+    /// The vhost, which must exist.
+    pub vhost: Arc<str>,
+    /// The exchange, which must exist.
+    pub exchange: Arc<str>,
+    /// The pattern of routing keys that may be published with.
+    pub write: String,
+    /// The pattern of routing keys that may be bound with.
     pub read: String,
 }
 

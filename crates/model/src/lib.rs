@@ -22,6 +22,7 @@ mod queue;
 mod queue_arguments;
 mod record;
 mod refused;
+mod topic_permission;
 mod topology;
 mod user;
 mod value;
@@ -31,7 +32,8 @@ pub use authorize::{Action, Permit, Resource, authorize};
 pub use binding::{Binding, Destination, TOPIC_HASHES_MAX};
 pub use change::{Change, Outcome, Submitted};
 pub use command::{
-    Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName, PutUser, SetPermissions,
+    Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName, PutUser,
+    SetPermissions, SetTopicPermissions,
 };
 pub use exchange::{Exchange, ExchangeType, HeadersMatch};
 pub use id::{ConnectionId, ExchangeId, QueueId};
@@ -41,6 +43,7 @@ pub use queue::{DeadLetterOptions, Overflow, Queue, QueueOptions};
 pub use queue_arguments::{check_consumer_arguments, consumer_priority};
 pub use record::RecordError;
 pub use refused::{Refused, RefusedKind};
+pub use topic_permission::TopicPermission;
 pub use topology::Topology;
 pub use user::User;
 pub use value::Value;

@@ -10,6 +10,7 @@ use crate::{
 use crate::{Pattern, Permission, queue_arguments};
 
 mod bindings;
+mod topic_permissions;
 
 /// Everything declared on a node, changed by commands.
 ///
@@ -75,6 +76,14 @@ impl Model {
             Command::ClearPermissions { user, vhost } => {
                 permit.check_administer()?;
                 self.clear_permissions(&user, &vhost)
+            }
+            Command::SetTopicPermissions(command) => {
+                permit.check_administer()?;
+                self.set_topic_permissions(command)?
+            }
+            Command::ClearTopicPermissions { user, vhost, exchange } => {
+                permit.check_administer()?;
+                self.clear_topic_permissions(&user, &vhost, exchange.as_deref())
             }
             Command::DeclareExchange(command) => {
                 permit.check_vhost(&command.vhost)?;
@@ -189,6 +198,8 @@ impl Model {
         changes.extend(exchanges.map(|exchange| Change::ExchangeDeleted(exchange.clone())));
         let permissions = self.topology.permissions().filter(|permission| permission.vhost == shared);
         changes.extend(permissions.map(|permission| Change::PermissionsCleared(permission.clone())));
+        let limits = self.topology.topic_permissions().filter(|permission| permission.vhost == shared);
+        changes.extend(limits.map(|permission| Change::TopicPermissionCleared(permission.clone())));
         self.topology.remove_vhost(name);
         changes.push(Change::VhostDeleted(shared));
         Ok((Outcome::Deleted, changes))
@@ -219,6 +230,8 @@ impl Model {
         let permissions = self.topology.permissions().filter(|permission| permission.user == user.name);
         let mut changes: Vec<Change> =
             permissions.map(|permission| Change::PermissionsCleared(permission.clone())).collect();
+        let limits = self.topology.topic_permissions_of(name);
+        changes.extend(limits.map(|permission| Change::TopicPermissionCleared(permission.clone())));
         self.topology.remove_user(name);
         changes.push(Change::UserDeleted(user));
         (Outcome::Deleted, changes)

@@ -24,8 +24,17 @@ impl Pattern {
     /// The pattern is malformed, too large, or needs look-around or back-references, which a linear-time
     /// engine doesn't have.
     pub fn new(text: &str, object: &str, part: &str) -> Result<Self, Refused> {
-        let source = if text.is_empty() { "^$" } else { text };
-        let compiled = regex::RegexBuilder::new(source).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
+        Self::with_variables(text, &[], object, part)
+    }
+
+    /// A pattern in which `{name}` of a variable stands for its value, as text. Other words in braces are text
+    /// themselves.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`].
+    pub fn with_variables(text: &str, variables: &[(&str, &str)], object: &str, part: &str) -> Result<Self, Refused> {
+        let source = if text.is_empty() { "^$".to_owned() } else { expanded(text, variables) };
+        let compiled = regex::RegexBuilder::new(&source).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned();
             Refused::precondition(format!("invalid {part} pattern '{text}' of {object}: {reason}"))
@@ -42,6 +51,36 @@ impl Pattern {
     pub fn matches(&self, name: &str) -> bool {
         self.compiled.is_match(name)
     }
+}
+
+/// Replaces words in braces; what else stands there, such as a repetition, is left alone.
+fn expanded(text: &str, variables: &[(&str, &str)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, braced) = rest.split_at(at);
+        out.push_str(before);
+        let word = |end: usize| {
+            let word = &braced[1..end];
+            let is_word = word.starts_with(|c: char| c.is_ascii_alphabetic())
+                && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            // `\p{Greek}` is a class of characters.
+            let escaped = before.ends_with("\\p") || before.ends_with("\\P") || before.ends_with("\\x");
+            (is_word && !escaped).then_some(word)
+        };
+        let Some((end, word)) = braced.find('}').and_then(|end| Some((end, word(end)?))) else {
+            out.push('{');
+            rest = &braced[1..];
+            continue;
+        };
+        match variables.iter().find(|(name, _)| *name == word) {
+            Some((_, value)) => out.push_str(&regex::escape(value)),
+            None => out.push_str(&regex::escape(&braced[..=end])),
+        }
+        rest = &braced[end + 1..];
+    }
+    out.push_str(rest);
+    out
 }
 
 impl PartialEq for Pattern {

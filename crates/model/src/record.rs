@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Binding, Change, Exchange, ExchangeId, Permission, Queue, QueueId, QueueOptions, Topology, User};
+use crate::{
+    Binding, Change, Exchange, ExchangeId, Permission, Queue, QueueId, QueueOptions, TopicPermission, Topology, User,
+};
 
 /// The first byte of a record and of a snapshot.
 const VERSION: u8 = 1;
@@ -35,6 +37,8 @@ pub(crate) enum Effect {
     DropUser(Arc<str>),
     Permission(Arc<Permission>),
     DropPermission { user: Arc<str>, vhost: Arc<str> },
+    TopicPermission(Arc<TopicPermission>),
+    DropTopicPermission { user: Arc<str>, vhost: Arc<str>, exchange: Arc<str> },
     Exchange(Arc<Exchange>),
     DropExchange { vhost: Arc<str>, name: Arc<str>, id: ExchangeId },
     Queue(Arc<Queue>),
@@ -100,6 +104,12 @@ fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
         Change::PermissionsCleared(permission) => {
             Effect::DropPermission { user: permission.user.clone(), vhost: permission.vhost.clone() }
         }
+        Change::TopicPermissionSet(permission) => Effect::TopicPermission(permission.clone()),
+        Change::TopicPermissionCleared(permission) => Effect::DropTopicPermission {
+            user: permission.user.clone(),
+            vhost: permission.vhost.clone(),
+            exchange: permission.exchange.clone(),
+        },
         Change::QueueDeclared(_)
         | Change::QueueDeleted(_)
         | Change::ExchangeDeclared(_)
@@ -133,6 +143,7 @@ pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
         effects.extend(bindings.map(|binding| Effect::Binding(binding.clone())));
     }
     effects.extend(topology.permissions().map(|permission| Effect::Permission(permission.clone())));
+    effects.extend(topology.topic_permissions().map(|permission| Effect::TopicPermission(permission.clone())));
     effects
 }
 
@@ -145,6 +156,10 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::DropUser(name) => topology.remove_user(&name),
         Effect::Permission(permission) => topology.insert_permission(permission),
         Effect::DropPermission { user, vhost } => topology.remove_permission(&user, &vhost),
+        Effect::TopicPermission(permission) => topology.insert_topic_permission(permission),
+        Effect::DropTopicPermission { user, vhost, exchange } => {
+            topology.remove_topic_permission(&user, &vhost, &exchange);
+        }
         Effect::Exchange(exchange) => topology.insert_exchange(exchange),
         Effect::DropExchange { vhost, name, id } => {
             let exchange = topology.exchange(&vhost, &name).filter(|exchange| exchange.id == id);

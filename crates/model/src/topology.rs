@@ -2,9 +2,11 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-use crate::{Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, User};
+use crate::{Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, TopicPermission, User};
 
 mod edit;
+
+type ByName<T> = OrdMap<Arc<str>, T>;
 
 /// Everything declared, as an immutable snapshot. A clone costs a few reference counts, and a changed
 /// copy shares all but the path to the change with the original.
@@ -17,6 +19,8 @@ pub struct Topology {
     pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
     pub(crate) users: OrdMap<Arc<str>, Arc<User>>,
     pub(crate) permissions: OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Permission>>>,
+    /// By user, vhost and exchange.
+    pub(crate) topic_permissions: ByName<ByName<ByName<Arc<TopicPermission>>>>,
 }
 
 /// What one vhost holds.
@@ -140,6 +144,23 @@ impl Topology {
     /// What a user may do in a vhost; nothing, not even enter, without one.
     pub fn permission(&self, user: &str, vhost: &str) -> Option<&Arc<Permission>> {
         self.permissions.get(user)?.get(vhost)
+    }
+
+    /// Which routing keys a user may use at an exchange; any without one.
+    pub fn topic_permission(&self, user: &str, vhost: &str, exchange: &str) -> Option<&Arc<TopicPermission>> {
+        self.topic_permissions.get(user)?.get(vhost)?.get(exchange)
+    }
+
+    /// The topic permissions of one user.
+    pub fn topic_permissions_of(&self, user: &str) -> impl Iterator<Item = &Arc<TopicPermission>> {
+        let vhosts = self.topic_permissions.get(user).into_iter().flat_map(|vhosts| vhosts.values());
+        vhosts.flat_map(|exchanges| exchanges.values())
+    }
+
+    /// All topic permissions, by user, vhost and exchange.
+    pub fn topic_permissions(&self) -> impl Iterator<Item = &Arc<TopicPermission>> {
+        let vhosts = self.topic_permissions.values().flat_map(|vhosts| vhosts.values());
+        vhosts.flat_map(|exchanges| exchanges.values())
     }
 
     /// All permissions, by user.

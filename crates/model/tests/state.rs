@@ -2,8 +2,8 @@
 
 use leveret_model::{
     Action, Arguments, Bind, Binding, Change, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange,
-    DeleteQueue, DestinationName, Model, Outcome, Permit, PutUser, QueueId, RefusedKind, SetPermissions, Submitted,
-    Topology, Value, authorize,
+    DeleteQueue, DestinationName, Model, Outcome, Permit, PutUser, QueueId, RefusedKind, Resource, SetPermissions,
+    Submitted, Topology, Value, authorize,
 };
 
 fn submit(model: &mut Model, command: Command) -> Submitted {
@@ -242,18 +242,19 @@ fn a_snapshot_does_not_change_with_the_model() {
     assert!(before.generation() < model.topology().generation());
 }
 
+fn user(tags: &[&str]) -> Command {
+    Command::PutUser(PutUser {
+        name: "u".into(),
+        password_hash: None,
+        hashing_algorithm: "rabbit_password_hashing_sha256".into(),
+        tags: tags.iter().map(|tag| (*tag).into()).collect(),
+    })
+}
+
 #[test]
 fn a_permit_of_another_vhost_or_without_the_tag_is_worth_nothing() {
     let mut model = Model::new();
     let _ = submit(&mut model, Command::CreateVhost { name: "v".into() });
-    let user = |tags: &[&str]| {
-        Command::PutUser(PutUser {
-            name: "u".into(),
-            password_hash: None,
-            hashing_algorithm: "rabbit_password_hashing_sha256".into(),
-            tags: tags.iter().map(|tag| (*tag).into()).collect(),
-        })
-    };
     let _ = submit(&mut model, user(&["management"]));
     let _ = submit(
         &mut model,
@@ -279,6 +280,22 @@ fn a_permit_of_another_vhost_or_without_the_tag_is_worth_nothing() {
     assert_eq!(elsewhere.reply_text(), "NOT_ALLOWED - access to vhost '/' refused for user 'u'");
     let missing = authorize(&model.topology(), "u", "none", Action::Enter).unwrap_err();
     assert_eq!(missing.reply_text(), "NOT_ALLOWED - vhost none not found");
+}
+
+#[test]
+fn any_permission_lets_look_at_an_object() {
+    let mut model = Model::new();
+    let _ = submit(&mut model, Command::CreateVhost { name: "v".into() });
+    let _ = submit(&mut model, user(&[]));
+    let look = |model: &Model, name| authorize(&model.topology(), "u", "v", Action::Inspect(Resource::Queue(name)));
+    for (configure, write, read) in [("q", "", ""), ("", "q", ""), ("", "", "q")] {
+        let [configure, write, read] = [configure, write, read].map(|pattern| format!("^{pattern}$"));
+        let permissions = SetPermissions { user: "u".into(), vhost: "v".into(), configure, write, read };
+        let _ = submit(&mut model, Command::SetPermissions(permissions));
+        assert!(look(&model, "q").is_ok());
+        let refused = look(&model, "other").unwrap_err();
+        assert_eq!(refused.text, "configure access to queue 'other' in vhost 'v' refused for user 'u'");
+    }
 }
 
 #[test]

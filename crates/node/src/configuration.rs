@@ -85,6 +85,7 @@ fn settings(config: &Config) -> Settings {
         heartbeat_s: config.heartbeat_s,
         max_message_size: config.limits.max_message_size,
         default_prefetch: config.limits.default_consumer_prefetch,
+        max_connections: config.max_connections.map(|limit| limit as usize),
         handshake_timeout_ms: config.handshake_timeout_ms,
         cluster_name: config.cluster_name.clone().unwrap_or_else(node_name),
         node_name: node_name(),

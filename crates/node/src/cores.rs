@@ -2,6 +2,7 @@
 
 mod accept;
 mod connection;
+mod deferred;
 mod linger;
 mod load;
 mod mailbox;
@@ -14,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
+use leveret_broker::Broker;
 use leveret_metrics::Counters;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
@@ -23,6 +25,7 @@ pub use self::accept::SocketOptions;
 pub(crate) use self::accept::{Acceptors, listen};
 pub(crate) use self::population::Population;
 
+use self::deferred::DeferredTask;
 use self::load::Load;
 use self::mailbox::Mailbox;
 use self::timers::{Driver, Timers};
@@ -97,6 +100,11 @@ impl RunningCore {
             // Dropping the runtime drops the connections that are left, which tell the broker so.
         })?;
         Ok(Self { core, handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Has the core do what queues leave for it.
+    pub(crate) fn serve_queues(&self, broker: &Arc<Broker>) {
+        self.handle.spawn(DeferredTask::serve(self.core.clone(), broker.clone()));
     }
 
     /// Drops this core's connections and waits for its thread.

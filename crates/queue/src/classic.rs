@@ -314,6 +314,7 @@ impl ClassicQueue {
         if self.disk_wait.is_none() && self.state == QueueState::Running {
             self.consumers.schedule(self.ready.messages, effects);
         }
+        self.schedule_browsers(effects);
         self.finish_drains(effects);
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Nanos;
+use crate::browse::Browser;
 use crate::effects::Link;
 use crate::wait::{QueueWait, WaitReason};
 
@@ -86,6 +87,8 @@ pub(crate) struct Consumer {
     delivery_count: u32,
     /// What isn't delivered of its credit goes once nothing is ready.
     pub draining: bool,
+    /// What a consumer that only looks has got to.
+    pub browser: Option<Box<Browser>>,
     pub changed: Nanos,
     pub delivered: u64,
     pub latency: Box<LatencyBuckets>,
@@ -97,6 +100,7 @@ impl Consumer {
             ConsumerFlow::Credit { delivery_count } => delivery_count,
             ConsumerFlow::Prefetch(_) => 0,
         };
+        let browser = (options.mode == ConsumerMode::Copy).then(Box::default);
         Self {
             options,
             unacknowledged: 0,
@@ -108,6 +112,7 @@ impl Consumer {
             link_credit: 0,
             delivery_count,
             draining: false,
+            browser,
             changed: now,
             delivered: 0,
             latency: Box::new([0; 24]),

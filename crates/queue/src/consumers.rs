@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::Nanos;
-use crate::consumer::{Consumer, ConsumerId, ConsumerOptions};
+use crate::consumer::{Consumer, ConsumerId, ConsumerMode, ConsumerOptions};
 use crate::effects::{Effects, Signal};
 
 /// More than this is kept for a consumer only while nobody waits for a turn: a consumer without a limit would
@@ -23,6 +23,8 @@ pub(crate) struct Consumers {
     all: FxHashMap<ConsumerId, Consumer>,
     /// By priority, the highest first; most queues have one.
     levels: SmallVec<[Level; 1]>,
+    /// Those that only look: they take nothing, so that nobody's turn is theirs.
+    browsers: Vec<ConsumerId>,
     /// Those that drain, in the order in which they asked.
     draining: Vec<ConsumerId>,
     exclusive: Option<ConsumerId>,
@@ -48,12 +50,21 @@ impl Consumers {
         self.all.len()
     }
 
+    /// How many of them take messages.
+    pub(crate) fn movers(&self) -> usize {
+        self.all.len() - self.browsers.len()
+    }
+
     pub(crate) fn exclusive(&self) -> Option<ConsumerId> {
         self.exclusive
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ConsumerId, &Consumer)> {
         self.all.iter()
+    }
+
+    pub(crate) fn look(&self, id: ConsumerId) -> Option<&Consumer> {
+        self.all.get(&id)
     }
 
     pub(crate) fn find(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
@@ -73,6 +84,11 @@ impl Consumers {
         if options.exclusive {
             self.exclusive = Some(id);
         }
+        if options.mode == ConsumerMode::Copy {
+            self.browsers.push(id);
+            self.all.insert(id, Consumer::new(options, now));
+            return;
+        }
         let priority = options.priority;
         let at = self.levels.iter().position(|level| level.priority <= priority).unwrap_or(self.levels.len());
         if self.levels.get(at).is_none_or(|level| level.priority != priority) {
@@ -87,6 +103,16 @@ impl Consumers {
     /// Removes a consumer; returns whether it was there.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> bool {
         let Some(consumer) = self.all.remove(&id) else { return false };
+        if consumer.draining {
+            self.draining.retain(|other| *other != id);
+        }
+        if self.exclusive == Some(id) {
+            self.exclusive = None;
+        }
+        if consumer.browser.is_some() {
+            self.browsers.retain(|other| *other != id);
+            return true;
+        }
         let at = self.level(consumer.options.priority);
         let level = &mut self.levels[at];
         if consumer.scheduled {
@@ -100,12 +126,6 @@ impl Consumers {
         if level.members == 0 {
             self.levels.remove(at);
         }
-        if consumer.draining {
-            self.draining.retain(|other| *other != id);
-        }
-        if self.exclusive == Some(id) {
-            self.exclusive = None;
-        }
         true
     }
 
@@ -115,6 +135,7 @@ impl Consumers {
             && !consumer.scheduled
             && !consumer.in_ring
             && consumer.is_eligible()
+            && consumer.browser.is_none()
         {
             consumer.in_ring = true;
             let at = self.level_of(id);
@@ -129,11 +150,14 @@ impl Consumers {
 
     /// The credit of a consumer was set anew; what is kept for it above that is free again.
     pub(crate) fn credit_changed(&mut self, id: ConsumerId, draining: bool) {
-        let at = self.level_of(id);
-        let consumer = self.all.get_mut(&id).expect("its level was found");
+        let Some(consumer) = self.all.get_mut(&id) else { return };
         let excess = consumer.promise.saturating_sub(u64::from(consumer.credit()));
         consumer.promise -= excess;
-        self.levels[at].promised -= excess;
+        if excess > 0 {
+            let at = self.level_of(id);
+            self.levels[at].promised -= excess;
+        }
+        let Some(consumer) = self.all.get_mut(&id) else { return };
         match (std::mem::replace(&mut consumer.draining, draining), draining) {
             (false, true) => self.draining.push(id),
             (true, false) => self.draining.retain(|other| *other != id),
@@ -145,8 +169,12 @@ impl Consumers {
     /// `taken` of what was kept for a scheduled consumer is with it. True when it stays scheduled: something
     /// is still kept for it, or messages are ready that are kept for nobody and nobody waits for a turn.
     pub(crate) fn end_turn(&mut self, id: ConsumerId, taken: u64, ready: u64, more: bool, now: Nanos) -> bool {
-        let Some(priority) = self.all.get(&id).map(|consumer| consumer.options.priority) else { return false };
-        let at = self.level(priority);
+        let Some(consumer) = self.all.get_mut(&id) else { return false };
+        if consumer.browser.is_some() {
+            consumer.end_browse(now);
+            return false;
+        }
+        let at = self.level_of(id);
         let level = &mut self.levels[at];
         let consumer = self.all.get_mut(&id).expect("found above");
         if !consumer.scheduled {
@@ -186,10 +214,28 @@ impl Consumers {
         }
     }
 
-    /// Takes a consumer out that has drained: its credit is used up, or nothing is there for it.
-    pub(crate) fn pop_drained(&mut self, ready: u64) -> Option<&mut Consumer> {
+    /// Schedules those that only look and have something `ahead` of them.
+    pub(crate) fn schedule_browsers(&mut self, ahead: impl Fn(u64) -> bool, effects: &mut Effects) {
+        for id in &self.browsers {
+            if let Some(consumer) = self.all.get_mut(id)
+                && !consumer.scheduled
+                && consumer.is_eligible()
+                && consumer.browser.as_ref().is_some_and(|browser| browser.is_able() && ahead(browser.next))
+            {
+                consumer.scheduled = true;
+                effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
+            }
+        }
+    }
+
+    /// Takes a consumer out that has drained: its credit is used up, or nothing is there for it. `ahead` says
+    /// what is there for one that only looks.
+    pub(crate) fn pop_drained(&mut self, ready: u64, ahead: impl Fn(u64) -> bool) -> Option<&mut Consumer> {
         let at = self.draining.iter().position(|id| {
             let consumer = &self.all[id];
+            if let Some(browser) = &consumer.browser {
+                return consumer.credit() == 0 || !ahead(browser.next);
+            }
             let higher = self.levels.iter().take_while(|level| level.priority > consumer.options.priority);
             let left = ready.saturating_sub(higher.map(|level| level.promised).sum());
             consumer.credit() == 0 || left == 0
@@ -200,9 +246,20 @@ impl Consumers {
         Some(consumer)
     }
 
+    /// True when some consumer only looks.
+    pub(crate) fn any_browsers(&self) -> bool {
+        !self.browsers.is_empty()
+    }
+
+    /// True while some consumer drains.
+    pub(crate) fn any_draining(&self) -> bool {
+        !self.draining.is_empty()
+    }
+
     /// Takes all out and tells each that it is cancelled.
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
         self.levels.clear();
+        self.browsers.clear();
         self.draining.clear();
         self.exclusive = None;
         let mut all: Vec<_> = self.all.drain().collect();

@@ -36,6 +36,14 @@ impl MemoryBudget {
         self.used.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn take(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// The limit in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
@@ -84,6 +92,10 @@ impl Contents {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
     }
 
     fn is_over_limit(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Link credit (AMQP 1.0, 2.6.7): granted by the receiver, counted down by deliveries alone, drained on request.
 
 use crate::Nanos;
+use crate::browse::Ready;
 use crate::classic::ClassicQueue;
 use crate::consumer::{ConsumerFlow, ConsumerId, CreditState};
 use crate::effects::{Effects, Signal};
@@ -21,7 +22,8 @@ impl ClassicQueue {
         now: Nanos,
         effects: &mut Effects,
     ) -> CreditState {
-        let ready = self.ready.messages;
+        let Some(consumer) = self.consumers.look(id) else { return CreditState::default() };
+        let ready = self.available_to(consumer);
         let Some(consumer) = self.consumers.find(id) else { return CreditState::default() };
         if matches!(consumer.options.flow, ConsumerFlow::Prefetch(_)) {
             return CreditState::default();
@@ -43,8 +45,12 @@ impl ClassicQueue {
 
     /// Ends the drains of consumers that nothing is left for.
     pub(crate) fn finish_drains(&mut self, effects: &mut Effects) {
+        if !self.consumers.any_draining() {
+            return;
+        }
         let ready = self.ready.messages;
-        while let Some(consumer) = self.consumers.pop_drained(ready) {
+        let numbers = Ready { ledger: &self.ledger, returned: &self.returned, cursor: self.cursor };
+        while let Some(consumer) = self.consumers.pop_drained(ready, |from| numbers.next(from).is_some()) {
             consumer.use_up_credit();
             let CreditState { delivery_count, available, .. } = consumer.credit_state(ready);
             let signal = Signal::Drained { key: consumer.options.key, delivery_count, available };

@@ -17,7 +17,7 @@ pub(crate) enum ReadyRun {
 }
 
 /// Shortens a run to about `bytes`, at least one message; returns its body bytes.
-fn clip(taken: &mut Taken, bytes: u64) -> u64 {
+pub(crate) fn clip(taken: &mut Taken, bytes: u64) -> u64 {
     let mut size = 0;
     for at in 0..taken.count {
         size += u64::from(taken.batch.body_length((taken.index + at) as usize));
@@ -82,38 +82,36 @@ impl ClassicQueue {
             },
         };
         let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
-        let room = held.end(start) - number;
-        let count = match last {
-            Some(last) => room.min(most).min(last - number + 1),
-            None => {
-                let most = room.min(most);
-                let mut count = 1;
-                let failures = self.failures.of(number);
-                let alike = |number| self.returned.contains(&number) && self.failures.of(number) == failures;
-                while count < most && alike(number + count) {
-                    count += 1;
-                }
-                count
-            }
-        };
-        let mut count = count;
-        let returned = last.is_none();
-        let old = number < self.redelivered_below;
-        if !returned && old {
-            count = count.min(self.redelivered_below - number);
-        }
+        let (count, redelivered, failures) = self.alike(number, last, most.min(held.end(start) - number));
         ReadyRun::Found(
             Taken {
                 batch: held.batch.clone(),
                 index: held.index + (number - start) as u32,
                 count: count as u32,
                 first: number,
-                redelivered: returned || old,
-                failures: if returned { self.failures.of(number) } else { 0 },
+                redelivered,
+                failures,
                 durable: held.durable,
             },
             held.submitted,
         )
+    }
+
+    /// How many ready messages from `number` on, at most `most`, are delivered with the same flag and count:
+    /// these too. `last` ends the live run that a message stands in which was never handed out.
+    pub(crate) fn alike(&self, number: u64, last: Option<u64>, most: u64) -> (u64, bool, u32) {
+        if let Some(last) = last {
+            let old = number < self.redelivered_below;
+            let end = if old { self.redelivered_below } else { u64::MAX };
+            return (most.min(last - number + 1).min(end - number), old, 0);
+        }
+        let failures = self.failures.of(number);
+        let alike = |number| self.returned.contains(&number) && self.failures.of(number) == failures;
+        let mut count = 1;
+        while count < most && alike(number + count) {
+            count += 1;
+        }
+        (count, true, failures)
     }
 
     /// Hands messages to a scheduled consumer: at most `messages` and about `bytes`, and its fair share.
@@ -129,6 +127,9 @@ impl ClassicQueue {
         let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
         if !consumer.scheduled {
             return TurnEnd::Done;
+        }
+        if consumer.browser.is_some() {
+            return self.browse(id, messages, bytes, now, out, effects);
         }
         let automatic = consumer.options.automatic_ack;
         let at_first = consumer.promise.min(u64::from(messages)).min(u64::from(consumer.credit()));

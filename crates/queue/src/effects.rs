@@ -5,6 +5,8 @@ use std::sync::Arc;
 use leveret_message::Batch;
 use smallvec::SmallVec;
 
+use crate::consumer::ConsumerId;
+
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
@@ -115,6 +117,8 @@ pub struct Effects {
     pub settled: Vec<Run>,
     /// The queue wants stored messages from this number on.
     pub read: Option<u64>,
+    /// Consumers that only look want stored messages, each from a number on.
+    pub browse_reads: Vec<(ConsumerId, u64)>,
     /// It wants those for its dead letters.
     pub read_dead: Option<u64>,
     /// Dead letters wait to be moved.
@@ -135,6 +139,7 @@ impl Effects {
             && self.drops.is_empty()
             && self.settled.is_empty()
             && self.read.is_none()
+            && self.browse_reads.is_empty()
             && self.read_dead.is_none()
             && !self.dead_letters
     }

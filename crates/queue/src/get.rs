@@ -43,8 +43,12 @@ impl ClassicQueue {
                 self.hand_out(&taken, size, automatic_ack, effects);
                 if self.ready() == 0 {
                     self.emptied = now;
-                    self.finish_drains(effects);
                 }
+                if self.consumers.has_priorities() {
+                    // What was kept for a lower priority may be a higher one's now.
+                    self.schedule(effects);
+                }
+                self.finish_drains(effects);
                 GetOutcome::Message(taken, self.ready())
             }
         }

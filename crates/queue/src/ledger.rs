@@ -194,6 +194,16 @@ impl Ledger {
         Some((first, last))
     }
 
+    /// How many live numbers there are from `from` on.
+    pub fn live_count(&self, from: u64) -> u64 {
+        let from = from.max(self.low);
+        if from >= self.next {
+            return 0;
+        }
+        let holes_before = if self.hole_count == 0 || from == 0 { 0 } else { self.holes.rank(from - 1) };
+        self.next - from - (self.hole_count - holes_before)
+    }
+
     /// The live numbers as a set, for a checkpoint.
     pub fn live_set(&self) -> RoaringTreemap {
         let mut live = RoaringTreemap::new();
@@ -285,6 +295,7 @@ mod tests {
                 prop_assert_eq!(ledger.len() as usize, plain.len());
                 prop_assert_eq!(live(&ledger), plain.iter().copied().collect::<Vec<_>>());
                 prop_assert_eq!(ledger.live_run(at).map(|run| run.0), plain.range(at..).next().copied());
+                prop_assert_eq!(ledger.live_count(at) as usize, plain.range(at..).count());
                 if let Some((first, last)) = ledger.live_run(at) {
                     prop_assert!((first..=last).all(|number| plain.contains(&number)));
                     prop_assert!(!plain.contains(&(last + 1)));

@@ -12,6 +12,7 @@
 //! This crate must not know the log, sessions, sockets, threads or a clock: time is a parameter.
 #![forbid(unsafe_code)]
 
+mod browse;
 pub mod classic;
 pub mod consumer;
 mod consumers;

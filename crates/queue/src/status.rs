@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumer::{ConsumerFlow, ConsumerMode, LatencyBuckets};
+use crate::consumer::{Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::ledger::Conservation;
 use crate::wait::{QueueWait, WaitReason};
 
@@ -98,7 +98,7 @@ impl ClassicQueue {
                 exclusive: consumer.options.exclusive,
                 unacknowledged: consumer.unacknowledged,
                 delivered: consumer.delivered,
-                wait: consumer.wait(shared),
+                wait: consumer.wait(self.wait_of(consumer, shared)),
                 latency: *consumer.latency,
             })
             .collect();
@@ -117,6 +117,19 @@ impl ClassicQueue {
             redelivered: self.redelivered,
             delivered: self.delivered,
             refused: self.refused,
+        }
+    }
+
+    /// What holds a consumer that has credit and room: `shared` what holds all that take messages.
+    fn wait_of(&self, consumer: &Consumer, shared: Option<QueueWait>) -> Option<QueueWait> {
+        let Some(browser) = &consumer.browser else { return shared };
+        let wait = |reason| Some(QueueWait { reason, since: consumer.changed });
+        if !browser.is_able() {
+            wait(WaitReason::Disk)
+        } else if self.ready_numbers().next(browser.next).is_none() {
+            wait(WaitReason::Empty)
+        } else {
+            None
         }
     }
 
@@ -140,7 +153,7 @@ impl ClassicQueue {
             add(WaitReason::ExclusiveConsumer, self.changed);
         }
         if self.ready.messages > 0 {
-            if self.consumers.len() == 0 {
+            if self.consumers.movers() == 0 {
                 add(WaitReason::NoConsumers, self.changed);
             } else if !self.consumers.any_able() {
                 let since = self.consumers.iter().map(|(_, consumer)| consumer.changed).max().unwrap_or(0);

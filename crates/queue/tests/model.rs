@@ -30,7 +30,9 @@ fn batch(serial: u64, count: u64, durable: bool, size: usize) -> Arc<Batch> {
     Arc::new(builder.finish())
 }
 
-const CONSUMERS: usize = 4;
+const CONSUMERS: usize = 5;
+/// The one that only looks.
+const BROWSER: usize = 4;
 
 /// What is known of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,8 @@ struct Reference {
     held: [VecDeque<(u64, Known, bool)>; CONSUMERS],
     /// Of those with link credit.
     receivers: BTreeMap<usize, Receiver>,
+    /// How far the one that only looks has got.
+    browsed: u64,
     /// Those whose connection or session takes nothing.
     closed: [[bool; 2]; CONSUMERS],
 }
@@ -71,6 +75,7 @@ struct Rig {
     serial: u64,
     gone: u64,
     wants_read: Option<u64>,
+    wants_browse: Option<u64>,
     scheduled: [bool; CONSUMERS],
     drained: Vec<(usize, u32)>,
     priorities: [i32; CONSUMERS],
@@ -100,6 +105,7 @@ impl Rig {
     }
 
     fn add(&mut self, id: usize, flow: ConsumerFlow) {
+        let mode = if id == BROWSER { ConsumerMode::Copy } else { ConsumerMode::Move };
         let options = ConsumerOptions {
             link: self.link.clone(),
             key: id as u64,
@@ -109,7 +115,7 @@ impl Rig {
             flow,
             priority: self.priorities[id],
             exclusive: false,
-            mode: ConsumerMode::Move,
+            mode,
         };
         self.with(|queue, effects| assert!(queue.add_consumer(ConsumerId(id as u64), options, 0, effects)));
     }
@@ -127,6 +133,7 @@ impl Rig {
             serial: 1,
             gone: 0,
             wants_read: None,
+            wants_browse: None,
             scheduled: [false; CONSUMERS],
             drained: Vec::new(),
             priorities,
@@ -147,6 +154,10 @@ impl Rig {
                 }
             }
         }
+        for (id, number) in std::mem::take(&mut effects.browse_reads) {
+            assert_eq!(id, ConsumerId(BROWSER as u64));
+            assert!(self.wants_browse.replace(number).is_none(), "one read at a time");
+        }
         if let Some(number) = effects.read {
             assert!(self.wants_read.replace(number).is_none(), "one read at a time");
         }
@@ -165,6 +176,12 @@ impl Rig {
         result
     }
 
+    /// How many messages are there for a consumer.
+    fn available(&self, id: usize) -> usize {
+        let from = if id == BROWSER { self.reference.browsed } else { 0 };
+        self.reference.ready.range(from..).count()
+    }
+
     /// The drains that ended use up their credit, and nothing was ready for them.
     fn end_drains(&mut self) {
         for (id, delivery_count) in std::mem::take(&mut self.drained) {
@@ -172,14 +189,15 @@ impl Rig {
             assert!(std::mem::take(&mut receiver.draining), "drained without being asked");
             assert_eq!(delivery_count, receiver.delivery_count.wrapping_add(receiver.credit));
             receiver.delivery_count = delivery_count;
-            if std::mem::take(&mut receiver.credit) > 0 && !self.reference.ready.is_empty() {
+            if std::mem::take(&mut receiver.credit) > 0 && self.available(id) > 0 {
+                assert_ne!(id, BROWSER);
                 // A higher priority may have been promised all of them.
                 let higher = self.priorities.iter().any(|other| *other > self.priorities[id]);
                 assert!(higher, "drained with messages ready");
             }
         }
         for (id, receiver) in &self.reference.receivers {
-            let over = self.reference.ready.is_empty() || receiver.credit == 0;
+            let over = self.available(*id) == 0 || receiver.credit == 0;
             assert!(!receiver.draining || !over, "the drain of {id} never ends");
         }
     }
@@ -188,7 +206,7 @@ impl Rig {
         let receiver = &self.reference.receivers[&id];
         // The receiver hasn't seen the last `lag` deliveries yet.
         let seen = receiver.delivery_count.wrapping_sub(lag);
-        let ready = self.reference.ready.len() as u32;
+        let ready = self.available(id) as u32;
         let state = self.with(|queue, effects| queue.grant(ConsumerId(id as u64), seen, credit, drain, 0, effects));
         let receiver = self.reference.receivers.get_mut(&id).unwrap();
         receiver.credit = credit.saturating_sub(lag);
@@ -204,6 +222,7 @@ impl Rig {
     /// Whether those of a higher priority than `id` could take all that is ready.
     fn higher_ones_want_all(&self, id: usize) -> bool {
         let appetite = |other: usize| match other {
+            BROWSER => 0,
             _ if self.reference.closed[other] != [false; 2] || self.priorities[other] <= self.priorities[id] => 0,
             0 => u64::MAX,
             1 => 7 - self.reference.held[1].len() as u64,
@@ -266,7 +285,7 @@ impl Rig {
         if !self.scheduled[id] {
             return;
         }
-        let overtaken = self.wants_read.is_none() && self.higher_ones_want_all(id);
+        let overtaken = id != BROWSER && self.wants_read.is_none() && self.higher_ones_want_all(id);
         // The call may schedule it anew.
         self.scheduled[id] = false;
         let mut out = Vec::new();
@@ -279,10 +298,16 @@ impl Rig {
                 let view = taken.batch.message((taken.index + at) as usize).view();
                 let known =
                     Known { serial: view.envelope.expiry_ms, redelivered: taken.redelivered, failures: taken.failures };
-                let (first, expected) = self.reference.ready.pop_first().expect("nothing was ready");
-                assert_eq!((number, known), (first, expected));
+                let from = if id == BROWSER { self.reference.browsed } else { 0 };
+                let (first, expected) = self.reference.ready.range(from..).next().expect("nothing was ready");
+                assert_eq!((number, known), (*first, *expected));
                 assert_eq!(taken.durable, view.envelope.durable);
-                self.reference.held[id].push_back((number, known, taken.durable));
+                if id == BROWSER {
+                    self.reference.browsed = number + 1;
+                } else {
+                    self.reference.ready.remove(&number);
+                    self.reference.held[id].push_back((number, known, taken.durable));
+                }
                 if let Some(receiver) = self.reference.receivers.get_mut(&id) {
                     receiver.credit = receiver.credit.checked_sub(1).expect("a transfer above the credit");
                     receiver.delivery_count = receiver.delivery_count.wrapping_add(1);
@@ -301,6 +326,14 @@ impl Rig {
         self.with(|queue, effects| queue.loaded(runs, 0, effects));
     }
 
+    /// A read for the one that only looks; the disk may still have what was settled a moment ago.
+    fn read_browsed(&mut self) {
+        let Some(from) = self.wants_browse.take() else { return };
+        let stored = self.store.range(from..).take(3);
+        let runs = stored.map(|(&number, &serial)| (number, batch(serial, 1, true, self.size))).collect();
+        self.with(|queue, effects| queue.browse_loaded(ConsumerId(BROWSER as u64), runs, 0, effects));
+    }
+
     fn run(number: u64, durable: bool, size: usize) -> Run {
         Run { first: number, last: number, bytes: size as u64, durable }
     }
@@ -316,6 +349,7 @@ enum Step {
     Grant(usize, u32, u32, bool),
     Able(usize, bool, bool),
     Read,
+    ReadBrowsed,
     Get,
     Purge,
 }
@@ -331,6 +365,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(id, lag, credit, drain)| Step::Grant(id, lag, credit, drain)),
         1 => (0..CONSUMERS, any::<bool>(), any::<bool>()).prop_map(|(id, window, able)| Step::Able(id, window, able)),
         3 => Just(Step::Read),
+        2 => Just(Step::ReadBrowsed),
         1 => Just(Step::Get),
         1 => Just(Step::Purge),
     ]
@@ -386,6 +421,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             }
             Step::Able(id, window, able) => rig.set_able(id, window, able),
             Step::Read => rig.read(),
+            Step::ReadBrowsed => rig.read_browsed(),
             Step::Get => {
                 let link: Arc<dyn Link> = rig.link.clone();
                 match rig.with(|queue, effects| queue.get(true, &link, 9, 0, effects)) {
@@ -442,12 +478,30 @@ fn drain(rig: &mut Rig) {
             return;
         }
         rig.read();
-        for id in 0..CONSUMERS {
+        for id in 0..BROWSER {
             rig.take(id, 50);
         }
         rig.end_drains();
     }
     panic!("a consumer with credit was never scheduled: {:?}", rig.queue.status());
+}
+
+/// The one that only looks sees all that is ready, without a trace.
+fn browse_to_the_end(rig: &mut Rig) {
+    check(rig, vec![Step::Able(BROWSER, false, true), Step::Able(BROWSER, true, true)]);
+    let before = rig.reference.ready.clone();
+    rig.grant(BROWSER, 0, 10_000, true);
+    for _ in 0..10_000 {
+        rig.take(BROWSER, 50);
+        rig.end_drains();
+        if !rig.reference.receivers[&BROWSER].draining {
+            assert_eq!(rig.available(BROWSER), 0);
+            assert_eq!(rig.reference.ready, before);
+            return check(rig, vec![]);
+        }
+        rig.read_browsed();
+    }
+    panic!("the drain of the one that only looks never ends: {:?}", rig.queue.status());
 }
 
 proptest! {
@@ -475,6 +529,7 @@ proptest! {
         let size = if large { 3000 } else { 10 };
         let mut rig = Rig::with_links(QueueOptions::default(), size, priorities.try_into().unwrap());
         check(&mut rig, steps);
+        browse_to_the_end(&mut rig);
         drain(&mut rig);
     }
 
@@ -676,7 +731,7 @@ fn a_drain_waits_for_the_head_that_is_on_disk() {
 
 #[test]
 fn a_higher_priority_takes_what_was_kept_for_a_lower_one() {
-    let mut rig = Rig::empty(QueueOptions::default(), 10, [3, 7, 0, 0]);
+    let mut rig = Rig::empty(QueueOptions::default(), 10, [3, 7, 0, 0, 0]);
     rig.add(0, ConsumerFlow::Prefetch(0));
     rig.publish(10, false);
     assert!(rig.scheduled[0]);
@@ -696,4 +751,42 @@ fn a_late_consumer_does_not_wait_until_the_backlog_is_gone() {
     assert!(rig.scheduled[1]);
     rig.take(1, 10);
     assert_eq!(rig.reference.held[1].len(), 7);
+}
+
+#[test]
+fn looking_changes_nothing_and_sees_what_arrives_later() {
+    let mut rig = with_link(3);
+    rig.add(BROWSER, ConsumerFlow::Credit { delivery_count: 0 });
+    rig.reference.receivers.insert(BROWSER, Receiver::default());
+    assert!(!rig.scheduled[BROWSER], "nothing was granted");
+    rig.grant(BROWSER, 0, 4, false);
+    let before = rig.queue.status();
+    rig.take(BROWSER, 10);
+    assert_eq!(rig.reference.browsed, 3);
+    let after = rig.queue.status();
+    assert_eq!((after.delivered, after.redelivered, after.ready), (before.delivered, before.redelivered, before.ready));
+    assert_eq!(after.conservation, before.conservation);
+    assert_eq!(after.waits[0].reason.code(), "consumers_busy", "one that only looks is nobody's consumer");
+    rig.publish(2, false);
+    rig.take(BROWSER, 10);
+    assert_eq!(rig.reference.browsed, 4, "its credit is used up");
+    check(&mut rig, vec![]);
+}
+
+#[test]
+fn looking_at_what_is_on_disk_disturbs_nobody() {
+    let mut rig = Rig::empty(QueueOptions::default(), 3000, [0; CONSUMERS]);
+    rig.add(BROWSER, ConsumerFlow::Prefetch(0));
+    for _ in 0..10 {
+        rig.publish(19, true);
+        check(&mut rig, vec![Step::Sync(0)]);
+    }
+    let held = rig.queue.status().memory;
+    while rig.available(BROWSER) > 0 {
+        rig.take(BROWSER, 50);
+        rig.read_browsed();
+        assert!(rig.wants_read.is_none());
+    }
+    assert_eq!(rig.queue.status().memory, held);
+    check(&mut rig, vec![]);
 }

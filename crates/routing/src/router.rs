@@ -84,8 +84,12 @@ impl Router {
             }
             Change::Bound(binding) => self.change_binding(binding, Table::bind),
             Change::Unbound(binding) => self.change_binding(binding, Table::unbind),
-            Change::UserPut(_) | Change::UserDeleted(_) | Change::PermissionsSet(_) | Change::PermissionsCleared(_) => {
-            }
+            Change::UserPut(_)
+            | Change::UserDeleted(_)
+            | Change::PermissionsSet(_)
+            | Change::PermissionsCleared(_)
+            | Change::TopicPermissionSet(_)
+            | Change::TopicPermissionCleared(_) => {}
         }
     }
 

@@ -274,6 +274,34 @@ func mandatoryReturn() {
 	}
 }
 
+func directReplyTo() {
+	const pseudo = "amq.rabbitmq.reply-to"
+	requester, responder := channel(connect()), confirming(connect())
+	name := queue(responder, "q")
+	answers, err := requester.Consume(pseudo, "tag", true, false, false, false, nil)
+	must(err)
+	asked := amqp.Publishing{ReplyTo: pseudo, CorrelationId: "7", Body: []byte("ask")}
+	requests, err := responder.Consume(name, "", true, false, false, false, nil)
+	must(err)
+	must(requester.Publish("", name, true, false, asked))
+	request := next(requests)
+	equal(string(request.Body)+" "+request.CorrelationId, "ask 7", "request")
+	check(strings.HasPrefix(request.ReplyTo, pseudo+"."), "reply-to %q", request.ReplyTo)
+	publish(responder, "", request.ReplyTo, true, amqp.Publishing{CorrelationId: "7", Body: []byte("answer")})
+	answer := next(answers)
+	equal(string(answer.Body)+" "+answer.CorrelationId+" "+answer.ConsumerTag, "answer 7 tag", "answer")
+	fails(connect(), 406, "PRECONDITION_FAILED - reply consumer cannot acknowledge", func(ch *amqp.Channel) error {
+		_, err := ch.Consume(pseudo, "", false, false, false, false, nil)
+		return err
+	})
+	fails(connect(), 406, "PRECONDITION_FAILED - fast reply consumer does not exist", func(ch *amqp.Channel) error {
+		return ch.Publish("", name, true, false, asked)
+	})
+	fails(connect(), 403, "ACCESS_REFUSED", func(ch *amqp.Channel) error {
+		return ch.QueueBind(request.ReplyTo, "k", "amq.direct", false, nil)
+	})
+}
+
 func ack() {
 	c := connect()
 	ch := confirming(c)
@@ -685,7 +713,7 @@ var scenarios = map[string]func(){
 	"headers": headers, "exclusive": exclusive, "reconnect": reconnect, "heartbeat_loss": heartbeatLoss,
 	"error_320": error320, "error_403": error403, "error_404": error404, "error_405": error405, "error_406": error406,
 	"error_501": error501, "error_502": error502, "error_503": error503, "error_504": error504, "error_505": error505,
-	"error_530": error530, "error_540": error540,
+	"error_530": error530, "error_540": error540, "direct_reply_to": directReplyTo,
 }
 
 func main() {

@@ -1,6 +1,7 @@
 //! The scenarios of the client table, with lapin. See tests/src/cell.rs for the lines it speaks.
 
 mod errors;
+mod replies;
 mod scenarios;
 mod session;
 
@@ -33,6 +34,7 @@ async fn run(session: Session, scenario: &str) -> Outcome {
         "declare" => scenarios::declare(&session).await,
         "publish_confirm" => scenarios::publish_confirm(&session).await,
         "mandatory_return" => scenarios::mandatory_return(&session).await,
+        "direct_reply_to" => replies::direct_reply_to(&session).await,
         "ack" => scenarios::ack(&session).await,
         "nack_requeue" => scenarios::nack_requeue(&session).await,
         "reject" => scenarios::reject(&session).await,

@@ -155,6 +155,31 @@ const scenarios = {
     assert.equal(events.length, 2, 'a return without mandatory');
   },
 
+  async direct_reply_to() {
+    const pseudo = 'amq.rabbitmq.reply-to';
+    const requester = await channelOf(await connect());
+    const responder = await channelOf(await connect(), true);
+    const name = await queue(responder);
+    const answers = await consumer(requester, pseudo, { noAck: true });
+    const requests = await consumer(responder, name, { noAck: true });
+    const asked = { replyTo: pseudo, correlationId: '7', mandatory: true };
+    requester.sendToQueue(name, Buffer.from('ask'), asked);
+    const request = await requests.next();
+    const { replyTo, correlationId } = request.properties;
+    assert.deepEqual([request.content.toString(), correlationId], ['ask', '7']);
+    assert.ok(replyTo.startsWith(`${pseudo}.`), replyTo);
+    assert.equal((await responder.checkQueue(replyTo)).consumerCount, 1);
+    responder.sendToQueue(replyTo, Buffer.from('answer'), { correlationId, mandatory: true });
+    await responder.waitForConfirms();
+    const answer = await answers.next();
+    assert.deepEqual([answer.content.toString(), answer.properties.correlationId], ['answer', '7']);
+    await fails(await connect(), 406, 'PRECONDITION_FAILED - reply consumer cannot acknowledge', (c) =>
+      c.consume(pseudo, quiet, { noAck: false }));
+    await fails(await connect(), 406, 'PRECONDITION_FAILED - fast reply consumer does not exist', (c) =>
+      c.sendToQueue(name, Buffer.from('ask'), asked));
+    await fails(await connect(), 403, 'ACCESS_REFUSED', (c) => c.bindQueue(replyTo, 'amq.direct', 'k'));
+  },
+
   async ack() {
     const connection = await connect();
     const channel = await channelOf(connection, true);

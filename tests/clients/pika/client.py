@@ -509,6 +509,54 @@ def error_540():
     fails(connect(), 540, "NOT_IMPLEMENTED - immediate=true", immediate)
 
 
+def blocked():
+    heard = []
+    connection = connect()
+    connection.add_on_connection_blocked_callback(lambda _, frame: heard.append(frame.method.reason))
+    connection.add_on_connection_unblocked_callback(lambda *_: heard.append("unblocked"))
+    channel = connection.channel()
+    name = queue(channel)
+    publish(channel, name, b"before")
+    barrier(channel)
+    equal(ask("alarm memory"), "done", "control")
+    while not heard:
+        publish(channel, name, b"more")
+        connection.process_data_events(time_limit=0.01)
+    equal(heard, ["low on memory"], "connection.blocked")
+    # Another connection consumes.
+    equal(connect().channel().basic_get(name, auto_ack=True)[2], b"before", "a message during the alarm")
+    equal(ask("alarm"), "done", "control")
+    while len(heard) < 2:
+        connection.process_data_events(time_limit=1)
+    equal(heard[1:], ["unblocked"], "connection.unblocked")
+    barrier(channel)
+
+
+def direct_reply_to():
+    requester, responder = connect().channel(), connect().channel()
+    name = queue(responder)
+    answers = []
+    tag = requester.basic_consume("amq.rabbitmq.reply-to", lambda *args: answers.append(args), auto_ack=True)
+    asked = pika.BasicProperties(reply_to="amq.rabbitmq.reply-to", correlation_id="7")
+    requester.basic_publish("", name, b"ask", asked, mandatory=True)
+    barrier(requester)
+    _, properties, body = responder.basic_get(name, auto_ack=True)
+    equal((body, properties.correlation_id), (b"ask", "7"), "request")
+    check(properties.reply_to.startswith("amq.rabbitmq.reply-to."), properties.reply_to)
+    equal(responder.queue_declare(properties.reply_to, passive=True).method.consumer_count, 1, "consumers")
+    responder.confirm_delivery()
+    responder.basic_publish("", properties.reply_to, b"answer", pika.BasicProperties(correlation_id="7"), mandatory=True)
+    while not answers:
+        requester.connection.process_data_events(time_limit=1)
+    _, method, answered, body = answers[0]
+    equal((body, answered.correlation_id, method.exchange, method.consumer_tag), (b"answer", "7", "", tag), "answer")
+    fails(connect(), 406, "PRECONDITION_FAILED - reply consumer cannot acknowledge",
+          lambda c: c.basic_consume("amq.rabbitmq.reply-to", lambda *_: None))
+    fails(connect(), 406, "PRECONDITION_FAILED - fast reply consumer does not exist",
+          lambda c: c.basic_publish("", name, b"ask", asked))
+    fails(connect(), 403, "ACCESS_REFUSED", lambda c: c.queue_bind(properties.reply_to, "amq.direct", "k"))
+
+
 try:
     globals()[scenario]()
 except Exception as failure:  # the harness needs one line whatever happens

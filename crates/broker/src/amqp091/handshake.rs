@@ -119,6 +119,7 @@ impl Session {
     /// `connection.open`: into a vhost.
     pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
         let vhost = arguments::name("vhost", open.virtual_host)?;
+        self.broker.check_connection_limit()?;
         {
             let snapshot = self.broker.registry.snapshot();
             authorize(&snapshot.topology, &self.user, vhost, Action::Enter)?;

@@ -128,7 +128,8 @@ impl Session {
             DestinationName::Queue(name) => Resource::Queue(name),
             DestinationName::Exchange(name) => Resource::Exchange(name),
         };
-        let permit = self.authorize(Action::Bind { source: &bind.source, destination })?;
+        let permit =
+            self.authorize(Action::Bind { source: &bind.source, destination, routing_key: &bind.routing_key })?;
         let command = if add { Command::Bind(bind) } else { Command::Unbind(bind) };
         let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
         self.answer_when_durable(submitted.position, answer);

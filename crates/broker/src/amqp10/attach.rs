@@ -19,7 +19,7 @@ use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
 use super::held::Held;
 use super::link::Link;
-use super::publisher::{Destination, PublishRun, Publisher};
+use super::publisher::{Assembly, Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
@@ -55,6 +55,10 @@ impl Connection {
             ));
         }
         let attached = check(attach).and_then(|()| match attach.role {
+            _ if is_for_management(attach) => match attach.role {
+                Role::Sender => self.attach_requests(session, attach),
+                Role::Receiver => self.attach_responses(session, attach),
+            },
             Role::Sender => self.attach_publisher(session, attach, now),
             Role::Receiver => self.attach_consumer(session, attach, now),
         });
@@ -70,7 +74,8 @@ impl Connection {
         let target = match &attach.target {
             Some(TargetArchetype::Target(target)) => target,
             Some(TargetArchetype::Coordinator(_)) => {
-                return Err(Failure::link(condition::NOT_IMPLEMENTED, "Transactions not supported"));
+                self.attach_coordinator(session, attach);
+                return Ok(());
             }
             None => return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: no target")),
         };
@@ -104,9 +109,8 @@ impl Connection {
         let publisher = Publisher {
             destination,
             key,
-            settle_mode,
             grant: Grant::new(self.broker.settings.link_credit, initial),
-            partial: None,
+            assembly: Assembly::new(settle_mode),
             run: PublishRun::default(),
             unconfirmed: Unconfirmed::default(),
             flow_due: true,
@@ -147,7 +151,7 @@ impl Connection {
             address::Target::Queue(name) if is_volatile(name.as_bytes()) => {
                 Destination::Exchange { exchange: "".into(), key: Some(name) }
             }
-            address::Target::Queue(name) => Destination::Queue(self.usable_queue(&name, None)?),
+            address::Target::Queue(name) => Destination::Queue(self.target_queue(&name)?),
             address::Target::DeclaredQueue(name) => {
                 let durable = is_durable(target.durable);
                 let Some(queue) = self.declared_queue(&name, durable, now)? else { return Ok(None) };
@@ -166,6 +170,15 @@ impl Connection {
         Ok(())
     }
 
+    /// A queue to publish to. Another connection's exclusive queue is one as well, as it is for everybody who
+    /// publishes to the default exchange: answers come to temporary queues so.
+    fn target_queue(&self, name: &str) -> Result<QueueRef> {
+        let snapshot = self.broker.registry.snapshot();
+        let queue =
+            snapshot.queue(&self.vhost, name).ok_or_else(|| leveret_model::Refused::no_queue(&self.vhost, name))?;
+        self.running(queue.clone())
+    }
+
     /// A queue that this connection may use, for `action` if one is given.
     pub(crate) fn usable_queue(&self, name: &str, action: Option<Action<'_>>) -> Result<QueueRef> {
         let snapshot = self.broker.registry.snapshot();
@@ -174,7 +187,12 @@ impl Connection {
         if let Some(action) = action {
             self.authorize(action)?;
         }
+        self.running(queue)
+    }
+
+    fn running(&self, queue: QueueRef) -> Result<QueueRef> {
         if let leveret_queue::QueueState::Failed(reason) = queue.state() {
+            let name = &queue.info().name;
             let text = format!("queue '{name}' in vhost '{}' failed and is stopped: {reason}", self.vhost);
             return Err(Failure::link(condition::ILLEGAL_STATE, text));
         }
@@ -294,6 +312,16 @@ impl Connection {
     pub(crate) fn hold(&mut self, position: leveret_log::Position) {
         self.held = Held::Again { position };
     }
+}
+
+/// Whether our end is the management node.
+fn is_for_management(attach: &Attach<'_>) -> bool {
+    let address = match (attach.role, &attach.target, &attach.source) {
+        (Role::Sender, Some(TargetArchetype::Target(target)), _) => target.address,
+        (Role::Receiver, _, Some(source)) => source.address,
+        _ => None,
+    };
+    address == Some(super::management::ADDRESS)
 }
 
 fn is_durable(durability: TerminusDurability) -> bool {

@@ -162,11 +162,13 @@ impl Connection {
                     self.delete_queue(consumer.queue.info(), now);
                 }
             }
+            Link::Coordinator(coordinator) => self.leave_coordinator(&coordinator, now),
             Link::Replies(replies) => {
                 self.links.remove(&replies.registration.target().key());
                 session.pending.retain(|pending| !pending.is_for(handle));
             }
-            Link::Detached => {}
+            Link::Requests(_) | Link::Detached => {}
+            Link::Responses(responses) => self.leave_responses(session, handle, &responses),
         }
     }
 
@@ -195,6 +197,9 @@ impl Connection {
         self.scheduled.clear();
         self.starved.clear();
         self.answers.clear();
+        if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
+            self.broker.publish_later(position);
+        }
         if std::mem::take(&mut self.has_exclusive_queues) {
             for queue in self.broker.registry.exclusive_queues(&self.vhost, self.id) {
                 self.delete_queue(&queue, now);

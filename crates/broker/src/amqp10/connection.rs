@@ -11,9 +11,11 @@ use leveret_model::{ConnectionId, Permit, Refused};
 use leveret_queue::{Signal, Taken};
 use rustc_hash::FxHashMap;
 
+use super::coordinator::Transactions;
 use super::disposition::{Answer, Settlement};
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
+use super::management::Waiting;
 use super::session::Session;
 use super::unconfirmed::Due;
 use crate::broker::Broker;
@@ -72,7 +74,7 @@ pub(crate) struct Connection {
     pub(crate) last_output: Nanos,
     pub(crate) deadline: Option<Nanos>,
     sessions: Vec<Option<Box<Session>>>,
-    /// Links with a queue, by the key that the queue's signals carry: channel and handle.
+    /// Links that are sent to, by the key that their queue's signals or waiting responses carry: channel and handle.
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
     pub(crate) scheduled: VecDeque<u64>,
     pub(crate) starved: Vec<u64>,
@@ -86,6 +88,9 @@ pub(crate) struct Connection {
     pub(crate) undurable: Undurable,
     pub(crate) settlements: Vec<Settlement>,
     pub(crate) answers: VecDeque<Answer>,
+    /// Of management requests.
+    pub(crate) responses: VecDeque<Waiting>,
+    pub(crate) transactions: Transactions,
     pub(crate) held: Held,
     pub(crate) has_exclusive_queues: bool,
     registered: Option<Position>,
@@ -140,6 +145,8 @@ impl Connection {
             undurable: Undurable::default(),
             settlements: Vec::new(),
             answers: VecDeque::new(),
+            responses: VecDeque::new(),
+            transactions: Transactions::default(),
             held: Held::No,
             has_exclusive_queues: false,
             registered: None,
@@ -229,6 +236,7 @@ impl Connection {
         }
         self.flush_runs(now);
         self.flush_settlements(now);
+        self.answer_requests(now);
         self.register();
         self.broker.commit.announce();
         if self.phase == Phase::Finished { input.len() } else { used }
@@ -401,6 +409,12 @@ impl Connection {
         let mut want = |position: Position| wanted = Some(wanted.map_or(position, |other| other.min(position)));
         if let Some(answer) = self.answers.front() {
             want(answer.position);
+        }
+        if let Some(position) = self.next_response_position() {
+            want(position);
+        }
+        if let Some(position) = self.transactions.next_position() {
+            want(position);
         }
         if let Held::Again { position } = self.held {
             want(position);

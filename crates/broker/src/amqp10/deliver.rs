@@ -57,6 +57,7 @@ impl Connection {
                     self.starved.push(key);
                 }
             }
+            self.note_unfinished();
             return;
         }
         for key in std::mem::take(&mut self.starved) {
@@ -73,6 +74,10 @@ impl Connection {
             self.put_session(session);
         }
         self.serve_scheduled(now);
+        self.note_unfinished();
+    }
+
+    fn note_unfinished(&mut self) {
         let unfinished = self.sessions().any(|session| !session.pending.is_empty() && session.window.room() > 0);
         self.unfinished = unfinished;
     }

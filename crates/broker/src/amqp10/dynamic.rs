@@ -115,7 +115,8 @@ impl Connection {
         if self.ensure_queue(permit, &name, durable, false, now)?.is_none() {
             return Ok(None);
         }
-        let permit = self.authorize(Action::Bind { source: exchange, destination: Resource::Queue(&name) })?;
+        let destination = Resource::Queue(&name);
+        let permit = self.authorize(Action::Bind { source: exchange, destination, routing_key: key.as_bytes() })?;
         let bind = Bind {
             vhost: self.vhost.clone(),
             source: exchange.clone(),

@@ -7,6 +7,7 @@ use super::connection::Connection;
 use super::deliver::Pending;
 use super::error::{Failure, Result};
 use super::link::Link;
+use super::management::ResponseGrant;
 use super::session::Session;
 use crate::time::Now;
 
@@ -38,7 +39,7 @@ impl Connection {
         session.window.received_flow(flow)?;
         self.continue_session(session, now);
         let Some(handle) = flow.handle else {
-            session.flow_due |= flow.echo;
+            session.echo_due |= flow.echo;
             return Ok(());
         };
         let Some(link) = session.link(handle) else {
@@ -59,12 +60,29 @@ impl Connection {
                 publisher.flow_due |= flow.echo;
                 session.granted.push(handle);
             }
+            Link::Coordinator(coordinator) => {
+                coordinator.flow_due |= flow.echo;
+                session.granted.push(handle);
+            }
             Link::Replies(replies) => {
                 let credit = flow.link_credit.unwrap_or(0);
                 let state = replies.grant(flow.delivery_count.unwrap_or(0), credit, flow.drain);
                 if flow.drain || flow.echo {
                     self.send_link_state(session, LinkState::new(handle, &state, flow.drain));
                 }
+            }
+            Link::Requests(requests) => {
+                requests.flow_due |= flow.echo;
+                session.granted.push(handle);
+            }
+            Link::Responses(_) => {
+                let grant = ResponseGrant {
+                    seen: flow.delivery_count.map_or(INITIAL_DELIVERY_COUNT, Serial),
+                    credit: flow.link_credit.unwrap_or(0),
+                    drain: flow.drain,
+                    echo: flow.echo,
+                };
+                self.grant_responses(session, handle, grant, now)?;
             }
             Link::Detached => {}
         }
@@ -81,7 +99,7 @@ impl Connection {
     }
 
     /// Tells a receiver the state of its link, after the transfers that still wait for its window.
-    fn send_link_state(&mut self, session: &mut Session, state: LinkState) {
+    pub(crate) fn send_link_state(&mut self, session: &mut Session, state: LinkState) {
         if session.pending.is_empty() {
             self.encode_link_state(session, state);
         } else {
@@ -114,20 +132,25 @@ impl Connection {
         let channel = session.channel;
         for handle in std::mem::take(&mut session.granted) {
             let base = session.window.flow();
-            let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
-            if !std::mem::take(&mut publisher.flow_due) {
+            let (grant, due) = match session.link(handle) {
+                Some(Link::Publisher(publisher)) => (&publisher.grant, &mut publisher.flow_due),
+                Some(Link::Requests(requests)) => (&requests.grant, &mut requests.flow_due),
+                Some(Link::Coordinator(coordinator)) => (&coordinator.grant, &mut coordinator.flow_due),
+                _ => continue,
+            };
+            if !std::mem::take(due) {
                 continue;
             }
             let flow = Flow {
                 handle: Some(handle),
-                delivery_count: Some(publisher.grant.delivery_count().0),
-                link_credit: Some(publisher.grant.credit()),
+                delivery_count: Some(grant.delivery_count().0),
+                link_credit: Some(grant.credit()),
                 ..base
             };
             session.flow_due = false;
             encode_performative(self.output.buffer(), channel, &Performative::Flow(flow));
         }
-        if std::mem::take(&mut session.flow_due) {
+        if std::mem::take(&mut session.flow_due) | std::mem::take(&mut session.echo_due) {
             let flow = session.window.flow();
             encode_performative(self.output.buffer(), channel, &Performative::Flow(flow));
         }

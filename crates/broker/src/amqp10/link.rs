@@ -1,6 +1,8 @@
 //! A link endpoint of ours (specification 2.6).
 
 use super::consumer::Consumer;
+use super::coordinator::Coordinator;
+use super::management::{Requests, Responses};
 use super::publisher::Publisher;
 use super::replies::Replies;
 
@@ -12,6 +14,12 @@ pub(crate) enum Link {
     Consumer(Consumer),
     /// The client receives answers to its requests, without a queue.
     Replies(Replies),
+    /// The client controls transactions.
+    Coordinator(Coordinator),
+    /// The client sends requests to the management node.
+    Requests(Requests),
+    /// The client receives their responses.
+    Responses(Responses),
     /// We detached it with an error and ignore what comes for it until the client detaches it, too.
     Detached,
 }

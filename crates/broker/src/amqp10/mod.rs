@@ -4,12 +4,14 @@
 //! takes links, sessions and the connection down. A [`session`] has a [`window`] and links: a [`publisher`] gets
 //! credit by [`grant`] and its messages' outcomes from [`unconfirmed`], a [`consumer`]'s credit lives in its queue.
 //! [`attach`] makes links out of [`address`]es, [`transfer`] publishes, [`deliver`] sends, [`disposition`] settles.
+//! [`management`] serves requests that declare, bind and delete.
 
 mod address;
 mod attach;
 mod closing;
 mod connection;
 mod consumer;
+mod coordinator;
 mod deliver;
 mod disposition;
 mod durable;
@@ -19,6 +21,7 @@ mod flow;
 mod grant;
 mod held;
 mod link;
+mod management;
 mod open;
 mod publisher;
 mod rejection;

@@ -31,6 +31,9 @@ impl Connection {
             None => self.broker.settings.default_vhost.as_str().into(),
         };
         self.vhost = vhost;
+        if let Err(refused) = self.broker.check_connection_limit() {
+            return Err(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, refused.text));
+        }
         if let Err(refused) = self.authorize(Action::Enter) {
             let condition = match refused.kind {
                 RefusedKind::NotAllowed | RefusedKind::AccessRefused | RefusedKind::NotFound => {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use leveret_amqp10::{SenderSettleMode, Serial, condition, performative::Transfer};
+use leveret_amqp10::{DeliveryState, SenderSettleMode, Serial, condition, performative::Transfer};
 use leveret_message::BatchBuilder;
 
 use super::error::{Failure, Result};
@@ -28,6 +28,7 @@ pub(crate) struct Partial {
     pub id: Serial,
     pub tag: Vec<u8>,
     pub settled: bool,
+    pub transaction: Option<Box<[u8]>>,
     pub bytes: Vec<u8>,
 }
 
@@ -52,9 +53,8 @@ pub(crate) struct Publisher {
     pub destination: Destination,
     /// How the target queue's signals name the link, when it has one.
     pub key: u64,
-    pub settle_mode: SenderSettleMode,
     pub grant: Grant,
-    pub partial: Option<Partial>,
+    pub assembly: Assembly,
     pub run: PublishRun,
     pub unconfirmed: Unconfirmed,
     /// The client has to be told of its credit.
@@ -63,11 +63,19 @@ pub(crate) struct Publisher {
     pub dynamic: bool,
 }
 
+/// Messages out of transfers, one after the other.
+pub(crate) struct Assembly {
+    settle_mode: SenderSettleMode,
+    partial: Option<Partial>,
+}
+
 /// A message that has come in whole.
 pub(crate) struct Complete<'a> {
     pub id: Serial,
     pub tag: Cow<'a, [u8]>,
     pub settled: bool,
+    /// The id of the transaction that it belongs to.
+    pub transaction: Option<Cow<'a, [u8]>>,
     pub payload: Payload<'a>,
 }
 
@@ -98,6 +106,26 @@ impl Publisher {
         self.flow_due |= self.grant.top_up(unconfirmed);
     }
 
+    /// See [`Assembly::receive`].
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn receive<'a>(
+        &mut self,
+        transfer: &Transfer<'a>,
+        payload: &'a [u8],
+        size_max: u64,
+    ) -> Result<Option<Complete<'a>>> {
+        self.assembly.receive(transfer, payload, size_max, &mut self.grant)
+    }
+}
+
+impl Assembly {
+    /// For a link whose sender settles like this.
+    pub(crate) fn new(settle_mode: SenderSettleMode) -> Self {
+        Self { settle_mode, partial: None }
+    }
+
     /// Takes a transfer in; gives the message out when it is complete.
     ///
     /// # Errors
@@ -107,8 +135,9 @@ impl Publisher {
         transfer: &Transfer<'a>,
         payload: &'a [u8],
         size_max: u64,
+        grant: &mut Grant,
     ) -> Result<Option<Complete<'a>>> {
-        let Some(partial) = &mut self.partial else { return self.begin(transfer, payload, size_max) };
+        let Some(partial) = &mut self.partial else { return self.begin(transfer, payload, size_max, grant) };
         if transfer.delivery_id.is_some_and(|id| Serial(id) != partial.id) {
             return Err(Failure::session(
                 condition::FRAMING_ERROR,
@@ -138,18 +167,25 @@ impl Publisher {
         if transfer.more {
             return Ok(None);
         }
-        let Some(Partial { id, tag, settled, bytes }) = self.partial.take() else { return Ok(None) };
-        Ok(Some(Complete { id, tag: tag.into(), settled, payload: Payload::Whole(bytes) }))
+        let Some(Partial { id, tag, settled, transaction, bytes }) = self.partial.take() else { return Ok(None) };
+        let transaction = transaction.map(|id| Cow::Owned(id.into()));
+        Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload: Payload::Whole(bytes) }))
     }
 
-    fn begin<'a>(&mut self, transfer: &Transfer<'a>, payload: &'a [u8], size_max: u64) -> Result<Option<Complete<'a>>> {
+    fn begin<'a>(
+        &mut self,
+        transfer: &Transfer<'a>,
+        payload: &'a [u8],
+        size_max: u64,
+        grant: &mut Grant,
+    ) -> Result<Option<Complete<'a>>> {
         let Some(id) = transfer.delivery_id.map(Serial) else {
             return Err(Failure::link(
                 condition::INVALID_FIELD,
                 "transfer without delivery-id: it must be on the first transfer of a delivery",
             ));
         };
-        if !self.grant.begin_delivery() {
+        if !grant.begin_delivery() {
             return Err(Failure::link(
                 condition::TRANSFER_LIMIT_EXCEEDED,
                 format!("delivery {id} was sent without link credit: wait for a flow"),
@@ -175,11 +211,17 @@ impl Publisher {
         }
         check_size(payload.len(), size_max)?;
         let tag = transfer.delivery_tag.unwrap_or_default();
+        let transaction = match transfer.state {
+            Some(DeliveryState::Transactional { txn_id, .. }) => Some(txn_id),
+            _ => None,
+        };
         if transfer.more {
-            self.partial = Some(Partial { id, tag: tag.to_vec(), settled, bytes: payload.to_vec() });
+            let transaction = transaction.map(Into::into);
+            self.partial = Some(Partial { id, tag: tag.to_vec(), settled, transaction, bytes: payload.to_vec() });
             return Ok(None);
         }
-        Ok(Some(Complete { id, tag: tag.into(), settled, payload: Payload::Slice(payload) }))
+        let transaction = transaction.map(Cow::Borrowed);
+        Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload: Payload::Slice(payload) }))
     }
 }
 

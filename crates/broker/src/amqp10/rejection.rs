@@ -11,7 +11,12 @@ pub(crate) fn with_state(queue: &str, reason: &str, send: impl FnOnce(DeliverySt
     info.push_symbol("reason", Symbol::new(reason));
     let condition =
         if reason == "unavailable" { condition::PRECONDITION_FAILED } else { condition::RESOURCE_LIMIT_EXCEEDED };
-    let error = Error { condition, description: None, info: Some(info.as_map()) };
+    // Clients show the description to their users: RabbitMQ's words where it has some.
+    let description = match reason {
+        "maxlen" => format!("queue '{queue}' exceeded maximum length"),
+        reason => format!("queue '{queue}' refused the message: {reason}"),
+    };
+    let error = Error { condition, description: Some(&description), info: Some(info.as_map()) };
     send(DeliveryState::Rejected { error: Some(error) });
 }
 
@@ -28,4 +33,19 @@ pub(crate) fn with_error<R>(failure: &Failure, send: impl FnOnce(Error<'_>) -> R
     let mut info = EncodedMap::new();
     info.push_symbol("delivery-tag", tag.as_slice());
     send(Error { condition, description, info: Some(info.as_map()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_state;
+    use leveret_amqp10::{DeliveryState, condition};
+
+    #[test]
+    fn a_full_queue_is_named_in_rabbitmqs_words() {
+        with_state("q", "maxlen", |state| {
+            let DeliveryState::Rejected { error: Some(error) } = state else { panic!("{state:?}") };
+            assert_eq!(error.condition, condition::RESOURCE_LIMIT_EXCEEDED);
+            assert_eq!(error.description, Some("queue 'q' exceeded maximum length"));
+        });
+    }
 }

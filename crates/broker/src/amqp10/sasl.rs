@@ -44,10 +44,14 @@ impl Connection {
             self.refuse_login(now);
             return Ok(());
         };
+        // ANONYMOUS is the configured user's own login, password and all.
+        let mechanism = if mechanism == "ANONYMOUS" { "PLAIN" } else { mechanism };
         let topology = self.broker.registry.snapshot().topology.clone();
         let loopback = self.peer.address.ip().to_canonical().is_loopback();
         self.counters.auth_attempts.increment();
-        match self.broker.authenticator.authenticate(&topology, mechanism, &plain, loopback) {
+        // Whoever is anonymous has the configured user's password, which is checked like any other.
+        let check = if mechanism == "ANONYMOUS" { "PLAIN" } else { mechanism };
+        match self.broker.authenticator.authenticate(&topology, check, &plain, loopback) {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");

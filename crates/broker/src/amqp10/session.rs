@@ -28,6 +28,8 @@ pub(crate) struct Session {
     pub confirming: Vec<u32>,
     /// Publishers whose client may have to be told of its credit.
     pub granted: Vec<u32>,
+    /// The client asked for the state of the session: a flow of a link doesn't answer that.
+    pub echo_due: bool,
     /// The client has to be told of our window.
     pub flow_due: bool,
     /// We ended it and ignore everything until the client ends it, too.
@@ -48,6 +50,7 @@ impl Session {
             parked: Vec::new(),
             confirming: Vec::new(),
             granted: Vec::new(),
+            echo_due: false,
             flow_due: false,
             ending: false,
         }

@@ -4,4 +4,6 @@
 mod stage;
 
 mod alarms;
+mod limits;
 mod reply_to;
+mod topic_permissions;

@@ -124,7 +124,6 @@ pub(super) const KEYS: &[Other] = &[
     refused("listeners.ssl", TLS),
     refused("listeners.ssl.**", TLS),
     refused("load_definitions", "definitions can't be loaded yet"),
-    refused("max_connections", LIMIT),
     refused("message_interceptors.**", "messages would pass unchanged"),
     refused("mqtt.**", PROTOCOL),
     refused("password_hashing_module", "passwords are hashed with SHA-256"),

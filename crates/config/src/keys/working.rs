@@ -164,6 +164,20 @@ pub(super) const KEYS: &[Key] = &[
         config.channel_max = integer(value, 0, 65_535)? as u16;
         Ok(())
     }),
+    key("max_connections", "integer or infinity", "infinity", "connections of the node", |config, _, value| {
+        config.max_connections = connections(value)?;
+        Ok(())
+    }),
+    key(
+        "connection_max",
+        "integer or infinity",
+        "infinity",
+        "the older name of max_connections",
+        |config, _, value| {
+            config.max_connections = connections(value)?;
+            Ok(())
+        },
+    ),
     key(
         "handshake_timeout",
         "milliseconds",
@@ -299,6 +313,10 @@ pub(super) fn in_bytes(value: &str, min: u64, max: u64) -> Result<u64, String> {
 
 fn socket_buffer(value: &str) -> Result<u32, String> {
     Ok(in_bytes(value, 1024, 1 << 30)? as u32)
+}
+
+fn connections(value: &str) -> Result<Option<u32>, String> {
+    if value == "infinity" { Ok(None) } else { Ok(Some(integer(value, 0, u64::from(u32::MAX))? as u32)) }
 }
 
 fn level(value: &str) -> Result<LogLevel, String> {

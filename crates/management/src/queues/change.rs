@@ -98,7 +98,7 @@ pub(crate) async fn purge(
 }
 
 /// Waits until everything up to `position` is on disk, and its changes are published.
-async fn durable(api: &Api, position: u64) -> Result<(), Error> {
+pub(crate) async fn durable(api: &Api, position: u64) -> Result<(), Error> {
     let commit = &api.broker().commit;
     commit.announce();
     if commit.durable() < position {
@@ -116,7 +116,7 @@ async fn durable(api: &Api, position: u64) -> Result<(), Error> {
 }
 
 /// The body as an object; none means an empty one.
-fn object(body: &[u8]) -> Result<serde_json::Map<String, Value>, Error> {
+pub(crate) fn object(body: &[u8]) -> Result<serde_json::Map<String, Value>, Error> {
     if body.trim_ascii().is_empty() {
         return Ok(serde_json::Map::new());
     }

@@ -3,6 +3,8 @@
 mod stage;
 
 mod access;
+mod alarms;
 mod metrics;
 mod queues;
 mod recorded;
+mod topic_permissions;

@@ -25,9 +25,15 @@ impl Stage {
     /// A node with the administrator `guest` and, in the vhost `v`, `user` with the tag `management`, who may
     /// touch what begins with x; `plain` has no tag.
     pub(crate) fn new() -> Self {
+        Self::with("cores=1")
+    }
+
+    /// The same with one more setting.
+    pub(crate) fn with(setting: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut config = Config::default();
         config.set("cores=1").expect("is a key");
+        config.set(setting).expect("is a key");
         let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
         let options = NodeOptions::new(&config, Arc::new(|text| panic!("{text}")));
         let (mut node, _) = Node::start(lock, options).expect("starts");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 
 use super::{Topology, Vhost};
-use crate::{Binding, Destination, Exchange, Permission, Queue, User};
+use crate::{Binding, Destination, Exchange, Permission, Queue, TopicPermission, User};
 
 impl Topology {
     pub(crate) fn insert_vhost(&mut self, name: &Arc<str>) {
@@ -30,6 +30,15 @@ impl Topology {
         let users: Vec<_> = self.permissions.keys().cloned().collect();
         for user in users {
             self.remove_permission(&user, name);
+        }
+        let limited: Vec<_> = self.topic_permissions.keys().cloned().collect();
+        for user in limited {
+            if let Some(vhosts) = self.topic_permissions.get_mut(&user) {
+                vhosts.remove(name);
+                if vhosts.is_empty() {
+                    self.topic_permissions.remove(&user);
+                }
+            }
         }
     }
 
@@ -101,6 +110,7 @@ impl Topology {
     pub(crate) fn remove_user(&mut self, name: &str) {
         self.users.remove(name);
         self.permissions.remove(name);
+        self.topic_permissions.remove(name);
     }
 
     pub(crate) fn insert_permission(&mut self, permission: Arc<Permission>) {
@@ -114,6 +124,25 @@ impl Topology {
             if vhosts.is_empty() {
                 self.permissions.remove(user);
             }
+        }
+    }
+
+    pub(crate) fn insert_topic_permission(&mut self, permission: Arc<TopicPermission>) {
+        let vhosts = self.topic_permissions.entry(permission.user.clone()).or_default();
+        let exchanges = vhosts.entry(permission.vhost.clone()).or_default();
+        exchanges.insert(permission.exchange.clone(), permission);
+    }
+
+    pub(crate) fn remove_topic_permission(&mut self, user: &str, vhost: &str, exchange: &str) {
+        let Some(vhosts) = self.topic_permissions.get_mut(user) else { return };
+        if let Some(exchanges) = vhosts.get_mut(vhost) {
+            exchanges.remove(exchange);
+            if exchanges.is_empty() {
+                vhosts.remove(vhost);
+            }
+        }
+        if vhosts.is_empty() {
+            self.topic_permissions.remove(user);
         }
     }
 

@@ -103,6 +103,7 @@ public final class ScenarioClient {
     all.put("error_505", () -> injected(505, "UNEXPECTED_FRAME", "0200010000000e003c000000000000000000000000ce"));
     all.put("error_530", ScenarioClient::error530);
     all.put("error_540", ScenarioClient::error540);
+    all.put("direct_reply_to", ScenarioClient::directReplyTo);
     return all;
   }
 
@@ -318,6 +319,35 @@ public final class ScenarioClient {
     channel.basicPublish("amq.direct", key, false, null, bytes("dropped"));
     channel.waitForConfirmsOrDie(PATIENCE_MS);
     equal(events.stream().filter(event -> event.startsWith("312")).count(), 1L, "returns");
+  }
+
+  private static void directReplyTo() throws Exception {
+    String pseudo = "amq.rabbitmq.reply-to";
+    Channel requester = connect().createChannel();
+    Channel responder = confirming(connect());
+    String name = queue(responder);
+    BlockingQueue<Delivery> answers = new LinkedBlockingQueue<>();
+    requester.basicConsume(pseudo, true, "tag", (tag, delivery) -> answers.add(delivery), tag -> {});
+    BlockingQueue<Delivery> requests = consume(responder, name);
+    AMQP.BasicProperties asked = new AMQP.BasicProperties.Builder().replyTo(pseudo).correlationId("7").build();
+    requester.basicPublish("", name, true, asked, bytes("ask"));
+    Delivery request = next(requests);
+    String address = request.getProperties().getReplyTo();
+    check(address.startsWith(pseudo + "."), "reply-to " + address);
+    equal(request.getProperties().getCorrelationId(), "7", "request");
+    equal(responder.queueDeclarePassive(address).getConsumerCount(), 1, "consumers");
+    AMQP.BasicProperties answered = new AMQP.BasicProperties.Builder().correlationId("7").build();
+    responder.basicPublish("", address, true, answered, bytes("answer"));
+    responder.waitForConfirmsOrDie(PATIENCE_MS);
+    Delivery answer = next(answers);
+    equal(new String(answer.getBody(), StandardCharsets.UTF_8), "answer", "answer");
+    equal(answer.getProperties().getCorrelationId(), "7", "answer's id");
+    responder.basicAck(request.getEnvelope().getDeliveryTag(), false);
+    fails(connect(), 406, "PRECONDITION_FAILED - reply consumer cannot acknowledge",
+        c -> c.basicConsume(pseudo, false, (tag, delivery) -> {}, tag -> {}));
+    fails(connect(), 406, "PRECONDITION_FAILED - fast reply consumer does not exist",
+        c -> c.basicPublish("", name, true, asked, bytes("ask")));
+    fails(connect(), 403, "ACCESS_REFUSED", c -> c.queueBind(address, "amq.direct", "k"));
   }
 
   private static void ack() throws Exception {

@@ -1,0 +1,150 @@
+//! `/queues/:queue` and `/queues/:queue/messages`.
+
+use std::sync::Arc;
+
+use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
+use leveret_model::{
+    Action, Arguments, Command, DeclareQueue, DeleteQueue, Outcome, Permit, Queue, RefusedKind, Resource,
+};
+
+use super::arguments;
+use super::fields::{self, Taken};
+use super::names;
+use super::refusal::{Refusal, Result, Status};
+use super::request;
+use super::response::{Body, Done, message_count};
+use crate::amqp10::connection::Connection;
+use crate::time::Now;
+
+/// RabbitMQ's name of a classic queue's type.
+const CLASSIC: &str = "classic";
+const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
+
+/// The body of PUT.
+struct Declaration {
+    durable: bool,
+    exclusive: bool,
+    auto_delete: bool,
+    arguments: Arguments,
+}
+
+impl Declaration {
+    fn parse(body: request::Body<'_>) -> Result<Self> {
+        let mut it = Self { durable: true, exclusive: false, auto_delete: false, arguments: Arguments::default() };
+        fields::each(body, "queue property", |name, value| match name {
+            "durable" => fields::flag(&mut it.durable, value),
+            "exclusive" => fields::flag(&mut it.exclusive, value),
+            "auto_delete" => fields::flag(&mut it.auto_delete, value),
+            "arguments" => fields::table(&mut it.arguments, value),
+            _ => Ok(Taken::No),
+        })?;
+        Ok(it)
+    }
+}
+
+impl Connection {
+    /// The permit for something that a request wants.
+    pub(super) fn permit(&self, action: Action<'_>) -> Result<Permit> {
+        self.authorize(action).map_err(Refusal::Access)
+    }
+
+    /// GET of a queue. Any permission on it will do.
+    pub(super) fn look_at_queue(&mut self, name: &str) -> Result<Done> {
+        self.permit(Action::Inspect(Resource::Queue(name)))?;
+        let (snapshot, position) = self.broker.registry.staged();
+        let Some(queue) = snapshot.queue(&self.vhost, name) else {
+            let text = format!("queue '{name}' in vhost '{}' not found", self.vhost);
+            return Err(Refusal::Answer(Status::NotFound, text));
+        };
+        let body = self.describe(queue.info(), queue.counts());
+        Ok(Done { status: Status::Ok, body, position })
+    }
+
+    /// PUT of a queue.
+    pub(super) fn put_queue(&mut self, name: &str, body: request::Body<'_>, now: Now) -> Result<Done> {
+        let Declaration { durable, exclusive, auto_delete, arguments } = Declaration::parse(body)?;
+        if name.is_empty() {
+            return Err(Refusal::bad_request("declare queue with empty name not allowed"));
+        }
+        names::check_text(name)?;
+        names::check_not_reserved("queue", &self.vhost, name)?;
+        let dead_letter_exchange = fields::exchange_name(&arguments, DEAD_LETTER_EXCHANGE)?;
+        let permit =
+            self.permit(Action::DeclareQueue { queue: name, dead_letter_exchange: dead_letter_exchange.as_deref() })?;
+        let command = Command::DeclareQueue(DeclareQueue {
+            vhost: self.vhost.clone(),
+            name: name.into(),
+            server_named: false,
+            durable,
+            auto_delete,
+            exclusive,
+            connection: Some(self.id),
+            arguments,
+        });
+        let submitted = self.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
+        self.counters.queues_declared.increment();
+        let created = submitted.outcome == Outcome::Created;
+        if created {
+            self.counters.queues_created.increment();
+        }
+        self.has_exclusive_queues |= exclusive;
+        let (snapshot, _) = self.broker.registry.staged();
+        let Some(queue) = snapshot.queue(&self.vhost, name) else {
+            // Another connection deleted it in between.
+            return Err(Refusal::bad_request(format!("no queue '{name}' in vhost '{}'", self.vhost)));
+        };
+        let body = self.describe(queue.info(), queue.counts());
+        let status = if created { Status::Created } else { Status::Ok };
+        Ok(Done { status, body, position: submitted.position })
+    }
+
+    /// DELETE of a queue. One that doesn't exist is deleted already.
+    pub(super) fn remove_queue(&mut self, name: &str, now: Now) -> Result<Done> {
+        names::check_text(name)?;
+        let permit = self.permit(Action::DeleteQueue(name))?;
+        let command = Command::DeleteQueue(DeleteQueue {
+            vhost: self.vhost.clone(),
+            name: name.into(),
+            connection: Some(self.id),
+        });
+        let submitted =
+            self.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::without_conflict)?;
+        self.counters.queues_deleted.add(submitted.deleted.len() as u64);
+        Ok(Done { status: Status::Ok, body: Body::Deleted(submitted.deleted), position: submitted.position })
+    }
+
+    /// DELETE of a queue's messages.
+    pub(super) fn purge_queue(&mut self, name: &str, now: Now) -> Result<Done> {
+        self.permit(Action::Consume(name))?;
+        let (snapshot, staged) = self.broker.registry.staged();
+        let info =
+            snapshot.topology.usable_queue(&self.vhost, name, Some(self.id)).map_err(|refused| match refused.kind {
+                RefusedKind::NotFound => Refusal::Answer(Status::NotFound, refused.text),
+                _ => Refusal::of_model(refused),
+            })?;
+        let Some(queue) = snapshot.queues.get(&info.id) else {
+            return Err(Refusal::Answer(Status::NotFound, format!("no queue '{name}' in vhost '{}'", self.vhost)));
+        };
+        let (count, position) = queue.purge(now.monotonic);
+        let body = Body::Value(message_count(count));
+        Ok(Done { status: Status::Ok, body, position: position.max(staged) })
+    }
+
+    fn describe(&self, queue: &Arc<Queue>, (messages, consumers): (u64, usize)) -> Body {
+        let node = self.broker.settings.node_name.as_str();
+        let replicas = OwnedArray::new(vec![OwnedValue::from(node)]).expect("items of one type");
+        let mut map = OwnedMap::default();
+        map.push("leader", node)
+            .push("message_count", messages)
+            .push("consumer_count", u32::try_from(consumers).unwrap_or(u32::MAX))
+            .push("name", &*queue.name)
+            .push("vhost", &*queue.vhost)
+            .push("durable", queue.durable)
+            .push("auto_delete", queue.auto_delete)
+            .push("exclusive", queue.is_exclusive())
+            .push("type", CLASSIC)
+            .push("arguments", arguments::to_map(&queue.arguments))
+            .push("replicas", OwnedValue::Array(replicas));
+        Body::Value(OwnedValue::Map(map))
+    }
+}

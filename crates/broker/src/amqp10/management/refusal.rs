@@ -1,0 +1,86 @@
+//! Why a request isn't done.
+
+use std::fmt;
+
+use leveret_model::{Refused, RefusedKind};
+
+/// Status codes (RFC 9110, 15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Ok,
+    Created,
+    NoContent,
+    BadRequest,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    Conflict,
+    NotImplemented,
+}
+
+impl Status {
+    /// The `subject` of a response.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Status::Ok => "200",
+            Status::Created => "201",
+            Status::NoContent => "204",
+            Status::BadRequest => "400",
+            Status::Forbidden => "403",
+            Status::NotFound => "404",
+            Status::MethodNotAllowed => "405",
+            Status::Conflict => "409",
+            Status::NotImplemented => "501",
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Answered, with a text as body.
+    Answer(Status, String),
+    /// The user has no permission: the session ends, as clients of RabbitMQ expect.
+    Access(Refused),
+}
+
+pub(super) type Result<T> = core::result::Result<T, Refusal>;
+
+impl Refusal {
+    pub(super) fn bad_request(text: impl Into<String>) -> Self {
+        Self::Answer(Status::BadRequest, text.into())
+    }
+
+    /// What the model refused, which checks no permissions. RabbitMQ's rule: a conflict with what is there, or a bad
+    /// argument, is 409, and all else 400, also what doesn't exist.
+    pub(super) fn of_model(refused: Refused) -> Self {
+        let status = match refused.kind {
+            RefusedKind::PreconditionFailed => Status::Conflict,
+            RefusedKind::AccessRefused => Status::Forbidden,
+            RefusedKind::NotImplemented => Status::NotImplemented,
+            RefusedKind::NotFound
+            | RefusedKind::ResourceLocked
+            | RefusedKind::CommandInvalid
+            | RefusedKind::NotAllowed
+            | RefusedKind::InternalError => Status::BadRequest,
+        };
+        Self::Answer(status, refused.text)
+    }
+
+    /// What the model refused where RabbitMQ knows no conflict.
+    pub(super) fn without_conflict(refused: Refused) -> Self {
+        match Self::of_model(refused) {
+            Self::Answer(Status::Conflict, text) => Self::Answer(Status::BadRequest, text),
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answer(status, text) => write!(f, "{} {text}", status.code()),
+            Self::Access(refused) => refused.fmt(f),
+        }
+    }
+}

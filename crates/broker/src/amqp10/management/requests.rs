@@ -1,0 +1,106 @@
+//! The half of a pair on which requests come.
+
+use leveret_amqp10::{Role, SenderSettleMode, Serial, condition, performative::Transfer};
+
+use super::pair::PairName;
+use super::request::Request;
+use super::response::Response;
+use super::responses::Waiting;
+use crate::amqp10::connection::Connection;
+use crate::amqp10::error::{Failure, Result};
+use crate::amqp10::grant::Grant;
+use crate::amqp10::link::Link;
+use crate::amqp10::publisher::Assembly;
+use crate::amqp10::session::Session;
+use crate::settings::LinkCredit;
+use crate::time::Now;
+
+/// Requests that the client may send ahead. RabbitMQ's number.
+pub(super) const CREDIT: LinkCredit =
+    LinkCredit { start: 8, adaptive: false, unconfirmed_messages_max: 8, unconfirmed_bytes_max: u64::MAX };
+
+/// Our receiving endpoint.
+pub(crate) struct Requests {
+    pub(super) pair: PairName,
+    pub(crate) grant: Grant,
+    /// The client has to be told of its credit.
+    pub(crate) flow_due: bool,
+    assembly: Assembly,
+    /// Requests whose response wasn't sent yet.
+    unanswered: u32,
+}
+
+impl Requests {
+    pub(super) fn new(pair: PairName, initial: Serial) -> Self {
+        Self {
+            pair,
+            grant: Grant::new(CREDIT, initial),
+            flow_due: true,
+            assembly: Assembly::new(SenderSettleMode::Settled),
+            unanswered: 0,
+        }
+    }
+
+    /// Responses were sent: others may be asked for.
+    pub(super) fn answered(&mut self, count: u32) {
+        self.unanswered -= count.min(self.unanswered);
+        self.top_up();
+    }
+
+    /// The client detached the other half: nothing that waits for it will be sent.
+    pub(super) fn forget_unanswered(&mut self) {
+        self.answered(self.unanswered);
+    }
+
+    fn top_up(&mut self) {
+        self.flow_due |= self.grant.top_up(self.unanswered);
+    }
+}
+
+impl Connection {
+    /// A transfer on the request half.
+    pub(crate) fn receive_request(
+        &mut self,
+        session: &mut Session,
+        requests: &mut Requests,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<()> {
+        let size_max = self.broker.settings.max_message_size;
+        if let Some(complete) = requests.assembly.receive(transfer, payload, size_max, &mut requests.grant)? {
+            let Some(handle) = session.half(&requests.pair, Role::Receiver) else {
+                return Err(Failure::link(
+                    condition::PRECONDITION_FAILED,
+                    "received transfer on half open management link pair: attach its receiving half first",
+                ));
+            };
+            let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
+            let key = responses.key;
+            let response = self.respond(complete.payload.bytes(), now)?;
+            self.responses.push_back(Waiting { key, response });
+            requests.unanswered += 1;
+        }
+        requests.top_up();
+        if requests.flow_due {
+            session.granted.push(transfer.handle);
+        }
+        Ok(())
+    }
+
+    fn respond(&mut self, message: &[u8], now: Now) -> Result<Response> {
+        let request = Request::parse(message)?;
+        let id = request.id;
+        let served = self.serve_request(&request, now);
+        if let Err(refusal) = &served {
+            tracing::warn!(
+                connection = %self.name,
+                user = %self.user,
+                "request {} {} failed: {refusal}",
+                request.method.unwrap_or_default(),
+                request.target.unwrap_or_default(),
+            );
+        }
+        Ok(Response::new(id, served))
+    }
+}

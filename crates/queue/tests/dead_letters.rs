@@ -1,0 +1,174 @@
+//! Messages that died, from their queue's side: what a turn takes, what is read back, what a checkpoint sees.
+
+use std::sync::Arc;
+
+use leveret_message::{Batch, BatchBuilder, Envelope, Reason};
+use leveret_model::{DeadLetterOptions, Overflow, QueueOptions};
+use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
+use leveret_queue::{
+    ClassicQueue, DeadRun, DeadTurn, Effects, GetOutcome, GroupPosition, Ledger, Link, MemoryBudget, Run, Signal,
+};
+
+struct Nobody;
+
+impl Link for Nobody {
+    fn signal(&self, _: Signal) {}
+}
+
+fn queue(max_length: Option<u64>) -> ClassicQueue {
+    let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
+    let options = QueueOptions { max_length, overflow: Overflow::DropHead, dead_letter, ..QueueOptions::default() };
+    ClassicQueue::new(options, true, Ledger::default(), 0, Arc::new(MemoryBudget::new(1 << 20)), 0)
+}
+
+fn batch(count: u64, body: &[u8]) -> Arc<Batch> {
+    let mut builder = BatchBuilder::default();
+    for _ in 0..count {
+        builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", body);
+    }
+    Arc::new(builder.finish())
+}
+
+fn publish(queue: &mut ClassicQueue, count: u64, durable: bool) -> Effects {
+    let batch = batch(count, b"body");
+    let mut effects = Effects::default();
+    let submission = queue.submit(&batch, 0, count as u32, 0);
+    queue.submitted(submission, batch, 0, durable.then_some(1), 0, &mut effects);
+    queue.apply(1, &mut effects);
+    effects
+}
+
+/// Takes and rejects the oldest.
+fn reject(queue: &mut ClassicQueue) -> u64 {
+    let link: Arc<dyn Link> = Arc::new(Nobody);
+    let mut effects = Effects::default();
+    let GetOutcome::Message(taken, _) = queue.get(false, &link, 0, 0, &mut effects) else { panic!("nothing is ready") };
+    let run = Run { first: taken.first, last: taken.first, bytes: 4, durable: taken.durable };
+    assert!(queue.reject(None, &[run], 0, &mut effects) && effects.dead_letters);
+    taken.first
+}
+
+fn taken(turn: DeadTurn) -> Vec<DeadRun> {
+    match turn {
+        DeadTurn::Move(runs) => runs,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn counters(queue: &ClassicQueue) -> (u64, u64, u64) {
+    let status = queue.status();
+    let counters = status.conservation;
+    assert_eq!(counters.accepted, counters.gone() + status.ready + status.unacknowledged);
+    (counters.dead_lettered, counters.dropped, status.moving)
+}
+
+#[test]
+fn a_checkpoint_has_what_is_on_its_way_until_it_has_moved() {
+    let mut queue = queue(Some(2));
+    let effects = publish(&mut queue, 5, true);
+    assert!(effects.dead_letters && effects.drops.is_empty());
+    assert_eq!((queue.ready(), counters(&queue)), (2, (3, 0, 3)));
+    let (live, bytes) = queue.durable_live();
+    assert_eq!((live.len(), bytes), (5, 20));
+    let mut effects = Effects::default();
+    let runs = taken(queue.dead_turn(&mut effects));
+    assert_eq!((runs.len(), runs[0].first, runs[0].count, runs[0].reason), (1, 0, 3, Reason::MaxLen));
+    assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Wait), "one at a time");
+    assert_eq!(queue.durable_live().0.len(), 5, "it may not have moved yet");
+    let logged = queue.moved(1, &mut effects);
+    assert_eq!(logged, [Run { first: 0, last: 2, bytes: 12, durable: true }]);
+    assert!(!effects.dead_letters);
+    assert_eq!((queue.durable_live(), counters(&queue)), (([3, 4].into_iter().collect(), 8), (2, 1, 0)));
+    assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Nothing));
+}
+
+#[test]
+fn a_turn_takes_so_many_and_leaves_the_rest_in_order() {
+    let mut queue = queue(Some(0));
+    publish(&mut queue, 600, true);
+    let mut effects = Effects::default();
+    let (mut next, mut turns) = (0, 0);
+    loop {
+        let runs = match queue.dead_turn(&mut effects) {
+            DeadTurn::Nothing => break,
+            turn => taken(turn),
+        };
+        turns += 1;
+        assert!(runs.iter().map(|run| run.count).sum::<u32>() <= TURN_MESSAGES_MAX);
+        for run in runs {
+            assert_eq!((run.first, u64::from(run.index)), (next, next));
+            next += u64::from(run.count);
+        }
+        let logged = queue.moved(0, &mut effects);
+        assert_eq!(logged.iter().map(|run| run.last + 1).max(), Some(next));
+    }
+    assert_eq!((next, turns), (600, 3));
+    assert_eq!(counters(&queue), (600, 0, 0));
+    assert_eq!(queue.durable_live(), (Default::default(), 0));
+}
+
+#[test]
+fn what_was_handed_out_is_read_back_and_volatile_messages_are_kept() {
+    let mut queue = queue(None);
+    publish(&mut queue, 1, true);
+    publish(&mut queue, 1, false);
+    let first = reject(&mut queue);
+    let second = reject(&mut queue);
+    let mut effects = Effects::default();
+    assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Wait));
+    assert_eq!(effects.read_dead, Some(first));
+    assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Wait), "it is being read");
+    queue.dead_loaded(vec![(first, batch(1, b"body"))], &mut effects);
+    let runs = taken(queue.dead_turn(&mut effects));
+    let found: Vec<_> = runs.iter().map(|run| (run.first, run.durable, run.reason)).collect();
+    assert_eq!(found, [(first, true, Reason::Rejected), (second, false, Reason::Rejected)]);
+    assert_eq!(queue.moved(0, &mut effects).len(), 1, "only one is in the log");
+    assert_eq!((counters(&queue), queue.status().memory), ((2, 0, 0), 0));
+}
+
+#[test]
+fn a_queue_whose_dead_letter_cannot_be_read_fails_and_keeps_it_for_the_next_life() {
+    let mut queue = queue(None);
+    publish(&mut queue, 1, true);
+    reject(&mut queue);
+    let mut effects = Effects::default();
+    queue.dead_turn(&mut effects);
+    queue.dead_loaded(Vec::new(), &mut effects);
+    assert!(matches!(queue.state(), leveret_queue::QueueState::Failed(_)));
+    assert_eq!(queue.durable_live().0.len(), 1);
+    assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Nothing));
+}
+
+#[test]
+fn volatile_dead_letters_wait_up_to_a_limit() {
+    let mut queue = queue(Some(0));
+    let large = vec![7; 1 << 20];
+    for _ in 0..20 {
+        let batch = batch(1, &large);
+        let mut effects = Effects::default();
+        let submission = queue.submit(&batch, 0, 1, 0);
+        queue.submitted(submission, batch, 0, None, 0, &mut effects);
+    }
+    let (dead, dropped, moving) = counters(&queue);
+    assert_eq!((dead, dropped, moving), (15, 5, 15), "16 MiB with what each costs");
+}
+
+#[test]
+fn messages_of_an_open_group_and_those_behind_them_wait_for_it() {
+    let mut queue = queue(None);
+    let group = Arc::new(GroupPosition::default());
+    let mut effects = Effects::default();
+    let first = queue.submit(&batch(1, b"in"), 0, 1, 0);
+    queue.submitted_in(&group, first, batch(1, b"in"), 0, 0, &mut effects);
+    let behind = queue.submit(&batch(1, b"behind"), 0, 1, 0);
+    queue.submitted(behind, batch(1, b"behind"), 0, Some(3), 0, &mut effects);
+    let volatile = queue.submit(&batch(1, b"volatile"), 0, 1, 0);
+    queue.submitted(volatile, batch(1, b"volatile"), 0, None, 0, &mut effects);
+    queue.apply(100, &mut effects);
+    assert_eq!((queue.ready(), queue.pending_position()), (0, 3));
+    group.close(7);
+    queue.apply(6, &mut effects);
+    assert_eq!(queue.ready(), 0);
+    queue.apply(7, &mut effects);
+    assert_eq!(queue.ready(), 3);
+}

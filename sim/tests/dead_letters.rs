@@ -1,0 +1,187 @@
+//! The power goes after every change of the disk while messages die and move: each is in the queue it came from or in
+//! all those it goes to, never in both, never nowhere.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_sim::body::{self, body, properties};
+use leveret_sim::disk::SimDisk;
+use leveret_sim::failure::Failure;
+use leveret_sim::link::Heard;
+use leveret_sim::script::{CHANNEL, Script};
+use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::QueueDeclare;
+
+/// Its rejected messages go to `TARGETS` over an exchange.
+const REJECTED: &str = "rejected";
+const TARGETS: [&str; 2] = ["d0", "d1"];
+/// What doesn't fit it goes to `OVERFLOW`.
+const SHORT: &str = "short";
+const OVERFLOW: &str = "overflow";
+const SHORT_LENGTH: i32 = 4;
+const MESSAGES: u64 = 60;
+
+/// How many changes the disk had seen.
+type Stamp = usize;
+
+/// What the client knows of message n of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    published: Stamp,
+    confirmed: Stamp,
+    rejected: Option<Stamp>,
+}
+
+struct Trace {
+    disk: Arc<SimDisk>,
+    known: Vec<Known>,
+    ready: Stamp,
+}
+
+fn table(entries: &[(&str, FieldValue)]) -> FieldTable {
+    let mut table = FieldTable::new();
+    for (key, value) in entries {
+        table.insert(key.as_bytes(), value.clone());
+    }
+    table
+}
+
+fn text(text: &str) -> FieldValue {
+    FieldValue::LongString(text.as_bytes().to_vec())
+}
+
+fn declare(world: &mut World, script: &Script, queue: &str, arguments: &FieldTable) -> Result<(), Failure> {
+    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
+    world.links[script.link].client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
+    script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
+}
+
+fn topology(world: &mut World, script: &Script) -> Result<(), Failure> {
+    let none = FieldTable::new();
+    world.links[script.link].client.declare_exchange(CHANNEL, b"dlx", "fanout", true, &none);
+    script.reply(world, "exchange.declare-ok")?;
+    for queue in TARGETS {
+        declare(world, script, queue, &none)?;
+        world.links[script.link].client.bind_queue(CHANNEL, queue.as_bytes(), b"dlx", b"", &none);
+        script.reply(world, "queue.bind-ok")?;
+    }
+    declare(world, script, OVERFLOW, &none)?;
+    declare(world, script, REJECTED, &table(&[("x-dead-letter-exchange", text("dlx"))]))?;
+    let short = [
+        ("x-dead-letter-exchange", text("")),
+        ("x-dead-letter-routing-key", text(OVERFLOW)),
+        ("x-max-length", FieldValue::I32(SHORT_LENGTH)),
+    ];
+    declare(world, script, SHORT, &table(&short))
+}
+
+fn trace(seed: u64) -> Result<Trace, Failure> {
+    let disk = Arc::new(SimDisk::new());
+    let (mut world, _) = World::start(disk.clone(), small_log(), seed)?;
+    let world = &mut world;
+    let script = Script::start(world)?;
+    topology(world, &script)?;
+    world.links[script.link].client.confirm_select(CHANNEL);
+    script.reply(world, "confirm.select-ok")?;
+    let ready = disk.count();
+    let consumer = Script::start(world)?;
+    let mut known: Vec<Known> = Vec::new();
+    let mut next = 0;
+    for id in 0..MESSAGES {
+        let mut know = Known { published: disk.count(), ..Known::default() };
+        let length = [20, 700, 5_000, 12_000][world.random.below(4) as usize];
+        let mut last = 0;
+        for queue in [REJECTED, SHORT] {
+            let client = &mut world.links[script.link].client;
+            last = client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body(id, length));
+        }
+        script.until(world, |heard| match heard {
+            Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),
+            _ => None,
+        })?;
+        know.confirmed = disk.count();
+        known.push(know);
+        // A few are rejected at a time, so that one turn moves several.
+        while world.random.below(3) > 0
+            && let Some(received) = consumer.get(world, REJECTED, true)?
+        {
+            assert_eq!(body::id(&received.body), Some(next));
+            known[next as usize].rejected = Some(disk.count());
+            world.links[consumer.link].client.nack(CHANNEL, received.tag, false, false);
+            next += 1;
+        }
+    }
+    // Whatever is on its way arrives.
+    while world.step()? {}
+    let snapshot = world.broker.registry.snapshot_full();
+    for (queue, dead, ready) in [(REJECTED, next, MESSAGES - next), (SHORT, MESSAGES - 4, 4)] {
+        let status = snapshot.queue("/", queue).expect("it was declared").status();
+        let counters = status.conservation;
+        assert_eq!((counters.accepted, counters.dead_lettered), (MESSAGES, dead), "{queue}");
+        assert_eq!((status.ready, status.moving), (ready, 0), "{queue}");
+    }
+    Ok(Trace { disk, known, ready })
+}
+
+/// The messages of a queue by their numbers.
+fn numbers(script: &Script, world: &mut World, queue: &str) -> BTreeSet<u64> {
+    let found = script.drain(world, queue).unwrap_or_else(|failure| panic!("{queue}: {failure}"));
+    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.body)).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{queue}: out of order, or twice: {numbers:?}");
+    for received in &found {
+        let id = body::id(&received.body).expect("it was counted");
+        assert_eq!(received.body, body(id, received.body.len()), "{queue}: message {id} is damaged");
+    }
+    numbers.into_iter().collect()
+}
+
+/// How many messages had moved, and how many of those that were to move hadn't.
+fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
+    let (mut world, _) =
+        World::start(Arc::new(crashed), small_log(), seed).unwrap_or_else(|failure| panic!("{failure}"));
+    let script = Script::start(&mut world).unwrap_or_else(|failure| panic!("{failure}"));
+    let rejected = numbers(&script, &mut world, REJECTED);
+    let targets = TARGETS.map(|queue| numbers(&script, &mut world, queue));
+    assert_eq!(targets[0], targets[1], "dead letters are in one target and not in the other");
+    let short = numbers(&script, &mut world, SHORT);
+    // It may have been too long still, and its head moves when it is read back.
+    while world.step().unwrap_or_else(|failure| panic!("{failure}")) {}
+    let overflow = numbers(&script, &mut world, OVERFLOW);
+    let (mut moved, mut not_yet) = (0, 0);
+    for (id, known) in (0..).zip(&trace.known) {
+        for (source, target) in [(&rejected, &targets[0]), (&short, &overflow)] {
+            let (here, there) = (source.contains(&id), target.contains(&id));
+            assert!(!(here && there), "message {id} is in both places");
+            assert!(known.published <= at || !here && !there, "message {id} was never published");
+            assert!(known.confirmed > at || here || there, "message {id} is lost");
+        }
+        let asked = known.rejected.is_some_and(|rejected| rejected <= at);
+        assert!(asked || !targets[0].contains(&id), "message {id} moved and nobody rejected it");
+        if targets[0].contains(&id) {
+            moved += 1
+        } else if asked {
+            not_yet += 1
+        }
+    }
+    (moved, not_yet)
+}
+
+#[test]
+fn a_dead_letter_is_here_or_there_after_any_power_cut() {
+    for seed in [1, 2] {
+        let trace = trace(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        let (mut cuts, mut moved, mut not_yet) = (0, 0, 0);
+        for (at, moment) in trace.disk.moments().enumerate().filter(|(at, _)| *at >= trace.ready) {
+            cuts += 1;
+            let crash_seed = seed << 32 | at as u64;
+            let crashed = moment.crash(crash_seed);
+            let judged = std::panic::catch_unwind(|| judge(&trace, at, crashed, crash_seed));
+            let (there, here) = judged.unwrap_or_else(|_| panic!("seed {seed}, power cut after change {at}"));
+            moved += there;
+            not_yet += here;
+        }
+        println!("seed {seed}: {cuts} power cuts, {moved} times moved, {not_yet} times not yet");
+        assert!(cuts > 100 && moved > 100 && not_yet > 10, "{cuts} cuts, {moved} moved, {not_yet} not yet");
+    }
+}

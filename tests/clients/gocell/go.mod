@@ -1,0 +1,3 @@
+module leveret/tests/gocell
+
+go 1.26

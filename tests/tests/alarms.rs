@@ -1,0 +1,205 @@
+//! Resource alarms at the wire: what raises them, who is told, who goes on, and what HTTP and metrics show.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leveret_tests::broker::is_given;
+use leveret_tests::http::{Answer, Http};
+use leveret_tests::table::Scenario;
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::{Wire, method, publish};
+use leveret_tests::{PATIENCE, cell, conservation};
+use serde_json::json;
+
+const ALARMS: &str = "/api/health/checks/alarms";
+const LOCAL_ALARMS: &str = "/api/health/checks/local-alarms";
+
+/// Polls until the answer is as wanted: the state is reached by measurements inside the node.
+fn until(http: &Http, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = http.get(path).expect("an answer");
+        if wanted(&answer) {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "{path}: {} {}", answer.status, answer.body);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn metric(node: &Node, name: &str) -> String {
+    let text = Http::guest(format!("127.0.0.1:{}", node.ports().prometheus)).get("/metrics").expect("metrics").body;
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+}
+
+/// The next method is connection.blocked; its reason.
+fn blocked(wire: &mut Wire) -> String {
+    let frame = wire.next_method(method::CONNECTION_BLOCKED).unwrap_or_else(|frame| panic!("{frame:?}"));
+    frame.arguments().short_string()
+}
+
+#[test]
+fn publishers_wait_until_the_last_alarm_clears_and_everybody_else_goes_on() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new().with_alarms());
+    let http = node.http();
+    assert_eq!(until(&http, ALARMS, |answer| answer.status == 200).json(), json!({"status": "ok"}));
+    let mut publisher = Wire::open(node.amqp());
+    publisher.declare(1, "q", true);
+    publisher.confirm_select(1);
+    publisher.send(&publish(1, "", "q", b"before", true, true));
+    publisher.confirms(1);
+
+    node.raise_alarms("memory disk");
+    let failed = until(&http, ALARMS, |answer| answer.json()["alarms"].as_array().is_some_and(|all| all.len() == 2));
+    assert_eq!(failed.status, 503);
+    assert_eq!(failed.json()["status"], "failed");
+    assert_eq!(failed.json()["reason"], "There are alarms in effect in the cluster");
+    let name = &failed.json()["alarms"][0]["node"];
+    let expected = json!([{"resource": "disk space", "node": name}, {"resource": "memory", "node": name}]);
+    assert_eq!(failed.json()["alarms"], expected);
+    let local = http.get(LOCAL_ALARMS).expect("an answer");
+    assert_eq!((local.status, &local.json()["reason"]), (503, &json!("There are alarms in effect on the node")));
+    assert_eq!(metric(&node, "rabbitmq_alarms_memory_used_watermark"), "1");
+    assert_eq!(metric(&node, "rabbitmq_alarms_free_disk_space_watermark"), "1");
+
+    publisher.send(&publish(1, "", "q", b"during", true, true));
+    assert_eq!(blocked(&mut publisher), "low on disk & memory");
+    assert_eq!(metric(&node, "leveret_connections_blocked"), "1");
+    let queue = http.get("/api/queues/%2F/q").expect("the queue").json();
+    assert!(queue.to_string().contains("\"alarm\""), "the queue shows why its publisher waits: {queue}");
+
+    // A connection that comes during the alarm and doesn't publish.
+    let mut consumer = Wire::open(node.amqp());
+    consumer.declare(1, "other", true);
+    consumer.consume(1, "q", false);
+    let (tag, _, body) = consumer.delivery();
+    assert_eq!(body, b"before");
+    consumer.ack(1, tag, false);
+
+    node.raise_alarms("disk");
+    until(&http, ALARMS, |answer| answer.json()["alarms"].as_array().is_some_and(|all| all.len() == 1));
+    assert_eq!(metric(&node, "leveret_connections_blocked"), "1", "one alarm is left");
+    node.raise_alarms("");
+    assert!(publisher.next_method(method::CONNECTION_UNBLOCKED).is_ok(), "connection.unblocked comes");
+    let ack = publisher.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("{frame:?}"));
+    assert_eq!(ack.arguments().long_long(), 2);
+    let (tag, _, body) = consumer.delivery();
+    assert_eq!(body, b"during");
+    consumer.ack(1, tag, false);
+    until(&http, LOCAL_ALARMS, |answer| answer.status == 200);
+    assert_eq!(metric(&node, "leveret_connections_blocked"), "0");
+    publisher.close();
+    consumer.close();
+    conservation::check(&http);
+}
+
+#[test]
+fn an_alarm_is_logged_as_rabbitmq_does() {
+    if is_given() {
+        return;
+    }
+    let mut node = Node::start(Options::new().with_alarms());
+    node.raise_alarms("memory");
+    until(&node.http(), ALARMS, |answer| answer.status == 503);
+    node.raise_alarms("");
+    until(&node.http(), ALARMS, |answer| answer.status == 200);
+    node.ask_to_stop();
+    assert!(node.terminate_asked().success());
+    let log = node.log();
+    for line in [
+        "vm_memory_high_watermark set. Memory used:",
+        "memory resource limit alarm set on",
+        "*** Publishers will be blocked until this alarm clears ***",
+        "memory resource limit alarm cleared",
+    ] {
+        assert!(log.contains(line), "no '{line}' in:\n{log}");
+    }
+}
+
+#[test]
+fn memory_above_the_watermark_raises_the_alarm_at_start() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new().set("vm_memory_high_watermark.absolute", "1MB"));
+    let answer = node.http().get(ALARMS).expect("an answer");
+    assert_eq!((answer.status, &answer.json()["alarms"][0]["resource"]), (503, &json!("memory")));
+    assert_eq!(metric(&node, "rabbitmq_resident_memory_limit_bytes"), "1000000");
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "q", true);
+    wire.send(&publish(1, "", "q", b"x", true, true));
+    assert_eq!(blocked(&mut wire), "low on memory");
+}
+
+#[test]
+fn a_disk_that_fills_raises_the_alarm_and_space_clears_it() {
+    if is_given() {
+        return;
+    }
+    const FILE_BYTES: u64 = 2 << 30;
+    let probe = tempfile::tempdir().expect("a directory");
+    let free = || {
+        let stat = rustix::fs::statvfs(probe.path()).expect("statvfs");
+        stat.f_bavail * stat.f_frsize
+    };
+    // Half of the file is what others may write or free meanwhile.
+    let limit = free() - FILE_BYTES / 2;
+    let node = Node::start(Options::new().set("disk_free_limit.absolute", limit));
+    let http = node.http();
+    until(&http, ALARMS, |answer| answer.status == 200);
+    let path = node.directory().join("ballast");
+    let file = File::create(&path).expect("a file");
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, FILE_BYTES).expect("room for the file");
+    let failed = until(&http, ALARMS, |answer| answer.status == 503);
+    assert_eq!(failed.json()["alarms"][0]["resource"], "disk space");
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "q", true);
+    wire.send(&publish(1, "", "q", b"x", true, true));
+    assert_eq!(blocked(&mut wire), "low on disk");
+    drop(file);
+    fs::remove_file(&path).expect("remove the file");
+    assert!(wire.next_method(method::CONNECTION_UNBLOCKED).is_ok(), "connection.unblocked comes");
+    wire.close();
+}
+
+#[test]
+fn a_client_of_pika_hears_of_it() {
+    if is_given() {
+        return;
+    }
+    let clients = cell::clients();
+    let mut command = Command::new(clients.join(".installed/venv/bin/python"));
+    command.arg(PathBuf::from(&clients).join("pika/client.py"));
+    let scenario = Scenario {
+        name: "blocked",
+        shows: "connection.blocked and unblocked",
+        settings: &[],
+        leveret_only: true,
+        stops_the_broker: false,
+        terminates_the_broker: false,
+    };
+    cell::run(command, &scenario).unwrap_or_else(|reason| panic!("{reason}"));
+}
+
+#[test]
+fn max_connections_refuses_the_next_one_when_it_opens() {
+    if is_given() {
+        return;
+    }
+    for key in ["max_connections", "connection_max"] {
+        let node = Node::start(Options::new().set(key, 1));
+        let first = Wire::open(node.amqp());
+        let tuning = leveret_tests::wire::Tuning { frame_max: 0, heartbeat: 0 };
+        let refused = Wire::handshake_to(node.amqp(), tuning, "/").expect_err("one too many");
+        let text = "NOT_ALLOWED - connection refused: node connection limit (1) is reached";
+        assert_eq!(refused.reason(), Some((530, text.to_owned())));
+        first.close();
+    }
+}

@@ -1,0 +1,25 @@
+//! amqp091-go's own integration tests. Its tests of recovery drop connections over the HTTP API at a fixed port: in
+//! the copy that port is the broker's own.
+
+use leveret_tests::broker::Broker;
+use leveret_tests::go_suite::{Module, Run};
+
+/// How many names the pinned version has.
+const NAMES: usize = 384;
+
+#[test]
+fn every_test_of_the_module_passes_or_is_listed() {
+    let broker = Broker::start();
+    let module = Module::copy("go", "github.com/rabbitmq/amqp091-go");
+    let http = broker.http();
+    let (_, port) = http.authority.rsplit_once(':').expect("a port");
+    for file in ["internal/utils/http.go", "recovery_test.go"] {
+        module.edit(file, |text| text.replace("15672", port));
+    }
+
+    let uri = format!("amqp://guest:guest@{}/", broker.amqp());
+    let output = module.test(&["-tags", "integration", "./..."], &[("AMQP_URL", &uri)]);
+    let run = Run::parse(&String::from_utf8_lossy(&output.stdout));
+    run.judge("amqp091-go.txt", NAMES, &output);
+    broker.finish("test");
+}

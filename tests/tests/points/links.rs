@@ -1,0 +1,44 @@
+//! The end of links.
+
+use leveret_tests::amqp10::{Amqp10, CHANNEL};
+
+use leveret_strict_client::amqp10::Event;
+
+use super::stage::{broker_with, to};
+
+#[test]
+fn point_27_detach_requeues() {
+    let broker = broker_with("point.27");
+    let mut client = Amqp10::open(broker.amqp());
+    client.sender(0, &to("point.27"));
+    for at in 0..10u32 {
+        client.publish_accepted(0, &at.to_be_bytes());
+    }
+    for closed in [false, true] {
+        client.receiver(1, &to("point.27"), 10);
+        for at in 0..10u32 {
+            assert_eq!(client.receive(1).data(), at.to_be_bytes());
+        }
+        client.client.detach(CHANNEL, 1, closed, None);
+        client.wait("detach", |event| matches!(event, Event::Detached { handle: 1, .. }));
+        let mut other = Amqp10::open(broker.amqp());
+        other.receiver(0, &to("point.27"), 10);
+        for at in 0..10u32 {
+            let delivery = other.receive(0);
+            assert_eq!(delivery.data(), at.to_be_bytes(), "at once, and in order");
+            let header = delivery.sections().header.expect("a header");
+            assert!(!header.first_acquirer);
+            assert_eq!(header.delivery_count, 0, "no attempt failed");
+        }
+        other.client.detach(CHANNEL, 0, true, None);
+        other.wait("detach", |event| matches!(event, Event::Detached { .. }));
+        other.close();
+    }
+    client.receiver(2, &to("point.27"), 10);
+    for _ in 0..10 {
+        let delivery = client.receive(2);
+        client.accept(&delivery);
+    }
+    client.close();
+    broker.finish("point.27");
+}
