@@ -239,7 +239,7 @@ fn performatives_of_rabbitmq_are_read() {
         &b"\0\x53\x12\xC0\x98\x0E\xA1\x01l\x43\x42\x50\0\x50\0\0\x53\x28\xC0\x81\x0B\xA1\x11/queues/codec-cap\
            \x40\x40\x40\x40\x40\xA3\x04move\x40\0\x53\x26\x45"[..],
         outcomes,
-        b"\x40\x40\x40\x40\x40\x43\x40\x40\x40\x40",
+        b"\x40\x40\x40\x40\x43\x40\x40\x40\x40",
     ]
     .concat();
     let (Performative::Attach(attach), _) = Performative::decode(&attach).unwrap() else { panic!("an attach") };
