@@ -217,10 +217,8 @@ fn refusals_are_those_of_rabbitmq() {
         "argument dlx inequivalent",
         "argument x-dead-letter-exchange=\"none\"",
         "argument x-durability=\"os\"",
-        "argument x-expires=5",
         "argument x-max-priority=10",
         "argument x-max-priority=255",
-        "argument x-message-ttl=5",
         "argument x-overflow=\"reject-publish-dlx\"",
         "argument x-single-active-consumer=true",
     ];
