@@ -4,11 +4,12 @@ binary=${LEVERET_BIN:-target/release/leveret}
 data=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/leveret-bench.XXXXXX")
 node=
 
+# start_node ARGUMENT...: these after those that every node has.
 start_node() {
   rm -f "$data/node/ports.json"
   "$binary" server --data-dir "$data/node" --set listeners.tcp.1=127.0.0.1:0 \
     --set management.tcp.ip=127.0.0.1 --set management.tcp.port=0 --set prometheus.tcp.ip=127.0.0.1 \
-    --set prometheus.tcp.port=0 >>"$data/server.log" 2>&1 &
+    --set prometheus.tcp.port=0 "$@" >>"$data/server.log" 2>&1 &
   node=$!
   while [ ! -f "$data/node/ports.json" ]; do
     kill -0 $node 2>/dev/null || { cat "$data/server.log"; exit 1; }

@@ -15,7 +15,7 @@ impl fmt::Display for Banner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n  Leveret {}\n", env!("CARGO_PKG_VERSION"))?;
         if let Some(port) = self.ports.amqp {
-            writeln!(f, "  AMQP        {port} (0-9-1)")?;
+            writeln!(f, "  AMQP        {port} (1.0, 0-9-1)")?;
         }
         if let Some(port) = self.ports.http {
             writeln!(f, "  HTTP        {port} (http://localhost:{port}/api/)")?;
@@ -39,7 +39,7 @@ mod tests {
         let data_directory = Path::new("data");
         let banner = Banner { ports, data_directory, durability: "flushed", cores: 2 }.to_string();
         for part in
-            [env!("CARGO_PKG_VERSION"), "5672 (0-9-1)", "http://localhost:15672/", "Data        data", "flushed"]
+            [env!("CARGO_PKG_VERSION"), "5672 (1.0, 0-9-1)", "http://localhost:15672/", "Data        data", "flushed"]
         {
             assert!(banner.contains(part), "{part} in {banner}");
         }

@@ -7,6 +7,9 @@
         plays the same against any broker
     amqp10-management.py own AMQP_PORT
         asserts what RabbitMQ does not do, or does by ending the session, and Leveret answers
+    amqp10-management.py permissions AMQP_PORT
+        asserts which permission each request takes, as in RabbitMQ, where guest may configure and write `mgmt-ok`,
+        and read that and `mgmt-read`
 
 Speaks AMQP 1.0 by itself, since clients hide the types of values. A scenario ends where the broker ends its session.
 """
@@ -263,7 +266,7 @@ scenario("bindings without key", get("/bindings?src=mgmt-x&dstq=mgmt-q"))
 scenario("bindings of the default exchange", put(Q), get("/bindings?src=&dstq=mgmt-q&key=mgmt-q"))
 for method, to in (("GET", "/nonsense"), ("PATCH", Q), ("POST", Q), ("GET", X), ("GET", "/queues"), ("PUT", "/bindings"), ("get", Q),
         ("GET", ""), ("GET", "queues/mgmt-q"), ("DELETE", Q + "/other"), ("PUT", "/auth/tokens")):
-    scenario(f"route {method} {to}", (method, to, NULL))
+    scenario(f"route {method} '{to}'", (method, to, NULL))
 scenario("get with a body", get(Q, M()))
 scenario("get without a body", put(Q), get(Q, None))
 scenario("put without a body", put(Q, None))
@@ -314,6 +317,14 @@ def ending(call):
     except TimeoutError: return "silence"
     finally: client.close()
 
+def plain(fields):
+    """Fields in their shortest form: rcv-settle-mode first is the default, and nulls at the end may be left out."""
+    if fields[0] == "described": return ["described", [fields[1][0], ["list", plain(fields[1][1][1])]]]
+    fields = [plain(field) if field[0] == "described" else NULL if at == 4 and field == ["ubyte", 0] else field
+        for at, field in enumerate(fields)]
+    while fields[-1:] == [NULL]: fields.pop()
+    return fields
+
 @links
 def request_half_not_paired(client): client.half(0, False, paired=None); client.expect("nothing")
 @links
@@ -339,9 +350,9 @@ def half_open(client): client.half(0, False); client.send(request("GET", Q, NULL
 def response_half_first(client):
     client.half(1, True); client.half(0, False); client.send(request("GET", Q, NULL)); return answer(client.response())["status"]
 @links
-def attach_of_the_request_half(client): return client.half(0, False)
+def attach_of_the_request_half(client): return plain(client.half(0, False))
 @links
-def attach_of_the_response_half(client): return client.half(1, True)
+def attach_of_the_response_half(client): return plain(client.half(1, True))
 @links
 def credit_of_the_request_half(client):
     client.half(0, False); fields, _ = client.expect("flow"); return [fields[5], fields[6]]
@@ -385,6 +396,9 @@ def application_properties_are_ignored(client):
     client.pair(); extra = encode(["described", [["ulong", 0x74], M(a=S("b"))]])
     client.send(request("GET", Q, NULL, extra=extra)); return answer(client.response())["status"]
 @links
+def body_before_properties(client):
+    client.pair(); client.send(encode(["described", [["ulong", 0x77], NULL]]) + request("GET", Q, None)); return answer(client.response())["status"]
+@links
 def data_body(client):
     client.pair(); client.send(request("GET", Q, None) + encode(["described", [["ulong", 0x75], ["binary", b""]]])); return answer(client.response())
 @links
@@ -412,6 +426,7 @@ def known(text):
 # --- what is Leveret's own ----------------------------------------------------------------------------------------
 
 def own():
+    clean(Client().pair())
     client = Client(frame=512, window=2048).pair()
     def ask(*given, **more):
         client.send(request(*given, **more)); return answer(client.response())
@@ -472,12 +487,13 @@ def own():
     # Responses wait for the client's credit, and credit for requests with them.
     client = Client(); client.half(0, False); client.expect("flow"); client.half(1, True, credit=None)
     for at in range(8): client.send(request("GET", Q, NULL, id=["ulong", at]))
+    flows = []
     for at in range(8):
         client.flow(1, at, 1)
-        assert answer(client.response())["correlation"] == ["ulong", at]
-    while True:
-        fields, _ = client.expect("flow")
-        if fields[4:7] == [U(0), U(8), U(8)]: break
+        what, fields, payload = client.read()
+        while what != "transfer": flows.append(fields[4:7]); what, fields, payload = client.read()
+        assert answer(payload)["correlation"] == ["ulong", at]
+    assert [U(0), U(8), U(5)] in flows, flows
     # A new request half while more than one half's worth waits is refused.
     for at in range(8): client.send(request("GET", Q, NULL))
     client.write(described(0x16, U(0), B(True))); client.expect("detach")
@@ -504,8 +520,37 @@ def own():
     detached("amqp:decode-error", lambda client: (client.pair(), client.send(b"\0\x53\x73\xc0")))
     detached("amqp:link:message-size-exceeded", lambda client: (client.half(0, False), client.half(1, True, most=10), client.send(request("GET", Q, NULL))))
 
+def permissions():
+    ok, no, read = ("/queues/mgmt-" + name for name in ("ok", "no", "read"))
+    x = "/exchanges/mgmt-ok"
+    client = Client().pair()
+    for asked, status in ((put(ok), "201"), (get(ok), "200"), (get(read), "404"), (put(x), "204"),
+            (post("/bindings", bound(source="mgmt-ok", destination_queue="mgmt-ok")), "204"), (delete(x), "204"), (delete(ok), "200")):
+        client.send(request(*asked)); got = answer(client.response())
+        assert got["status"] == S(status), (asked, got)
+    client.close()
+    for asked, refused in ((get(no), "configure access to queue 'mgmt-no'"), (put(no), "configure access to queue 'mgmt-no'"),
+            (delete(read), "configure access to queue 'mgmt-read'"), (delete(no + "/messages"), "read access to queue 'mgmt-no'"),
+            (put(ok, M(arguments=args(x_dead_letter_exchange=S("mgmt-no")))), "write access to exchange 'mgmt-no'"),
+            (put("/exchanges/mgmt-no"), "configure access to exchange 'mgmt-no'"), (delete("/exchanges/mgmt-no"), "configure access to exchange 'mgmt-no'"),
+            (put(x, M(arguments=args(alternate_exchange=S("mgmt-no")))), "write access to exchange 'mgmt-no'"),
+            (post("/bindings", bound(source="mgmt-ok", destination_queue="mgmt-read")), "write access to queue 'mgmt-read'"),
+            (post("/bindings", bound(source="mgmt-no", destination_queue="mgmt-ok")), "read access to exchange 'mgmt-no'"),
+            (get("/bindings?src=mgmt-no&dstq=mgmt-ok&key=k"), "read access to exchange 'mgmt-no'"),
+            (delete("/bindings/src=mgmt-ok;dste=mgmt-no;key=k;args="), "write access to exchange 'mgmt-no'")):
+        client = Client().pair()
+        # The response before it still comes.
+        client.send(request(*get(ok))); client.send(request(*asked))
+        assert answer(client.response())["status"] == S("404")
+        try: raise AssertionError((asked, answer(client.response())))
+        except Ended as ended:
+            assert ended.args[0] == ["end", "amqp:unauthorized-access", refused + " in vhost '/' refused for user 'guest'"], (asked, ended)
+        client.close()
+
 if __name__ == "__main__":
     if sys.argv[1] == "own": own(); sys.exit()
+    if sys.argv[1] == "permissions": permissions(); sys.exit()
+    clean(Client().pair())
     results = [{"name": name, "result": known(play(requests))} for name, requests in SCENARIOS]
     results += [{"name": "link " + call.__name__.replace("_", " "), "result": known(ending(call))} for call in LINKS]
     print("{\"scenarios\": [\n" + ",\n".join(json.dumps(result, ensure_ascii=False) for result in results) + "\n]}")

@@ -351,8 +351,29 @@ def new_publisher(payload):
         return None if outcome == "ACCEPTED" else outcome
     return publish
 
+HISTORIES = [
+    ("rejected three times", [(SOURCE, "rejected"), (TARGET, "rejected"), (SOURCE, "rejected")], True, properties(), "conversion-dead"),
+    ("expired, then rejected", [(SOURCE, "expired"), (TARGET, "rejected"), (SOURCE, "rejected"), (TARGET, "rejected"), (SOURCE, "rejected")], True,
+        properties(expiration="50", headers=table(("h", ("I", 1)))), "conversion-dead"),
+    ("by its own keys", [(SOURCE, "rejected")], False, properties(headers=table(("CC", ("A", [("S", "conversion-cc")])), ("BCC", ("A", [("S", "b")])))), "conversion-cc"),
+]
+
+def record_history(name, steps, with_key, raw, last):
+    result = {"name": name, "published": hexed(raw, b"body"), "steps": steps, "with_key": with_key, "last": last}
+    for via in ("amqp091", "amqp10"):
+        amqp = Amqp091()
+        for queue in (SOURCE, TARGET, "conversion-cc"): amqp.delete(queue)
+        for queue, other in ((SOURCE, TARGET), (TARGET, SOURCE)):
+            amqp.declare(queue, table(("x-dead-letter-exchange", ("S", "")), *[("x-dead-letter-routing-key", ("S", other))] * with_key))
+        amqp.confirms(); amqp.declare("conversion-cc"); amqp.publish("", SOURCE, raw, b"body")
+        if not with_key: amqp.ack(amqp.get("conversion-cc")[0])
+        for queue, reason in steps:
+            if reason == "rejected": amqp.reject(amqp.get(queue)[0])
+        result[via] = take(amqp, via, last); amqp.close()
+    return result
+
 only = sys.argv[2] if len(sys.argv) > 2 else ""
-results = {"server": "RabbitMQ 4.3.6", "date": datetime.date.today().isoformat(), "queue": SOURCE, "dead_letter_queue": TARGET, "amqp091": [], "amqp10": [], "refused": []}
+results = {"server": "RabbitMQ 4.3.6", "date": datetime.date.today().isoformat(), "queue": SOURCE, "dead_letter_queue": TARGET, "amqp091": [], "amqp10": [], "refused": [], "histories": []}
 for name, raw, body in OLD:
     if only in name:
         entry = {"name": name, "published": hexed(raw, body)}; record(old_publisher(raw, body), entry); results["amqp091"].append(entry)
@@ -362,6 +383,7 @@ for name, payload in NEW:
 for name, payload in REFUSED:
     if only in name:
         entry = {"name": name, "published": payload.hex()}; record(new_publisher(payload), entry); results["refused"].append(entry)
+results["histories"] = [record_history(*history) for history in HISTORIES if only in history[0]]
 amqp = declare()
 for queue in (SOURCE, TARGET, "conversion-cc"): amqp.delete(queue)
 json.dump(results, sys.stdout, indent=0); print()

@@ -26,6 +26,9 @@ use lapin::types::{AMQPValue, FieldArray, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ExchangeKind};
 use serde_json::{Map, Value, json};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use crate::PATIENCE;
 
 /// A connection that is made when it is first needed, and again after a break.
 pub struct Peer {
@@ -52,7 +55,7 @@ impl Peer {
     pub fn answer(&mut self, request: &str) -> Result<String, String> {
         let request: Value = serde_json::from_str(request).map_err(|error| format!("peer: {error}: {request}"))?;
         let Self { uri, runtime, connection } = self;
-        let answer = runtime.block_on(async {
+        let work = async {
             let channel = match channel(connection, uri).await {
                 Ok(channel) => channel,
                 Err(_) => {
@@ -63,6 +66,10 @@ impl Peer {
             let answer = perform(&channel, &request).await;
             let _ = channel.close(200, "done".into()).await;
             answer
+        };
+        // A broker that sends what can't be read must not hold up the cell.
+        let answer = runtime.block_on(async {
+            timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(format!("no answer from the broker: {request}")))
         });
         Ok(answer.unwrap_or_else(|error| json!({ "error": error })).to_string())
     }
@@ -71,7 +78,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            let _ = self.runtime.block_on(connection.close(200, "done".into()));
+            let _ = self.runtime.block_on(async { timeout(PATIENCE, connection.close(200, "done".into())).await });
         }
     }
 }

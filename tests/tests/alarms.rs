@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use leveret_tests::broker::is_given;
 use leveret_tests::http::{Answer, Http};
 use leveret_tests::node::{Node, Options};
+use leveret_tests::table::Scenario;
 use leveret_tests::wire::{Wire, method, publish};
 use leveret_tests::{PATIENCE, cell, conservation};
 use serde_json::json;
@@ -176,7 +177,15 @@ fn a_client_of_pika_hears_of_it() {
     let clients = cell::clients();
     let mut command = Command::new(clients.join(".installed/venv/bin/python"));
     command.arg(PathBuf::from(&clients).join("pika/client.py"));
-    cell::run(command, "blocked").unwrap_or_else(|reason| panic!("{reason}"));
+    let scenario = Scenario {
+        name: "blocked",
+        shows: "connection.blocked and unblocked",
+        settings: &[],
+        leveret_only: true,
+        stops_the_broker: false,
+        terminates_the_broker: false,
+    };
+    cell::run(command, &scenario).unwrap_or_else(|reason| panic!("{reason}"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use leveret_tests::broker::{Broker, is_given};
+use leveret_tests::node::Options;
 use leveret_tests::{allow, cell};
 use serde_json::Value;
 
@@ -78,5 +79,19 @@ fn management_requests_that_end_a_session_of_rabbitmq_are_answered() {
     }
     let broker = Broker::start();
     play(&broker, Path::new("python3"), "amqp10-management", "own");
+    broker.finish("mgmt-");
+}
+
+#[test]
+fn management_over_amqp_10_takes_the_permissions_of_rabbitmq() {
+    if is_given() {
+        return;
+    }
+    let options = Options::new()
+        .set("default_permissions.configure", "^mgmt-ok$")
+        .set("default_permissions.write", "^mgmt-ok$")
+        .set("default_permissions.read", "^mgmt-(ok|read)$");
+    let broker = Broker::start_with(options);
+    play(&broker, Path::new("python3"), "amqp10-management", "permissions");
     broker.finish("mgmt-");
 }

@@ -77,7 +77,8 @@ mod tests {
         let last = Serial(u32::MAX);
         let first = last.next();
         assert_eq!(first, Serial(0));
-        assert!(last < first && first > last);
+        assert!(last < first);
+        assert!(first > last);
         assert_eq!((first.distance_from(last), last.distance_from(first)), (1, -1));
         assert_eq!(last.add(5).since(last), 5);
         assert_eq!(Serial(0).partial_cmp(&Serial(1 << 31)), None);

@@ -240,3 +240,37 @@ fn nulls_in_a_header_are_absent_fields() {
     properties.encode(&mut out);
     assert_eq!(out, b"\0\x53\x73\xC0\x13\x07\x40\x40\x40\x40\x40\x40\xA3\x0Atext/plain");
 }
+
+/// Recorded on 2026-11-21 from RabbitMQ 4.3.6: a message that was published over HTTP with content type, message id,
+/// timestamp and headers.
+#[test]
+fn a_message_of_rabbitmq_is_read() {
+    let payload = b"\0\x53\x70\xC0\x06\x05\x41\x40\x40\x41\x43\
+        \0\x53\x72\xC1\x29\x04\xA3\x0Dx-routing-key\xA1\x09codec-cap\xA3\x0Ax-exchange\xA1\0\
+        \0\x53\x73\xC0\x20\x0A\xA1\x01m\x40\x40\x40\x40\x40\xA3\x0Atext/plain\x40\x40\x83\0\0\x01\x8B\xCF\xE5\x68\0\
+        \0\x53\x74\xC1\x0C\x04\xA1\x01a\x55\x01\xA1\x01b\xA1\x01x\
+        \0\x53\x75\xA0\x05hello";
+    let sections = Sections::parse(payload).unwrap();
+    assert_eq!(sections.header, Some(Header { durable: Some(true), first_acquirer: true, ..Header::default() }));
+    let annotations = sections.message_annotations.unwrap();
+    assert_eq!(annotations.lookup("x-routing-key"), Some(Value::String("codec-cap")));
+    assert_eq!(annotations.lookup("x-exchange"), Some(Value::String("")));
+    let properties = Properties {
+        message_id: Some(MessageId::String("m")),
+        content_type: Some(Symbol::new("text/plain")),
+        creation_time: Some(1_700_000_000_000),
+        ..Properties::default()
+    };
+    assert_eq!(sections.properties, Some(properties));
+    assert_eq!(sections.application_properties.unwrap().lookup("a"), Some(Value::Long(1)));
+    let BodyRef::Data(data) = sections.body else { panic!("data") };
+    assert_eq!(data.single(), Some(&b"hello"[..]));
+    // What ours writes is the same, byte for byte.
+    let mut out = Vec::new();
+    sections.header.unwrap().encode(&mut out);
+    write_map_section(&mut out, MapSection::MessageAnnotations, annotations);
+    properties.encode(&mut out);
+    write_map_section(&mut out, MapSection::ApplicationProperties, sections.application_properties.unwrap());
+    write_data(&mut out, b"hello");
+    assert_eq!(out, payload);
+}

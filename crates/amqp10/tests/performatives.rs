@@ -5,8 +5,8 @@ mod support;
 use leveret_amqp10::performative::{Detach, Disposition, Flow, Transfer};
 use leveret_amqp10::transaction::TransactionRequest;
 use leveret_amqp10::{
-    DecodeError, DeliveryState, FrameKind, OwnedValue, Performative, Problem, Role, SaslFrame, Value, condition,
-    decode_frame, encode_performative, encode_transfer,
+    DecodeError, DeliveryState, FrameKind, Outcome, OwnedValue, Performative, Problem, Role, SaslFrame, Value,
+    condition, decode_frame, encode_performative, encode_transfer,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -228,6 +228,41 @@ fn the_bytes_are_those_that_other_implementations_write() {
     let (frame, _) = decode_frame(&out, 512).unwrap().unwrap();
     assert_eq!(frame.body, b"\0\x53\x14\xC0\x08\x05\x43\x43\xA0\x01\0\x43\x41\0\x53\x75\xA0\x02hi");
     assert_eq!(Performative::decode(frame.body), Ok((transfer.into(), &b"\0\x53\x75\xA0\x02hi"[..])));
+}
+
+/// Recorded on 2026-11-21 from RabbitMQ 4.3.6.
+#[test]
+fn performatives_of_rabbitmq_are_read() {
+    let outcomes = b"\xE0\x5A\x04\xB3\0\0\0\x12amqp:accepted:list\0\0\0\x12amqp:rejected:list\
+        \0\0\0\x12amqp:released:list\0\0\0\x12amqp:modified:list";
+    let attach = [
+        &b"\0\x53\x12\xC0\x98\x0E\xA1\x01l\x43\x42\x50\0\x50\0\0\x53\x28\xC0\x81\x0B\xA1\x11/queues/codec-cap\
+           \x40\x40\x40\x40\x40\xA3\x04move\x40\0\x53\x26\x45"[..],
+        outcomes,
+        b"\x40\x40\x40\x40\x40\x43\x40\x40\x40\x40",
+    ]
+    .concat();
+    let (Performative::Attach(attach), _) = Performative::decode(&attach).unwrap() else { panic!("an attach") };
+    assert_eq!((attach.name, attach.role, attach.initial_delivery_count), ("l", Role::Sender, Some(0)));
+    let source = attach.source.unwrap();
+    assert_eq!((source.address, source.default_outcome), (Some("/queues/codec-cap"), Some(Outcome::Released)));
+    assert!(source.outcomes.contains("amqp:modified:list"));
+    assert_eq!((source.outcomes.len(), attach.target), (4, None));
+
+    let flow =
+        b"\0\x53\x13\xC0\x16\x0A\x43\x70\0\0\x01\x90\x52\x01\x70\xFF\xFF\xFF\xFF\x43\x52\x01\x52\x09\x43\x42\x42";
+    let expected = Flow {
+        next_incoming_id: Some(0),
+        incoming_window: 400,
+        next_outgoing_id: 1,
+        outgoing_window: u32::MAX,
+        handle: Some(0),
+        delivery_count: Some(1),
+        link_credit: Some(9),
+        available: Some(0),
+        ..Flow::default()
+    };
+    assert_eq!(Performative::decode(flow), Ok((expected.into(), &[][..])));
 }
 
 proptest! {

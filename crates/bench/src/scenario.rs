@@ -16,6 +16,8 @@ pub enum Scenario {
     Memory,
     /// AMQP 1.0, durable to a durable classic queue: 200 unsettled at most, link credit 200, accepted every 100
     ClassicAmqp10,
+    /// The same as fast as link credit lets it, for a node whose syncs are slow: 5000 unsettled at most, link credit 5000
+    SyncDelayAmqp10,
     /// AMQP 1.0, transient to a non-durable queue, both sides settled
     MemoryAmqp10,
 }
@@ -81,6 +83,14 @@ impl Scenario {
                 protocol: Protocol::Amqp10,
                 confirm_window: 200,
                 ack_every: 100,
+                ..classic
+            },
+            Self::SyncDelayAmqp10 => Settings {
+                name: "sync-delay-amqp10",
+                protocol: Protocol::Amqp10,
+                confirm_window: 5000,
+                prefetch: 5000,
+                ack_every: 1000,
                 ..classic
             },
             Self::MemoryAmqp10 => Settings {

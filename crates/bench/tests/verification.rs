@@ -13,18 +13,24 @@ struct Cli {
 }
 
 fn run(scenario: &str, messages: u64, size: u32, fault: Fault) -> Result<(), String> {
-    let broker = FakeBroker::start(fault);
-    let uri = format!("amqp://{}", broker.address);
+    let (address, join): (_, Box<dyn FnOnce()>) = if scenario.ends_with("amqp10") {
+        let broker = support::amqp10::FakeBroker::start(fault);
+        (broker.address, Box::new(|| broker.join()))
+    } else {
+        let broker = FakeBroker::start(fault);
+        (broker.address, Box::new(|| broker.join()))
+    };
+    let uri = format!("amqp://{address}");
     let (messages, size) = (messages.to_string(), size.to_string());
     let line = ["bench", scenario, "--uri", &uri, "--messages", &messages, "--size", &size, "--silence-max-s", "1"];
     let result = measure(&Cli::parse_from(line).bench).map_err(|error| error.to_string());
-    broker.join();
+    join();
     result
 }
 
 #[test]
 fn every_scenario_passes_on_a_broker_that_works() {
-    for scenario in ["classic-amqp091", "classic-amqp091-3000", "memory"] {
+    for scenario in ["classic-amqp091", "classic-amqp091-3000", "memory", "classic-amqp10", "memory-amqp10"] {
         assert_eq!(run(scenario, 20_000, 12, Fault::None), Ok(()), "{scenario}");
     }
     assert_eq!(run("classic-amqp091", 300, 200_000, Fault::None), Ok(()), "bodies of two frames");
@@ -40,16 +46,20 @@ fn each_fault_voids_the_run_and_is_named() {
         (Fault::Swap(7), "of 5000 messages 1 reordered; first: message 8 arrived where 7 was due"),
         (Fault::Corrupt(7), "1 lost, 1 changed; first: a message with another body than sent"),
     ] {
-        let error = run("memory", 5_000, 12, fault).unwrap_err();
-        assert!(error.starts_with("the run is void: ") && error.contains(expected), "{fault:?}: {error}");
+        for scenario in ["memory", "memory-amqp10"] {
+            let error = run(scenario, 5_000, 12, fault).unwrap_err();
+            assert!(error.starts_with("the run is void: ") && error.contains(expected), "{fault:?}: {error}");
+        }
     }
 }
 
 #[test]
 fn a_duplicate_after_all_have_come_is_found() {
     // Prefetch holds the copy back until the original was acknowledged, when all have come.
-    let error = run("classic-amqp091", 200, 12, Fault::Duplicate(199)).unwrap_err();
-    assert_eq!(error, "the run is void: of 200 messages 1 duplicated: there were more after all had come");
+    for scenario in ["classic-amqp091", "classic-amqp10"] {
+        let error = run(scenario, 200, 12, Fault::Duplicate(199)).unwrap_err();
+        assert_eq!(error, "the run is void: of 200 messages 1 duplicated: there were more after all had come");
+    }
 }
 
 #[test]
@@ -60,6 +70,18 @@ fn refusals_and_broken_rules_void_the_run() {
         (Fault::ConfirmTwice, "a confirm covers only tags that were published and not confirmed yet"),
     ] {
         let error = run("classic-amqp091", 5_000, 12, fault).unwrap_err();
+        assert!(error.contains(expected), "{fault:?}: {error}");
+    }
+}
+
+#[test]
+fn refusals_and_broken_rules_of_amqp_1_0_void_the_run_too() {
+    for (fault, expected) in [
+        (Fault::Return(30), "the broker answered message 30 with Some(Released)"),
+        (Fault::CloseChannel(30), "ended the session: amqp:precondition-failed planted"),
+        (Fault::ConfirmTwice, "a delivery is settled once"),
+    ] {
+        let error = run("classic-amqp10", 5_000, 12, fault).unwrap_err();
         assert!(error.contains(expected), "{fault:?}: {error}");
     }
 }

@@ -48,6 +48,14 @@ impl Broker {
         self.deferred.has_work(core, now.monotonic)
     }
 
+    /// Whether dead letters are on their way: a clean stop waits for them, since after it they would be back in their
+    /// queues.
+    pub fn has_dead_letters(&self) -> bool {
+        let snapshot = self.registry.snapshot_full();
+        self.deferred.has_refused()
+            || snapshot.queues.values().any(|queue| queue.info().options.dead_letter.is_some() && queue.moving() > 0)
+    }
+
     fn move_dead_letters(&self, queue: &QueueRef, now: Now) {
         let DeadTurn::Move(runs) = queue.dead_turn() else { return };
         let mut letters = Letters::new(self, queue, now);

@@ -49,6 +49,8 @@ struct Waiting {
     refused_bytes: u64,
     /// Nothing can be done before the core is woken.
     blocked: bool,
+    /// What is due had the last turn: neither it nor the rest keeps the other from its own.
+    timers_last: bool,
 }
 
 #[derive(Default)]
@@ -115,15 +117,10 @@ impl Deferred {
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.cores.len()
     }
 
-    /// `queue` has dead letters to be moved.
+    /// `queue` has dead letters to be moved. It asks once until its turn has come.
     pub(crate) fn request(&self, queue: &QueueRef) {
         let core = self.home(queue);
-        let mut waiting = self.cores[core].waiting.lock();
-        if waiting.queues.iter().any(|other| Arc::ptr_eq(other, queue)) {
-            return;
-        }
-        waiting.queues.push_back(queue.clone());
-        drop(waiting);
+        self.cores[core].waiting.lock().queues.push_back(queue.clone());
         self.wake_if_able(core);
     }
 
@@ -192,6 +189,11 @@ impl Deferred {
         }
     }
 
+    /// Whether refused messages still wait.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.cores.iter().any(|core| !core.waiting.lock().refused.is_empty())
+    }
+
     /// The core may look again.
     pub(crate) fn wake(&self, core: usize) {
         self.cores[core].waiting.lock().blocked = false;
@@ -205,10 +207,16 @@ impl Deferred {
 
     /// The next piece of work of a core, of at most `most` messages.
     pub(crate) fn next(&self, core: usize, most: u32, now: Nanos) -> Option<Work> {
-        if let Some(queue) = self.due(core, now) {
-            return Some(Work::Due(queue));
-        }
         let mut waiting = self.cores[core].waiting.lock();
+        let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());
+        waiting.timers_last = !others_first;
+        if !others_first {
+            drop(waiting);
+            if let Some(queue) = self.due(core, now) {
+                return Some(Work::Due(queue));
+            }
+            waiting = self.cores[core].waiting.lock();
+        }
         if let Some(refused) = waiting.refused.pop_front() {
             waiting.refused_bytes -= refused.bytes();
             if refused.count <= most {

@@ -6,23 +6,24 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::Batch;
-use leveret_model::{Overflow, Queue as QueueInfo};
+use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, DeadTurn, Effects, Expiry, GetOutcome, Link, Outcome,
-    QueueState, QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, Expiry, GetOutcome, Link, Outcome, QueueState,
+    QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
-use crate::deferred::{Deferred, Refused};
-use crate::group::Group;
+use crate::deferred::Deferred;
 use crate::reads::{Purpose, Reads};
 use crate::time::Nanos;
+
+mod groups;
 
 /// Kind of the control record that says which numbers were handed out before a clean stop: a
 /// little-endian number, all below it may have been delivered.
@@ -47,6 +48,8 @@ pub struct QueueHandle {
     commit: Arc<Commit>,
     reads: Arc<Reads>,
     deferred: Arc<Deferred>,
+    /// It is in the list of its home core.
+    is_deferred: AtomicBool,
     deleted_messages: AtomicU64,
     /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
     watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
@@ -73,6 +76,7 @@ impl QueueHandle {
             commit,
             reads,
             deferred,
+            is_deferred: AtomicBool::new(false),
             deleted_messages: AtomicU64::new(0),
             watchers: Mutex::new(Vec::new()),
         })
@@ -128,7 +132,7 @@ impl QueueHandle {
         if let Some(from) = effects.read_dead {
             self.reads.request(self.clone(), from, Purpose::DeadLetters);
         }
-        if effects.dead_letters {
+        if effects.dead_letters && !self.is_deferred.swap(true, Ordering::AcqRel) {
             self.deferred.request(self);
         }
         result.ok()
@@ -181,103 +185,6 @@ impl QueueHandle {
         let published = published.unwrap_or(Published { accepted: 0, position: 0 });
         self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
         published
-    }
-
-    /// Messages that the length limit refused go to the dead-letter exchange, if they should.
-    fn dead_letter_refused(self: &Arc<Self>, batch: &Arc<Batch>, index: u32, count: u32) {
-        let options = &self.info.options;
-        if count > 0 && options.overflow == Overflow::RejectPublishDlx && options.dead_letter.is_some() {
-            self.deferred.refuse(Refused { queue: self.clone(), batch: batch.clone(), index, count });
-        }
-    }
-
-    /// See [`ClassicQueue::dead_turn`].
-    pub(crate) fn dead_turn(self: &Arc<Self>) -> DeadTurn {
-        self.with(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
-    }
-
-    /// What the last turn took is gone, as part of a group; `dropped` of it had nowhere to go.
-    pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
-        self.with(|queue, effects| {
-            let runs = queue.moved(dropped, effects);
-            self.log_settles_in(group, &runs, SettleReason::DeadLettered);
-        });
-    }
-
-    /// Stored messages that were asked for to be moved.
-    pub(crate) fn dead_loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>) {
-        self.with(|queue, effects| queue.dead_loaded(runs, effects));
-    }
-
-    /// Offers messages as part of a group; how many, from the first on, the queue took. Persistent ones are in the
-    /// queue when the group is durable; volatile ones at once, or behind what is pending already.
-    pub(crate) fn publish_in(
-        self: &Arc<Self>,
-        group: &mut Group,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
-        persistent: bool,
-        now: Nanos,
-    ) -> u32 {
-        let accepted = self.with(|queue, effects| {
-            if *queue.state() == QueueState::Deleted {
-                return count;
-            }
-            let submission = queue.submit(batch, index, count, now);
-            if submission.accepted == 0 {
-                return 0;
-            }
-            if persistent && queue.is_durable() {
-                let payloads = (index..index + submission.accepted).map(|at| {
-                    let message = batch.message(at as usize);
-                    Payload { head: message.head, body: message.large }
-                });
-                let position = self.commit.append(|log, now| {
-                    let group = group.id(log);
-                    log.append_messages_in(group, self.log_id, submission.first, payloads, now)
-                });
-                self.last_record.store(position, Ordering::Relaxed);
-                queue.submitted_in(group.position(), submission, batch.clone(), index, now, effects);
-            } else {
-                queue.submitted(submission, batch.clone(), index, None, now, effects);
-            }
-            submission.accepted
-        });
-        group.touch(self);
-        let accepted = accepted.unwrap_or(0);
-        self.dead_letter_refused(batch, index + accepted, count - accepted);
-        accepted
-    }
-
-    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable.
-    pub(crate) fn settle_in(
-        self: &Arc<Self>,
-        group: &mut Group,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Outcome,
-        now: Nanos,
-    ) {
-        self.with(|queue, effects| {
-            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
-                // Their move is another group.
-                return;
-            }
-            queue.settle(id, runs, outcome, now, effects);
-            self.log_settles_in(group, runs, reason_of(outcome));
-        });
-    }
-
-    fn log_settles_in(&self, group: &mut Group, runs: &[Run], reason: SettleReason) {
-        let ranges = durable_ranges(runs);
-        if !ranges.is_empty() {
-            let position = self.commit.append(|log, now| {
-                let group = group.id(log);
-                log.append_settle_in(group, self.log_id, reason, &ranges, now)
-            });
-            self.last_record.store(position, Ordering::Relaxed);
-        }
     }
 
     /// Applies everything that is durable by now.

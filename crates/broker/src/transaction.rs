@@ -29,8 +29,8 @@ pub(crate) enum Settlement {
     Acknowledge,
     /// They are no good.
     Reject,
-    /// Back to their place.
-    Requeue,
+    /// Back to their place; `failed` counts their delivery as failed.
+    Requeue { failed: bool },
 }
 
 struct Publishing {
@@ -111,7 +111,7 @@ impl Transaction {
             match settlement {
                 Settlement::Acknowledge => queue.settle_in(&mut group, consumer, &runs, Outcome::Settled, now),
                 Settlement::Reject => queue.settle_in(&mut group, consumer, &runs, Outcome::Dropped, now),
-                Settlement::Requeue => requeues.push((queue, consumer, runs)),
+                Settlement::Requeue { failed } => requeues.push((queue, consumer, runs, failed)),
             }
         }
         let (position, queues) = group.close(Wait::Confirm);
@@ -119,8 +119,8 @@ impl Transaction {
             // Memory that the batches hold is counted once.
             undurable.note(position, queue, self.bytes / queues.len() as u64);
         }
-        for (queue, consumer, runs) in requeues {
-            queue.requeue(consumer, &runs, false, now);
+        for (queue, consumer, runs, failed) in requeues {
+            queue.requeue(consumer, &runs, failed, now);
         }
         Committed { position, refused }
     }

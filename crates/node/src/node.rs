@@ -25,6 +25,9 @@ use crate::signals;
 /// How long a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
 
+/// How often a stop looks whether all dead letters have moved.
+const DEAD_LETTER_STEP: Duration = Duration::from_millis(2);
+
 /// What a node needs to start.
 pub struct NodeOptions {
     /// Cores; `None`: as many as the machine and the cgroup's quota allow.
@@ -239,6 +242,10 @@ impl Node {
         let left = self.population.wait_until_empty(CLOSE_PATIENCE);
         if left > 0 {
             info!("{left} connections did not answer connection.close in {CLOSE_PATIENCE:?} and are cut off");
+        }
+        let patience = std::time::Instant::now() + CLOSE_PATIENCE;
+        while self.inner.broker.has_dead_letters() && std::time::Instant::now() < patience {
+            std::thread::sleep(DEAD_LETTER_STEP);
         }
         // Their tasks are dropped and tell the broker, before the log gets its closing record.
         self.running.iter_mut().for_each(RunningCore::stop);

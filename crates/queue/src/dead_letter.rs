@@ -188,6 +188,11 @@ impl ClassicQueue {
         true
     }
 
+    /// Messages on their way to the dead-letter exchange.
+    pub fn moving(&self) -> u64 {
+        self.dead.len()
+    }
+
     /// What the next turn moves.
     pub fn dead_turn(&mut self, effects: &mut Effects) -> DeadTurn {
         if self.state != QueueState::Running || self.dead.waiting.is_empty() {

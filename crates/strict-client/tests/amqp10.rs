@@ -452,17 +452,28 @@ fn the_window_is_widened_when_half_is_used() {
 fn each_broken_rule_is_seen() {
     type Break = fn(&mut Peer);
     let cases: &[(&str, fn() -> Peer, Break, Rule)] = &[
-        ("not AMQP at all", || Peer::fresh(Options::default()), |p| drop(p.header(*b"HTTP/1.1")), Rule::OpenOrder),
+        (
+            "not AMQP at all",
+            || Peer::fresh(Options::default()),
+            |p| {
+                p.header(*b"HTTP/1.1");
+            },
+            Rule::OpenOrder,
+        ),
         (
             "AMQP header before SASL",
             || Peer::fresh(Options::default()),
-            |p| drop(p.header(HEADER_AMQP)),
+            |p| {
+                p.header(HEADER_AMQP);
+            },
             Rule::OpenOrder,
         ),
         (
             "outcome before mechanisms",
             || Peer::fresh(Options::default()),
-            |p| drop(p.header(HEADER_SASL).sasl(Peer::outcome(SaslCode::Ok))),
+            |p| {
+                p.header(HEADER_SASL).sasl(Peer::outcome(SaslCode::Ok));
+            },
             Rule::OpenOrder,
         ),
         (
@@ -473,23 +484,43 @@ fn each_broken_rule_is_seen() {
                     ..Options::default()
                 })
             },
-            |p| drop(p.header(HEADER_SASL).sasl(Peer::mechanisms())),
+            |p| {
+                p.header(HEADER_SASL).sasl(Peer::mechanisms());
+            },
             Rule::OpenOrder,
         ),
         (
             "begin before open",
             || Peer::fresh(Options { mechanism: Mechanism::None, ..Options::default() }),
-            |p| drop(p.header(HEADER_AMQP).send(0, Peer::begin_answer(1))),
+            |p| {
+                p.header(HEADER_AMQP).send(0, Peer::begin_answer(1));
+            },
             Rule::OpenOrder,
         ),
         (
             "open on a channel",
             || Peer::fresh(Options { mechanism: Mechanism::None, ..Options::default() }),
-            |p| drop(p.header(HEADER_AMQP).send(1, Peer::open())),
+            |p| {
+                p.header(HEADER_AMQP).send(1, Peer::open());
+            },
             Rule::OpenOrder,
         ),
-        ("open twice", Peer::opened, |p| drop(p.send(0, Peer::open())), Rule::OpenOrder),
-        ("a SASL frame after SASL", Peer::opened, |p| drop(p.sasl(Peer::mechanisms())), Rule::OpenOrder),
+        (
+            "open twice",
+            Peer::opened,
+            |p| {
+                p.send(0, Peer::open());
+            },
+            Rule::OpenOrder,
+        ),
+        (
+            "a SASL frame after SASL",
+            Peer::opened,
+            |p| {
+                p.sasl(Peer::mechanisms());
+            },
+            Rule::OpenOrder,
+        ),
         (
             "a frame beyond max-frame-size",
             Peer::opened,
@@ -502,39 +533,84 @@ fn each_broken_rule_is_seen() {
             |p| p.wire.extend(b"\0\0\0\x0C\x02\0\0\0\0\x53\x19\x45"),
             Rule::WellFormed,
         ),
-        ("begin without being asked", Peer::opened, |p| drop(p.send(1, Peer::begin_answer(1))), Rule::BeginAnswer),
+        (
+            "begin without being asked",
+            Peer::opened,
+            |p| {
+                p.send(1, Peer::begin_answer(1));
+            },
+            Rule::BeginAnswer,
+        ),
         (
             "begin that answers nothing",
             Peer::opened,
-            |p| drop(p.send(1, Begin { remote_channel: None, ..Peer::begin_answer(1) })),
+            |p| {
+                p.send(1, Begin { remote_channel: None, ..Peer::begin_answer(1) });
+            },
             Rule::BeginAnswer,
         ),
-        ("begin twice", Peer::begun, |p| drop(p.send(102, Peer::begin_answer(1))), Rule::BeginAnswer),
-        ("begin beyond channel-max", Peer::opened, |p| drop(p.send(301, Peer::begin_answer(1))), Rule::ChannelMax),
-        ("a frame beyond channel-max", Peer::begun, |p| drop(p.send(301, End::default())), Rule::ChannelMax),
-        ("a frame before begin", Peer::opened, |p| drop(p.send(5, p.flow(0))), Rule::SessionBegun),
+        (
+            "begin twice",
+            Peer::begun,
+            |p| {
+                p.send(102, Peer::begin_answer(1));
+            },
+            Rule::BeginAnswer,
+        ),
+        (
+            "begin beyond channel-max",
+            Peer::opened,
+            |p| {
+                p.send(301, Peer::begin_answer(1));
+            },
+            Rule::ChannelMax,
+        ),
+        (
+            "a frame beyond channel-max",
+            Peer::begun,
+            |p| {
+                p.send(301, End::default());
+            },
+            Rule::ChannelMax,
+        ),
+        (
+            "a frame before begin",
+            Peer::opened,
+            |p| {
+                p.send(5, p.flow(0));
+            },
+            Rule::SessionBegun,
+        ),
         (
             "a frame after end",
             Peer::begun,
-            |p| drop(p.send(CHANNEL, End::default()).send(CHANNEL, End::default())),
+            |p| {
+                p.send(CHANNEL, End::default()).send(CHANNEL, End::default());
+            },
             Rule::SessionBegun,
         ),
         (
             "a frame after close",
             Peer::opened,
-            |p| drop(p.send(0, Close::default()).send(0, Close::default())),
+            |p| {
+                p.send(0, Close::default()).send(0, Close::default());
+            },
             Rule::ConnectionClosed,
         ),
         (
             "attach without being asked",
             Peer::begun,
-            |p| drop(p.send(CHANNEL, Peer::attach_answer("other", 3, Role::Sender))),
+            |p| {
+                p.send(CHANNEL, Peer::attach_answer("other", 3, Role::Sender));
+            },
             Rule::AttachAnswer,
         ),
         (
             "attach twice",
             || Peer::receiving(0),
-            |p| drop(p.send(CHANNEL, Peer::attach_answer("in", 3, Role::Sender))),
+            |p| {
+                p.send(CHANNEL, Peer::attach_answer("in", 3, Role::Sender));
+            },
             Rule::AttachAnswer,
         ),
         (
@@ -544,7 +620,9 @@ fn each_broken_rule_is_seen() {
                 peer.client.attach_sender(1, 0, "in", None);
                 peer
             },
-            |p| drop(p.send(CHANNEL, Peer::attach_answer("in", 3, Role::Sender))),
+            |p| {
+                p.send(CHANNEL, Peer::attach_answer("in", 3, Role::Sender));
+            },
             Rule::AttachAnswer,
         ),
         (
@@ -555,17 +633,16 @@ fn each_broken_rule_is_seen() {
                 peer
             },
             |p| {
-                drop(p.send(
-                    CHANNEL,
-                    Attach { initial_delivery_count: None, ..Peer::attach_answer("in", 3, Role::Sender) },
-                ))
+                p.send(CHANNEL, Attach { initial_delivery_count: None, ..Peer::attach_answer("in", 3, Role::Sender) });
             },
             Rule::AttachAnswer,
         ),
         (
             "attach beyond handle-max",
             Peer::begun,
-            |p| drop(p.send(CHANNEL, Peer::attach_answer("in", 21, Role::Sender))),
+            |p| {
+                p.send(CHANNEL, Peer::attach_answer("in", 21, Role::Sender));
+            },
             Rule::HandleMax,
         ),
         (
@@ -575,23 +652,43 @@ fn each_broken_rule_is_seen() {
                 peer.client.attach_receiver(1, 1, "in 2", "/queues/q", false);
                 peer
             },
-            |p| drop(p.send(CHANNEL, Peer::attach_answer("in 2", HANDLE, Role::Sender))),
+            |p| {
+                p.send(CHANNEL, Peer::attach_answer("in 2", HANDLE, Role::Sender));
+            },
             Rule::HandleInUse,
         ),
-        ("transfer before attach", Peer::begun, |p| drop(p.deliver(0)), Rule::HandleAttached),
+        (
+            "transfer before attach",
+            Peer::begun,
+            |p| {
+                p.deliver(0);
+            },
+            Rule::HandleAttached,
+        ),
         (
             "flow for a handle that isn't attached",
             Peer::begun,
-            |p| drop(p.send(CHANNEL, p.link_flow(0, 1))),
+            |p| {
+                p.send(CHANNEL, p.link_flow(0, 1));
+            },
             Rule::HandleAttached,
         ),
         (
             "transfer after detach",
             || Peer::receiving(1),
-            |p| drop(p.send(CHANNEL, Detach { handle: HANDLE, ..Detach::default() }).deliver(0)),
+            |p| {
+                p.send(CHANNEL, Detach { handle: HANDLE, ..Detach::default() }).deliver(0);
+            },
             Rule::HandleAttached,
         ),
-        ("transfer to a sender", || Peer::sending(1), |p| drop(p.deliver(0)), Rule::HandleAttached),
+        (
+            "transfer to a sender",
+            || Peer::sending(1),
+            |p| {
+                p.deliver(0);
+            },
+            Rule::HandleAttached,
+        ),
         (
             "detach instead of close",
             || {
@@ -599,20 +696,35 @@ fn each_broken_rule_is_seen() {
                 peer.client.detach(1, 0, true, None);
                 peer
             },
-            |p| drop(p.send(CHANNEL, Detach { handle: HANDLE, ..Detach::default() })),
+            |p| {
+                p.send(CHANNEL, Detach { handle: HANDLE, ..Detach::default() });
+            },
             Rule::DetachAnswer,
         ),
         (
             "transfers beyond the window",
             || Peer::receiving(9),
-            |p| (0..6).for_each(|id| drop(p.deliver(id))),
+            |p| {
+                (0..6).for_each(|id| {
+                    p.deliver(id);
+                })
+            },
             Rule::SessionWindow,
         ),
-        ("transfer without credit", || Peer::receiving(0), |p| drop(p.deliver(0)), Rule::LinkCredit),
+        (
+            "transfer without credit",
+            || Peer::receiving(0),
+            |p| {
+                p.deliver(0);
+            },
+            Rule::LinkCredit,
+        ),
         (
             "one transfer too many",
             || Peer::receiving(2),
-            |p| drop(p.deliver(0).deliver(1).deliver(2)),
+            |p| {
+                p.deliver(0).deliver(1).deliver(2);
+            },
             Rule::LinkCredit,
         ),
         (
@@ -622,7 +734,9 @@ fn each_broken_rule_is_seen() {
                 peer.client.grant(1, 0, 2, true);
                 peer
             },
-            |p| drop(p.send(CHANNEL, Flow { drain: true, ..p.sender_flow(2, 0) }).deliver(0)),
+            |p| {
+                p.send(CHANNEL, Flow { drain: true, ..p.sender_flow(2, 0) }).deliver(0);
+            },
             Rule::LinkCredit,
         ),
         (
@@ -632,7 +746,9 @@ fn each_broken_rule_is_seen() {
                 peer.client.grant(1, 0, 3, true);
                 peer
             },
-            |p| drop(p.send(CHANNEL, Flow { drain: true, ..p.sender_flow(1, 2) })),
+            |p| {
+                p.send(CHANNEL, Flow { drain: true, ..p.sender_flow(1, 2) });
+            },
             Rule::Drain,
         ),
         (
@@ -651,7 +767,9 @@ fn each_broken_rule_is_seen() {
         (
             "credit used up without drain",
             || Peer::receiving(3),
-            |p| drop(p.send(CHANNEL, p.sender_flow(3, 0))),
+            |p| {
+                p.send(CHANNEL, p.sender_flow(3, 0));
+            },
             Rule::DeliveryCount,
         ),
         (
@@ -666,64 +784,105 @@ fn each_broken_rule_is_seen() {
         (
             "a delivery-count beyond what was sent",
             || Peer::sending(3),
-            |p| drop(p.send(CHANNEL, Flow { next_incoming_id: Some(0), ..p.link_flow(1, 2) })),
+            |p| {
+                p.send(CHANNEL, Flow { next_incoming_id: Some(0), ..p.link_flow(1, 2) });
+            },
             Rule::DeliveryCount,
         ),
         (
             "credit that nobody granted",
             || Peer::receiving(3),
-            |p| drop(p.send(CHANNEL, p.sender_flow(0, 4))),
+            |p| {
+                p.send(CHANNEL, p.sender_flow(0, 4));
+            },
             Rule::CreditEcho,
         ),
-        ("next-incoming-id beyond what was sent", Peer::begun, |p| drop(p.send(CHANNEL, p.flow(1))), Rule::TransferIds),
+        (
+            "next-incoming-id beyond what was sent",
+            Peer::begun,
+            |p| {
+                p.send(CHANNEL, p.flow(1));
+            },
+            Rule::TransferIds,
+        ),
         (
             "flow without next-incoming-id",
             Peer::begun,
-            |p| drop(p.send(CHANNEL, Flow { next_incoming_id: None, ..p.flow(0) })),
+            |p| {
+                p.send(CHANNEL, Flow { next_incoming_id: None, ..p.flow(0) });
+            },
             Rule::TransferIds,
         ),
         (
             "next-outgoing-id that counts wrong",
             Peer::begun,
-            |p| drop(p.send(CHANNEL, Flow { next_outgoing_id: 5, ..p.flow(0) })),
+            |p| {
+                p.send(CHANNEL, Flow { next_outgoing_id: 5, ..p.flow(0) });
+            },
             Rule::TransferIds,
         ),
         (
             "flow of a link without handle",
             Peer::begun,
-            |p| drop(p.send(CHANNEL, Flow { link_credit: Some(1), ..p.flow(0) })),
+            |p| {
+                p.send(CHANNEL, Flow { link_credit: Some(1), ..p.flow(0) });
+            },
             Rule::FlowFields,
         ),
         (
             "flow of a sender without credit",
             || Peer::receiving(1),
-            |p| drop(p.send(CHANNEL, Flow { handle: Some(HANDLE), ..p.flow(0) })),
+            |p| {
+                p.send(CHANNEL, Flow { handle: Some(HANDLE), ..p.flow(0) });
+            },
             Rule::FlowFields,
         ),
         (
             "flow of a receiver without credit",
             || Peer::sending(1),
-            |p| drop(p.send(CHANNEL, Flow { handle: Some(HANDLE), ..p.flow(0) })),
+            |p| {
+                p.send(CHANNEL, Flow { handle: Some(HANDLE), ..p.flow(0) });
+            },
             Rule::FlowFields,
         ),
-        ("a delivery-id skipped", || Peer::receiving(5), |p| drop(p.deliver(0).deliver(2)), Rule::DeliveryId),
-        ("a delivery-id repeated", || Peer::receiving(5), |p| drop(p.deliver(3).deliver(3)), Rule::DeliveryId),
+        (
+            "a delivery-id skipped",
+            || Peer::receiving(5),
+            |p| {
+                p.deliver(0).deliver(2);
+            },
+            Rule::DeliveryId,
+        ),
+        (
+            "a delivery-id repeated",
+            || Peer::receiving(5),
+            |p| {
+                p.deliver(3).deliver(3);
+            },
+            Rule::DeliveryId,
+        ),
         (
             "a delivery without delivery-id",
             || Peer::receiving(5),
-            |p| drop(p.transfer(Transfer { delivery_id: None, ..Peer::first_transfer(0, b"t") }, b"")),
+            |p| {
+                p.transfer(Transfer { delivery_id: None, ..Peer::first_transfer(0, b"t") }, b"");
+            },
             Rule::Continuation,
         ),
         (
             "a delivery without message-format",
             || Peer::receiving(5),
-            |p| drop(p.transfer(Transfer { message_format: None, ..Peer::first_transfer(0, b"t") }, b"")),
+            |p| {
+                p.transfer(Transfer { message_format: None, ..Peer::first_transfer(0, b"t") }, b"");
+            },
             Rule::Continuation,
         ),
         (
             "a delivery within a delivery",
             || Peer::receiving(5),
-            |p| drop(p.transfer(Transfer { more: true, ..Peer::first_transfer(0, b"t") }, b"half").deliver(1)),
+            |p| {
+                p.transfer(Transfer { more: true, ..Peer::first_transfer(0, b"t") }, b"half").deliver(1);
+            },
             Rule::Continuation,
         ),
         (
@@ -738,13 +897,17 @@ fn each_broken_rule_is_seen() {
         (
             "a delivery without tag",
             || Peer::receiving(5),
-            |p| drop(p.transfer(Transfer { delivery_tag: None, ..Peer::first_transfer(0, b"t") }, b"")),
+            |p| {
+                p.transfer(Transfer { delivery_tag: None, ..Peer::first_transfer(0, b"t") }, b"");
+            },
             Rule::UniqueTag,
         ),
         (
             "a tag of an unsettled delivery",
             || Peer::receiving(5),
-            |p| drop(p.transfer(Peer::first_transfer(0, b"t"), b"").transfer(Peer::first_transfer(1, b"t"), b"")),
+            |p| {
+                p.transfer(Peer::first_transfer(0, b"t"), b"").transfer(Peer::first_transfer(1, b"t"), b"");
+            },
             Rule::UniqueTag,
         ),
         (
@@ -758,7 +921,9 @@ fn each_broken_rule_is_seen() {
                 peer.client.grant(1, 0, 1, false);
                 peer
             },
-            |p| drop(p.transfer(Transfer { settled: Some(true), ..Peer::first_transfer(0, b"t") }, b"")),
+            |p| {
+                p.transfer(Transfer { settled: Some(true), ..Peer::first_transfer(0, b"t") }, b"");
+            },
             Rule::SettleMode,
         ),
         (
@@ -782,25 +947,33 @@ fn each_broken_rule_is_seen() {
         (
             "a disposition of nothing",
             || Peer::sending(1),
-            |p| drop(p.send(CHANNEL, outcome(Role::Receiver, 0, 0))),
+            |p| {
+                p.send(CHANNEL, outcome(Role::Receiver, 0, 0));
+            },
             Rule::KnownDelivery,
         ),
         (
             "a disposition by the sender of nothing",
             || Peer::receiving(1),
-            |p| drop(p.send(CHANNEL, outcome(Role::Sender, 0, 0))),
+            |p| {
+                p.send(CHANNEL, outcome(Role::Sender, 0, 0));
+            },
             Rule::KnownDelivery,
         ),
         (
             "a range beyond what was sent",
             || sent(2),
-            |p| drop(p.send(CHANNEL, outcome(Role::Receiver, 0, 2))),
+            |p| {
+                p.send(CHANNEL, outcome(Role::Receiver, 0, 2));
+            },
             Rule::KnownDelivery,
         ),
         (
             "an outcome twice",
             || sent(2),
-            |p| drop(p.send(CHANNEL, outcome(Role::Receiver, 0, 1)).send(CHANNEL, outcome(Role::Receiver, 1, 1))),
+            |p| {
+                p.send(CHANNEL, outcome(Role::Receiver, 0, 1)).send(CHANNEL, outcome(Role::Receiver, 1, 1));
+            },
             Rule::SettledOnce,
         ),
         (
@@ -810,7 +983,9 @@ fn each_broken_rule_is_seen() {
                 peer.client.send(1, 0, b"1", b"", &Send { settled: true, ..Send::default() });
                 peer
             },
-            |p| drop(p.send(CHANNEL, outcome(Role::Receiver, 0, 0))),
+            |p| {
+                p.send(CHANNEL, outcome(Role::Receiver, 0, 0));
+            },
             Rule::SettledOnce,
         ),
         (
@@ -822,13 +997,17 @@ fn each_broken_rule_is_seen() {
                 peer.client.accept(1, Serial(0), Serial(0));
                 peer
             },
-            |p| drop(p.send(CHANNEL, outcome(Role::Sender, 0, 0))),
+            |p| {
+                p.send(CHANNEL, outcome(Role::Sender, 0, 0));
+            },
             Rule::SettledOnce,
         ),
         (
             "a range that ends before it begins",
             || sent(2),
-            |p| drop(p.send(CHANNEL, outcome(Role::Receiver, 1, 0))),
+            |p| {
+                p.send(CHANNEL, outcome(Role::Receiver, 1, 0));
+            },
             Rule::DispositionRange,
         ),
     ];

@@ -4,7 +4,7 @@ use fe2o3_amqp::Connection;
 use fe2o3_amqp::types::messaging::{
     ApplicationProperties, Body, Footer, Header, Message, MessageAnnotations, MessageId, Properties,
 };
-use fe2o3_amqp::types::primitives::{Binary, OrderedMap, Symbol, Timestamp, Uuid, Value};
+use fe2o3_amqp::types::primitives::{Binary, OrderedMap, SimpleValue, Symbol, Timestamp, Uuid, Value};
 use serde_json::{Value as Json, json};
 
 use super::session::{
@@ -56,7 +56,7 @@ pub(crate) async fn sections(cell: &Cell) -> Outcome {
         reply_to_group_id: Some("back".into()),
     };
     let application = ApplicationProperties::builder()
-        .insert("null", ())
+        .insert("null", SimpleValue::Null)
         .insert("true", true)
         .insert("ubyte", 255u8)
         .insert("ushort", 65535u16)

@@ -118,10 +118,12 @@ async fn queue_deleted(cell: &Cell) -> Outcome {
 async fn not_found(cell: &Cell) -> Outcome {
     let missing = format!("{}.missing", cell.prefix);
     let mut client = cell.connect().await?;
-    let session = &mut client.session;
-    fails(cell.receiver(session, format!("/queues/{missing}")).await, "NotFound", &missing)?;
-    fails(cell.sender(session, &format!("/queues/{missing}")).await, "NotFound", &missing)?;
-    fails(cell.sender(session, &format!("/exchanges/{missing}/k")).await, "NotFound", &missing)?;
+    fails(cell.receiver(&mut client.session, format!("/queues/{missing}")).await, "NotFound", &missing)?;
+    for target in [format!("/queues/{missing}"), format!("/exchanges/{missing}/k")] {
+        // A session whose link was refused takes no other.
+        let mut session = Session::begin(&mut client.connection).await.map_err(debug)?;
+        fails(cell.sender(&mut session, &target).await, "NotFound", &missing)?;
+    }
     goes_on(cell, &mut client).await
 }
 

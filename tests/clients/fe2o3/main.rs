@@ -53,7 +53,6 @@ async fn run(cell: &Cell, scenario: &str) -> Outcome {
         "from_091" => content::from_091(cell).await,
         "to_091" => content::to_091(cell).await,
         "outcomes" => receiving::outcomes(cell).await,
-        "dead_letter" => receiving::dead_letter(cell).await,
         "ttl" => receiving::ttl(cell).await,
         "detach_requeues" => receiving::detach_requeues(cell).await,
         "credit" => receiving::credit(cell).await,
@@ -66,7 +65,6 @@ async fn run(cell: &Cell, scenario: &str) -> Outcome {
         "direct_reply_to" => replies::direct_reply_to(cell).await,
         "browse" => replies::browse(cell).await,
         "transactions" => replies::transactions(cell).await,
-        "management" => replies::management(cell).await,
         _ => errors::run(cell, scenario).await,
     }
 }

@@ -1,20 +1,19 @@
-//! Dynamic nodes, browsing, transactions, and requests to /management.
+//! Dynamic nodes, browsing and transactions.
 
 use fe2o3_amqp::link::receiver::CreditMode;
 use fe2o3_amqp::transaction::{
     Controller, Transaction, TransactionDischarge, TransactionPosting, TransactionRetirement,
 };
-use fe2o3_amqp::types::definitions::{Fields, SenderSettleMode};
+use fe2o3_amqp::types::definitions::SenderSettleMode;
 use fe2o3_amqp::types::messaging::{
-    Body, DeleteOnClose, DistributionMode, Message, MessageId, Properties, Source, Target, TerminusExpiryPolicy,
+    DeleteOnClose, DistributionMode, MessageId, Properties, Source, Target, TerminusExpiryPolicy,
 };
-use fe2o3_amqp::types::primitives::{Array, OrderedMap, Symbol, Value};
+use fe2o3_amqp::types::primitives::{Array, Symbol};
 use fe2o3_amqp::{Receiver, Sender, Session};
 use serde_json::json;
 
 use super::session::{
-    Cell, Client, Handle, Outcome, accepted, body, check, count, debug, equal, fails, message, send, send_numbers,
-    take, take_text, within,
+    Cell, Client, Handle, Outcome, accepted, body, check, count, debug, equal, fails, message, send_numbers, take_text,
 };
 
 fn dynamic(capability: &str) -> Source {
@@ -163,106 +162,4 @@ pub(crate) async fn transactions(cell: &Cell) -> Outcome {
         equal(count(&name).await?, if failed { 2 } else { 1 }, "messages after the discharge of an acceptance")?;
     }
     Ok(())
-}
-
-struct Management {
-    requests: Sender,
-    answers: Receiver,
-    number: u32,
-}
-
-impl Management {
-    async fn open(session: &mut Handle) -> Outcome<Self> {
-        let mut paired = Fields::new();
-        paired.insert(Symbol::from("paired"), Value::from(true));
-        let requests = Sender::builder()
-            .name("pair")
-            .source("/management")
-            .target("/management")
-            .sender_settle_mode(SenderSettleMode::Settled)
-            .properties(paired.clone())
-            .attach(session)
-            .await
-            .map_err(debug)?;
-        let answers = Receiver::builder()
-            .name("pair")
-            .source("/management")
-            .target("/management")
-            .sender_settle_mode(SenderSettleMode::Settled)
-            .properties(paired)
-            .credit_mode(CreditMode::Manual)
-            .attach(session)
-            .await
-            .map_err(debug)?;
-        Ok(Self { requests, answers, number: 0 })
-    }
-
-    /// The answer's body, once its status is this.
-    async fn call(&mut self, method: &str, path: &str, body: Value, status: &str) -> Outcome<Value> {
-        self.number += 1;
-        let id = Some(MessageId::String(format!("r{}", self.number)));
-        self.answers.set_credit(1).await.map_err(debug)?;
-        let properties = Properties {
-            message_id: id.clone(),
-            to: Some(path.into()),
-            subject: Some(method.into()),
-            reply_to: Some("$me".into()),
-            ..Properties::default()
-        };
-        let request = Message::builder().properties(properties).value(body).build();
-        within("a request", self.requests.send(request)).await?.map_err(debug)?;
-        let answer = take(&mut self.answers).await?;
-        let properties = answer.message().properties.clone().ok_or("no properties")?;
-        equal(properties.correlation_id, id, "correlation-id")?;
-        let Body::Value(value) = answer.into_message().body else { return Err("no value".into()) };
-        equal(properties.subject.as_deref(), Some(status), &format!("{method} {path}: {:?}", value.0))?;
-        Ok(value.0)
-    }
-}
-
-fn map(entries: &[(&str, Value)]) -> Value {
-    let entries = entries.iter().map(|(key, value)| (Value::from((*key).to_owned()), value.clone()));
-    Value::Map(entries.collect::<OrderedMap<_, _>>())
-}
-
-fn word(text: &str) -> Value {
-    Value::from(text.to_owned())
-}
-
-pub(crate) async fn management(cell: &Cell) -> Outcome {
-    let mut client = cell.connect().await?;
-    let mut manage = Management::open(&mut client.session).await?;
-    let (queue, exchange) = (format!("{}.q", cell.prefix), format!("{}.x", cell.prefix));
-    let (queue_path, exchange_path) = (format!("/queues/{queue}"), format!("/exchanges/{exchange}"));
-    let durable = |durable: bool| map(&[("durable", Value::from(durable)), ("arguments", map(&[]))]);
-    manage.call("PUT", &queue_path, durable(true), "201").await?;
-    manage.call("PUT", &queue_path, durable(true), "200").await?;
-    manage.call("PUT", &queue_path, durable(false), "409").await?;
-    let info = debug(manage.call("GET", &queue_path, Value::Null, "200").await?);
-    check(info.contains("classic") && info.contains(&queue), info)?;
-    let direct = map(&[("type", word("direct")), ("durable", Value::from(true)), ("arguments", map(&[]))]);
-    manage.call("PUT", &exchange_path, direct, "204").await?;
-    let binding = map(&[
-        ("source", word(&exchange)),
-        ("destination_queue", word(&queue)),
-        ("binding_key", word("k")),
-        ("arguments", map(&[])),
-    ]);
-    manage.call("POST", "/bindings", binding, "204").await?;
-    let listed =
-        manage.call("GET", &format!("/bindings?src={exchange}&dstq={queue}&key=k"), Value::Null, "200").await?;
-    check(debug(&listed).contains("location"), format!("{listed:?}"))?;
-    let mut sender = cell.sender(&mut client.session, &format!("{exchange_path}/k")).await?;
-    accepted(&mut sender, message("x")).await?;
-    let purged = debug(manage.call("DELETE", &format!("{queue_path}/messages"), Value::Null, "200").await?);
-    check(purged.contains("message_count") && purged.contains('1'), purged)?;
-    let location = format!("/bindings/src={exchange};dstq={queue};key=k;args=");
-    manage.call("DELETE", &location, Value::Null, "204").await?;
-    manage.call("DELETE", &location, Value::Null, "204").await?;
-    let outcome = send(&mut sender, message("x")).await?;
-    check(debug(&outcome).contains("Released"), format!("{outcome:?}"))?;
-    sender.close().await.map_err(debug)?;
-    manage.call("DELETE", &exchange_path, Value::Null, "204").await?;
-    manage.call("DELETE", &queue_path, Value::Null, "200").await?;
-    manage.call("GET", &queue_path, Value::Null, "404").await.map(drop)
 }

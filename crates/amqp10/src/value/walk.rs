@@ -89,7 +89,7 @@ impl Walk {
     }
 
     fn items(&mut self, map: bool, count: u32, mut body: Reader<'_>) -> Result<(), Problem> {
-        if map && count % 2 != 0 {
+        if map && !count.is_multiple_of(2) {
             return Err(Problem::OddMap { count });
         }
         // Every item has a constructor at least.

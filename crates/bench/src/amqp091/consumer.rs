@@ -101,5 +101,5 @@ pub(crate) fn finish(mut connection: Connection<Client>, settings: &Settings) ->
             settings.messages
         )));
     }
-    <Client as Load>::close(connection)
+    Load::close(connection)
 }

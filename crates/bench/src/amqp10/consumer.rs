@@ -121,5 +121,5 @@ pub(super) fn finish(mut connection: Connection<Client>, settings: &Settings) ->
             settings.messages
         )));
     }
-    <Client as Load>::close(connection)
+    Load::close(connection)
 }

@@ -1,6 +1,8 @@
-//! A broker of one queue, just good enough for the scenarios, that can be told to fail.
+//! Brokers of one queue, just good enough for the scenarios, that can be told to fail: here the one of AMQP 0-9-1.
 
-use std::collections::VecDeque;
+pub(crate) mod amqp10;
+mod messages;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -11,6 +13,8 @@ use leveret_amqp091::{
     FieldTable, FrameKind, Method, ShortStr, decode_frame, encode_content_body, encode_deliver, encode_header,
     encode_method,
 };
+
+use messages::Messages;
 
 const FRAME_MAX: u32 = 131_072;
 
@@ -29,9 +33,7 @@ pub(crate) enum Fault {
 
 #[derive(Default)]
 struct Queue {
-    messages: VecDeque<Vec<u8>>,
-    accepted: usize,
-    held: Option<Vec<u8>>,
+    messages: Messages,
     consumer: Option<TcpStream>,
     prefetch: u64,
     delivered: u64,
@@ -39,30 +41,13 @@ struct Queue {
 }
 
 impl Queue {
-    fn accept(&mut self, mut body: Vec<u8>, fault: Fault) {
-        let index = self.accepted;
-        self.accepted += 1;
-        match fault {
-            Fault::Lose(at) if at == index => return,
-            Fault::Duplicate(at) if at == index => self.messages.push_back(body.clone()),
-            Fault::Swap(at) if at == index => {
-                self.held = Some(body);
-                return;
-            }
-            Fault::Corrupt(at) if at == index => body[0] ^= 1,
-            _ => {}
-        }
-        self.messages.push_back(body);
-        self.messages.extend(self.held.take());
-    }
-
     fn deliver(&mut self) {
         let Some(consumer) = &mut self.consumer else {
             return;
         };
         let mut out = Vec::new();
         while (self.prefetch == 0 || self.delivered - self.acked < self.prefetch)
-            && let Some(body) = self.messages.pop_front()
+            && let Some(body) = self.messages.take()
         {
             self.delivered += 1;
             encode_deliver(&mut out, 1, b"bench", self.delivered, false, b"", b"q");
@@ -155,7 +140,7 @@ fn serve(mut stream: TcpStream, queue: &Mutex<Queue>, fault: Fault) {
                 FrameKind::Body => {
                     body.extend_from_slice(frame.payload);
                     if body.len() as u64 == due {
-                        queue.lock().unwrap().accept(body.clone(), fault);
+                        queue.lock().unwrap().messages.accept(body.clone(), fault);
                         published += 1;
                         plant(fault, published as usize - 1, &mut out);
                     }

@@ -78,7 +78,8 @@ impl Session {
     fn not_acknowledged(&mut self, channel: u16, tag: u64, multiple: bool, what: GiveBack, now: Now) -> Result<()> {
         let settlement = match what {
             GiveBack::Drop => Settlement::Reject,
-            GiveBack::Requeue | GiveBack::RequeueFailed => Settlement::Requeue,
+            GiveBack::Requeue => Settlement::Requeue { failed: false },
+            GiveBack::RequeueFailed => Settlement::Requeue { failed: true },
         };
         if self.transactions > 0 && self.tx_settle(channel, (tag, multiple), settlement)? {
             return Ok(());

@@ -306,7 +306,7 @@ impl Session {
         let channel = self.run.channel;
         let persistent = self.run.persistent;
         let Some(route) = self.run.route.clone() else { return };
-        if self.transactions > 0 && self.tx_publish(channel, &route.queues, &batch, persistent) {
+        if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
             return;
         }
         let mut accepted = count;

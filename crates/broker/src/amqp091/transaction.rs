@@ -13,7 +13,8 @@ use super::error::{Result, precondition};
 use super::held::Answer;
 use super::publish::Returned;
 use super::session::Session;
-use crate::queue_handle::QueueRef;
+use crate::reply_to::ReplyTarget;
+use crate::route::Route;
 use crate::time::Now;
 use crate::transaction::{Committed, Settlement, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
@@ -24,6 +25,8 @@ pub(crate) struct Tx {
     /// In the order in which they came.
     settled: Vec<(Settlement, Vec<Delivery>)>,
     returns: Vec<UnroutedMessage>,
+    /// Answers to requesters of direct reply-to.
+    replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
 }
 
 /// Exchange, routing key, properties and body of a message that goes back to its publisher.
@@ -37,7 +40,9 @@ impl UnroutedMessage {
 
 impl Tx {
     fn bytes(&self) -> u64 {
-        self.transaction.bytes() + self.returns.iter().map(UnroutedMessage::bytes).sum::<u64>()
+        self.transaction.bytes()
+            + self.returns.iter().map(UnroutedMessage::bytes).sum::<u64>()
+            + self.replies.iter().map(|(_, batch)| batch.memory() as u64).sum::<u64>()
     }
 }
 
@@ -58,7 +63,7 @@ impl Session {
 
     /// `tx.commit`: the answer follows when all of it is durable.
     pub(crate) fn tx_commit(&mut self, number: u16, now: Now) -> Result<()> {
-        let Tx { mut transaction, settled, returns } = self.take_tx(number)?;
+        let Tx { mut transaction, settled, returns, replies } = self.take_tx(number)?;
         let sources = &self.channel(number)?.sources;
         for (settlement, deliveries) in &settled {
             for Settled { source, runs } in by_source(deliveries) {
@@ -70,6 +75,9 @@ impl Session {
             transaction.commit(&self.broker.commit, &mut self.undurable, now.monotonic);
         for UnroutedMessage([exchange, routing_key, properties, body]) in &returns {
             self.return_message(number, &Returned { exchange, routing_key, properties, body });
+        }
+        for (target, batch) in &replies {
+            target.send(batch);
         }
         if refused {
             return Err(precondition("partial tx completion: a queue refused a message (x-overflow=reject-publish)"));
@@ -123,17 +131,13 @@ impl Session {
     }
 
     /// Keeps messages for the commit. False when the channel isn't transactional.
-    pub(super) fn tx_publish(
-        &mut self,
-        number: u16,
-        queues: &[QueueRef],
-        batch: &Arc<Batch>,
-        persistent: bool,
-    ) -> bool {
+    pub(super) fn tx_publish(&mut self, number: u16, route: &Route, batch: &Arc<Batch>, persistent: bool) -> bool {
         let Some(tx) = self.channels.get_mut(&number).and_then(|channel| channel.tx.as_mut()) else { return false };
         let before = tx.transaction.bytes();
-        tx.transaction.publish(queues, batch.clone(), persistent);
-        self.transaction_bytes += tx.transaction.bytes() - before;
+        tx.transaction.publish(&route.queues, batch.clone(), persistent);
+        tx.replies.extend(route.replies.iter().map(|reply| (reply.clone(), batch.clone())));
+        let answers = route.replies.len() as u64 * batch.memory() as u64;
+        self.transaction_bytes += tx.transaction.bytes() - before + answers;
         self.counters.routed.add(batch.len() as u64);
         true
     }

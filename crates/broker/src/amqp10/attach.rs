@@ -74,7 +74,8 @@ impl Connection {
         let target = match &attach.target {
             Some(TargetArchetype::Target(target)) => target,
             Some(TargetArchetype::Coordinator(_)) => {
-                return Err(Failure::link(condition::NOT_IMPLEMENTED, "Transactions not supported"));
+                self.attach_coordinator(session, attach);
+                return Ok(());
             }
             None => return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: no target")),
         };

@@ -162,6 +162,7 @@ impl Connection {
                     self.delete_queue(consumer.queue.info(), now);
                 }
             }
+            Link::Coordinator(coordinator) => self.leave_coordinator(&coordinator, now),
             Link::Replies(replies) => {
                 self.links.remove(&replies.registration.target().key());
                 session.pending.retain(|pending| !pending.is_for(handle));

@@ -11,6 +11,7 @@ use leveret_model::{ConnectionId, Permit, Refused};
 use leveret_queue::{Signal, Taken};
 use rustc_hash::FxHashMap;
 
+use super::coordinator::Transactions;
 use super::disposition::{Answer, Settlement};
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
@@ -89,6 +90,7 @@ pub(crate) struct Connection {
     pub(crate) answers: VecDeque<Answer>,
     /// Of management requests.
     pub(crate) responses: VecDeque<Waiting>,
+    pub(crate) transactions: Transactions,
     pub(crate) held: Held,
     pub(crate) has_exclusive_queues: bool,
     registered: Option<Position>,
@@ -144,6 +146,7 @@ impl Connection {
             settlements: Vec::new(),
             answers: VecDeque::new(),
             responses: VecDeque::new(),
+            transactions: Transactions::default(),
             held: Held::No,
             has_exclusive_queues: false,
             registered: None,
@@ -393,9 +396,6 @@ impl Connection {
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
             Event::Durable => self.registered = None,
-            Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
-            // Nobody is registered for answers over this protocol yet.
-            Event::Reply(reply) => reply.done(),
             Event::Close(reason) => {
                 let text = format!("Connection forced: {reason}");
                 self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);
@@ -411,6 +411,9 @@ impl Connection {
             want(answer.position);
         }
         if let Some(position) = self.next_response_position() {
+            want(position);
+        }
+        if let Some(position) = self.transactions.next_position() {
             want(position);
         }
         if let Held::Again { position } = self.held {

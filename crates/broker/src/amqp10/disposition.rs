@@ -59,7 +59,17 @@ impl Connection {
             // As a sender it settles what it published: the outcome that we sent was settled already.
             return Ok(());
         }
-        let wish = match disposition.state {
+        let (state, transaction) = match disposition.state {
+            Some(DeliveryState::Transactional { txn_id, outcome }) => (outcome.map(DeliveryState::from), Some(txn_id)),
+            state => (state, None),
+        };
+        if transaction.is_some_and(|id| !self.is_open_transaction(id)) {
+            return Err(Failure::session(
+                condition::TRANSACTION_UNKNOWN_ID,
+                "disposition in a transaction that was never declared, or is discharged",
+            ));
+        }
+        let wish = match state {
             Some(DeliveryState::Accepted) => Wish::Settle,
             Some(DeliveryState::Rejected { .. }) => Wish::Reject,
             Some(DeliveryState::Released) => Wish::Requeue { failed: false },
@@ -83,6 +93,10 @@ impl Connection {
                 continue;
             }
             let (queue, id) = (consumer.queue.clone(), consumer.id);
+            if let Some(transaction) = transaction {
+                self.settle_in_transaction(transaction, queue, id, part.runs, wish)?;
+                continue;
+            }
             let same = |other: &&mut Settlement| other.consumer == id && other.wish == wish;
             let settlement = match self.settlements.iter_mut().find(same) {
                 Some(settlement) => {

@@ -17,6 +17,7 @@ impl Connection {
         self.undurable.apply(durable);
         self.confirm(now);
         self.answer_settlements();
+        self.answer_discharges();
         self.answer_requests(now);
         let goes_on = match self.held {
             Held::Again { position } => position <= durable,

@@ -60,6 +60,10 @@ impl Connection {
                 publisher.flow_due |= flow.echo;
                 session.granted.push(handle);
             }
+            Link::Coordinator(coordinator) => {
+                coordinator.flow_due |= flow.echo;
+                session.granted.push(handle);
+            }
             Link::Replies(replies) => {
                 let credit = flow.link_credit.unwrap_or(0);
                 let state = replies.grant(flow.delivery_count.unwrap_or(0), credit, flow.drain);
@@ -131,6 +135,7 @@ impl Connection {
             let (grant, due) = match session.link(handle) {
                 Some(Link::Publisher(publisher)) => (&publisher.grant, &mut publisher.flow_due),
                 Some(Link::Requests(requests)) => (&requests.grant, &mut requests.flow_due),
+                Some(Link::Coordinator(coordinator)) => (&coordinator.grant, &mut coordinator.flow_due),
                 _ => continue,
             };
             if !std::mem::take(due) {

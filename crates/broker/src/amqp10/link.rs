@@ -1,6 +1,7 @@
 //! A link endpoint of ours (specification 2.6).
 
 use super::consumer::Consumer;
+use super::coordinator::Coordinator;
 use super::management::{Requests, Responses};
 use super::publisher::Publisher;
 use super::replies::Replies;
@@ -13,6 +14,8 @@ pub(crate) enum Link {
     Consumer(Consumer),
     /// The client receives answers to its requests, without a queue.
     Replies(Replies),
+    /// The client controls transactions.
+    Coordinator(Coordinator),
     /// The client sends requests to the management node.
     Requests(Requests),
     /// The client receives their responses.

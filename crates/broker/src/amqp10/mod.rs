@@ -11,6 +11,7 @@ mod attach;
 mod closing;
 mod connection;
 mod consumer;
+mod coordinator;
 mod deliver;
 mod disposition;
 mod durable;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use leveret_amqp10::{SenderSettleMode, Serial, condition, performative::Transfer};
+use leveret_amqp10::{DeliveryState, SenderSettleMode, Serial, condition, performative::Transfer};
 use leveret_message::BatchBuilder;
 
 use super::error::{Failure, Result};
@@ -28,6 +28,7 @@ pub(crate) struct Partial {
     pub id: Serial,
     pub tag: Vec<u8>,
     pub settled: bool,
+    pub transaction: Option<Box<[u8]>>,
     pub bytes: Vec<u8>,
 }
 
@@ -73,6 +74,8 @@ pub(crate) struct Complete<'a> {
     pub id: Serial,
     pub tag: Cow<'a, [u8]>,
     pub settled: bool,
+    /// The id of the transaction that it belongs to.
+    pub transaction: Option<Cow<'a, [u8]>>,
     pub payload: Payload<'a>,
 }
 
@@ -164,8 +167,9 @@ impl Assembly {
         if transfer.more {
             return Ok(None);
         }
-        let Some(Partial { id, tag, settled, bytes }) = self.partial.take() else { return Ok(None) };
-        Ok(Some(Complete { id, tag: tag.into(), settled, payload: Payload::Whole(bytes) }))
+        let Some(Partial { id, tag, settled, transaction, bytes }) = self.partial.take() else { return Ok(None) };
+        let transaction = transaction.map(|id| Cow::Owned(id.into()));
+        Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload: Payload::Whole(bytes) }))
     }
 
     fn begin<'a>(
@@ -207,11 +211,17 @@ impl Assembly {
         }
         check_size(payload.len(), size_max)?;
         let tag = transfer.delivery_tag.unwrap_or_default();
+        let transaction = match transfer.state {
+            Some(DeliveryState::Transactional { txn_id, .. }) => Some(txn_id),
+            _ => None,
+        };
         if transfer.more {
-            self.partial = Some(Partial { id, tag: tag.to_vec(), settled, bytes: payload.to_vec() });
+            let transaction = transaction.map(Into::into);
+            self.partial = Some(Partial { id, tag: tag.to_vec(), settled, transaction, bytes: payload.to_vec() });
             return Ok(None);
         }
-        Ok(Some(Complete { id, tag: tag.into(), settled, payload: Payload::Slice(payload) }))
+        let transaction = transaction.map(Cow::Borrowed);
+        Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload: Payload::Slice(payload) }))
     }
 }
 

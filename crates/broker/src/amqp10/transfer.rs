@@ -35,6 +35,9 @@ impl Connection {
         };
         let result = match &mut *link {
             Link::Publisher(publisher) => self.receive_transfer(session, publisher, transfer, payload, now),
+            Link::Coordinator(coordinator) => {
+                self.receive_transaction_request(session, coordinator, transfer, payload, now)
+            }
             Link::Requests(requests) => self.receive_request(session, requests, transfer, payload, now),
             Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => Err(Failure::session(
                 condition::NOT_ALLOWED,
@@ -105,6 +108,14 @@ impl Connection {
                 return Err(failure);
             }
         };
+        if let Some(transaction) = &complete.transaction {
+            self.flush_run(session, handle, publisher, now);
+            let mut overlay = Vec::new();
+            encode_keys(&mut overlay, message.further_keys(), [].into_iter());
+            let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
+            let id = (complete.id, complete.settled);
+            return self.publish_in_transaction(session.channel, transaction, id, &route, &stored);
+        }
         if route.is_unroutable() {
             if complete.settled {
                 self.counters.unroutable_dropped.add(1);

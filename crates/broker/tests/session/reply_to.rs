@@ -201,6 +201,21 @@ fn nobody_else_gets_at_the_answers() {
 }
 
 #[test]
+fn an_answer_in_a_transaction_comes_with_its_commit() {
+    let mut stage = Stage::new();
+    let (requester, responder, name) = stage.request();
+    stage.links[responder].client.tx_select(1);
+    stage.send(responder, &name, true, &[0, 0], b"forgotten");
+    stage.links[responder].client.tx_rollback(1);
+    stage.send(responder, &name, true, &[0, 0], b"answer");
+    assert_eq!(stage.links[requester].told(), []);
+    stage.links[responder].client.tx_commit(1);
+    stage.settle();
+    let told = stage.links[requester].told();
+    assert!(matches!(&told[..], [Told::Delivered { body, .. }] if body == "answer"), "{told:?}");
+}
+
+#[test]
 fn a_requester_that_does_not_read_costs_bounded_memory() {
     let mut stage = Stage::new();
     let (requester, responder, name) = stage.request();

@@ -99,8 +99,11 @@ pub(super) fn write_converted(
     map.finish(out);
 }
 
+/// Exchange and routing key, whose names are always the same bytes.
 #[inline]
 fn write_route(message: &StoredMessage<'_>, out: &mut Vec<u8>, map: &mut MapWriter) {
-    map.symbol(out, X_EXCHANGE, text(message.envelope.exchange));
-    map.symbol(out, X_ROUTING_KEY, text(message.envelope.routing_key));
+    map.raw(out, 2, b"\xa3\x0ax-exchange");
+    text(message.envelope.exchange).encode(out);
+    map.raw(out, 2, b"\xa3\x0dx-routing-key");
+    text(message.envelope.routing_key).encode(out);
 }

@@ -84,21 +84,21 @@ pub fn amqp10(payload: &[u8]) -> Result<Incoming<'_>, InvalidMessage> {
     if let Some(map) = sections.footer {
         check_keys("footer", map)?;
     }
+    let (annotations, cc) = match sections.message_annotations {
+        Some(map) => take_annotations(map, sections.message_annotations_raw)?,
+        None => (Cow::Borrowed(&[][..]), None),
+    };
     let header = sections.header.unwrap_or_default();
-    let mut incoming = Incoming {
+    Ok(Incoming {
         durable: header.durable.unwrap_or(false),
         priority: header.priority,
         ttl_ms: header.ttl,
         properties: sections.properties,
         headers: Headers::amqp10(sections.message_annotations, sections.application_properties),
-        annotations: Cow::Borrowed(&[]),
+        annotations,
         bare: sections.bare,
-        cc: None,
-    };
-    if let Some(map) = sections.message_annotations {
-        incoming.take_annotations(map, sections.message_annotations_raw)?;
-    }
-    Ok(incoming)
+        cc,
+    })
 }
 
 impl<'a> Incoming<'a> {
@@ -145,34 +145,37 @@ impl<'a> Incoming<'a> {
     pub fn body_length(&self) -> usize {
         self.bare.len()
     }
+}
 
-    /// Stores the section as it is, unless it names exchange or routing key, which are the broker's to say.
-    fn take_annotations(&mut self, map: MapRef<'a>, raw: &'a [u8]) -> Result<(), InvalidMessage> {
-        let mut overridden = false;
-        for (key, value) in map.iter() {
-            match annotation_key(key) {
-                Some(X_CC) => self.cc = Some(cc(value)?),
-                Some(X_EXCHANGE | X_ROUTING_KEY) => overridden = true,
-                Some(_) => {}
-                None => return Err(InvalidMessage::ReservedKey { section: "message-annotations" }),
-            }
+/// What is stored of the annotations, and the further routing keys: the section as it is, unless it names exchange or
+/// routing key, which are the broker's to say.
+fn take_annotations<'a>(
+    map: MapRef<'a>,
+    raw: &'a [u8],
+) -> Result<(Cow<'a, [u8]>, Option<ListIter<'a>>), InvalidMessage> {
+    let mut overridden = false;
+    let mut further = None;
+    for (key, value) in map.iter() {
+        match annotation_key(key) {
+            Some(X_CC) => further = Some(cc(value)?),
+            Some(X_EXCHANGE | X_ROUTING_KEY) => overridden = true,
+            Some(_) => {}
+            None => return Err(InvalidMessage::ReservedKey { section: "message-annotations" }),
         }
-        if map.is_empty() {
-            return Ok(());
-        }
-        self.annotations = if !overridden && RawAnnotations::of(raw).is_some() {
-            Cow::Borrowed(raw)
-        } else {
-            let mut kept = EncodedMap::new();
-            kept.extend_where(map, |key| !matches!(key.as_text(), Some(X_EXCHANGE | X_ROUTING_KEY)));
-            let mut section = Vec::new();
-            if !kept.is_empty() {
-                write_map_section(&mut section, MapSection::MessageAnnotations, kept.as_map());
-            }
-            Cow::Owned(section)
-        };
-        Ok(())
     }
+    if map.is_empty() {
+        return Ok((Cow::Borrowed(&[]), None));
+    }
+    if !overridden && RawAnnotations::of(raw).is_some() {
+        return Ok((Cow::Borrowed(raw), further));
+    }
+    let mut kept = EncodedMap::new();
+    kept.extend_where(map, |key| !matches!(key.as_text(), Some(X_EXCHANGE | X_ROUTING_KEY)));
+    let mut section = Vec::new();
+    if !kept.is_empty() {
+        write_map_section(&mut section, MapSection::MessageAnnotations, kept.as_map());
+    }
+    Ok((Cow::Owned(section), further))
 }
 
 fn check_keys(section: &'static str, map: MapRef<'_>) -> Result<(), InvalidMessage> {

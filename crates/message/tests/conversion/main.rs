@@ -2,6 +2,7 @@
 //! `tests/golden/message-conversion.py`). What differs on purpose is listed in `differences.rs`.
 
 mod differences;
+mod history;
 mod recording;
 mod view;
 

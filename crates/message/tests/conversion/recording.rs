@@ -28,6 +28,18 @@ pub(crate) struct Recording {
     pub(crate) dead_letter_queue: String,
     pub(crate) cases: Vec<Case>,
     pub(crate) refused: Vec<Case>,
+    pub(crate) histories: Vec<History>,
+}
+
+/// A message that died several times.
+pub(crate) struct History {
+    pub(crate) case: Case,
+    /// Queue and reason of each death.
+    pub(crate) steps: Vec<(String, String)>,
+    /// The queues have dead-letter routing keys: each other's name.
+    pub(crate) with_key: bool,
+    /// The routing key with which it was delivered.
+    pub(crate) last: String,
 }
 
 impl Recording {
@@ -51,8 +63,21 @@ impl Recording {
             dead_letter_queue: json["dead_letter_queue"].as_str().unwrap().to_owned(),
             cases: all,
             refused: cases("refused", Encoding::Amqp10),
+            histories: json["histories"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .zip(cases("histories", Encoding::Amqp091))
+                .map(history)
+                .collect(),
         }
     }
+}
+
+fn history((json, case): (&Value, Case)) -> History {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let steps = json["steps"].as_array().unwrap().iter().map(|step| (text(&step[0]), text(&step[1])));
+    History { case, steps: steps.collect(), with_key: json["with_key"].as_bool().unwrap(), last: text(&json["last"]) }
 }
 
 impl Case {

@@ -118,6 +118,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leveret_amqp10::Value;
 
     #[test]
     fn answers_are_read() {

@@ -78,7 +78,7 @@ impl Connection {
                 ));
             }
         };
-        let permit = self.check_binding(&source, &destination)?;
+        let permit = self.check_binding(&source, &destination, key.as_bytes())?;
         let bind = self.bind_command(&source, &destination, key.as_bytes(), arguments);
         let submitted = self
             .broker
@@ -91,7 +91,7 @@ impl Connection {
     /// DELETE of a binding. One that doesn't exist is deleted already.
     pub(super) fn remove_binding(&mut self, segment: &str, now: Now) -> Result<Done> {
         let location = Location::parse(segment)?;
-        let permit = self.check_binding(&location.source, &location.destination)?;
+        let permit = self.check_binding(&location.source, &location.destination, location.key.as_bytes())?;
         let (snapshot, position) = self.broker.registry.staged();
         let bindings = between(&snapshot.topology, &self.vhost, &location.source, &location.destination);
         let Some(binding) = bindings.into_iter().find(|binding| location.is_of(binding)) else {
@@ -117,7 +117,7 @@ impl Connection {
             (None, Some(queue)) => End::Queue(queue),
             (None, None) => return Err(missing("'dste' or 'dstq'")),
         };
-        self.check_binding(&source, &destination)?;
+        self.check_binding(&source, &destination, key.as_bytes())?;
         let (snapshot, position) = self.broker.registry.staged();
         let list = between(&snapshot.topology, &self.vhost, &source, &destination)
             .into_iter()
@@ -127,14 +127,14 @@ impl Connection {
         Ok(Done { status: Status::Ok, body: Body::Value(OwnedValue::List(list)), position })
     }
 
-    fn check_binding(&self, source: &str, destination: &End) -> Result<Permit> {
+    fn check_binding(&self, source: &str, destination: &End, key: &[u8]) -> Result<Permit> {
         names::check_not_default(source)?;
         names::check_text(source)?;
         if let End::Exchange(name) = destination {
             names::check_not_default(name)?;
         }
         names::check_text(destination.name())?;
-        self.permit(Action::Bind { source, destination: destination.resource() })
+        self.permit(Action::Bind { source, destination: destination.resource(), routing_key: key })
     }
 
     fn bind_command(&self, source: &str, destination: &End, key: &[u8], arguments: Arguments) -> Bind {

@@ -38,7 +38,7 @@ pub(super) fn each<'a>(
         if taken == Taken::No {
             let name = key.as_text().unwrap_or("?");
             return Err(Refusal::bad_request(format!(
-                "bad {kind} '{name}' with a key of type {} and a value of type {}",
+                "bad {kind} '{name}': unknown, or of a wrong type: its key is of type {}, its value of type {}",
                 key.type_name(),
                 value.type_name()
             )));

@@ -40,7 +40,7 @@ impl Link {
         match self {
             Link::Requests(requests) => Some((&requests.pair, Role::Sender)),
             Link::Responses(responses) => Some((&responses.pair, Role::Receiver)),
-            Link::Publisher(_) | Link::Consumer(_) | Link::Replies(_) | Link::Detached => None,
+            Link::Publisher(_) | Link::Consumer(_) | Link::Coordinator(_) | Link::Replies(_) | Link::Detached => None,
         }
     }
 }
@@ -118,7 +118,7 @@ fn check_paired(attach: &Attach<'_>) -> Result<()> {
         Some(Value::Bool(true)) => Ok(()),
         _ => Err(Failure::link(
             condition::INVALID_FIELD,
-            format!("Link property '{PAIRED}' is not set to boolean value 'true': {ADDRESS} takes link pairs only"),
+            format!("Link property '{PAIRED}' is not set to boolean value 'true'"),
         )),
     }
 }

@@ -1,0 +1,120 @@
+//! What a queue does as part of a group, and its dead letters, which are moved in one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use leveret_log::{Payload, SettleReason};
+use leveret_message::Batch;
+use leveret_model::Overflow;
+use leveret_queue::{ConsumerId, DeadTurn, Outcome, QueueState, Run};
+
+use super::{QueueHandle, durable_ranges, reason_of};
+use crate::deferred::Refused;
+use crate::group::Group;
+use crate::time::Nanos;
+
+impl QueueHandle {
+    /// Offers messages as part of a group; how many, from the first on, the queue took. Persistent ones are in the
+    /// queue when the group is durable; volatile ones at once, or behind what is pending already.
+    pub(crate) fn publish_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        batch: &Arc<Batch>,
+        index: u32,
+        count: u32,
+        persistent: bool,
+        now: Nanos,
+    ) -> u32 {
+        let accepted = self.with(|queue, effects| {
+            if *queue.state() == QueueState::Deleted {
+                return count;
+            }
+            let submission = queue.submit(batch, index, count, now);
+            if submission.accepted == 0 {
+                return 0;
+            }
+            if persistent && queue.is_durable() {
+                let payloads = (index..index + submission.accepted).map(|at| {
+                    let message = batch.message(at as usize);
+                    Payload { head: message.head, body: message.large }
+                });
+                let position = self.commit.append(|log, now| {
+                    let group = group.id(log);
+                    log.append_messages_in(group, self.log_id, submission.first, payloads, now)
+                });
+                self.last_record.store(position, Ordering::Relaxed);
+                queue.submitted_in(group.position(), submission, batch.clone(), index, now, effects);
+            } else {
+                queue.submitted(submission, batch.clone(), index, None, now, effects);
+            }
+            submission.accepted
+        });
+        group.touch(self);
+        let accepted = accepted.unwrap_or(0);
+        self.dead_letter_refused(batch, index + accepted, count - accepted);
+        accepted
+    }
+
+    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable.
+    pub(crate) fn settle_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        now: Nanos,
+    ) {
+        self.with(|queue, effects| {
+            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
+                // Their move is another group.
+                return;
+            }
+            queue.settle(id, runs, outcome, now, effects);
+            self.log_settles_in(group, runs, reason_of(outcome));
+        });
+    }
+
+    fn log_settles_in(&self, group: &mut Group, runs: &[Run], reason: SettleReason) {
+        let ranges = durable_ranges(runs);
+        if !ranges.is_empty() {
+            let position = self.commit.append(|log, now| {
+                let group = group.id(log);
+                log.append_settle_in(group, self.log_id, reason, &ranges, now)
+            });
+            self.last_record.store(position, Ordering::Relaxed);
+        }
+    }
+
+    /// Messages that the length limit refused go to the dead-letter exchange, if they should.
+    pub(super) fn dead_letter_refused(self: &Arc<Self>, batch: &Arc<Batch>, index: u32, count: u32) {
+        let options = &self.info.options;
+        if count > 0 && options.overflow == Overflow::RejectPublishDlx && options.dead_letter.is_some() {
+            self.deferred.refuse(Refused { queue: self.clone(), batch: batch.clone(), index, count });
+        }
+    }
+
+    /// See [`ClassicQueue::dead_turn`].
+    pub(crate) fn dead_turn(self: &Arc<Self>) -> DeadTurn {
+        // What dies from here on asks again.
+        self.is_deferred.store(false, Ordering::Release);
+        self.with(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
+    }
+
+    /// What the last turn took is gone, as part of a group; `dropped` of it had nowhere to go.
+    pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
+        self.with(|queue, effects| {
+            let runs = queue.moved(dropped, effects);
+            self.log_settles_in(group, &runs, SettleReason::DeadLettered);
+        });
+    }
+
+    /// Stored messages that were asked for to be moved.
+    pub(crate) fn dead_loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>) {
+        self.with(|queue, effects| queue.dead_loaded(runs, effects));
+    }
+
+    /// Messages on their way to the dead-letter exchange.
+    pub(crate) fn moving(&self) -> u64 {
+        self.inner.lock().moving()
+    }
+}
