@@ -217,13 +217,14 @@ impl World {
         if self.reads.is_due() {
             actions.push(Action::Read);
         }
-        actions.extend((0..CORES).filter(|core| self.broker.deferred.has_work(*core)).map(Action::Deferred));
+        actions.extend((0..CORES).filter(|core| self.broker.deferred.has_work(*core, now)).map(Action::Deferred));
         actions
     }
 
     fn next_time(&self) -> Option<u64> {
         let lanes = self.lanes.iter().filter_map(DiskLane::due);
-        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).min()
+        let queues = (0..CORES).filter_map(|core| self.broker.deferred.next_deadline(core));
+        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).chain(queues).min()
     }
 
     fn wake_expired(&mut self) {

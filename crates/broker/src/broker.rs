@@ -97,7 +97,7 @@ impl Broker {
                 budget: budget.clone(),
             },
             replies.clone(),
-            now.monotonic,
+            now,
         );
         // A log without an owner is left alone when the metadata may have lost its owner.
         if report.damaged.is_empty() {

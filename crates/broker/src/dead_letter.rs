@@ -28,7 +28,7 @@ type Targets = SmallVec<[QueueRef; 2]>;
 impl Broker {
     /// Does a piece of the work that waits for a core. True when there is more to do at once.
     pub fn deferred_turn(self: &Arc<Self>, core: usize, now: Now) -> bool {
-        if !self.deferred.has_work(core) {
+        if !self.deferred.has_work(core, now.monotonic) {
             return false;
         }
         if !self.commit.has_room() {
@@ -38,13 +38,14 @@ impl Broker {
             self.commit.when_durable(position, Box::new(move || broker.deferred.wake(core)));
             return false;
         }
-        match self.deferred.next(core, TURN_MESSAGES_MAX) {
+        match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
             Some(Work::DeadLetters(queue)) => self.move_dead_letters(&queue, now),
+            Some(Work::Due(queue)) => self.run_timers(&queue, now),
             Some(Work::Refused(refused)) => self.move_refused(&refused, now),
             None => {}
         }
         self.commit.announce();
-        self.deferred.has_work(core)
+        self.deferred.has_work(core, now.monotonic)
     }
 
     /// Whether dead letters are on their way: a clean stop waits for them, since after it they would be back in their

@@ -1,17 +1,20 @@
-//! Work that queues leave for their home core: moving dead letters.
+//! Work that queues leave for their home core: moving dead letters, and what has its time.
 //!
 //! Every queue has a home core, by its id; whoever finds that there is something to do leaves the queue there, and the
 //! core comes to it between its connections' turns, a bounded piece at a time.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use leveret_message::Batch;
+use leveret_model::QueueId;
 use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
 
 use crate::outbox::Wake;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{QueueHandle, QueueRef};
+use crate::time::Nanos;
 
 /// Bytes of messages that a length limit refused and that wait for a core to be dead-lettered; more are dropped.
 const REFUSED_BYTES_MAX: u64 = 16 << 20;
@@ -34,6 +37,8 @@ impl Refused {
 pub(crate) enum Work {
     /// This queue has dead letters.
     DeadLetters(QueueRef),
+    /// Something of this queue is due.
+    Due(QueueRef),
     Refused(Refused),
 }
 
@@ -44,12 +49,30 @@ struct Waiting {
     refused_bytes: u64,
     /// Nothing can be done before the core is woken.
     blocked: bool,
+    /// What is due had the last turn: neither it nor the rest keeps the other from its own.
+    timers_last: bool,
 }
 
 #[derive(Default)]
 struct CoreWork {
     waiting: Mutex<Waiting>,
+    timers: Mutex<Timers>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
+}
+
+/// When the queues of a core want to be looked at; each is in it once at most.
+#[derive(Default)]
+struct Timers {
+    queues: BTreeMap<(Nanos, QueueId), Weak<QueueHandle>>,
+    deadlines: FxHashMap<QueueId, Nanos>,
+}
+
+impl Timers {
+    fn remove(&mut self, id: QueueId) {
+        if let Some(deadline) = self.deadlines.remove(&id) {
+            self.queues.remove(&(deadline, id));
+        }
+    }
 }
 
 /// See the module.
@@ -72,10 +95,16 @@ impl Deferred {
     }
 
     /// Whether a core has something to do.
-    pub fn has_work(&self, core: usize) -> bool {
+    pub fn has_work(&self, core: usize, now: Nanos) -> bool {
         let waiting = self.cores[core].waiting.lock();
-        let is_empty = waiting.queues.is_empty() && waiting.refused.is_empty();
-        !waiting.blocked && !is_empty
+        if waiting.blocked {
+            return false;
+        }
+        if !waiting.queues.is_empty() || !waiting.refused.is_empty() {
+            return true;
+        }
+        drop(waiting);
+        self.next_deadline(core).is_some_and(|deadline| deadline <= now)
     }
 
     /// Messages that were refused faster than they could be dead-lettered, and dropped.
@@ -111,10 +140,52 @@ impl Deferred {
     }
 
     fn wake_if_able(&self, core: usize) {
-        if self.has_work(core)
+        if self.has_work(core, 0)
             && let Some(wake) = &*self.cores[core].wake.read()
         {
             wake.wake();
+        }
+    }
+
+    /// `queue` wants to be looked at then, or sooner if it said so before.
+    pub(crate) fn at(&self, deadline: Nanos, queue: &QueueRef) {
+        let core = self.home(queue);
+        let id = queue.info().id;
+        let is_next = {
+            let mut timers = self.cores[core].timers.lock();
+            if timers.deadlines.get(&id).is_some_and(|sooner| *sooner <= deadline) {
+                return;
+            }
+            timers.remove(id);
+            timers.deadlines.insert(id, deadline);
+            timers.queues.insert((deadline, id), Arc::downgrade(queue));
+            timers.queues.first_key_value().is_some_and(|(first, _)| first.1 == id)
+        };
+        if is_next && let Some(wake) = &*self.cores[core].wake.read() {
+            wake.wake();
+        }
+    }
+
+    /// `queue` is gone: nobody looks at it any more.
+    pub(crate) fn forget(&self, queue: &QueueRef) {
+        self.cores[self.home(queue)].timers.lock().remove(queue.info().id);
+    }
+
+    /// When a core has to look again: it is woken for anything sooner.
+    pub fn next_deadline(&self, core: usize) -> Option<Nanos> {
+        self.cores[core].timers.lock().queues.first_key_value().map(|(first, _)| first.0)
+    }
+
+    /// The next queue of a core that is due.
+    fn due(&self, core: usize, now: Nanos) -> Option<QueueRef> {
+        let mut timers = self.cores[core].timers.lock();
+        loop {
+            let entry = timers.queues.first_entry().filter(|first| first.key().0 <= now)?;
+            let ((_, id), queue) = entry.remove_entry();
+            timers.deadlines.remove(&id);
+            if let Some(queue) = queue.upgrade() {
+                return Some(queue);
+            }
         }
     }
 
@@ -135,8 +206,17 @@ impl Deferred {
     }
 
     /// The next piece of work of a core, of at most `most` messages.
-    pub(crate) fn next(&self, core: usize, most: u32) -> Option<Work> {
+    pub(crate) fn next(&self, core: usize, most: u32, now: Nanos) -> Option<Work> {
         let mut waiting = self.cores[core].waiting.lock();
+        let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());
+        waiting.timers_last = !others_first;
+        if !others_first {
+            drop(waiting);
+            if let Some(queue) = self.due(core, now) {
+                return Some(Work::Due(queue));
+            }
+            waiting = self.cores[core].waiting.lock();
+        }
         if let Some(refused) = waiting.refused.pop_front() {
             waiting.refused_bytes -= refused.bytes();
             if refused.count <= most {

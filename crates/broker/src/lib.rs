@@ -18,6 +18,7 @@ pub mod connection;
 pub mod connection_state;
 mod dead_letter;
 pub mod deferred;
+mod expire;
 pub mod group;
 mod headers;
 pub mod mailbox;

@@ -12,7 +12,7 @@ use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason
 use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, Expiry, GetOutcome, Link, Outcome, QueueState,
     QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
@@ -106,6 +106,10 @@ impl QueueHandle {
                 if !effects.settled.is_empty() {
                     self.log_settles(&effects.settled, SettleReason::Acknowledged, Wait::Lazy);
                 }
+                if !effects.expired.is_empty() {
+                    self.log_settles(&effects.expired, SettleReason::Expired, Wait::Lazy);
+                }
+                effects.deadline = queue.announce_deadline();
                 result
             }));
             if result.is_err() {
@@ -118,6 +122,9 @@ impl QueueHandle {
         effects.fire();
         if let Some(from) = effects.read {
             self.reads.request(self.clone(), from, Purpose::Delivery);
+        }
+        if let Some(deadline) = effects.deadline {
+            self.deferred.at(deadline, self);
         }
         for (reader, from) in effects.browse_reads {
             self.reads.request(self.clone(), from, Purpose::Browsing(reader));
@@ -318,6 +325,7 @@ impl QueueHandle {
     pub fn delete(self: &Arc<Self>) {
         let count = self.with(|queue, effects| queue.delete(effects)).unwrap_or(0);
         self.deleted_messages.store(count, Ordering::Relaxed);
+        self.deferred.forget(self);
         self.tell_watchers();
     }
 
@@ -329,6 +337,23 @@ impl QueueHandle {
     /// What a listing shows.
     pub fn status(&self) -> QueueStatus {
         self.inner.lock().status()
+    }
+
+    /// See [`ClassicQueue::run_timers`].
+    pub fn run_timers(self: &Arc<Self>, now: Nanos, most: u64) -> bool {
+        self.with(|queue, effects| queue.run_timers(now, most, effects)).unwrap_or(false)
+    }
+
+    /// Says when it wants to be looked at.
+    pub(crate) fn announce(self: &Arc<Self>) {
+        self.with(|_, _| ());
+    }
+
+    /// Somebody declared it again, which is a use that `x-expires` counts from. Ready messages and consumers.
+    pub fn declared_again(&self, now: Nanos) -> (u64, usize) {
+        let mut queue = self.inner.lock();
+        queue.used(now);
+        (queue.ready(), queue.consumer_count())
     }
 
     /// Ready messages and consumers.
@@ -354,7 +379,7 @@ impl QueueHandle {
                 position: self.last_record.load(Ordering::Relaxed),
                 live,
                 bytes,
-                state: Vec::new(),
+                state: queue.expiry().map(Expiry::encode).unwrap_or_default(),
             })
         })
         .flatten()
@@ -388,6 +413,7 @@ fn reason_of(outcome: Outcome) -> SettleReason {
         Outcome::Settled => SettleReason::Acknowledged,
         Outcome::Dropped => SettleReason::Rejected,
         Outcome::Purged => SettleReason::Purged,
+        Outcome::Expired => SettleReason::Expired,
         Outcome::DeadLettered => SettleReason::DeadLettered,
     }
 }

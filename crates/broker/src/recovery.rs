@@ -3,7 +3,7 @@
 use leveret_log::{LiveState, LogId, Replay, SettleRange, SettleReason};
 use leveret_message::stored;
 use leveret_model::{Model, QueueId};
-use leveret_queue::{Ledger, Outcome};
+use leveret_queue::{Expiry, ExpiryStateError, Ledger, Outcome};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -24,6 +24,14 @@ pub enum RecoveryError {
         /// The kind found.
         kind: u8,
     },
+    /// Times of messages that this version doesn't understand.
+    #[error("log {log:?}: {error}")]
+    Expiry {
+        /// Whose.
+        log: LogId,
+        /// What is wrong with them.
+        error: ExpiryStateError,
+    },
     /// A message that isn't one.
     #[error("log {log:?}, message {number}: {error}")]
     Message {
@@ -40,6 +48,18 @@ pub enum RecoveryError {
 struct RecoveredLog {
     ledger: Ledger,
     delivered_below: u64,
+    expiry: Expiry,
+}
+
+/// What the log knows of a queue's messages.
+#[derive(Default)]
+pub struct RecoveredQueue {
+    /// Which are there.
+    pub ledger: Ledger,
+    /// Those with lower numbers may have been delivered before.
+    pub redelivered_below: u64,
+    /// When they expire.
+    pub expiry: Expiry,
 }
 
 /// Collects what the log replays.
@@ -60,12 +80,12 @@ impl Recovered {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Takes the ledger of a queue out, with the number below which messages may have been delivered:
-    /// after a clean stop that is known, after a crash it is every one.
-    pub fn take(&mut self, id: QueueId, clean: bool) -> (Ledger, u64) {
-        let Some(log) = self.logs.remove(&LogId(id.0)) else { return (Ledger::default(), 0) };
-        let below = if clean { log.delivered_below } else { log.ledger.next() };
-        (log.ledger, below)
+    /// Takes out what is known of a queue. Which messages may have been delivered is known after a clean stop;
+    /// after a crash it is every one.
+    pub fn take(&mut self, id: QueueId, clean: bool) -> RecoveredQueue {
+        let Some(log) = self.logs.remove(&LogId(id.0)) else { return RecoveredQueue::default() };
+        let redelivered_below = if clean { log.delivered_below } else { log.ledger.next() };
+        RecoveredQueue { ledger: log.ledger, redelivered_below, expiry: log.expiry }
     }
 
     /// Logs that no queue owns.
@@ -92,12 +112,25 @@ impl Replay for Recovered {
             return;
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
-        self.logs.insert(state.log, RecoveredLog { ledger, delivered_below: 0 });
+        match Expiry::decode(&state.state) {
+            Ok(expiry) => {
+                self.logs.insert(state.log, RecoveredLog { ledger, delivered_below: 0, expiry });
+            }
+            Err(error) => self.fail(RecoveryError::Expiry { log: state.log, error }),
+        }
     }
 
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
         match stored::lengths(payload) {
-            Ok((_, body)) => self.logs.entry(log).or_default().ledger.accept(number, 1, body as u64),
+            Ok((_, body)) => {
+                let log = self.logs.entry(log).or_default();
+                log.ledger.accept(number, 1, body as u64);
+                let (received_ms, expiry_ms) = stored::times(payload);
+                log.expiry.arrived(number, 1, received_ms, log.ledger.low());
+                if expiry_ms != 0 {
+                    log.expiry.expires(number, expiry_ms, body as u32);
+                }
+            }
             Err(error) => self.fail(RecoveryError::Message { log, number, error }),
         }
     }
@@ -113,6 +146,7 @@ impl Replay for Recovered {
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]) {
         let outcome = match reason {
             SettleReason::Purged => Outcome::Purged,
+            SettleReason::Expired => Outcome::Expired,
             SettleReason::Acknowledged => Outcome::Settled,
             SettleReason::DeadLettered => Outcome::DeadLettered,
             _ => Outcome::Dropped,

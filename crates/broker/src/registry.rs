@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
 use leveret_model::{Change, Command, ConnectionId, Model, Outcome, Permit, QueueId, Refused, Topology};
-use leveret_queue::{ClassicQueue, Ledger, MemoryBudget};
+use leveret_queue::{ClassicQueue, Expiry, Ledger, MemoryBudget};
 use leveret_routing::Router;
 use parking_lot::Mutex;
 
@@ -17,8 +17,9 @@ use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reads::Reads;
+use crate::recovery::RecoveredQueue;
 use crate::reply_to::ReplyTargets;
-use crate::time::Nanos;
+use crate::time::{Nanos, Now};
 
 /// Kind of the control records of the metadata log that carry a model command.
 pub const CONTROL_MODEL_COMMAND: u8 = 1;
@@ -89,24 +90,29 @@ pub struct Registry {
     reads: Arc<Reads>,
     deferred: Arc<Deferred>,
     budget: Arc<MemoryBudget>,
+    /// Wall time of monotonic zero.
+    epoch_ms: u64,
 }
 
+const NANOS_PER_MS: u64 = 1_000_000;
+
 impl Registry {
-    /// A registry over a recovered model; `recovered` gives the ledger of each durable queue and the
-    /// number below which its messages may have been delivered before.
+    /// A registry over a recovered model; `recovered` gives what the log knows of each durable queue.
     pub fn new(
         model: Model,
-        mut recovered: impl FnMut(QueueId) -> (Ledger, u64),
+        mut recovered: impl FnMut(QueueId) -> RecoveredQueue,
         services: Services,
         replies: Arc<ReplyTargets>,
-        now: Nanos,
+        now: Now,
     ) -> Self {
         let Services { commit, reads, deferred, budget } = services;
+        let epoch_ms = now.wall_ms - now.monotonic / NANOS_PER_MS;
+        let now = now.monotonic;
         let topology = model.topology();
         let mut queues = imbl::HashMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
-            let (ledger, redelivered_below) = recovered(info.id);
-            let queue = ClassicQueue::new(
+            let RecoveredQueue { ledger, redelivered_below, expiry } = recovered(info.id);
+            let mut queue = ClassicQueue::new(
                 info.options.clone(),
                 info.is_logged(),
                 ledger,
@@ -114,10 +120,10 @@ impl Registry {
                 budget.clone(),
                 now,
             );
-            queues.insert(
-                info.id,
-                QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone(), deferred.clone()),
-            );
+            queue.start_clock(epoch_ms, expiry, now);
+            let handle = QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone(), deferred.clone());
+            handle.announce();
+            queues.insert(info.id, handle);
         }
         let router = Router::new(&topology);
         let snapshot = Arc::new(Snapshot { topology, router, queues, replies, generation: 1 });
@@ -133,6 +139,7 @@ impl Registry {
             reads,
             deferred,
             budget,
+            epoch_ms,
         }
     }
 
@@ -171,11 +178,11 @@ impl Registry {
             return Ok(Submitted { outcome: submitted.outcome, position, deleted: Vec::new() });
         }
         let mut next = Snapshot::clone(&staged.latest);
-        let mut deleted = Vec::new();
+        let (mut declared, mut deleted) = (Vec::new(), Vec::new());
         for change in &submitted.changes {
             match change {
                 Change::QueueDeclared(info) => {
-                    let queue = ClassicQueue::new(
+                    let mut queue = ClassicQueue::new(
                         info.options.clone(),
                         info.is_logged(),
                         Ledger::default(),
@@ -183,6 +190,7 @@ impl Registry {
                         self.budget.clone(),
                         now,
                     );
+                    queue.start_clock(self.epoch_ms, Expiry::default(), now);
                     let handle = QueueHandle::new(
                         info.clone(),
                         queue,
@@ -190,6 +198,7 @@ impl Registry {
                         self.reads.clone(),
                         self.deferred.clone(),
                     );
+                    declared.push(handle.clone());
                     next.queues.insert(info.id, handle);
                 }
                 Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),
@@ -203,6 +212,9 @@ impl Registry {
         staged.latest = snapshot.clone();
         staged.unpublished.push_back(Unpublished { position, snapshot, deleted: deleted.clone() });
         drop(staged);
+        for queue in declared {
+            queue.announce();
+        }
         self.commit.announce();
         self.publish();
         Ok(Submitted { outcome: submitted.outcome, position, deleted })

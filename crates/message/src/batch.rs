@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::deaths::DeadLetter;
 use crate::envelope::Envelope;
-use crate::stored::{StoredError, StoredMessage, encode_head, lengths};
+use crate::stored::{StoredError, StoredMessage, encode_head, lengths, times};
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
@@ -31,6 +31,8 @@ pub struct Batch {
     /// (index of the entry, body), ascending.
     large: Vec<(u32, Bytes)>,
     body_bytes: u64,
+    /// Some message has a time to live of its own.
+    any_expiry: bool,
 }
 
 /// One message of a batch.
@@ -85,6 +87,17 @@ impl Batch {
             large,
             head_length: entry.head_length as usize,
         }
+    }
+
+    /// When the message at `index` was received and when it expires by its own time to live, see
+    /// [`Envelope`]; milliseconds since the Unix epoch, 0 for never.
+    pub fn times(&self, index: usize) -> (u64, u64) {
+        times(&self.bytes[self.entries[index].offset as usize..])
+    }
+
+    /// True when some message expires by its own time to live.
+    pub fn any_expiry(&self) -> bool {
+        self.any_expiry
     }
 
     /// Length of the body of the message at `index`, in bytes.
@@ -202,6 +215,7 @@ impl BatchBuilder {
             body_length: body_length as u32,
         });
         self.batch.body_bytes += body_length as u64;
+        self.batch.any_expiry |= times(&self.batch.bytes[offset..]).1 != 0;
     }
 
     /// Number of messages so far.

@@ -179,6 +179,12 @@ impl<'a> StoredMessage<'a> {
     }
 }
 
+/// When a stored message was received and when it expires by its own time to live, see [`Envelope`]; 0 is
+/// never. Its lengths were checked.
+pub fn times(bytes: &[u8]) -> (u64, u64) {
+    (u48_at(bytes, 6), u48_at(bytes, 12))
+}
+
 /// Length of the head (everything before the body) and of the body of a stored message.
 ///
 /// # Errors

@@ -69,6 +69,10 @@ pub struct QueueOptions {
     pub max_length_bytes: Option<u64>,
     /// What happens at the limit.
     pub overflow: Overflow,
+    /// Milliseconds that a message may stay; its own time to live, if lower, counts instead.
+    pub message_ttl_ms: Option<u64>,
+    /// Milliseconds after which the queue goes, when nobody uses it.
+    pub expires_ms: Option<u64>,
     /// Where messages go that are rejected, expire or don't fit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
 }
@@ -86,6 +90,8 @@ impl QueueOptions {
                 Some("reject-publish-dlx") => Overflow::RejectPublishDlx,
                 _ => Overflow::DropHead,
             },
+            message_ttl_ms: limit("x-message-ttl"),
+            expires_ms: limit("x-expires"),
             dead_letter: text("x-dead-letter-exchange").map(|exchange| DeadLetterOptions {
                 exchange: exchange.into(),
                 routing_key: text("x-dead-letter-routing-key").map(Into::into),

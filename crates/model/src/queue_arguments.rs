@@ -39,7 +39,7 @@ const KNOWN: &[Known] = &[
     known("x-delayed-retry-type", any, State::OtherQueueType),
     known("x-delivery-limit", any, State::OtherQueueType),
     known("x-durability", any, State::NotYet(ALWAYS)),
-    known("x-expires", expires, State::NotYet(ALWAYS)),
+    known("x-expires", expires, State::Working),
     known("x-initial-cluster-size", any, State::OtherQueueType),
     known("x-max-age", any, State::OtherQueueType),
     known("x-max-in-memory-bytes", any, State::OtherQueueType),
@@ -47,7 +47,7 @@ const KNOWN: &[Known] = &[
     known("x-max-length", not_negative, State::Working),
     known("x-max-length-bytes", not_negative, State::Working),
     known("x-max-priority", priority, State::NotYet(|value| value.as_int() != Some(0))),
-    known("x-message-ttl", milliseconds, State::NotYet(ALWAYS)),
+    known("x-message-ttl", milliseconds, State::Working),
     known("x-overflow", overflow, State::Working),
     known("x-queue-leader-locator", locator, State::Working),
     known(
@@ -319,8 +319,6 @@ mod tests {
     #[test]
     fn known_arguments_without_effect_are_refused_by_name_and_value() {
         for (key, value) in [
-            ("x-message-ttl", Value::Int(5)),
-            ("x-expires", Value::Int(5)),
             ("x-max-priority", Value::Int(10)),
             ("x-single-active-consumer", Value::Bool(true)),
             ("x-queue-type", Value::from("quorum")),

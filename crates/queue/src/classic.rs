@@ -15,6 +15,7 @@ use crate::consumers::Consumers;
 use crate::contents::{Contents, MemoryBudget};
 use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Run, Signal};
+use crate::expire::Clockwork;
 use crate::failures::Failures;
 use crate::group::{GroupPosition, Place};
 use crate::held::HeldPublishers;
@@ -83,6 +84,7 @@ pub struct ClassicQueue {
     /// Numbers below may have been delivered before a restart.
     pub(crate) redelivered_below: u64,
     pub(crate) failures: Failures,
+    pub(crate) clockwork: Clockwork,
     pub(crate) ready: Length,
     pub(crate) unacknowledged: Length,
     /// Messages on their way to the dead-letter exchange.
@@ -133,6 +135,7 @@ impl ClassicQueue {
             returned: BTreeSet::new(),
             redelivered_below,
             failures: Failures::default(),
+            clockwork: Clockwork::default(),
             ready,
             unacknowledged: Length::default(),
             dead: DeadLetters::default(),
@@ -302,12 +305,14 @@ impl ClassicQueue {
         self.ledger.accept(first, u64::from(count), bytes);
         self.ready.messages += u64::from(count);
         self.ready.bytes += bytes;
+        self.note_times(first, &batch, index, count);
         self.contents.admit(first, batch, index, count, durable, pending.submitted);
     }
 
     fn after_growth(&mut self, effects: &mut Effects) {
         self.drop_excess(effects);
         self.schedule(effects);
+        self.expire_momentary(effects);
     }
 
     pub(crate) fn schedule(&mut self, effects: &mut Effects) {
@@ -367,6 +372,7 @@ impl ClassicQueue {
     pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> bool {
         let was_there = self.consumers.remove(id);
         self.changed = now;
+        self.used(now);
         self.schedule(effects);
         was_there
     }

@@ -60,8 +60,9 @@ impl ClassicQueue {
             let end = held.end(start);
             let durable = held.durable;
             if durable {
-                let handed_out = end <= self.cursor && self.returned.range(start..end).next().is_none();
-                if handed_out {
+                let is_next = |(first, _)| first < end;
+                let ready = end > self.cursor && self.ledger.live_run(start.max(self.cursor)).is_some_and(is_next);
+                if !ready && self.returned.range(start..end).next().is_none() {
                     self.contents.remove(start);
                 }
             } else {
@@ -137,6 +138,7 @@ impl ClassicQueue {
         let mut bytes_left = bytes;
         let mut blocked = false;
         while left > 0 && bytes_left > 0 {
+            self.expire_head(now, true, effects);
             let (mut taken, submitted) = match self.ready_run(left) {
                 ReadyRun::Found(taken, submitted) => (taken, submitted),
                 ReadyRun::None => break,
@@ -147,6 +149,7 @@ impl ClassicQueue {
                     break;
                 }
             };
+            taken.count = self.not_over(&taken.batch, taken.index, taken.count, now).max(1);
             let size = clip(&mut taken, bytes_left);
             left -= u64::from(taken.count);
             bytes_left = bytes_left.saturating_sub(size + 64 * u64::from(taken.count));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leveret_message::Batch;
 use smallvec::SmallVec;
 
+use crate::Nanos;
 use crate::consumer::ConsumerId;
 
 /// A run of consecutive numbers that leave the queue together.
@@ -115,6 +116,10 @@ pub struct Effects {
     pub drops: Vec<Run>,
     /// Messages that were handed out to automatic acknowledgement: to be logged as settled.
     pub settled: Vec<Run>,
+    /// Messages whose time was over: to be logged as expired.
+    pub expired: Vec<Run>,
+    /// The queue wants to be looked at then, by [`crate::ClassicQueue::run_timers`].
+    pub deadline: Option<Nanos>,
     /// The queue wants stored messages from this number on.
     pub read: Option<u64>,
     /// Consumers that only look want stored messages, each from a number on.
@@ -138,6 +143,8 @@ impl Effects {
         self.signals.is_empty()
             && self.drops.is_empty()
             && self.settled.is_empty()
+            && self.expired.is_empty()
+            && self.deadline.is_none()
             && self.read.is_none()
             && self.browse_reads.is_empty()
             && self.read_dead.is_none()

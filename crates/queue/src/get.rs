@@ -31,6 +31,8 @@ impl ClassicQueue {
         if self.state != QueueState::Running {
             return GetOutcome::Empty;
         }
+        self.used(now);
+        self.expire_head(now, false, effects);
         match self.ready_run(1) {
             ReadyRun::None => GetOutcome::Empty,
             ReadyRun::NotLoaded(number) => {

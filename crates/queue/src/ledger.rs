@@ -41,6 +41,8 @@ pub enum Outcome {
     Dropped,
     /// Removed by a purge.
     Purged,
+    /// Its time to live was over.
+    Expired,
     /// Moved to the dead-letter exchange's queues.
     DeadLettered,
 }
@@ -76,6 +78,11 @@ impl Ledger {
     /// The number that the next message gets at the earliest.
     pub fn next(&self) -> u64 {
         self.next
+    }
+
+    /// Every number below is gone.
+    pub fn low(&self) -> u64 {
+        self.low
     }
 
     /// How many messages are live.
@@ -144,11 +151,12 @@ impl Ledger {
             self.hole_count += inserted;
             inserted
         };
-        self.bytes = self.bytes.saturating_sub(bytes);
+        self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
         match outcome {
             Outcome::Settled => self.counters.settled += removed,
             Outcome::Dropped => self.counters.dropped += removed,
             Outcome::Purged => self.counters.purged += removed,
+            Outcome::Expired => self.counters.expired += removed,
             Outcome::DeadLettered => self.counters.dead_lettered += removed,
         }
         removed

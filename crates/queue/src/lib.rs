@@ -21,6 +21,8 @@ mod credit;
 pub mod dead_letter;
 mod dispatch;
 pub mod effects;
+mod expire;
+pub mod expiry;
 mod failures;
 mod get;
 pub mod group;
@@ -37,6 +39,7 @@ pub use consumer::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Cred
 pub use contents::MemoryBudget;
 pub use dead_letter::{DeadRun, DeadTurn};
 pub use effects::{Effects, Link, Run, Signal, Taken, push_run};
+pub use expiry::{Expiry, ExpiryStateError};
 pub use get::GetOutcome;
 pub use group::GroupPosition;
 pub use ledger::{Conservation, Ledger, Outcome};

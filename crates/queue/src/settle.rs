@@ -48,6 +48,9 @@ impl ClassicQueue {
     pub(crate) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) {
         self.ledger.settle(first, last, bytes, outcome);
         self.failures.forget(first, last);
+        if let Some(expiry) = &mut self.clockwork.expiry {
+            expiry.forget(first, last);
+        }
     }
 
     /// Messages go back to their place, flagged redelivered. `failed` counts this delivery of them as failed.
@@ -68,6 +71,9 @@ impl ClassicQueue {
             self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
         }
         self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);
+        for run in runs {
+            self.expire_returned(run, effects);
+        }
         self.drop_excess(effects);
         self.credit_back(id, count, now, effects);
     }

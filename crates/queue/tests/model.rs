@@ -20,11 +20,11 @@ impl Link for Recorder {
     }
 }
 
-/// The message's serial number is its expiry field, so that its body can be of any length.
+/// The message's serial number is its time of arrival, so that its body can be of any length.
 fn batch(serial: u64, count: u64, durable: bool, size: usize) -> Arc<Batch> {
     let mut builder = BatchBuilder::default();
     for at in 0..count {
-        let envelope = Envelope { durable, expiry_ms: serial + at, ..Envelope::default() };
+        let envelope = Envelope { durable, received_ms: serial + at, ..Envelope::default() };
         builder.push(&envelope, b"\0\0", &vec![0; size]);
     }
     Arc::new(builder.finish())
@@ -296,8 +296,11 @@ impl Rig {
             for at in 0..taken.count {
                 let number = taken.first + u64::from(at);
                 let view = taken.batch.message((taken.index + at) as usize).view();
-                let known =
-                    Known { serial: view.envelope.expiry_ms, redelivered: taken.redelivered, failures: taken.failures };
+                let known = Known {
+                    serial: view.envelope.received_ms,
+                    redelivered: taken.redelivered,
+                    failures: taken.failures,
+                };
                 let from = if id == BROWSER { self.reference.browsed } else { 0 };
                 let (first, expected) = self.reference.ready.range(from..).next().expect("nothing was ready");
                 assert_eq!((number, known), (*first, *expected));
@@ -429,7 +432,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                         let (number, known) = rig.reference.ready.pop_first().expect("ready");
                         let view = taken.batch.message(taken.index as usize).view();
                         assert_eq!((taken.first, taken.redelivered), (number, known.redelivered));
-                        assert_eq!((view.envelope.expiry_ms, taken.failures), (known.serial, known.failures));
+                        assert_eq!((view.envelope.received_ms, taken.failures), (known.serial, known.failures));
                         assert_eq!(left as usize, rig.reference.ready.len());
                         rig.gone += 1;
                         rig.store.remove(&number);

@@ -1,6 +1,6 @@
 //! The message property `expiration`: milliseconds as decimal text.
 
-use super::error::{Result, not_implemented, precondition};
+use super::error::{Result, precondition};
 
 /// Longest time to live that is taken, as in RabbitMQ: ten years of 365 days.
 const TIME_TO_LIVE_MS_MAX: u64 = 315_360_000_000;
@@ -10,14 +10,12 @@ const TIME_TO_LIVE_MS_MAX: u64 = 315_360_000_000;
 /// # Errors
 /// 406 when it isn't a number, is negative or is too large.
 pub(super) fn time_to_live_ms(text: &[u8]) -> Result<u64> {
-    let parsed = parse(text).map_err(|reason| {
+    parse(text).map_err(|reason| {
         let text = String::from_utf8_lossy(text);
         precondition(format!(
             "invalid expiration '{text}': {reason}; expected milliseconds, 0 to {TIME_TO_LIVE_MS_MAX}, as text"
         ))
-    })?;
-    // Until queues expire messages.
-    Err(not_implemented(format!("message property expiration='{parsed}': message TTL is not supported yet")))
+    })
 }
 
 fn parse(text: &[u8]) -> std::result::Result<u64, &'static str> {

@@ -29,7 +29,7 @@ impl Session {
             return self.declare_reply_queue(channel, given, declare.nowait);
         }
         if declare.passive {
-            return self.queue_declare_passive(channel, declare, given);
+            return self.queue_declare_passive(channel, declare, given, now);
         }
         let name: Arc<str> = if given.is_empty() { self.generated_name("amq.gen-").into() } else { given.into() };
         let options = arguments::arguments(declare.arguments)?;
@@ -51,7 +51,8 @@ impl Session {
             self.counters.queues_created.increment();
         }
         self.has_exclusive_queues |= declare.exclusive;
-        let existing = self.broker.registry.staged_snapshot().queue(&self.vhost, &name).map(|queue| queue.counts());
+        let staged = self.broker.registry.staged_snapshot();
+        let existing = staged.queue(&self.vhost, &name).map(|queue| queue.declared_again(now.monotonic));
         let (messages, consumers) = existing.unwrap_or_default();
         self.channel(channel)?.last_queue = Some(name.clone());
         let answer = if declare.nowait {
@@ -68,11 +69,17 @@ impl Session {
         Ok(())
     }
 
-    fn queue_declare_passive(&mut self, channel: u16, declare: &queue::Declare<'_>, given: &str) -> Result<()> {
+    fn queue_declare_passive(
+        &mut self,
+        channel: u16,
+        declare: &queue::Declare<'_>,
+        given: &str,
+        now: Now,
+    ) -> Result<()> {
         let name = if given.is_empty() { self.queue_name(channel, declare.queue)? } else { given.into() };
         let action = Action::DeclareQueue { queue: &name, dead_letter_exchange: None };
         let queue = self.usable_queue(&name, action)?;
-        let (messages, consumers) = queue.counts();
+        let (messages, consumers) = queue.declared_again(now.monotonic);
         self.channel(channel)?.last_queue = Some(name.clone());
         if !declare.nowait {
             let answer = queue::DeclareOk {

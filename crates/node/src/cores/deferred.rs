@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use leveret_broker::Broker;
+use leveret_broker::{Broker, Nanos};
 
 use super::Core;
 use super::wake::TaskWake;
@@ -12,6 +12,8 @@ use super::wake::TaskWake;
 pub(crate) struct DeferredTask {
     core: Arc<Core>,
     broker: Arc<Broker>,
+    /// When the core's timer wakes it.
+    armed: Option<Nanos>,
 }
 
 impl DeferredTask {
@@ -20,17 +22,23 @@ impl DeferredTask {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
         broker.deferred.set_wake(core.index, wake);
-        Self { core, broker }.await;
+        Self { core, broker, armed: None }.await;
     }
 }
 
 impl Future for DeferredTask {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.core.collect_mail();
-        if self.broker.deferred_turn(self.core.index, self.core.clock.now()) {
+        let now = self.core.clock.now();
+        if self.broker.deferred_turn(self.core.index, now) {
             cx.waker().wake_by_ref();
+        } else if let Some(deadline) = self.broker.deferred.next_deadline(self.core.index)
+            && self.armed.is_none_or(|armed| armed > deadline || armed <= now.monotonic)
+        {
+            self.core.timers.arm(deadline, cx.waker().clone());
+            self.armed = Some(deadline);
         }
         Poll::Pending
     }

@@ -93,7 +93,7 @@ impl Connection {
             // Another connection deleted it in between.
             return Err(Refusal::bad_request(format!("no queue '{name}' in vhost '{}'", self.vhost)));
         };
-        let body = self.describe(queue.info(), queue.counts());
+        let body = self.describe(queue.info(), queue.declared_again(now.monotonic));
         let status = if created { Status::Created } else { Status::Ok };
         Ok(Done { status, body, position: submitted.position })
     }

@@ -1,0 +1,343 @@
+//! Messages leave when their time is over, wherever they are in the queue, and not before.
+
+use std::sync::{Arc, Mutex};
+
+use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_model::QueueOptions;
+use leveret_queue::{
+    ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Expiry, GetOutcome, Ledger, Link,
+    MemoryBudget, Outcome, QueueState, Run, Signal, Taken,
+};
+use proptest::prelude::*;
+
+const EPOCH_MS: u64 = 1_700_000_000_000;
+const MS: u64 = 1_000_000;
+
+#[derive(Default)]
+struct Recorder(Mutex<Vec<Signal>>);
+
+impl Link for Recorder {
+    fn signal(&self, signal: Signal) {
+        self.0.lock().unwrap().push(signal);
+    }
+}
+
+struct Rig {
+    queue: ClassicQueue,
+    link: Arc<Recorder>,
+    now_ms: u64,
+    deadline_ms: Option<u64>,
+    expired: Vec<(u64, u64)>,
+    read: Option<u64>,
+}
+
+impl Rig {
+    fn new(ttl_ms: Option<u64>) -> Self {
+        Self::with_options(QueueOptions { message_ttl_ms: ttl_ms, ..QueueOptions::default() })
+    }
+
+    fn with_options(options: QueueOptions) -> Self {
+        Self::recovered(options, Ledger::default(), Expiry::default(), 0)
+    }
+
+    fn recovered(options: QueueOptions, ledger: Ledger, expiry: Expiry, now_ms: u64) -> Self {
+        let next = ledger.next();
+        let mut queue = ClassicQueue::new(options, true, ledger, next, Arc::new(MemoryBudget::new(0)), 0);
+        queue.start_clock(EPOCH_MS + now_ms, expiry, 0);
+        let mut rig = Self {
+            queue,
+            link: Arc::default(),
+            // The monotonic clock begins again.
+            now_ms: 0,
+            deadline_ms: None,
+            expired: Vec::new(),
+            read: None,
+        };
+        rig.with(|_, _| ());
+        rig
+    }
+
+    fn with<R>(&mut self, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> R {
+        let mut effects = Effects::default();
+        let result = call(&mut self.queue, &mut effects);
+        if let Some(deadline) = self.queue.announce_deadline() {
+            self.deadline_ms = Some(deadline / MS);
+        }
+        effects.fire();
+        for run in &effects.expired {
+            self.expired.extend((run.first..=run.last).map(|number| (number, self.now_ms)));
+        }
+        self.read = effects.read.or(self.read);
+        result
+    }
+
+    /// One message per time to live, all received now.
+    fn batch(&self, ttls: &[Option<u64>], durable: bool, size: usize) -> Arc<Batch> {
+        let received_ms = EPOCH_MS + self.now_ms;
+        let mut builder = BatchBuilder::default();
+        for ttl in ttls {
+            let expiry_ms = ttl.map_or(0, |ttl| Envelope::expiry(received_ms, ttl));
+            let envelope = Envelope { durable, received_ms, expiry_ms, ..Envelope::default() };
+            builder.push(&envelope, b"\0\0", &vec![0; size]);
+        }
+        Arc::new(builder.finish())
+    }
+
+    fn publish(&mut self, ttls: &[Option<u64>]) {
+        let batch = self.batch(ttls, false, 10);
+        self.submit(batch, None);
+    }
+
+    fn submit(&mut self, batch: Arc<Batch>, position: Option<u64>) {
+        let now = self.now_ms * MS;
+        let count = batch.len() as u32;
+        self.with(|queue, effects| {
+            let submission = queue.submit(&batch, 0, count, now);
+            queue.submitted(submission, batch, 0, position, now, effects);
+        });
+    }
+
+    /// Time passes, and the home core comes to the queue as it was told to, up to 100 ms late.
+    fn pass(&mut self, ms: u64) {
+        let until = self.now_ms + ms;
+        while let Some(deadline) = self.deadline_ms.filter(|deadline| *deadline + 100 <= until) {
+            self.now_ms = self.now_ms.max(deadline + 100);
+            self.deadline_ms = None;
+            let now = self.now_ms * MS;
+            self.with(|queue, effects| queue.run_timers(now, 256, effects));
+        }
+        self.now_ms = until;
+    }
+
+    fn add(&mut self, id: u64) {
+        let options = ConsumerOptions {
+            link: self.link.clone(),
+            key: id,
+            tag: "t".into(),
+            channel: "c".into(),
+            automatic_ack: false,
+            flow: ConsumerFlow::Prefetch(0),
+            priority: 0,
+            exclusive: false,
+            mode: ConsumerMode::Move,
+        };
+        let now = self.now_ms * MS;
+        self.with(|queue, effects| assert!(queue.add_consumer(ConsumerId(id), options, now, effects)));
+    }
+
+    fn take(&mut self, id: u64, most: u32) -> Vec<Taken> {
+        let mut out = Vec::new();
+        let now = self.now_ms * MS;
+        self.with(|queue, effects| queue.take(ConsumerId(id), most, 1 << 20, now, &mut out, effects));
+        out
+    }
+
+    fn get(&mut self) -> Option<u64> {
+        let link: Arc<dyn Link> = self.link.clone();
+        let now = self.now_ms * MS;
+        match self.with(|queue, effects| queue.get(true, &link, 9, now, effects)) {
+            GetOutcome::Message(taken, _) => Some(taken.first),
+            GetOutcome::Empty => None,
+            GetOutcome::Wait => panic!("nothing of this is on disk"),
+        }
+    }
+
+    fn check(&self) {
+        let status = self.queue.status();
+        assert_eq!(status.state, QueueState::Running);
+        let counts = status.conservation;
+        assert_eq!(counts.accepted, counts.gone() + status.ready + status.unacknowledged);
+        assert_eq!(counts.expired as usize, self.expired.len());
+    }
+}
+
+#[test]
+fn a_short_time_behind_a_long_one_does_not_wait() {
+    let mut rig = Rig::new(None);
+    rig.publish(&[Some(60_000), Some(1_000), None]);
+    rig.pass(999);
+    assert!(rig.expired.is_empty());
+    rig.pass(1_001);
+    assert_eq!(rig.expired.len(), 1);
+    assert_eq!(rig.expired[0].0, 1);
+    assert_eq!(rig.queue.ready(), 2);
+    assert_eq!(rig.queue.status().ready_bytes, 20);
+    rig.pass(60_000);
+    assert_eq!(rig.queue.ready(), 1, "one without a time stays");
+    rig.check();
+}
+
+#[test]
+fn the_lower_of_both_times_counts() {
+    let mut rig = Rig::new(Some(2_000));
+    rig.publish(&[Some(60_000), None, Some(500)]);
+    rig.pass(1_500);
+    assert_eq!(rig.expired.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2]);
+    rig.pass(1_600);
+    assert_eq!(rig.expired.len(), 3);
+    rig.check();
+}
+
+#[test]
+fn no_consumer_is_given_what_is_over() {
+    let mut rig = Rig::new(None);
+    rig.publish(&[Some(50), Some(300), Some(50), None]);
+    // The home core hasn't come yet.
+    rig.now_ms = 60;
+    assert_eq!(rig.get(), Some(1));
+    assert_eq!(rig.get(), Some(3));
+    assert_eq!(rig.get(), None);
+    let mut rig = Rig::new(None);
+    rig.publish(&[Some(50), Some(300), Some(50), None]);
+    rig.now_ms = 60;
+    rig.add(1);
+    let taken: Vec<_> = rig.take(1, 10).iter().map(|taken| (taken.first, taken.count)).collect();
+    assert_eq!(taken, [(1, 1), (3, 1)]);
+    rig.check();
+}
+
+#[test]
+fn a_message_that_is_out_goes_when_it_comes_back() {
+    let mut rig = Rig::new(Some(1_000));
+    rig.add(1);
+    rig.publish(&[None, None, Some(300)]);
+    assert_eq!(rig.take(1, 10).len(), 1);
+    rig.pass(5_000);
+    assert!(rig.expired.is_empty());
+    let run = Run { first: 0, last: 2, bytes: 30, durable: false };
+    let settled = Run { last: 0, bytes: 10, ..run };
+    let back = Run { first: 1, bytes: 20, ..run };
+    rig.with(|queue, effects| queue.settle(Some(ConsumerId(1)), &[settled], Outcome::Settled, 0, effects));
+    rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[back], false, 0, effects));
+    assert_eq!(rig.expired.len(), 2);
+    assert_eq!(rig.queue.ready(), 0);
+    assert_eq!(rig.queue.status().ready_bytes, 0);
+    rig.check();
+}
+
+#[test]
+fn no_time_at_all_is_now_or_never() {
+    let mut rig = Rig::new(None);
+    rig.publish(&[Some(0), None]);
+    assert_eq!(rig.expired.len(), 1, "nobody was there");
+    rig.add(1);
+    assert_eq!(rig.take(1, 10).len(), 1);
+    rig.publish(&[Some(0)]);
+    rig.now_ms += 3;
+    assert_eq!(rig.take(1, 10).len(), 1, "a consumer was on its way");
+    let mut rig = Rig::new(Some(0));
+    rig.publish(&[None, None]);
+    assert_eq!(rig.expired.len(), 2);
+    assert_eq!(rig.get(), None);
+    rig.check();
+}
+
+#[test]
+fn what_is_on_disk_only_expires_without_a_read() {
+    let mut rig = Rig::new(Some(1_000));
+    for at in 0..20 {
+        let batch = rig.batch(&[None; 10], true, 3_000);
+        rig.submit(batch, Some(at + 1));
+    }
+    rig.with(|queue, effects| queue.apply(20, effects));
+    assert_eq!(rig.queue.ready(), 200);
+    assert!(rig.queue.status().memory < 20 * 30_000, "most of it is on disk");
+    rig.pass(2_000);
+    assert_eq!(rig.expired.len(), 200);
+    assert_eq!(rig.read, None);
+    let status = rig.queue.status();
+    assert_eq!((status.ready_bytes, status.memory), (0, 0));
+    rig.check();
+}
+
+#[test]
+fn times_survive_a_restart() {
+    let mut rig = Rig::new(Some(10_000));
+    let batch = rig.batch(&[None, Some(2_000), Some(3_000)], true, 10);
+    rig.submit(batch, Some(1));
+    rig.with(|queue, effects| queue.apply(1, effects));
+    rig.pass(2_600);
+    assert_eq!(rig.expired.len(), 1);
+    let (live, bytes) = rig.queue.durable_live();
+    let ledger = Ledger::restore(rig.queue.ledger().next(), &live, bytes);
+    let expiry = Expiry::decode(&rig.queue.expiry().unwrap().encode()).unwrap();
+    let options = QueueOptions { message_ttl_ms: Some(10_000), ..QueueOptions::default() };
+    // The power was off for a while.
+    let mut again = Rig::recovered(options, ledger, expiry, 2_900);
+    assert_eq!(again.queue.ready(), 2);
+    again.pass(50);
+    assert!(again.expired.is_empty());
+    again.pass(700);
+    assert_eq!(again.expired.len(), 1);
+    again.pass(6_000);
+    assert_eq!(again.expired.len(), 1);
+    again.pass(1_200);
+    assert_eq!(again.expired.len(), 2);
+    again.check();
+}
+
+#[test]
+fn a_turn_lets_a_bounded_number_go_and_asks_for_the_next() {
+    let mut rig = Rig::new(Some(1_000));
+    for _ in 0..10 {
+        rig.publish(&[None; 100]);
+    }
+    rig.now_ms = 2_000;
+    let now = rig.now_ms * MS;
+    rig.with(|queue, effects| queue.run_timers(now, 256, effects));
+    assert_eq!(rig.expired.len(), 256);
+    assert!(rig.deadline_ms.is_some_and(|deadline| deadline <= 2_000));
+    rig.pass(1_000);
+    assert_eq!(rig.expired.len(), 1_000);
+    rig.check();
+}
+
+#[test]
+fn an_unused_queue_is_to_go_and_a_consumer_or_a_get_keeps_it() {
+    let mut rig = Rig::with_options(QueueOptions { expires_ms: Some(1_000), ..QueueOptions::default() });
+    assert_eq!(rig.deadline_ms, Some(1_000));
+    rig.now_ms = 900;
+    assert_eq!(rig.get(), None);
+    let unused = |rig: &mut Rig, now_ms: u64| {
+        rig.now_ms = now_ms;
+        rig.with(|queue, effects| queue.run_timers(now_ms * MS, 256, effects))
+    };
+    assert!(!unused(&mut rig, 1_000));
+    assert_eq!(rig.deadline_ms, Some(1_900));
+    rig.add(1);
+    assert!(!unused(&mut rig, 5_000));
+    rig.with(|queue, effects| queue.cancel(ConsumerId(1), 5_000 * MS, effects));
+    assert_eq!(rig.deadline_ms, Some(6_000));
+    assert!(!unused(&mut rig, 5_999));
+    assert!(unused(&mut rig, 6_000));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    /// Each message leaves within a second of its time if nobody has it then, and never early.
+    #[test]
+    fn every_message_leaves_within_a_second_of_its_time(
+        queue_ttl in prop::option::of(0u64..20_000),
+        steps in prop::collection::vec((0u64..3_000, prop::collection::vec(prop::option::of(1u64..20_000), 0..5)), 1..40),
+    ) {
+        let mut rig = Rig::new(queue_ttl);
+        let mut deadlines = Vec::new();
+        for (pause, ttls) in steps {
+            rig.pass(pause);
+            for ttl in &ttls {
+                let least = ttl.iter().chain(&queue_ttl).min();
+                deadlines.push(least.map(|ttl| rig.now_ms + ttl));
+            }
+            if !ttls.is_empty() {
+                rig.publish(&ttls);
+            }
+        }
+        rig.pass(30_000);
+        for (number, at) in &rig.expired {
+            let deadline = deadlines[*number as usize].take().expect("it has a time and leaves once");
+            prop_assert!((deadline..deadline + 1_000).contains(at), "{number}: {at} instead of {deadline}");
+        }
+        prop_assert_eq!(deadlines.iter().flatten().count(), 0);
+        rig.check();
+    }
+}
