@@ -198,10 +198,10 @@ impl Side {
                 }
             }
             Performative::Detach(detach) => {
-                if detach.handle == 0 {
-                    if let Some(consumer) = self.queue.lock().unwrap().consumer.take() {
-                        self.next_id = consumer.next_id;
-                    }
+                if detach.handle == 0
+                    && let Some(consumer) = self.queue.lock().unwrap().consumer.take()
+                {
+                    self.next_id = consumer.next_id;
                 }
                 encode_performative(out, 0, &Detach { error: None, ..*detach }.into());
             }

@@ -12,7 +12,8 @@ use crate::peer::{CHANNEL, HANDLE, Peer};
 #[test]
 fn each_broken_rule_is_seen() {
     type Break = fn(&mut Peer);
-    let cases: &[(&str, fn() -> Peer, Break, Rule)] = &[
+    type Case = (&'static str, fn() -> Peer, Break, Rule);
+    let cases: &[Case] = &[
         (
             "not AMQP at all",
             || Peer::fresh(Options::default()),
