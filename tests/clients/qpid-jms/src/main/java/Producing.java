@@ -199,7 +199,7 @@ final class Producing {
     Cell.equal(m.getStringProperty("JMSXGroupID"), "app", "group-id");
     Cell.equal(m.getStringProperty("JMSXUserID"), "guest", "user-id");
     Cell.equal(m.getJMSTimestamp(), 1_700_000_000_000L, "creation-time");
-    Cell.equal(m.getIntProperty("b"), 7, "b");
+    Cell.equal(m.getLongProperty("b"), 7L, "b");
     Cell.equal(m.getStringProperty("c"), "ключ", "c");
   }
 
