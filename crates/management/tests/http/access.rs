@@ -80,8 +80,8 @@ fn what_is_not_built_says_so_and_what_does_not_exist_too() {
     assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("/api/users")), "{body}");
     assert_eq!(stage.ask("GET", "/api/nothing", "").0, 404);
     assert_eq!(stage.ask("GET", "/", "").0, 404);
-    let (status, body) = stage.ask("PUT", "/api/queues/%2F/q", r#"{"arguments": {"x-expires": 1000}}"#);
+    let (status, body) = stage.ask("PUT", "/api/queues/%2F/q", r#"{"arguments": {"x-single-active-consumer": true}}"#);
     assert_eq!(status, 501, "{body}");
-    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("x-expires")), "{body}");
+    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("x-single-active-consumer")), "{body}");
     stage.node.stop("test");
 }
