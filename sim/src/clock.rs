@@ -2,20 +2,34 @@
 
 use leveret_broker::{Nanos, Now};
 
-/// Wall time at which every simulation begins, in milliseconds since the Unix epoch.
+/// Wall time at which a simulation begins, in milliseconds since the Unix epoch.
 const START_WALL_MS: u64 = 1_760_000_000_000;
 
 /// Time that moves only when the simulation says so.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Clock {
     nanos: Nanos,
+    /// Wall time at zero.
+    start_wall_ms: u64,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::at(START_WALL_MS)
+    }
 }
 
 impl Clock {
+    /// A machine that starts at this wall time, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn at(start_wall_ms: u64) -> Self {
+        Self { nanos: 0, start_wall_ms }
+    }
+
     /// Now.
     #[must_use]
     pub fn now(&self) -> Now {
-        Now { monotonic: self.nanos, wall_ms: START_WALL_MS + self.nanos / 1_000_000 }
+        Now { monotonic: self.nanos, wall_ms: self.start_wall_ms + self.nanos / 1_000_000 }
     }
 
     /// Monotonic time in nanoseconds.

@@ -91,7 +91,14 @@ impl World {
     /// # Errors
     /// It doesn't start, or reports damage although no byte was changed but by a power cut.
     pub fn start(disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
-        let clock = Clock::default();
+        Self::start_at(Clock::default(), disk, log, seed)
+    }
+
+    /// As [`World::start`], at another time.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_at(clock: Clock, disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
         let counters = (0..CORES).map(|_| Arc::new(Counters::default())).collect();
         let settings = Settings { queue_memory_bytes: 64 << 10, name_seed: (seed, 0), ..Settings::default() };
         let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())

@@ -158,13 +158,26 @@ pub fn method_frame(channel: u16, id: method::Id, arguments: &Writer) -> Vec<u8>
 
 /// The bytes of a whole publish to the default exchange; `durable` sets delivery mode 2.
 pub fn publish(channel: u16, exchange: &str, key: &str, body: &[u8], mandatory: bool, durable: bool) -> Vec<u8> {
+    // Property flags, section 4.2.6.1: bit 12 is delivery-mode.
+    let mut properties = Writer::new();
+    properties.put_short(0x1000).put_octet(if durable { 2 } else { 1 });
+    publish_with(channel, exchange, key, body, mandatory, &properties)
+}
+
+/// The frames of a persistent message to a queue that expires after so many milliseconds.
+pub fn publish_expiring(channel: u16, queue: &str, body: &[u8], ttl_ms: u64) -> Vec<u8> {
+    // Bit 8 is expiration.
+    let mut properties = Writer::new();
+    properties.put_short(0x1100).put_octet(2).put_short_string(&ttl_ms.to_string());
+    publish_with(channel, "", queue, body, true, &properties)
+}
+
+fn publish_with(channel: u16, exchange: &str, key: &str, body: &[u8], mandatory: bool, properties: &Writer) -> Vec<u8> {
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string(exchange).put_short_string(key).put_octet(u8::from(mandatory));
     let mut bytes = method_frame(channel, method::BASIC_PUBLISH, &arguments);
     let mut header = Writer::new();
-    header.put_short(60).put_short(0).put_long_long(body.len() as u64);
-    // Property flags, section 4.2.6.1: bit 12 is delivery-mode.
-    header.put_short(0x1000).put_octet(if durable { 2 } else { 1 });
+    header.put_short(60).put_short(0).put_long_long(body.len() as u64).append(properties);
     bytes.extend(frame(HEADER, channel, header.bytes()));
     for piece in body.chunks(4000) {
         bytes.extend(frame(BODY, channel, piece));

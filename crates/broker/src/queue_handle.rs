@@ -12,7 +12,7 @@ use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason
 use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, Expiry, GetOutcome, Link, Outcome, QueueState,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
     QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
@@ -379,7 +379,7 @@ impl QueueHandle {
                 position: self.last_record.load(Ordering::Relaxed),
                 live,
                 bytes,
-                state: queue.expiry().map(Expiry::encode).unwrap_or_default(),
+                state: queue.expiry_state(),
             })
         })
         .flatten()

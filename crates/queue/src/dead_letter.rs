@@ -291,6 +291,12 @@ impl ClassicQueue {
         self.dead.waiting.iter().map(|dead| &dead.run).filter(|run| run.durable)
     }
 
+    /// Those of them whose time was over.
+    pub(crate) fn expired_dead(&self) -> impl Iterator<Item = &Run> {
+        let expired = self.dead.waiting.iter().filter(|dead| dead.reason == Reason::Expired);
+        expired.map(|dead| &dead.run).filter(|run| run.durable)
+    }
+
     /// The read that [`Effects::read_dead`] asked for is done.
     pub fn dead_loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, effects: &mut Effects) {
         let Some(wanted) = self.dead.reading.take() else { return };

@@ -5,6 +5,7 @@
 //! consumer is given one that is over. What a consumer has doesn't expire; it does when it comes back.
 
 use leveret_message::{Batch, Reason};
+use roaring::RoaringTreemap;
 
 use crate::Nanos;
 use crate::classic::{ClassicQueue, QueueState};
@@ -63,9 +64,17 @@ impl ClassicQueue {
         self.clockwork.expiry = (!expiry.is_empty()).then(|| Box::new(expiry));
     }
 
-    /// When messages of it expire, for checkpoints.
-    pub fn expiry(&self) -> Option<&Expiry> {
-        self.clockwork.expiry.as_deref()
+    /// When messages of it expire, for checkpoints: see [`Expiry::decode`].
+    pub fn expiry_state(&self) -> Vec<u8> {
+        let mut due = RoaringTreemap::new();
+        for run in self.expired_dead() {
+            // A checkpoint still counts them as alive.
+            due.insert_range(run.first..=run.last);
+        }
+        match &self.clockwork.expiry {
+            Some(expiry) => expiry.encode(&due),
+            None => Expiry::default().encode(&due),
+        }
     }
 
     /// Somebody used the queue, other than as a consumer.

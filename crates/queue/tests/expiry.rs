@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use leveret_message::{Batch, BatchBuilder, Envelope};
-use leveret_model::QueueOptions;
+use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
     ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Expiry, GetOutcome, Ledger, Link,
     MemoryBudget, Outcome, QueueState, Run, Signal, Taken,
@@ -260,7 +260,7 @@ fn times_survive_a_restart() {
     assert_eq!(rig.expired.len(), 1);
     let (live, bytes) = rig.queue.durable_live();
     let ledger = Ledger::restore(rig.queue.ledger().next(), &live, bytes);
-    let expiry = Expiry::decode(&rig.queue.expiry().unwrap().encode()).unwrap();
+    let expiry = Expiry::decode(&rig.queue.expiry_state()).unwrap();
     let options = QueueOptions { message_ttl_ms: Some(10_000), ..QueueOptions::default() };
     // The power was off for a while.
     let mut again = Rig::recovered(options, ledger, expiry, 2_900);
@@ -274,6 +274,26 @@ fn times_survive_a_restart() {
     again.pass(1_200);
     assert_eq!(again.expired.len(), 2);
     again.check();
+}
+
+#[test]
+fn what_expired_and_has_not_moved_yet_is_due_after_a_restart() {
+    let dead_letter = Some(DeadLetterOptions { exchange: "x".into(), routing_key: None });
+    let options = QueueOptions { dead_letter, ..QueueOptions::default() };
+    let mut rig = Rig::with_options(options.clone());
+    let batch = rig.batch(&[None, Some(1_000)], true, 10);
+    rig.submit(batch, Some(1));
+    rig.with(|queue, effects| queue.apply(1, effects));
+    rig.pass(2_000);
+    let status = rig.queue.status();
+    assert_eq!((status.ready, status.conservation.dead_lettered, status.moving), (1, 1, 1));
+    let (live, bytes) = rig.queue.durable_live();
+    assert!(live.contains(1));
+    let ledger = Ledger::restore(rig.queue.ledger().next(), &live, bytes);
+    let expiry = Expiry::decode(&rig.queue.expiry_state()).unwrap();
+    let mut again = Rig::recovered(options, ledger, expiry, 2_000);
+    again.pass(200);
+    assert_eq!(again.queue.status().conservation.dead_lettered, 1);
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! | 13 | 24 m | marks: latest arrival in milliseconds since the Unix epoch, first number, last number |
 //! | | 20 t | times by number: number, expiry in milliseconds since the Unix epoch, body bytes (4) |
 
+use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use super::Expiry;
@@ -48,29 +49,29 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl Expiry {
-    /// The bytes for a checkpoint.
-    pub fn encode(&self) -> Vec<u8> {
+    /// The bytes for a checkpoint. Numbers in `due` are due at once after a restart.
+    pub(crate) fn encode(&self, due: &RoaringTreemap) -> Vec<u8> {
         let marks = self.arrivals.iter().count();
-        if self.is_empty() {
+        // After a restart nobody has them, and their time is over.
+        let overdue = &self.overdue | due;
+        if marks == 0 && self.times.is_empty() && overdue.is_empty() {
             return Vec::new();
         }
         let mut out = Vec::with_capacity(HEAD + marks * MARK + (self.times.len() as usize) * TIME);
         out.push(VERSION);
         out.extend_from_slice(&(marks as u32).to_le_bytes());
-        let overdue = self.overdue.len();
-        out.extend_from_slice(&(self.times.len() + overdue).to_le_bytes());
+        out.extend_from_slice(&(self.times.len() + overdue.len()).to_le_bytes());
         for (latest_ms, first, last) in self.arrivals.iter() {
             for field in [latest_ms, first, last] {
                 out.extend_from_slice(&field.to_le_bytes());
             }
         }
-        let mut overdue = self.overdue.iter().peekable();
+        let mut overdue = overdue.iter().peekable();
         let mut time = |number: u64, time_ms: u64, bytes: u32| {
             out.extend_from_slice(&number.to_le_bytes());
             out.extend_from_slice(&time_ms.to_le_bytes());
             out.extend_from_slice(&bytes.to_le_bytes());
         };
-        // After a restart nobody has them, and their time is over.
         for (number, time_ms, bytes) in self.times.iter() {
             while let Some(other) = overdue.next_if(|other| *other < number) {
                 time(other, 0, 0);
@@ -81,7 +82,7 @@ impl Expiry {
         out
     }
 
-    /// What [`Expiry::encode`] wrote.
+    /// What [`crate::ClassicQueue::expiry_state`] wrote.
     ///
     /// # Errors
     /// [`ExpiryStateError`] when it is of another version or length.
@@ -122,22 +123,22 @@ mod tests {
         expiry.arrived(3, 4, 1_700_000_000_000, 0);
         expiry.expires(4, 1_700_000_010_000, 77);
         expiry.overdue(3);
-        expiry.overdue(5);
-        let mut again = Expiry::decode(&expiry.encode()).unwrap();
+        let due = RoaringTreemap::from_iter([5]);
+        let mut again = Expiry::decode(&expiry.encode(&due)).unwrap();
         assert_eq!(again.pop_due(1_700_000_000_000, Some(1_000)), Some(Due::One(3, 0)));
         assert_eq!(again.pop_due(1_700_000_000_000, Some(1_000)), Some(Due::One(5, 0)));
         assert_eq!(again.pop_due(1_700_000_000_999, Some(1_000)), None);
         assert_eq!(again.pop_due(1_700_000_001_000, Some(1_000)), Some(Due::Range(3, 6)));
         assert_eq!(again.pop_due(1_700_000_010_000, None), Some(Due::One(4, 77)));
         assert!(again.is_empty());
-        assert!(Expiry::default().encode().is_empty());
+        assert!(Expiry::default().encode(&RoaringTreemap::new()).is_empty());
     }
 
     #[test]
     fn another_length_or_version_is_an_error() {
         let mut expiry = Expiry::default();
         expiry.expires(4, 1_700_000_010_000, 77);
-        let mut bytes = expiry.encode();
+        let mut bytes = expiry.encode(&RoaringTreemap::new());
         for end in 1..bytes.len() {
             assert!(matches!(Expiry::decode(&bytes[..end]), Err(ExpiryStateError::Length { .. })));
         }
