@@ -7,7 +7,7 @@ use leveret_log::{
     Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report, StorageError,
 };
 use leveret_metrics::Counters;
-use leveret_model::{Command, ConnectionId, Permit, QueueId, Refused, RefusedKind};
+use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
 use leveret_queue::MemoryBudget;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -20,6 +20,7 @@ use crate::connection::{Connection, Peer};
 use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
+use crate::queue_handle::QueueRef;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{Registry, Services};
@@ -159,6 +160,26 @@ impl Broker {
     pub fn publish_later(self: &Arc<Self>, position: Position) {
         let broker = self.clone();
         self.commit.when_durable(position, Box::new(move || broker.registry.publish()));
+    }
+
+    /// Deletes a queue that has to go with its link, its last consumer or its connection.
+    pub(crate) fn delete_queue(self: &Arc<Self>, queue: &Queue, counters: &Counters, now: Now) {
+        let command = Command::DeleteQueue(DeleteQueue {
+            vhost: queue.vhost.clone(),
+            name: queue.name.clone(),
+            connection: queue.exclusive_owner,
+        });
+        // It may be gone already, or be another queue of that name by now: then this is no error.
+        let same = |found: &QueueRef| found.info().id == queue.id;
+        if self.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same) {
+            match self.registry.submit(Permit::system(), command, now.monotonic) {
+                Ok(submitted) => {
+                    counters.queues_deleted.add(submitted.deleted.len() as u64);
+                    self.publish_later(submitted.position);
+                }
+                Err(refused) => tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted"),
+            }
+        }
     }
 
     /// An id that no connection or consumer of this process has.

@@ -13,7 +13,6 @@ use super::held::Answer;
 use super::publish::short;
 use super::reply_to::is_reply_name;
 use super::session::Session;
-use crate::queue_handle::QueueRef;
 use crate::time::Now;
 
 fn clamp(count: u64) -> u32 {
@@ -180,22 +179,7 @@ impl Session {
 
     /// Deletes a queue that has to go with its last consumer or its connection.
     pub(crate) fn delete_by_broker(&self, queue: &Queue, now: Now) {
-        let command = Command::DeleteQueue(DeleteQueue {
-            vhost: queue.vhost.clone(),
-            name: queue.name.clone(),
-            connection: queue.exclusive_owner,
-        });
-        // It may be gone already, or be another queue of that name by now: then this is no error.
-        let same = |found: &QueueRef| found.info().id == queue.id;
-        if self.broker.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same) {
-            match self.broker.registry.submit(Permit::system(), command, now.monotonic) {
-                Ok(submitted) => {
-                    self.counters.queues_deleted.add(submitted.deleted.len() as u64);
-                    self.broker.publish_later(submitted.position);
-                }
-                Err(refused) => tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted"),
-            }
-        }
+        self.broker.delete_queue(queue, &self.counters, now);
     }
 
     /// The permit for what this connection's user wants to do in its vhost.

@@ -7,9 +7,7 @@ use leveret_amqp10::{
     terminus::{ExpiryPolicy, LifetimePolicy, TerminusDurability},
     value::{EncodedMap, MapRef},
 };
-use leveret_model::{
-    Action, Arguments, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Queue, Resource,
-};
+use leveret_model::{Action, Arguments, Bind, Command, DeclareQueue, DestinationName, Permit, Queue, Resource};
 
 use super::address::percent_encode;
 use super::connection::Connection;
@@ -137,22 +135,7 @@ impl Connection {
 
     /// Deletes a queue that has to go with its link, its last consumer or its connection.
     pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) {
-        let command = Command::DeleteQueue(DeleteQueue {
-            vhost: queue.vhost.clone(),
-            name: queue.name.clone(),
-            connection: queue.exclusive_owner,
-        });
-        // It may be gone already, or be another queue of that name by now: then this is no error.
-        let same = |found: &QueueRef| found.info().id == queue.id;
-        if self.broker.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same) {
-            match self.broker.registry.submit(Permit::system(), command, now.monotonic) {
-                Ok(submitted) => {
-                    self.counters.queues_deleted.add(submitted.deleted.len() as u64);
-                    self.broker.publish_later(submitted.position);
-                }
-                Err(refused) => tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted"),
-            }
-        }
+        self.broker.delete_queue(queue, &self.counters, now);
     }
 }
 
