@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_sim::amqp091::Heard;
+use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
-use leveret_sim::link::Heard;
-use leveret_sim::script::{CHANNEL, Script};
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp091::QueueDeclare;
 
@@ -53,17 +53,17 @@ fn text(text: &str) -> FieldValue {
 
 fn declare(world: &mut World, script: &Script, queue: &str, arguments: &FieldTable) -> Result<(), Failure> {
     let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    world.links[script.link].client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
+    world.links[script.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
     script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
 }
 
 fn topology(world: &mut World, script: &Script) -> Result<(), Failure> {
     let none = FieldTable::new();
-    world.links[script.link].client.declare_exchange(CHANNEL, b"dlx", "fanout", true, &none);
+    world.links[script.link].amqp091().client.declare_exchange(CHANNEL, b"dlx", "fanout", true, &none);
     script.reply(world, "exchange.declare-ok")?;
     for queue in TARGETS {
         declare(world, script, queue, &none)?;
-        world.links[script.link].client.bind_queue(CHANNEL, queue.as_bytes(), b"dlx", b"", &none);
+        world.links[script.link].amqp091().client.bind_queue(CHANNEL, queue.as_bytes(), b"dlx", b"", &none);
         script.reply(world, "queue.bind-ok")?;
     }
     declare(world, script, OVERFLOW, &none)?;
@@ -82,7 +82,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
     let world = &mut world;
     let script = Script::start(world)?;
     topology(world, &script)?;
-    world.links[script.link].client.confirm_select(CHANNEL);
+    world.links[script.link].amqp091().client.confirm_select(CHANNEL);
     script.reply(world, "confirm.select-ok")?;
     let ready = disk.count();
     let consumer = Script::start(world)?;
@@ -93,7 +93,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         let length = [20, 700, 5_000, 12_000][world.random.below(4) as usize];
         let mut last = 0;
         for queue in [REJECTED, SHORT] {
-            let client = &mut world.links[script.link].client;
+            let client = &mut world.links[script.link].amqp091().client;
             last = client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body(id, length));
         }
         script.until(world, |heard| match heard {
@@ -106,9 +106,9 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         while world.random.below(3) > 0
             && let Some(received) = consumer.get(world, REJECTED, true)?
         {
-            assert_eq!(body::id(&received.body), Some(next));
+            assert_eq!(body::id(&received.content.body), Some(next));
             known[next as usize].rejected = Some(disk.count());
-            world.links[consumer.link].client.nack(CHANNEL, received.tag, false, false);
+            world.links[consumer.link].amqp091().client.nack(CHANNEL, received.tag, false, false);
             next += 1;
         }
     }
@@ -127,11 +127,11 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
 /// The messages of a queue by their numbers.
 fn numbers(script: &Script, world: &mut World, queue: &str) -> BTreeSet<u64> {
     let found = script.drain(world, queue).unwrap_or_else(|failure| panic!("{queue}: {failure}"));
-    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.body)).collect();
+    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.content.body)).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{queue}: out of order, or twice: {numbers:?}");
     for received in &found {
-        let id = body::id(&received.body).expect("it was counted");
-        assert_eq!(received.body, body(id, received.body.len()), "{queue}: message {id} is damaged");
+        let id = body::id(&received.content.body).expect("it was counted");
+        assert_eq!(received.content.body, body(id, received.content.body.len()), "{queue}: message {id} is damaged");
     }
     numbers.into_iter().collect()
 }

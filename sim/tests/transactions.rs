@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use leveret_amqp091::FieldTable;
+use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
-use leveret_sim::script::{CHANNEL, Script};
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp091::QueueDeclare;
 
@@ -36,7 +36,7 @@ struct Trace {
 
 fn publish(world: &mut World, link: usize, queue: &str, id: u64, length: usize) {
     let body = body(id, length);
-    world.links[link].client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body);
+    world.links[link].amqp091().client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body);
 }
 
 fn trace(seed: u64) -> Result<Trace, Failure> {
@@ -46,15 +46,15 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
     let script = Script::start(world)?;
     let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
     for queue in TARGETS.iter().chain(&[SOURCE, "other"]) {
-        world.links[script.link].client.declare_queue(CHANNEL, queue.as_bytes(), flags, &FieldTable::new());
-        script.until(world, |heard| matches!(heard, leveret_sim::link::Heard::Declared(..)).then_some(()))?;
+        world.links[script.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, &FieldTable::new());
+        script.until(world, |heard| matches!(heard, leveret_sim::amqp091::Heard::Declared(..)).then_some(()))?;
     }
-    world.links[script.link].client.tx_select(CHANNEL);
+    world.links[script.link].amqp091().client.tx_select(CHANNEL);
     script.reply(world, "tx.select-ok")?;
     for id in 0..TRANSACTIONS {
         publish(world, script.link, SOURCE, id, 50);
     }
-    world.links[script.link].client.tx_commit(CHANNEL);
+    world.links[script.link].amqp091().client.tx_commit(CHANNEL);
     script.reply(world, "tx.commit-ok")?;
     let ready = disk.count();
 
@@ -62,7 +62,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
     let mut known = Vec::new();
     for id in 0..TRANSACTIONS {
         let source = script.get(world, SOURCE, true)?.expect("the source is long enough");
-        assert_eq!(body::id(&source.body), Some(id));
+        assert_eq!(body::id(&source.content.body), Some(id));
         // Others fill the log's buffer, so that batches end within groups.
         for _ in 0..world.random.below(4) {
             publish(world, other.link, "other", id, 9_000);
@@ -71,7 +71,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
             let length = [20, 2_000, 9_000, 30_000][world.random.below(4) as usize];
             publish(world, script.link, queue, id, length);
         }
-        let client = &mut world.links[script.link].client;
+        let client = &mut world.links[script.link].amqp091().client;
         client.ack(CHANNEL, source.tag, false);
         let mut know = Known { asked: disk.count(), ..Known::default() };
         if id % 8 == 7 {
@@ -79,8 +79,8 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
             script.reply(world, "tx.rollback-ok")?;
             know.rolled_back = true;
             // As before the transaction.
-            world.links[script.link].client.nack(CHANNEL, source.tag, false, false);
-            world.links[script.link].client.tx_commit(CHANNEL);
+            world.links[script.link].amqp091().client.nack(CHANNEL, source.tag, false, false);
+            world.links[script.link].amqp091().client.tx_commit(CHANNEL);
             script.reply(world, "tx.commit-ok")?;
         } else {
             client.tx_commit(CHANNEL);
@@ -96,11 +96,11 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
 /// The messages of a queue by their numbers.
 fn numbers(script: &Script, world: &mut World, queue: &str) -> BTreeSet<u64> {
     let found = script.drain(world, queue).unwrap_or_else(|failure| panic!("{queue}: {failure}"));
-    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.body)).collect();
+    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.content.body)).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{queue}: out of order, or twice: {numbers:?}");
     for received in &found {
-        let id = body::id(&received.body).expect("it was counted");
-        assert_eq!(received.body, body(id, received.body.len()), "{queue}: message {id} is damaged");
+        let id = body::id(&received.content.body).expect("it was counted");
+        assert_eq!(received.content.body, body(id, received.content.body.len()), "{queue}: message {id} is damaged");
     }
     numbers.into_iter().collect()
 }
