@@ -88,7 +88,7 @@ fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut L
         client.grant(channel, handle, credit, false);
     }
     ledger.begin_reading(&queue, if settled { UNLIMITED } else { 0 }, since);
-    let end = LinkEnd::Receiver(Receiver { queue, settled, since, last: Default::default(), drains: false });
+    let end = LinkEnd::Receiver(Receiver { queue, settled, since, credit, last: Default::default(), drains: false });
     peer.sessions[at].links.insert(handle, Link { stage: Stage::Coming, end });
     1
 }
@@ -129,7 +129,7 @@ fn grant(peer: &mut Peer, at: usize, world: &mut World) -> usize {
     let echo = world.random.below(8) == 0;
     let session = &mut peer.sessions[at];
     if let Some(LinkEnd::Receiver(receiver)) = session.links.get_mut(&handle).map(|link| &mut link.end) {
-        receiver.drains = drain;
+        (receiver.credit, receiver.drains) = (credit, drain);
     }
     world.links[peer.link].amqp10().client.flow(session.channel, handle, credit, drain, echo);
     1

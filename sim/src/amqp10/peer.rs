@@ -66,6 +66,7 @@ impl Peer {
                 if let Some(LinkEnd::Receiver(receiver)) = link.map(|link| &mut link.end)
                     && std::mem::take(&mut receiver.drains)
                 {
+                    receiver.credit = 0;
                     tally.hit("links drained");
                 }
             }
@@ -172,6 +173,7 @@ impl Peer {
         let Some(LinkEnd::Receiver(receiver)) = link.map(|link| &mut link.end) else {
             return Err(Failure::new(Check::Protocol, format!("a delivery to handle {}", received.handle)));
         };
+        receiver.credit = receiver.credit.saturating_sub(1);
         let queue = &receiver.queue;
         let message = examine(&received.content, queue, ledger, tally)?;
         tally.add("messages received in several transfers", (received.transfers > 1).into());

@@ -56,6 +56,9 @@ pub(super) struct Receiver {
     pub since: Stamp,
     /// Highest message of each publisher that it got for the first time.
     pub last: BTreeMap<u64, MessageId>,
+    /// Deliveries that the last grant still allows. The strict client counts with the highest one that the broker may
+    /// not have seen replaced.
+    pub credit: u32,
     /// A drain was asked for and isn't answered.
     pub drains: bool,
 }
@@ -152,15 +155,15 @@ impl Session {
             return stuck(String::from("the broker's incoming window is shut"));
         }
         for (handle, link) in &self.links {
-            let credit = client.credit(self.channel, *handle);
             match (&link.end, link.stage) {
-                (LinkEnd::Sender(sender), Stage::There) if credit == 0 => {
+                (LinkEnd::Sender(sender), Stage::There) if client.credit(self.channel, *handle) == 0 => {
                     return stuck(format!("{sender:?} has no credit"));
                 }
                 (LinkEnd::Receiver(receiver), Stage::There) => {
-                    let ready = snapshot.queue("/", &receiver.queue).map_or(0, |queue| queue.status().ready);
-                    if receiver.drains || credit > 0 && ready > 0 {
-                        return stuck(format!("{receiver:?} has credit {credit}, its queue {ready} messages"));
+                    let Some(queue) = snapshot.queue("/", &receiver.queue) else { continue };
+                    let status = queue.status();
+                    if receiver.drains || receiver.credit > 0 && status.ready > 0 {
+                        return stuck(format!("{receiver:?}; {} are ready for {:?}", status.ready, status.consumers));
                     }
                 }
                 (_, Stage::There) => {}

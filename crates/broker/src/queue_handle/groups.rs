@@ -11,6 +11,8 @@ use leveret_queue::{ConsumerId, DeadTurn, Outcome, QueueState, Run};
 use super::{QueueHandle, durable_ranges, reason_of};
 use crate::deferred::Refused;
 use crate::group::Group;
+use crate::outbox::Outbox;
+use crate::ticket::Ticket;
 use crate::time::Nanos;
 
 impl QueueHandle {
@@ -65,13 +67,30 @@ impl QueueHandle {
         now: Nanos,
     ) {
         self.with(|queue, effects| {
-            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
-                // Their move is another group.
-                return;
-            }
             queue.settle(id, runs, outcome, now, effects);
             self.log_settles_in(group, runs, reason_of(outcome));
         });
+    }
+
+    /// Messages are rejected as part of a group; their move to the dead-letter exchange, if the queue has one, is
+    /// another group. Returns what an answer waits for besides the group, as [`QueueHandle::reject`] does.
+    pub(crate) fn reject_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outbox: &Arc<Outbox>,
+        now: Nanos,
+    ) -> Ticket {
+        let ticket = self.with(|queue, effects| {
+            if queue.reject(id, runs, now, effects) {
+                return self.moves.wait(queue.moved_so_far(), queue.moving(), outbox);
+            }
+            queue.settle(id, runs, Outcome::Dropped, now, effects);
+            self.log_settles_in(group, runs, SettleReason::Rejected);
+            Ticket::default()
+        });
+        ticket.unwrap_or_default()
     }
 
     fn log_settles_in(&self, group: &mut Group, runs: &[Run], reason: SettleReason) {
@@ -105,6 +124,7 @@ impl QueueHandle {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
             self.log_settles_in(group, &runs, SettleReason::DeadLettered);
+            group.tell(self.moves.through(queue.moved_so_far()));
         });
     }
 
