@@ -38,9 +38,10 @@ impl Answers {
         }
     }
 
-    /// What the oldest one waits for. Of a move the connection is told.
+    /// What the next one waits for. A move that isn't written yet has no position; the connection is told of it.
     pub(crate) fn next_position(&self) -> Option<Position> {
-        self.placed.front().and_then(|answer| answer.ticket.position())
+        let next = self.placed.front().into_iter().chain(&self.moving);
+        next.filter_map(|answer| answer.ticket.position()).min()
     }
 
     /// Takes out what is due at `durable`, side by side what lies side by side.
@@ -97,6 +98,7 @@ mod tests {
         assert_eq!(ranges(&answers.take_due(2)), []);
         assert_eq!(ranges(&answers.take_due(3)), [(1, 3)]);
         group.close(4);
+        assert_eq!(answers.next_position(), Some(4));
         assert_eq!(ranges(&answers.take_due(3)), []);
         assert_eq!(ranges(&answers.take_due(4)), [(0, 0)]);
     }

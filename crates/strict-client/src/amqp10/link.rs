@@ -160,9 +160,12 @@ impl Grants {
         *self.open.back().expect("there is always a grant")
     }
 
-    /// The peer has seen the grant with this limit: older ones no longer count. `None` if there is no such grant.
-    pub(crate) fn seen(&mut self, limit: Serial) -> Option<Grant> {
-        let at = self.open.iter().position(|grant| grant.limit == limit)?;
+    /// The peer has seen the grant with this limit: older ones no longer count. `None` if there is no such grant. Of
+    /// several with this limit it is the first that asks for a drain if the peer says that it drains, else the first.
+    pub(crate) fn seen(&mut self, limit: Serial, drain: bool) -> Option<Grant> {
+        let same = |grant: &Grant| grant.limit == limit;
+        let drained = self.open.iter().position(|grant| same(grant) && grant.drain).filter(|_| drain);
+        let at = drained.or_else(|| self.open.iter().position(same))?;
         self.open.drain(..at);
         self.find_limit();
         self.open.iter().take_while(|grant| grant.limit == limit).last().copied()
@@ -192,14 +195,24 @@ mod tests {
         grants.push(start, start.add(10), false);
         grants.push(start, start.add(3), true);
         assert_eq!(grants.credit(start.add(2)), 8);
-        assert!(grants.seen(start.add(4)).is_none());
-        assert!(grants.seen(start.add(3)).is_some_and(|grant| grant.drain));
+        assert!(grants.seen(start.add(4), false).is_none());
+        assert!(grants.seen(start.add(3), true).is_some_and(|grant| grant.drain));
         assert_eq!(grants.credit(start.add(2)), 1);
         assert_eq!(grants.credit(start.add(5)), 0, "the peer may have sent more before it saw the lower grant");
         for sent in 4..10_000 {
             grants.push(start.add(sent), start.add(sent + 5), false);
         }
         assert!(grants.open.len() <= 7, "{} grants are kept", grants.open.len());
+    }
+
+    #[test]
+    fn a_drain_is_told_from_a_grant_of_the_same_limit() {
+        let start = Serial(0);
+        let mut grants = Grants::new(start);
+        grants.push(start, start.add(3), false);
+        grants.push(start, start, true);
+        assert!(grants.seen(start, true).is_some_and(|grant| grant.drain));
+        assert_eq!(grants.credit(start), 0);
     }
 
     #[test]
