@@ -54,12 +54,17 @@ pub fn difference(message: &Message, queue: &str, received: &Content) -> Option<
         return Some("body");
     }
     let has_died = message.targets.get(queue).is_some_and(|target| target.origin.is_some());
-    if received.persistent != message.persistent
-        || received.message_id != message_id(message.id)
-        || received.has_died != has_died
-        || received.has_more
-    {
-        return Some("properties");
+    if received.persistent != message.persistent {
+        return Some("durability");
+    }
+    if received.message_id != message_id(message.id) {
+        return Some("message-id");
+    }
+    if received.has_died != has_died {
+        return Some("history of deaths");
+    }
+    if received.has_more {
+        return Some("properties, which are more than were given");
     }
     let (exchange, key) = if has_died { ("", queue) } else { (message.exchange.as_str(), message.key.as_str()) };
     if received.exchange != exchange.as_bytes() {

@@ -241,11 +241,13 @@ impl Ledger {
     /// Somebody asked to reject a message: it may go where dead letters go.
     pub fn reject(&mut self, queue: &str, id: MessageId, at: Stamp) {
         let Some(dead) = dead_letters_of(queue) else { return self.settle(queue, id, at) };
-        let certain = self.presence_now(&Object::Queue(dead.clone())) == Presence::Present
-            && !self.emptying.contains_key(&dead)
-            && !self.emptying.contains_key(queue);
+        let is_there = self.presence_now(&Object::Queue(dead.clone())) == Presence::Present;
+        let stays = !self.emptying.contains_key(&dead) && !self.emptying.contains_key(queue);
         let Some(message) = self.messages.get_mut(id as usize) else { return };
+        let mut certain = is_there && stays;
         if let Some(target) = message.targets.get_mut(queue) {
+            // It may be of a queue that was deleted meanwhile.
+            certain &= target.excused.is_none();
             target.excused = Some(target.excused.map_or(at, |earlier| earlier.min(at)));
         }
         let origin = Some(Origin { queue: queue.to_owned(), asked: at });

@@ -81,8 +81,9 @@ fn unmake(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     match world.random.below(5) {
         0 => {
             client.delete_queue(PUBLISH, queue.as_bytes());
-            let gone = vec![binding(&queue)];
-            ledger.note(gone[0].clone(), at, Presence::Unknown);
+            let is_bound = ledger.objects().any(|object| *object == binding(&queue));
+            let gone: Vec<Object> = is_bound.then(|| binding(&queue)).into_iter().collect();
+            gone.iter().for_each(|object| ledger.note(object.clone(), at, Presence::Unknown));
             ledger.note(Object::Queue(queue.clone()), at, Presence::Unknown);
             ledger.begin_emptying(&queue, at);
             peer.ask(PUBLISH, Request::Delete(queue, gone, at));

@@ -115,8 +115,12 @@ fn take_from_sender(end: &mut ReceiverEnd, flow: &Flow<'_>) -> Result<(u32, Seri
     if ahead < 0 {
         return Err((Rule::DeliveryCount, format!("with delivery-count {count}, expected {counted}")));
     }
-    let Some(grant) = end.grants.seen(limit, flow.drain) else {
-        let text = format!("with delivery-count {count} and link-credit {credit}, which was never granted");
+    let Some(grant) = end.grants.seen(limit, flow.drain, credit == 0 && ahead == 0) else {
+        let granted = end.grants.limits();
+        let text = format!(
+            "with delivery-count {count} and link-credit {credit} after {counted} deliveries, which was never granted: \
+             the limits are {granted:?}"
+        );
         return Err((if ahead > 0 { Rule::DeliveryCount } else { Rule::CreditEcho }, text));
     };
     if ahead > 0 {
