@@ -106,7 +106,6 @@ impl Transaction {
         outbox: &Arc<Outbox>,
         now: Nanos,
     ) -> Committed {
-        let mut ticket = Ticket::default();
         let mut group = Group::new(commit);
         let mut refused = false;
         for Publishing { queues, batch, persistent } in &self.publishes {
@@ -115,12 +114,16 @@ impl Transaction {
                 refused |= queue.publish_in(&mut group, batch, 0, count, *persistent, now) < count;
             }
         }
-        let mut requeues = Vec::new();
+        let (mut requeues, mut deaths) = (Vec::new(), Vec::new());
         for settling in self.settles {
             let Settling { queue, consumer, runs, settlement } = settling;
             match settlement {
                 Settlement::Acknowledge => queue.settle_in(&mut group, consumer, &runs, Outcome::Settled, now),
-                Settlement::Reject => ticket.join(queue.reject_in(&mut group, consumer, &runs, outbox, now)),
+                // Their move is a group of its own, which must not be written before this one.
+                Settlement::Reject if queue.info().options.dead_letter.is_some() => {
+                    deaths.push((queue, consumer, runs));
+                }
+                Settlement::Reject => queue.settle_in(&mut group, consumer, &runs, Outcome::Dropped, now),
                 Settlement::Requeue { failed } => requeues.push((queue, consumer, runs, failed)),
             }
         }
@@ -132,7 +135,10 @@ impl Transaction {
         for (queue, consumer, runs, failed) in requeues {
             queue.requeue(consumer, &runs, failed, now);
         }
-        ticket.join(Ticket::at(position));
+        let mut ticket = Ticket::at(position);
+        for (queue, consumer, runs) in deaths {
+            ticket.join(queue.reject(consumer, &runs, outbox, now));
+        }
         Committed { ticket, refused }
     }
 }

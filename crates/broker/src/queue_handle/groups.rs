@@ -11,8 +11,6 @@ use leveret_queue::{ConsumerId, DeadTurn, Outcome, QueueState, Run};
 use super::{QueueHandle, durable_ranges, reason_of};
 use crate::deferred::Refused;
 use crate::group::Group;
-use crate::outbox::Outbox;
-use crate::ticket::Ticket;
 use crate::time::Nanos;
 
 impl QueueHandle {
@@ -57,7 +55,8 @@ impl QueueHandle {
         accepted
     }
 
-    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable.
+    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable. Nothing
+    /// is dead-lettered: that is another group.
     pub(crate) fn settle_in(
         self: &Arc<Self>,
         group: &mut Group,
@@ -70,27 +69,6 @@ impl QueueHandle {
             queue.settle(id, runs, outcome, now, effects);
             self.log_settles_in(group, runs, reason_of(outcome));
         });
-    }
-
-    /// Messages are rejected as part of a group; their move to the dead-letter exchange, if the queue has one, is
-    /// another group. Returns what an answer waits for besides the group, as [`QueueHandle::reject`] does.
-    pub(crate) fn reject_in(
-        self: &Arc<Self>,
-        group: &mut Group,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outbox: &Arc<Outbox>,
-        now: Nanos,
-    ) -> Ticket {
-        let ticket = self.with(|queue, effects| {
-            if queue.reject(id, runs, now, effects) {
-                return self.moves.wait(queue.moved_so_far(), queue.moving(), outbox);
-            }
-            queue.settle(id, runs, Outcome::Dropped, now, effects);
-            self.log_settles_in(group, runs, SettleReason::Rejected);
-            Ticket::default()
-        });
-        ticket.unwrap_or_default()
     }
 
     fn log_settles_in(&self, group: &mut Group, runs: &[Run], reason: SettleReason) {
