@@ -1,10 +1,13 @@
 //! The power goes after every change of the disk while messages die and move: each is in the queue it came from or in
-//! all those it goes to, never in both, never nowhere.
+//! all those it goes to, never in both, never nowhere; and in those if a receiver of AMQP 1.0 was told that it is
+//! settled.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use leveret_amqp10::{DeliveryState, Role, Serial};
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_sim::amqp10;
 use leveret_sim::amqp091::Heard;
 use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
@@ -31,6 +34,62 @@ struct Known {
     published: Stamp,
     confirmed: Stamp,
     rejected: Option<Stamp>,
+    /// The broker said that it is settled.
+    answered: Option<Stamp>,
+}
+
+/// Who rejects.
+enum Consumer {
+    Amqp091(Script),
+    /// With deliveries that the broker was asked to settle.
+    Amqp10(amqp10::script::Script, Vec<(u64, Serial)>),
+}
+
+impl Consumer {
+    fn start(world: &mut World, is_amqp10: bool) -> Result<Self, Failure> {
+        if !is_amqp10 {
+            return Ok(Self::Amqp091(Script::start(world)?));
+        }
+        let mut script = amqp10::script::Script::start(world)?;
+        script.receiver(world, 0, &format!("/queues/{REJECTED}"))?;
+        Ok(Self::Amqp10(script, Vec::new()))
+    }
+
+    /// Rejects message n, which is the next one.
+    fn reject(&mut self, world: &mut World, known: &mut [Known], n: u64) -> Result<(), Failure> {
+        match self {
+            Self::Amqp091(script) => {
+                let received = script.get(world, REJECTED, true)?.expect("it was confirmed");
+                assert_eq!(body::id(&received.content.body), Some(n));
+                known[n as usize].rejected = Some(world.disk.count());
+                world.links[script.link].amqp091().client.nack(CHANNEL, received.tag, false, false);
+            }
+            Self::Amqp10(script, asked) => {
+                let received = script.receive(world, 0)?;
+                assert_eq!(body::id(&received.content.body), Some(n));
+                known[n as usize].rejected = Some(world.disk.count());
+                let (id, state) = (received.delivery_id, DeliveryState::Rejected { error: None });
+                world.links[script.link].amqp10().client.dispose(0, id, id, false, Some(state));
+                asked.push((n, id));
+                if world.random.below(2) == 0 {
+                    script.settled(world, Role::Sender, id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what was answered.
+    fn note(&mut self, world: &mut World, known: &mut [Known]) {
+        let Self::Amqp10(script, asked) = self else { return };
+        asked.retain(|(n, id)| {
+            let is_settled = script.is_settled(world, Role::Sender, *id);
+            if is_settled {
+                known[*n as usize].answered = Some(world.disk.count());
+            }
+            !is_settled
+        });
+    }
 }
 
 struct Trace {
@@ -76,7 +135,7 @@ fn topology(world: &mut World, script: &Script) -> Result<(), Failure> {
     declare(world, script, SHORT, &table(&short))
 }
 
-fn trace(seed: u64) -> Result<Trace, Failure> {
+fn trace(seed: u64, is_amqp10: bool) -> Result<Trace, Failure> {
     let disk = Arc::new(SimDisk::new());
     let (mut world, _) = World::start(disk.clone(), small_log(), seed)?;
     let world = &mut world;
@@ -85,7 +144,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
     world.links[script.link].amqp091().client.confirm_select(CHANNEL);
     script.reply(world, "confirm.select-ok")?;
     let ready = disk.count();
-    let consumer = Script::start(world)?;
+    let mut consumer = Consumer::start(world, is_amqp10)?;
     let mut known: Vec<Known> = Vec::new();
     let mut next = 0;
     for id in 0..MESSAGES {
@@ -103,17 +162,17 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         know.confirmed = disk.count();
         known.push(know);
         // A few are rejected at a time, so that one turn moves several.
-        while world.random.below(3) > 0
-            && let Some(received) = consumer.get(world, REJECTED, true)?
-        {
-            assert_eq!(body::id(&received.content.body), Some(next));
-            known[next as usize].rejected = Some(disk.count());
-            world.links[consumer.link].amqp091().client.nack(CHANNEL, received.tag, false, false);
+        while world.random.below(3) > 0 && next <= id {
+            consumer.reject(world, &mut known, next)?;
             next += 1;
+            consumer.note(world, &mut known);
         }
+        consumer.note(world, &mut known);
     }
     // Whatever is on its way arrives.
     while world.step()? {}
+    consumer.note(world, &mut known);
+    assert!(!is_amqp10 || known[..next as usize].iter().all(|known| known.answered.is_some()), "not all were answered");
     let snapshot = world.broker.registry.snapshot_full();
     for (queue, dead, ready) in [(REJECTED, next, MESSAGES - next), (SHORT, MESSAGES - 4, 4)] {
         let status = snapshot.queue("/", queue).expect("it was declared").status();
@@ -158,6 +217,8 @@ fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
         }
         let asked = known.rejected.is_some_and(|rejected| rejected <= at);
         assert!(asked || !targets[0].contains(&id), "message {id} moved and nobody rejected it");
+        let answered = known.answered.is_some_and(|answered| answered <= at);
+        assert!(!answered || targets[0].contains(&id), "message {id} was settled and has not moved");
         if targets[0].contains(&id) {
             moved += 1
         } else if asked {
@@ -167,10 +228,9 @@ fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
     (moved, not_yet)
 }
 
-#[test]
-fn a_dead_letter_is_here_or_there_after_any_power_cut() {
+fn cut_everywhere(is_amqp10: bool) {
     for seed in [1, 2] {
-        let trace = trace(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        let trace = trace(seed, is_amqp10).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         let (mut cuts, mut moved, mut not_yet) = (0, 0, 0);
         for (at, moment) in trace.disk.moments().enumerate().filter(|(at, _)| *at >= trace.ready) {
             cuts += 1;
@@ -184,4 +244,14 @@ fn a_dead_letter_is_here_or_there_after_any_power_cut() {
         println!("seed {seed}: {cuts} power cuts, {moved} times moved, {not_yet} times not yet");
         assert!(cuts > 100 && moved > 100 && not_yet > 10, "{cuts} cuts, {moved} moved, {not_yet} not yet");
     }
+}
+
+#[test]
+fn a_dead_letter_is_here_or_there_after_any_power_cut() {
+    cut_everywhere(false);
+}
+
+#[test]
+fn one_that_was_answered_over_amqp10_is_there() {
+    cut_everywhere(true);
 }
