@@ -65,7 +65,7 @@ impl Connection {
             publisher.destination = destination;
             published?;
         }
-        publisher.top_up();
+        publisher.top_up(now.monotonic, self.broker.commit.sync_time());
         if publisher.flow_due {
             session.granted.push(transfer.handle);
         }
