@@ -138,6 +138,8 @@ impl Connection {
             }
             Link::Consumer(consumer) => {
                 self.flush_settlements(now);
+                self.answers.forget_link(session.channel, handle);
+                self.transactions.forget_link(session.channel, handle);
                 // It must not get again what goes back.
                 consumer.queue.set_room(consumer.id, false, now.monotonic);
                 let mut runs = session.unsettled.settle_link(handle);
@@ -196,7 +198,7 @@ impl Connection {
         }
         self.scheduled.clear();
         self.starved.clear();
-        self.answers.clear();
+        self.answers = Default::default();
         if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
             self.broker.publish_later(position);
         }

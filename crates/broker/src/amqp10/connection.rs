@@ -11,8 +11,9 @@ use leveret_model::{ConnectionId, Permit, Refused};
 use leveret_queue::{Signal, Taken};
 use rustc_hash::FxHashMap;
 
+use super::answers::Answers;
 use super::coordinator::Transactions;
-use super::disposition::{Answer, Settlement};
+use super::disposition::Settlement;
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
 use super::management::Waiting;
@@ -87,7 +88,7 @@ pub(crate) struct Connection {
     pub(crate) has_published: bool,
     pub(crate) undurable: Undurable,
     pub(crate) settlements: Vec<Settlement>,
-    pub(crate) answers: VecDeque<Answer>,
+    pub(crate) answers: Answers,
     /// Of management requests.
     pub(crate) responses: VecDeque<Waiting>,
     pub(crate) transactions: Transactions,
@@ -144,7 +145,7 @@ impl Connection {
             has_published: false,
             undurable: Undurable::default(),
             settlements: Vec::new(),
-            answers: VecDeque::new(),
+            answers: Answers::default(),
             responses: VecDeque::new(),
             transactions: Transactions::default(),
             held: Held::No,
@@ -424,8 +425,8 @@ impl Connection {
     fn register(&mut self) {
         let mut wanted = self.undurable.next_position();
         let mut want = |position: Position| wanted = Some(wanted.map_or(position, |other| other.min(position)));
-        if let Some(answer) = self.answers.front() {
-            want(answer.position);
+        if let Some(position) = self.answers.next_position() {
+            want(position);
         }
         if let Some(position) = self.next_response_position() {
             want(position);
