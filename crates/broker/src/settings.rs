@@ -114,6 +114,9 @@ pub const INITIAL_FRAME_MAX: u32 = 8192;
 pub const PRE_LOGIN_FRAME_MAX: u32 = 16 << 10;
 /// A turn stops above this many bytes of output, so that one write takes them.
 pub const TURN_BYTES_MAX: usize = 128 << 10;
+/// Bytes that wait for a client to read its socket: above this its own socket isn't read. Deliveries stop at
+/// [`TURN_BYTES_MAX`], so that only answers to what the client asks get here.
+pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// Messages that one turn of a consumer takes at most.
 pub const TAKE_MESSAGES_MAX: u32 = 256;
 /// Body bytes that one turn of a consumer takes at most.

@@ -159,7 +159,10 @@ impl Session {
     }
 
     pub(crate) fn wants_read(&self) -> bool {
-        matches!(self.held, Held::No) && !self.publishes_wait() && self.phase != Phase::Finished
+        matches!(self.held, Held::No)
+            && !self.publishes_wait()
+            && self.phase != Phase::Finished
+            && !self.output.is_full()
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
@@ -179,7 +182,7 @@ impl Session {
         // The outbox may have more to say first; an alarm holds from the next read on.
         self.alarm = self.broker.alarms.publishing_blocked();
         let mut used = 0;
-        while self.phase != Phase::Finished && matches!(self.held, Held::No) {
+        while self.phase != Phase::Finished && matches!(self.held, Held::No) && !self.output.is_full() {
             if self.phase == Phase::Running && self.publishes_wait() {
                 self.hold_for_log(now);
                 break;
@@ -310,8 +313,8 @@ impl Session {
 
     /// See [`crate::Connection::turn`].
     pub(crate) fn turn(&mut self, now: Now) {
-        if !self.wants_read() {
-            // Heartbeats that aren't read aren't missed.
+        if !self.wants_read() && !self.output.is_full() {
+            // Heartbeats that aren't read aren't missed, unless it is the client who doesn't read.
             self.last_input = now.monotonic;
         }
         let mut events = std::mem::take(&mut self.events);

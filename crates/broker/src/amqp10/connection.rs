@@ -167,6 +167,11 @@ impl Connection {
     }
 
     pub(crate) fn wants_read(&self) -> bool {
+        self.takes_input() && !self.output.is_full()
+    }
+
+    /// Nothing of ours holds the client's input back: what is missing then is its own fault.
+    pub(crate) fn takes_input(&self) -> bool {
         matches!(self.held, Held::No)
             && !self.publishes_wait()
             && !matches!(self.phase, Phase::Finished | Phase::Refused)
@@ -204,7 +209,10 @@ impl Connection {
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
         self.last_input = now.monotonic;
         let mut used = 0;
-        while matches!(self.held, Held::No) && !matches!(self.phase, Phase::Finished | Phase::Refused) {
+        while matches!(self.held, Held::No)
+            && !matches!(self.phase, Phase::Finished | Phase::Refused)
+            && !self.output.is_full()
+        {
             if self.phase == Phase::Header {
                 let Some(header) = input[used..].first_chunk::<8>() else { break };
                 used += header.len();
