@@ -6,9 +6,9 @@ use leveret_amqp10::{
 };
 
 use super::connection::{Connection, Phase};
-use super::deliver::Pending;
 use super::error::{Failure, Result, Scope};
 use super::link::Link;
+use super::pending::Pending;
 use super::rejection::with_error;
 use super::session::Session;
 use crate::time::{Nanos, Now, SECOND};
@@ -141,15 +141,12 @@ impl Connection {
                 // It must not get again what goes back.
                 consumer.queue.set_room(consumer.id, false, now.monotonic);
                 let mut runs = session.unsettled.settle_link(handle);
-                for pending in std::mem::take(&mut session.pending) {
-                    match pending {
-                        Pending::Run { handle: of, taken } if of == handle => {
-                            if !consumer.settled && !consumer.browses {
-                                runs.push(taken.run());
-                            }
-                        }
-                        other if other.is_for(handle) => {}
-                        other => session.pending.push_back(other),
+                for pending in session.pending.take_link(handle) {
+                    if let Pending::Run { taken, .. } = pending
+                        && !consumer.settled
+                        && !consumer.browses
+                    {
+                        runs.push(taken.run());
                     }
                 }
                 if !runs.is_empty() && !consumer.browses {

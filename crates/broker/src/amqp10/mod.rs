@@ -23,6 +23,7 @@ mod held;
 mod link;
 mod management;
 mod open;
+mod pending;
 mod publisher;
 mod rejection;
 mod replies;

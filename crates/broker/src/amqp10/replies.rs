@@ -13,12 +13,12 @@ use leveret_queue::CreditState;
 
 use super::address::percent_encode;
 use super::connection::Connection;
-use super::deliver::{Pending, Rest};
 use super::error::{Failure, Result};
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::link::Link;
+use super::pending::{Pending, Rest};
 use super::session::Session;
-use crate::reply_to::{Registration, Reply};
+use crate::reply_to::{Registration, Reply, WAITING_BYTES_MAX};
 use crate::time::Now;
 
 /// What a client must ask for to get a volatile address.
@@ -130,7 +130,8 @@ impl Connection {
         at: usize,
         now: Now,
     ) {
-        if replies.credit == 0 {
+        // A client that granted credit and doesn't take what it gets loses what comes then.
+        if replies.credit == 0 || session.pending.bytes() as u64 >= WAITING_BYTES_MAX {
             return;
         }
         let delivery = leveret_message::deliver::Delivery { now_ms: now.wall_ms, ..Default::default() };
