@@ -11,6 +11,9 @@ pub struct Settings {
     pub heartbeat_s: u16,
     /// Largest body in bytes (`max_message_size`).
     pub max_message_size: u64,
+    /// Bytes of unfinished messages that one connection may hold, one message of the largest size always
+    /// (`partial_message_bytes_max_per_connection`).
+    pub partial_message_bytes_max: u64,
     /// Prefetch of channels that set none (`default_consumer_prefetch`); 0 is unlimited.
     pub default_prefetch: u16,
     /// Connections of all protocols at most (`max_connections`); `None` for no limit.
@@ -76,6 +79,7 @@ impl Default for Settings {
             channel_max: 2047,
             heartbeat_s: 60,
             max_message_size: 16 << 20,
+            partial_message_bytes_max: 64 << 20,
             default_prefetch: 0,
             max_connections: None,
             handshake_timeout_ms: 10_000,

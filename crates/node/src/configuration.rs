@@ -84,6 +84,7 @@ fn settings(config: &Config) -> Settings {
         channel_max: if config.channel_max == 0 { u16::MAX } else { config.channel_max },
         heartbeat_s: config.heartbeat_s,
         max_message_size: config.limits.max_message_size,
+        partial_message_bytes_max: config.limits.partial_message_bytes_max,
         default_prefetch: config.limits.default_consumer_prefetch,
         max_connections: config.max_connections.map(|limit| limit as usize),
         handshake_timeout_ms: config.handshake_timeout_ms,

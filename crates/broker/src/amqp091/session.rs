@@ -22,6 +22,7 @@ use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
+use crate::partial::PartialMessages;
 use crate::reply_to::Reply;
 use crate::route::RouteCache;
 use crate::settings::PRE_LOGIN_FRAME_MAX;
@@ -80,6 +81,7 @@ pub(crate) struct Session {
     pub(crate) replies: VecDeque<Reply>,
     pub(crate) taken: Vec<Taken>,
     pub(crate) run: PublishRun,
+    pub(crate) partial: PartialMessages,
     pub(crate) routes: RouteCache,
     pub(crate) acks: Vec<PendingAck>,
     pub(crate) held: Held,
@@ -106,6 +108,7 @@ impl Session {
         now: Now,
     ) -> Self {
         let alarm = broker.alarms.publishing_blocked();
+        let partial = PartialMessages::new(&broker.settings);
         Self {
             broker,
             id,
@@ -136,6 +139,7 @@ impl Session {
             replies: VecDeque::new(),
             taken: Vec::new(),
             run: PublishRun::default(),
+            partial,
             routes: RouteCache::default(),
             acks: Vec::new(),
             held: Held::No,

@@ -12,6 +12,7 @@ use leveret_model::Action;
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::address;
+use super::assembly::Assembly;
 use super::connection::Connection;
 use super::consumer::Consumer;
 use super::error::{Failure, Result};
@@ -19,7 +20,7 @@ use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
 use super::held::Held;
 use super::link::Link;
-use super::publisher::{Assembly, Destination, PublishRun, Publisher};
+use super::publisher::{Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
@@ -110,7 +111,7 @@ impl Connection {
             destination,
             key,
             grant: Grant::new(self.broker.settings.link_credit, initial),
-            assembly: Assembly::new(settle_mode),
+            assembly: Assembly::new(settle_mode, self.partial.clone()),
             run: PublishRun::default(),
             unconfirmed: Unconfirmed::default(),
             flow_due: true,

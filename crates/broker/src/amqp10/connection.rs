@@ -22,6 +22,7 @@ use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
+use crate::partial::PartialMessages;
 use crate::route::RouteCache;
 use crate::settings::INITIAL_FRAME_MAX;
 use crate::time::{Nanos, Now};
@@ -86,6 +87,7 @@ pub(crate) struct Connection {
     pub(crate) collecting: Vec<(u16, u32)>,
     pub(crate) has_published: bool,
     pub(crate) undurable: Undurable,
+    pub(crate) partial: PartialMessages,
     pub(crate) settlements: Vec<Settlement>,
     pub(crate) answers: VecDeque<Answer>,
     /// Of management requests.
@@ -113,6 +115,7 @@ impl Connection {
         deadline: Option<Nanos>,
         now: Now,
     ) -> Self {
+        let partial = PartialMessages::new(&broker.settings);
         Self {
             broker,
             id,
@@ -143,6 +146,7 @@ impl Connection {
             collecting: Vec::new(),
             has_published: false,
             undurable: Undurable::default(),
+            partial,
             settlements: Vec::new(),
             answers: VecDeque::new(),
             responses: VecDeque::new(),

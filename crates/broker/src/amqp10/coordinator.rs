@@ -15,12 +15,12 @@ use leveret_message::{BatchBuilder, StoredMessage};
 use leveret_queue::{ConsumerId, Run};
 use rustc_hash::FxHashMap;
 
+use super::assembly::Assembly;
 use super::connection::Connection;
 use super::disposition::Wish;
 use super::error::{Failure, Result};
 use super::grant::Grant;
 use super::link::Link;
-use super::publisher::Assembly;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::route::Route;
@@ -100,7 +100,7 @@ impl Connection {
         let coordinator = Coordinator {
             key: self.broker.fresh_id(),
             grant: Grant::new(CREDIT, initial),
-            assembly: Assembly::new(attach.snd_settle_mode),
+            assembly: Assembly::new(attach.snd_settle_mode, self.partial.clone()),
             flow_due: true,
         };
         session.put(attach.handle, Box::new(Link::Coordinator(coordinator)));

@@ -3,6 +3,8 @@
 use leveret_amqp10::{DecodeError, Symbol, condition};
 use leveret_model::{Refused, RefusedKind};
 
+use crate::partial::TooManyPartialBytes;
+
 /// What a failure ends (specification 2.4.5, 2.5.6 and 2.6.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -52,6 +54,12 @@ impl Failure {
 impl From<DecodeError> for Failure {
     fn from(error: DecodeError) -> Self {
         Self::connection(error.condition(), error.to_string())
+    }
+}
+
+impl From<TooManyPartialBytes> for Failure {
+    fn from(error: TooManyPartialBytes) -> Self {
+        Self::link(condition::RESOURCE_LIMIT_EXCEEDED, error.to_string())
     }
 }
 

@@ -9,10 +9,11 @@ use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_routing::Headers;
 
 use super::address;
+use super::assembly::Complete;
 use super::connection::Connection;
 use super::error::{Failure, Result, Scope};
 use super::link::Link;
-use super::publisher::{Collected, Complete, Destination, Publisher};
+use super::publisher::{Collected, Destination, Publisher};
 use super::session::Session;
 use super::unconfirmed::Outcome;
 use crate::headers::MessageHeaders;

@@ -66,7 +66,7 @@ impl Connection {
         check_other_half(session, &pair, attach.role)?;
         self.check_unanswered(session, &pair)?;
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
-        session.put(attach.handle, Box::new(Link::Requests(Requests::new(pair, initial))));
+        session.put(attach.handle, Box::new(Link::Requests(Requests::new(pair, initial, self.partial.clone()))));
         session.granted.push(attach.handle);
         let max_message_size = Some(self.broker.settings.max_message_size);
         self.answer_half(session, attach, Attach { role: Role::Receiver, max_message_size, ..Attach::default() });
