@@ -32,6 +32,8 @@ pub struct Settings {
     pub session_max: u16,
     /// AMQP 1.0 links per session at most (`link_max_per_session`).
     pub link_max: u32,
+    /// Deliveries of an AMQP 1.0 session that its client may leave unsettled (`unsettled_max_per_session`).
+    pub unsettled_max: u32,
     /// Transfers that an AMQP 1.0 session may send ahead (`max_incoming_window`).
     pub max_incoming_window: u32,
     /// Credit of AMQP 1.0 links on which clients send.
@@ -89,6 +91,7 @@ impl Default for Settings {
             default_vhost: "/".into(),
             session_max: 64,
             link_max: 256,
+            unsettled_max: 1 << 18,
             max_incoming_window: 400,
             link_credit: LinkCredit {
                 start: 170,

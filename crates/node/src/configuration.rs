@@ -99,6 +99,7 @@ fn settings(config: &Config) -> Settings {
             .map(|user| (user, config.amqp10.anonymous_password.clone())),
         session_max: config.amqp10.session_max,
         link_max: config.amqp10.link_max,
+        unsettled_max: config.amqp10.unsettled_max,
         max_incoming_window: config.amqp10.incoming_window_max,
         max_queue_credit: config.amqp10.queue_credit,
         amqp_address_v1: config.amqp10.address_v1,

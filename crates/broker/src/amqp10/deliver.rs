@@ -104,10 +104,13 @@ impl Connection {
         consumer: &mut Consumer,
         now: Now,
     ) -> (TurnEnd, Option<Failure>) {
-        let room = if session.pending.is_empty() { session.window.room() } else { 0 };
+        let mut room = if session.pending.is_empty() { session.window.room() } else { 0 };
+        if !consumer.settled && !consumer.browses {
+            room = room.min(session.unsettled.room(session.next_delivery_id, self.broker.settings.unsettled_max));
+        }
         if room == 0 {
             session.parked.push(handle);
-            consumer.queue.set_room(consumer.id, false, now.monotonic);
+            consumer.queue.set_window(consumer.id, false, now.monotonic);
             return (TurnEnd::Done, None);
         }
         let most = room.min(self.broker.settings.max_queue_credit);
@@ -280,7 +283,7 @@ impl Connection {
         }
         for handle in std::mem::take(&mut session.parked) {
             if let Some(Link::Consumer(consumer)) = session.link(handle) {
-                consumer.queue.set_room(consumer.id, true, now.monotonic);
+                consumer.queue.set_window(consumer.id, true, now.monotonic);
             }
         }
     }

@@ -86,6 +86,7 @@ impl Connection {
             }
         };
         let settled = session.unsettled.settle(first, last);
+        let made_room = !settled.is_empty() && !session.parked.is_empty();
         let mut answered = disposition.settled;
         for part in settled {
             let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
@@ -120,6 +121,10 @@ impl Connection {
         }
         if wish != Wish::Settle {
             self.flush_settlements(now);
+        }
+        if made_room {
+            // Consumers may have waited for that.
+            self.continue_session(session, now);
         }
         Ok(())
     }
