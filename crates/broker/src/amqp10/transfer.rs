@@ -268,10 +268,14 @@ impl Connection {
 fn address_of<'a>(destination: &'a Destination, message: &Incoming<'a>) -> Result<(Cow<'a, str>, Cow<'a, str>)> {
     match destination {
         Destination::Exchange { exchange, key: Some(key) } => Ok((Cow::Borrowed(exchange), Cow::Borrowed(key))),
-        Destination::Exchange { exchange, key: None } => Ok((
-            Cow::Borrowed(exchange),
-            Cow::Borrowed(message.properties.and_then(|properties| properties.subject).unwrap_or_default()),
-        )),
+        Destination::Exchange { exchange, key: None } => {
+            let subject = message.properties.and_then(|properties| properties.subject).unwrap_or_default();
+            if !address::is_routing_key(subject) {
+                let text = format!("subject of {} bytes is too long for a routing key", subject.len());
+                return Err(Failure::link(condition::INVALID_FIELD, text));
+            }
+            Ok((Cow::Borrowed(exchange), Cow::Borrowed(subject)))
+        }
         Destination::Queue(queue) => Ok((Cow::Borrowed(""), Cow::Borrowed(&queue.info().name))),
         Destination::Anonymous => {
             let failed = |text| Failure::link(condition::PRECONDITION_FAILED, text);
