@@ -1,7 +1,7 @@
 //! The end of links, sessions and the connection, from either side (specification 2.4.3, 2.5.5, 2.6.6).
 
 use leveret_amqp10::{
-    Performative, encode_performative,
+    Error, Performative, encode_performative,
     performative::{Close, Detach, End},
 };
 
@@ -41,32 +41,28 @@ impl Connection {
     }
 
     pub(crate) fn send_close(&mut self, failure: Option<&Failure>) {
-        let out = self.output.buffer();
-        match failure {
-            None => encode_performative(out, 0, &Performative::Close(Close { error: None })),
-            Some(failure) => with_error(failure, |error| {
-                encode_performative(out, 0, &Performative::Close(Close { error: Some(error) }));
-            }),
-        }
+        self.send_end_of(0, failure, |error| Performative::Close(Close { error }));
     }
 
     pub(crate) fn send_end(&mut self, channel: u16, failure: Option<&Failure>) {
-        let out = self.output.buffer();
-        match failure {
-            None => encode_performative(out, channel, &Performative::End(End { error: None })),
-            Some(failure) => with_error(failure, |error| {
-                encode_performative(out, channel, &Performative::End(End { error: Some(error) }));
-            }),
-        }
+        self.send_end_of(channel, failure, |error| Performative::End(End { error }));
     }
 
     fn send_detach(&mut self, channel: u16, handle: u32, closed: bool, failure: Option<&Failure>) {
-        let out = self.output.buffer();
+        self.send_end_of(channel, failure, |error| Performative::Detach(Detach { handle, closed, error }));
+    }
+
+    fn send_end_of(
+        &mut self,
+        channel: u16,
+        failure: Option<&Failure>,
+        performative: impl for<'e> Fn(Option<Error<'e>>) -> Performative<'e>,
+    ) {
         match failure {
-            None => encode_performative(out, channel, &Performative::Detach(Detach { handle, closed, error: None })),
-            Some(failure) => with_error(failure, |error| {
-                encode_performative(out, channel, &Performative::Detach(Detach { handle, closed, error: Some(error) }));
-            }),
+            None => encode_performative(self.output.buffer(), channel, &performative(None)),
+            Some(failure) => {
+                with_error(failure, |error| self.send_error(channel, error, |error| performative(Some(error))));
+            }
         }
     }
 
@@ -177,6 +173,9 @@ impl Connection {
             }
         }
         session.pending.clear();
+        // Nothing may come on its channel after `end`, and the channel may get another session.
+        self.answers.retain(|answer| answer.channel != session.channel);
+        self.transactions.forget_channel(session.channel);
         self.counters.channels_closed.add(1);
     }
 

@@ -84,6 +84,13 @@ impl Transactions {
     }
 }
 
+impl Transactions {
+    /// Discharges of a session that is over aren't answered.
+    pub(crate) fn forget_channel(&mut self, channel: u16) {
+        self.discharged.retain(|discharged| discharged.channel != channel);
+    }
+}
+
 /// The number in a transaction's id; ids of ours have eight bytes.
 fn number(txn_id: &[u8]) -> Option<u64> {
     txn_id.try_into().ok().map(u64::from_be_bytes)
@@ -95,7 +102,7 @@ fn unknown() -> Failure {
 
 impl Connection {
     /// The client attaches a link that controls transactions.
-    pub(crate) fn attach_coordinator(&mut self, session: &mut Session, attach: &Attach<'_>) {
+    pub(crate) fn attach_coordinator(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
         let coordinator = Coordinator {
             key: self.broker.fresh_id(),
@@ -117,8 +124,9 @@ impl Connection {
             max_message_size: Some(REQUEST_BYTES_MAX),
             ..Attach::default()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
+        self.send_attach(session.channel, answer)?;
         self.send_session_flows(session);
+        Ok(())
     }
 
     /// A transfer to the coordinator.

@@ -44,7 +44,7 @@ struct Asked {
 /// An answer that waits for the disk.
 pub(crate) struct Answer {
     pub position: Position,
-    channel: u16,
+    pub channel: u16,
     first: Serial,
     last: Serial,
     wish: Wish,

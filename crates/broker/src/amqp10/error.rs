@@ -26,11 +26,16 @@ pub(crate) struct Failure {
     pub delivery_tag: Option<Vec<u8>>,
 }
 
-pub(crate) type Result<T> = core::result::Result<T, Failure>;
+pub(crate) type Result<T, E = Failure> = core::result::Result<T, E>;
+
+/// Bytes of a description: names and addresses of the client's may be as long as its frames.
+const DESCRIPTION_MAX: usize = 1024;
 
 impl Failure {
     fn new(scope: Scope, condition: Symbol<'static>, description: impl Into<String>) -> Self {
-        Self { scope, condition, description: description.into(), delivery_tag: None }
+        let mut description = description.into();
+        description.truncate(description.floor_char_boundary(DESCRIPTION_MAX));
+        Self { scope, condition, description, delivery_tag: None }
     }
 
     pub(crate) fn link(condition: Symbol<'static>, description: impl Into<String>) -> Self {

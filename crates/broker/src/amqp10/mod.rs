@@ -29,6 +29,7 @@ mod publisher;
 mod rejection;
 mod replies;
 mod sasl;
+mod send;
 mod session;
 mod time;
 mod transfer;

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use leveret_amqp10::{
-    Performative, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
-    encode_performative,
+    ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
     performative::Attach,
     terminus::{ExpiryPolicy, TerminusDurability},
 };
@@ -98,8 +97,7 @@ impl Connection {
             max_message_size: attach.max_message_size,
             ..Attach::default()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
-        Ok(())
+        self.send_attach(session.channel, answer)
     }
 
     /// Answers that have come.
