@@ -152,7 +152,7 @@ impl Connection {
         let sections = Sections::parse(complete.payload.bytes())
             .map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         let value = match sections.body {
-            BodyRef::Value(_) => value_of(sections.body_raw),
+            BodyRef::Value(value) => value.as_bytes(),
             _ => return Err(Failure::link(condition::INVALID_FIELD, "expected declare or discharge as amqp-value")),
         };
         let request =
@@ -307,14 +307,5 @@ impl Connection {
     /// Whether a transaction of this id is open.
     pub(crate) fn is_open_transaction(&self, txn_id: &[u8]) -> bool {
         number(txn_id).is_some_and(|number| self.transactions.open.contains_key(&number))
-    }
-}
-
-/// An `amqp-value` section without its descriptor, which is a small or a large ulong.
-fn value_of(section: &[u8]) -> &[u8] {
-    match section {
-        [0, 0x53, _, value @ ..] => value,
-        [0, 0x80, _, _, _, _, _, _, _, _, value @ ..] => value,
-        _ => section,
     }
 }
