@@ -268,11 +268,13 @@ impl Connection {
     fn frame(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
         match (self.phase, kind) {
             (Phase::SaslInit, FrameKind::Sasl) => return self.sasl(body, now),
-            (Phase::SaslInit, FrameKind::Amqp) | (_, FrameKind::Sasl) => {
-                return Err(Failure::connection(
-                    condition::FRAMING_ERROR,
-                    format!("frame of type {kind:?} received where the other type was expected"),
-                ));
+            (Phase::SaslInit, FrameKind::Amqp) => {
+                let text = "unexpected frame type 0 in sasl mode (expected 1)";
+                return Err(Failure::connection(condition::FRAMING_ERROR, text));
+            }
+            (_, FrameKind::Sasl) => {
+                let text = "unexpected frame type 1 in amqp mode (expected 0)";
+                return Err(Failure::connection(condition::FRAMING_ERROR, text));
             }
             _ => {}
         }
