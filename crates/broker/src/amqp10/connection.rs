@@ -23,6 +23,7 @@ use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
+use crate::partial::PartialMessages;
 use crate::route::RouteCache;
 use crate::settings::INITIAL_FRAME_MAX;
 use crate::time::{Nanos, Now};
@@ -87,6 +88,7 @@ pub(crate) struct Connection {
     pub(crate) collecting: Vec<(u16, u32)>,
     pub(crate) has_published: bool,
     pub(crate) undurable: Undurable,
+    pub(crate) partial: PartialMessages,
     pub(crate) settlements: Vec<Settlement>,
     pub(crate) answers: Answers,
     /// Of management requests.
@@ -114,6 +116,7 @@ impl Connection {
         deadline: Option<Nanos>,
         now: Now,
     ) -> Self {
+        let partial = PartialMessages::new(&broker.settings);
         Self {
             broker,
             id,
@@ -144,6 +147,7 @@ impl Connection {
             collecting: Vec::new(),
             has_published: false,
             undurable: Undurable::default(),
+            partial,
             settlements: Vec::new(),
             answers: Answers::default(),
             responses: VecDeque::new(),
@@ -168,6 +172,11 @@ impl Connection {
     }
 
     pub(crate) fn wants_read(&self) -> bool {
+        self.takes_input() && !self.output.is_full()
+    }
+
+    /// Nothing of ours holds the client's input back: what is missing then is its own fault.
+    pub(crate) fn takes_input(&self) -> bool {
         matches!(self.held, Held::No)
             && !self.publishes_wait()
             && !matches!(self.phase, Phase::Finished | Phase::Refused)
@@ -205,7 +214,10 @@ impl Connection {
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
         self.last_input = now.monotonic;
         let mut used = 0;
-        while matches!(self.held, Held::No) && !matches!(self.phase, Phase::Finished | Phase::Refused) {
+        while matches!(self.held, Held::No)
+            && !matches!(self.phase, Phase::Finished | Phase::Refused)
+            && !self.output.is_full()
+        {
             if self.phase == Phase::Header {
                 let Some(header) = input[used..].first_chunk::<8>() else { break };
                 used += header.len();
@@ -257,11 +269,13 @@ impl Connection {
     fn frame(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
         match (self.phase, kind) {
             (Phase::SaslInit, FrameKind::Sasl) => return self.sasl(body, now),
-            (Phase::SaslInit, FrameKind::Amqp) | (_, FrameKind::Sasl) => {
-                return Err(Failure::connection(
-                    condition::FRAMING_ERROR,
-                    format!("frame of type {kind:?} received where the other type was expected"),
-                ));
+            (Phase::SaslInit, FrameKind::Amqp) => {
+                let text = "unexpected frame type 0 in sasl mode (expected 1)";
+                return Err(Failure::connection(condition::FRAMING_ERROR, text));
+            }
+            (_, FrameKind::Sasl) => {
+                let text = "unexpected frame type 1 in amqp mode (expected 0)";
+                return Err(Failure::connection(condition::FRAMING_ERROR, text));
             }
             _ => {}
         }

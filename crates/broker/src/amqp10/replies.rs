@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use leveret_amqp10::{
-    Performative, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
-    encode_performative,
+    ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
     performative::Attach,
     terminus::{ExpiryPolicy, TerminusDurability},
 };
@@ -13,12 +12,12 @@ use leveret_queue::CreditState;
 
 use super::address::percent_encode;
 use super::connection::Connection;
-use super::deliver::{Pending, Rest};
 use super::error::{Failure, Result};
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::link::Link;
+use super::pending::{Pending, Rest};
 use super::session::Session;
-use crate::reply_to::{Registration, Reply};
+use crate::reply_to::{Registration, Reply, WAITING_BYTES_MAX};
 use crate::time::Now;
 
 /// What a client must ask for to get a volatile address.
@@ -98,8 +97,7 @@ impl Connection {
             max_message_size: attach.max_message_size,
             ..Attach::default()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
-        Ok(())
+        self.send_attach(session.channel, answer)
     }
 
     /// Answers that have come.
@@ -130,7 +128,8 @@ impl Connection {
         at: usize,
         now: Now,
     ) {
-        if replies.credit == 0 {
+        // A client that granted credit and doesn't take what it gets loses what comes then.
+        if replies.credit == 0 || session.pending.bytes() as u64 >= WAITING_BYTES_MAX {
             return;
         }
         let delivery = leveret_message::deliver::Delivery { now_ms: now.wall_ms, ..Default::default() };
