@@ -266,8 +266,8 @@ fn not_negative(value: &Value) -> Result<(), Wrong> {
     }
 }
 
-/// RabbitMQ's longest timer, 2^32 - 1 milliseconds.
-const TIMER_MS_MAX: i64 = u32::MAX as i64;
+/// RabbitMQ's longest time to live and longest expiry, ten years.
+const TIMER_MS_MAX: i64 = 315_360_000_000;
 
 fn milliseconds(value: &Value) -> Result<(), Wrong> {
     not_negative(value)?;

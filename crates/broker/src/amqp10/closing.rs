@@ -218,6 +218,7 @@ impl Connection {
         if let super::held::Held::Again { position } = std::mem::take(&mut self.held) {
             self.broker.publish_later(position);
         }
+        self.hide_wait();
         self.undurable.hand_over(&self.broker.commit);
     }
 }

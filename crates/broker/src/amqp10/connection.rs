@@ -15,7 +15,7 @@ use super::answers::Answers;
 use super::coordinator::Transactions;
 use super::disposition::Settlement;
 use super::error::{Failure, Result, Scope};
-use super::held::Held;
+use super::held::{Held, ShownWait};
 use super::management::Waiting;
 use super::session::Session;
 use super::unconfirmed::Due;
@@ -95,6 +95,7 @@ pub(crate) struct Connection {
     pub(crate) responses: VecDeque<Waiting>,
     pub(crate) transactions: Transactions,
     pub(crate) held: Held,
+    pub(crate) shown_wait: Option<ShownWait>,
     pub(crate) has_exclusive_queues: bool,
     registered: Option<Position>,
     events: Vec<Event>,
@@ -153,6 +154,7 @@ impl Connection {
             responses: VecDeque::new(),
             transactions: Transactions::default(),
             held: Held::No,
+            shown_wait: None,
             has_exclusive_queues: false,
             registered: None,
             events: Vec::new(),
@@ -250,6 +252,7 @@ impl Connection {
         self.flush_runs(now);
         self.flush_settlements(now);
         self.answer_requests(now);
+        self.show_wait(now);
         self.register();
         self.broker.commit.announce();
         if self.phase == Phase::Finished { input.len() } else { used }
@@ -413,6 +416,7 @@ impl Connection {
         }
         self.send_flows();
         self.keep_time(now);
+        self.show_wait(now);
         self.register();
         self.broker.commit.announce();
     }

@@ -8,6 +8,7 @@ use leveret_amqp10::{
     performative::Attach,
     terminus::{ExpiryPolicy, TerminusDurability},
 };
+use leveret_model::Action;
 use leveret_queue::CreditState;
 
 use super::address::percent_encode;
@@ -66,6 +67,8 @@ impl Connection {
         }
         let key = self.broker.fresh_id();
         let registration = self.broker.replies.register(self.outbox.clone(), key);
+        // The name is the broker's choice, and the permission to read from it the user's.
+        self.authorize(Action::Consume(registration.target().name()))?;
         let address = format!("/queues/{}", percent_encode(registration.target().name()));
         self.links.insert(key, (session.channel, attach.handle));
         let replies = Replies {

@@ -83,6 +83,11 @@ impl Session {
         (0..self.links.len() as u32).filter(|handle| self.is_attached(*handle)).collect()
     }
 
+    /// All links.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter().flatten().map(|link| &**link)
+    }
+
     /// Notes that a publisher waits for outcomes.
     pub(crate) fn note_confirming(&mut self, handle: u32) {
         if !self.confirming.contains(&handle) {
