@@ -153,6 +153,9 @@ impl Connection {
             address::Target::Exchange { exchange, key } => Destination::Exchange { exchange, key: Some(key) },
             address::Target::Subject { exchange } => Destination::Exchange { exchange, key: None },
             address::Target::Queue(name) if is_volatile(name.as_bytes()) => {
+                if !self.broker.replies.find(name.as_bytes()).is_some_and(|requester| requester.is_open()) {
+                    return Err(leveret_model::Refused::no_queue(&self.vhost, &name).into());
+                }
                 Destination::Exchange { exchange: "".into(), key: Some(name) }
             }
             address::Target::Queue(name) => Destination::Queue(self.target_queue(&name)?),
