@@ -189,9 +189,18 @@ impl Peer {
 
     fn delivered(&mut self, received: Received, ledger: &mut Ledger, tally: &mut Tally) -> Result<(), Failure> {
         let session = self.session(received.channel);
-        let link = session.links.get_mut(&received.handle);
-        let Some(LinkEnd::Receiver(receiver)) = link.map(|link| &mut link.end) else {
+        let Some(link) = session.links.get_mut(&received.handle) else {
             return Err(Failure::new(Check::Protocol, format!("a delivery to handle {}", received.handle)));
+        };
+        if link.stage == Stage::Going {
+            // It was under way when the detach was sent, and by now somebody else may have it.
+            return Ok(());
+        }
+        let LinkEnd::Receiver(receiver) = &mut link.end else {
+            return Err(Failure::new(
+                Check::Protocol,
+                format!("a delivery to the sender with handle {}", received.handle),
+            ));
         };
         receiver.credit = receiver.credit.saturating_sub(1);
         let queue = &receiver.queue;
