@@ -24,6 +24,7 @@ mod headers;
 pub mod mailbox;
 pub mod outbox;
 pub mod output;
+mod partial;
 pub mod planted;
 pub mod queue_handle;
 pub mod reads;

@@ -65,9 +65,17 @@ impl Answers {
 
     /// A link is over: its deliveries are somebody else's, and nothing is said of them.
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
-        let stays = |answer: &Answer| answer.channel != channel || answer.handle != handle;
-        self.placed.retain(stays);
-        self.moving.retain(stays);
+        self.retain(|answer| answer.channel != channel || answer.handle != handle);
+    }
+
+    /// A session is over, and all its links with it.
+    pub(crate) fn forget_session(&mut self, channel: u16) {
+        self.retain(|answer| answer.channel != channel);
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Answer) -> bool) {
+        self.placed.retain(&stays);
+        self.moving.retain(&stays);
     }
 }
 

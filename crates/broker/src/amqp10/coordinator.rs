@@ -15,12 +15,12 @@ use leveret_message::{BatchBuilder, StoredMessage};
 use leveret_queue::{ConsumerId, Run};
 use rustc_hash::FxHashMap;
 
+use super::assembly::Assembly;
 use super::connection::Connection;
 use super::disposition::{Asked, Wish};
 use super::error::{Failure, Result};
 use super::grant::{Grant, Pace};
 use super::link::Link;
-use super::publisher::Assembly;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::route::Route;
@@ -95,6 +95,13 @@ impl Transactions {
     }
 }
 
+impl Transactions {
+    /// Discharges of a session that is over aren't answered.
+    pub(crate) fn forget_channel(&mut self, channel: u16) {
+        self.discharged.retain(|discharged| discharged.channel != channel);
+    }
+}
+
 /// The number in a transaction's id; ids of ours have eight bytes.
 fn number(txn_id: &[u8]) -> Option<u64> {
     txn_id.try_into().ok().map(u64::from_be_bytes)
@@ -106,12 +113,12 @@ fn unknown() -> Failure {
 
 impl Connection {
     /// The client attaches a link that controls transactions.
-    pub(crate) fn attach_coordinator(&mut self, session: &mut Session, attach: &Attach<'_>) {
+    pub(crate) fn attach_coordinator(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
         let coordinator = Coordinator {
             key: self.broker.fresh_id(),
             grant: Grant::new(CREDIT, initial),
-            assembly: Assembly::new(attach.snd_settle_mode),
+            assembly: Assembly::new(attach.snd_settle_mode, self.partial.clone()),
             flow_due: true,
         };
         session.put(attach.handle, Box::new(Link::Coordinator(coordinator)));
@@ -128,8 +135,9 @@ impl Connection {
             max_message_size: Some(REQUEST_BYTES_MAX),
             ..Attach::default()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
+        self.send_attach(session.channel, answer)?;
         self.send_session_flows(session);
+        Ok(())
     }
 
     /// A transfer to the coordinator.
@@ -155,7 +163,7 @@ impl Connection {
         let sections = Sections::parse(complete.payload.bytes())
             .map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         let value = match sections.body {
-            BodyRef::Value(_) => value_of(sections.body_raw),
+            BodyRef::Value(value) => value.as_bytes(),
             _ => return Err(Failure::link(condition::INVALID_FIELD, "expected declare or discharge as amqp-value")),
         };
         let request =
@@ -319,14 +327,5 @@ impl Connection {
     /// Whether a transaction of this id is open.
     pub(crate) fn is_open_transaction(&self, txn_id: &[u8]) -> bool {
         number(txn_id).is_some_and(|number| self.transactions.open.contains_key(&number))
-    }
-}
-
-/// An `amqp-value` section without its descriptor, which is a small or a large ulong.
-fn value_of(section: &[u8]) -> &[u8] {
-    match section {
-        [0, 0x53, _, value @ ..] => value,
-        [0, 0x80, _, _, _, _, _, _, _, _, value @ ..] => value,
-        _ => section,
     }
 }

@@ -92,7 +92,9 @@ impl Connection {
                 ));
             }
         };
-        for part in session.unsettled.settle(first, last) {
+        let settled = session.unsettled.settle(first, last);
+        let made_room = !settled.is_empty() && !session.parked.is_empty();
+        for part in settled {
             let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
             let (queue, id, browses) = (consumer.queue.clone(), consumer.id, consumer.browses);
             let ids = if disposition.settled { Vec::new() } else { part.ids };
@@ -117,6 +119,10 @@ impl Connection {
         }
         if wish != Wish::Settle {
             self.flush_settlements(now);
+        }
+        if made_room {
+            // Consumers may have waited for that.
+            self.continue_session(session, now);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 
 mod address;
 mod answers;
+mod assembly;
 mod attach;
 mod closing;
 mod connection;
@@ -24,10 +25,12 @@ mod held;
 mod link;
 mod management;
 mod open;
+mod pending;
 mod publisher;
 mod rejection;
 mod replies;
 mod sasl;
+mod send;
 mod session;
 mod time;
 mod transfer;

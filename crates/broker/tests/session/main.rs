@@ -4,6 +4,8 @@
 mod stage;
 
 mod alarms;
+mod allocations;
 mod limits;
 mod reply_to;
+mod reply_to_amqp10;
 mod topic_permissions;
