@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::session::Session;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{QueueRef, Reason};
 use crate::ticket::Ticket;
 use crate::time::Now;
 
@@ -141,7 +141,7 @@ impl Connection {
                     let position = queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now);
                     Ticket::at(position.unwrap_or(0))
                 }
-                Wish::Reject if is_asked => queue.reject(Some(consumer), &runs, &self.outbox, now),
+                Wish::Reject if is_asked => queue.reject(Some(consumer), &runs, &self.outbox, Reason::Settlement, now),
                 Wish::Reject => {
                     queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now);
                     Ticket::default()
