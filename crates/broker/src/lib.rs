@@ -33,6 +33,7 @@ pub mod registry;
 pub mod reply_to;
 mod route;
 pub mod settings;
+mod ticket;
 pub mod time;
 pub mod transaction;
 mod undurable;

@@ -134,6 +134,8 @@ impl Connection {
             }
             Link::Consumer(consumer) => {
                 self.flush_settlements(now);
+                self.answers.forget_link(session.channel, handle);
+                self.transactions.forget_link(session.channel, handle);
                 // It must not get again what goes back.
                 consumer.queue.set_room(consumer.id, false, now.monotonic);
                 let mut runs = session.unsettled.settle_link(handle);
@@ -174,7 +176,7 @@ impl Connection {
         }
         session.pending.clear();
         // Nothing may come on its channel after `end`, and the channel may get another session.
-        self.answers.retain(|answer| answer.channel != session.channel);
+        self.answers.forget_session(session.channel);
         self.transactions.forget_channel(session.channel);
         self.counters.channels_closed.add(1);
     }
@@ -192,7 +194,7 @@ impl Connection {
         }
         self.scheduled.clear();
         self.starved.clear();
-        self.answers.clear();
+        self.answers = Default::default();
         if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
             self.broker.publish_later(position);
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame};
+use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame, performative::Transfer};
 use leveret_log::Position;
 use leveret_metrics::Counters;
 use leveret_model::{Action, authorize};
@@ -11,8 +11,9 @@ use leveret_model::{ConnectionId, Permit, Refused};
 use leveret_queue::{Signal, Taken};
 use rustc_hash::FxHashMap;
 
+use super::answers::Answers;
 use super::coordinator::Transactions;
-use super::disposition::{Answer, Settlement};
+use super::disposition::Settlement;
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
 use super::management::Waiting;
@@ -89,7 +90,7 @@ pub(crate) struct Connection {
     pub(crate) undurable: Undurable,
     pub(crate) partial: PartialMessages,
     pub(crate) settlements: Vec<Settlement>,
-    pub(crate) answers: VecDeque<Answer>,
+    pub(crate) answers: Answers,
     /// Of management requests.
     pub(crate) responses: VecDeque<Waiting>,
     pub(crate) transactions: Transactions,
@@ -148,7 +149,7 @@ impl Connection {
             undurable: Undurable::default(),
             partial,
             settlements: Vec::new(),
-            answers: VecDeque::new(),
+            answers: Answers::default(),
             responses: VecDeque::new(),
             transactions: Transactions::default(),
             held: Held::No,
@@ -281,6 +282,17 @@ impl Connection {
         if body.is_empty() {
             return Ok(());
         }
+        // What comes with every message goes around the enumeration, whose largest variant would be moved each time.
+        if self.phase == Phase::Running
+            && let Some((transfer, payload)) = Transfer::decode_plain(body)
+            && let Some(mut session) = self.take_session(channel)
+        {
+            let result = match session.ending {
+                true => Ok(()),
+                false => self.transfer(&mut session, &transfer, payload, now),
+            };
+            return self.conclude(session, Some(transfer.handle), result, now);
+        }
         let (performative, payload) = Performative::decode(body)?;
         match (self.phase, performative) {
             (Phase::Closing, Performative::Close(_)) => self.phase = Phase::Finished,
@@ -357,6 +369,12 @@ impl Connection {
             )),
             Performative::Open(_) | Performative::Close(_) => Ok(()),
         };
+        self.conclude(session, handle, result, now)
+    }
+
+    /// Puts the session back after a frame that named this handle, and ends what failed: link or session. What the
+    /// connection has to end for goes on.
+    fn conclude(&mut self, mut session: Box<Session>, handle: Option<u32>, result: Result<()>, now: Now) -> Result<()> {
         let result = match (result, handle) {
             (Err(failure), Some(handle)) if failure.scope == Scope::Link => {
                 self.fail_link(&mut session, handle, failure, now);
@@ -421,8 +439,8 @@ impl Connection {
     fn register(&mut self) {
         let mut wanted = self.undurable.next_position();
         let mut want = |position: Position| wanted = Some(wanted.map_or(position, |other| other.min(position)));
-        if let Some(answer) = self.answers.front() {
-            want(answer.position);
+        if let Some(position) = self.answers.next_position() {
+            want(position);
         }
         if let Some(position) = self.next_response_position() {
             want(position);

@@ -197,7 +197,7 @@ impl Connection {
         }
         consumer.next_tag = consumer.next_tag.wrapping_add(1);
         session.next_delivery_id.advance();
-        if !consumer.settled && !consumer.browses {
+        if !consumer.settled {
             let number = taken.first + u64::from(at);
             let bytes = taken.batch.body_length((taken.index + at) as usize);
             session.unsettled.add(delivery_id, handle, number, bytes, taken.durable);

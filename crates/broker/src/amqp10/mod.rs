@@ -7,6 +7,7 @@
 //! [`management`] serves requests that declare, bind and delete.
 
 mod address;
+mod answers;
 mod assembly;
 mod attach;
 mod closing;

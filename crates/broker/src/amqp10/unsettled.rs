@@ -28,6 +28,8 @@ struct Delivery {
 pub(crate) struct Settled {
     pub handle: u32,
     pub runs: Vec<Run>,
+    /// Their delivery-ids: first and last of each run.
+    pub ids: Vec<(Serial, Serial)>,
 }
 
 /// See the module. Delivery-ids of a session go up (2.7.5), so a queue of them is sorted.
@@ -128,9 +130,16 @@ fn add(out: &mut Vec<Settled>, delivery: &Delivery) {
         bytes: u64::from(delivery.bytes),
         durable: delivery.durable,
     };
+    let id = delivery.id;
     match out.iter_mut().find(|settled| settled.handle == delivery.handle) {
-        Some(settled) => push_run(&mut settled.runs, run),
-        None => out.push(Settled { handle: delivery.handle, runs: vec![run] }),
+        Some(settled) => {
+            push_run(&mut settled.runs, run);
+            match settled.ids.last_mut().filter(|(_, last)| last.next() == id) {
+                Some((_, last)) => *last = id,
+                None => settled.ids.push((id, id)),
+            }
+        }
+        None => out.push(Settled { handle: delivery.handle, runs: vec![run], ids: vec![(id, id)] }),
     }
 }
 
