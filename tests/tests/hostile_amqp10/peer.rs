@@ -4,11 +4,10 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use leveret_amqp10::performative::{Attach, Begin, Detach, Disposition, End, Flow, Open, Transfer, encode_transfer};
+use leveret_amqp10::performative::{Attach, Begin, Detach, End, Flow, Open, Transfer, encode_transfer};
 use leveret_amqp10::{
-    DecodeError, DeliveryState, Error, FrameKind, HEADER_AMQP, HEADER_SASL, Performative, Role, SaslFrame,
-    SenderSettleMode, Source, Symbol, Target, TargetArchetype, begin_frame, decode_frame, encode_performative,
-    end_frame, sasl,
+    DecodeError, Error, FrameKind, HEADER_AMQP, HEADER_SASL, Performative, Role, SaslFrame, SenderSettleMode, Source,
+    Symbol, Target, TargetArchetype, begin_frame, decode_frame, encode_performative, end_frame, sasl,
 };
 use leveret_tests::PATIENCE;
 
@@ -28,16 +27,14 @@ pub(crate) struct Refusal {
     pub description: String,
 }
 
-/// A delivery that no session of a test gets to.
-const ASKED: u32 = 1 << 30;
+/// The channel of the session by which a peer finds out whether it is served.
+const ASKED: u16 = 63;
 
 /// See the module.
 pub(crate) struct Peer {
     pub socket: TcpStream,
     /// Largest frame that this side takes, in bytes.
     max_frame_size: u32,
-    /// Questions that were asked, see [`Peer::still_served`].
-    asked: u32,
     input: Vec<u8>,
     start: usize,
 }
@@ -49,7 +46,7 @@ impl Peer {
         socket.set_nodelay(true).expect("no delay");
         socket.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
         socket.set_write_timeout(Some(PATIENCE)).expect("a write timeout");
-        Self { socket, max_frame_size: u32::MAX, asked: 0, input: Vec::new(), start: 0 }
+        Self { socket, max_frame_size: u32::MAX, input: Vec::new(), start: 0 }
     }
 
     /// A connection up to where `open` is expected.
@@ -198,30 +195,24 @@ impl Peer {
         }
     }
 
-    /// The session still answers: everything before was handled, and nothing of it was refused.
+    /// The connection still answers: everything before was handled, and nothing of it was refused.
     pub(crate) fn still_served(&mut self, what: &str) {
         let refusals = self.refusals_until_served(what);
         assert!(refusals.is_empty(), "{what}: {refusals:?}");
     }
 
-    /// The session still answers; what was refused until then.
+    /// The connection still answers; what was refused until then.
     pub(crate) fn refusals_until_served(&mut self, what: &str) -> Vec<Refusal> {
-        // Flows come unasked, too. A delivery that was never sent is answered at once, by its number.
-        self.asked = self.asked.wrapping_add(1);
-        let first = ASKED + self.asked;
-        let state = Some(DeliveryState::Accepted);
-        let question = Disposition { role: Role::Receiver, first, last: None, settled: false, state, batchable: false };
-        self.send(&of(0, &question.into()));
+        // Flows come unasked, too: a session of its own is answered in its turn.
+        self.send(&[begin(ASKED), end(ASKED)].concat());
         let mut refusals = Vec::new();
         loop {
-            let (_, body) = self.frame().unwrap_or_else(|| panic!("{what}: the broker closed"));
+            let (channel, body) = self.frame().unwrap_or_else(|| panic!("{what}: the broker closed"));
             if body.is_empty() {
                 continue;
             }
             match decode(&body).expect("a performative").0 {
-                Performative::Disposition(answer) if (answer.role, answer.first) == (Role::Sender, first) => {
-                    return refusals;
-                }
+                Performative::End(_) if channel == ASKED => return refusals,
                 performative => refusals.extend(refusal(&performative)),
             }
         }
