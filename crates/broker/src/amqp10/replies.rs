@@ -37,8 +37,12 @@ pub(crate) struct Replies {
 impl Replies {
     /// The client's flow (2.6.7). Nothing is ever available, so a drain uses the credit up at once.
     pub(crate) fn grant(&mut self, seen: u32, link_credit: u32, drain: bool) -> CreditState {
-        let limit = Serial(seen).add(link_credit);
-        self.credit = u32::try_from(limit.distance_from(self.delivery_count)).unwrap_or(0);
+        // What was sent since the client said so counts against it; credit may be more than half of the numbers.
+        let ahead = self.delivery_count.distance_from(Serial(seen));
+        self.credit = match u32::try_from(ahead) {
+            Ok(sent) => link_credit.saturating_sub(sent),
+            Err(_) => link_credit.saturating_add(ahead.unsigned_abs()),
+        };
         if drain {
             self.delivery_count = self.delivery_count.add(self.credit);
             self.credit = 0;
@@ -148,5 +152,32 @@ impl Connection {
         let delivery_id = session.next_delivery_id.advance();
         self.counters.delivered_no_ack.add(1);
         session.pending.push_back(Pending::Rest(Rest { handle, delivery_id, tag, settled: true, payload, sent: 0 }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::Outbox;
+    use crate::reply_to::ReplyTargets;
+
+    struct Nobody;
+
+    impl crate::Wake for Nobody {
+        fn wake(&self) {}
+    }
+
+    #[test]
+    fn credit_may_be_more_than_half_of_the_numbers() {
+        let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
+        let registration = Arc::new(ReplyTargets::new((1, 2))).register(outbox, 1);
+        let delivery_count = Serial(5);
+        let mut replies = Replies { registration, delivery_count, credit: 0, max_message_size: 0, next_tag: 0 };
+        assert_eq!(replies.grant(5, u32::MAX, false).credit, u32::MAX);
+        assert_eq!(replies.grant(3, u32::MAX, false).credit, u32::MAX - 2);
+        assert_eq!(replies.grant(3, 1, false).credit, 0);
+        assert_eq!(replies.grant(u32::MAX, 10, false).credit, 4);
+        let drained = replies.grant(5, 7, true);
+        assert_eq!((drained.delivery_count, drained.credit), (12, 0));
     }
 }
