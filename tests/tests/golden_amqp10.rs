@@ -103,20 +103,33 @@ fn answers(
     patience: Duration,
     wanted: impl Fn(&str) -> bool,
 ) -> BTreeMap<String, Vec<String>> {
-    let mut stages = [Stage::new(address), Stage::new(restricted.0)];
+    let mut addresses = vec![address, restricted.0];
+    addresses.dedup();
+    let mut stages: Vec<Stage> = addresses.into_iter().map(Stage::new).collect();
+    let last = stages.len() - 1;
     let mut answers = BTreeMap::new();
     for Script { name, restricted: is_restricted, steps } in scripts() {
         if !wanted(name) {
             continue;
         }
         let (address, user) = if is_restricted { restricted } else { (address, "guest") };
-        stages[usize::from(is_restricted)].renew_queue();
-        let lines = play::play(address, user, steps, patience);
+        let mut play = || {
+            stages[if is_restricted { last } else { 0 }].renew_queue();
+            play::play(address, user, &steps, patience)
+        };
+        let mut lines = play();
+        // About one of a hundred connections to a RabbitMQ gets no answer to its open.
+        for _ in 0..2 {
+            if lines.iter().any(|line| line == play::SILENCE) {
+                lines = play();
+            }
+        }
         assert!(answers.insert(name.to_owned(), lines).is_none(), "two scripts are called {name}");
     }
     for stage in stages {
         stage.wire.close();
     }
+    compare::begin_once(&mut answers);
     answers
 }
 

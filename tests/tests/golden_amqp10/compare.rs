@@ -1,6 +1,23 @@
 //! Where two answers differ.
 
+use std::collections::BTreeMap;
+
 use super::play::first_word;
+
+/// The script whose answer all others begin with.
+pub(crate) const BEGUN: &str = "begin with defaults";
+
+/// What is said up to `begin` stays with one script; in the others one line stands for it.
+pub(crate) fn begin_once(answers: &mut BTreeMap<String, Vec<String>>) {
+    let Some(begun) = answers.get(BEGUN) else { return };
+    let count = begun.iter().take_while(|line| first_word(line) != "begin").count() + 1;
+    let begun = begun.iter().take(count).cloned().collect::<Vec<_>>();
+    for (_, lines) in answers.iter_mut().filter(|(name, _)| *name != BEGUN) {
+        while let Some(at) = lines.windows(count).position(|window| window == begun) {
+            lines.splice(at..at + count, ["begun".to_owned()]);
+        }
+    }
+}
 
 /// The differences between what was recorded and what was said, each by its script's name and the frames that differ:
 /// `script / detach`, or `script / detach text` when only the description of an error differs.

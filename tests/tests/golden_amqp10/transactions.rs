@@ -27,10 +27,10 @@ pub(crate) fn scripts() -> Vec<Script> {
         steps
     };
     vec![
-        script("a coordinator", session([say(coordinator()), Await("attach"), Await("flow")])),
+        script("a coordinator", super::script::refused(coordinator())),
         script("a transaction is declared", {
             let declare = request(TransactionRequest::Declare(Declare { global_id: None }));
-            session([say(coordinator()), Await("attach"), Await("flow"), send(&transfer(0, false), &declare), Await("disposition")])
+            session([say(coordinator()), Await("detach"), send(&transfer(0, false), &declare), Await("disposition")])
         }),
         script("a message in an unknown transaction", {
             let state = DeliveryState::Transactional { txn_id: b"nobody's", outcome: None };
