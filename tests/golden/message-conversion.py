@@ -230,7 +230,8 @@ for name, fields in {"durable": [TRUE], "not durable": [FALSE], "durable null": 
     new(f"header {name}", header(*fields), BODY)
 new("delivery annotations", delivery_annotations(symbol("x-d"), utf8("v")), BODY)
 IDS = {"text": utf8("id"), "text empty": utf8(""), "text 255": utf8("x" * 255), "text 256": utf8("x" * 256), "text long in utf-8": utf8("ü" * 128), "ulong": b"\x80" + b"\xff" * 8,
-    "ulong0": b"\x44", "smallulong": b"\x53\x07", "uuid": uuid_value(UUID), "binary": binary(b"\0\xff")}
+    "ulong0": b"\x44", "smallulong": b"\x53\x07", "uuid": uuid_value(UUID), "binary": binary(b"\0\xff"),
+    "int": sint(-7), "smallint": b"\x54\xf9", "uint": uint(7), "long": b"\x81" + b"\xff" * 8, "smalllong": b"\x55\x07"}
 for name, value in IDS.items():
     new(f"message-id {name}", bare(message_id=value), BODY)
     new(f"correlation-id {name}", bare(correlation_id=value), BODY)
@@ -297,7 +298,7 @@ REFUSED = [
     ("annotations before header", annotations(symbol("x-a"), uint(1)) + header(TRUE) + BODY), ("two values", section(0x77, uint(1)) + section(0x77, uint(2))), ("data then value", BODY + section(0x77, uint(2))),
     ("application property key symbol", application(symbol("p"), uint(1)) + BODY), ("application property key int", application(uint(1), uint(1)) + BODY),
     ("application properties list", section(0x74, sequence(utf8("p"), uint(1))) + BODY), ("header map", section(0x70, mapping(utf8("durable"), TRUE)) + BODY), ("header durable string", header(utf8("yes")) + BODY),
-    ("header priority uint", header(NULL, uint(4)) + BODY), ("header ttl ulong", header(NULL, NULL, ulong(4)) + BODY), ("header too long", header(NULL, NULL, NULL, NULL, NULL, TRUE) + BODY), ("message-id int", bare(message_id=sint(1)) + BODY), ("subject symbol", bare(subject=symbol("s")) + BODY),
+    ("header priority uint", header(NULL, uint(4)) + BODY), ("header ttl ulong", header(NULL, NULL, ulong(4)) + BODY), ("header too long", header(NULL, NULL, NULL, NULL, NULL, TRUE) + BODY), ("subject symbol", bare(subject=symbol("s")) + BODY),
     ("data of string", section(0x75, utf8("body"))), ("sequence of string", section(0x76, utf8("body"))), ("map with odd count", section(0x74, compound(0xd1, [utf8("k")])) + BODY), ("string not utf-8", section(0x77, b"\xa1\x01\xff")),
     ("annotations null", section(0x72, NULL) + BODY),
 ]

@@ -102,15 +102,16 @@ pub fn encode_keys<'k>(
 }
 
 fn keys_entry<'k>(out: &mut Vec<u8>, kind: u8, keys: impl IntoIterator<Item = &'k [u8]>) {
+    let mut keys = keys.into_iter().peekable();
+    // Nearly every message: nothing is allocated for it.
+    if keys.peek().is_none() {
+        return;
+    }
     let start = begin_entry(out, kind);
     for key in keys {
         push_sized(out, key);
     }
-    if out.len() == start {
-        out.truncate(start - 5);
-    } else {
-        end_entry(out, start);
-    }
+    end_entry(out, start);
 }
 
 pub(crate) fn deaths_entry(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {

@@ -6,10 +6,19 @@ use crate::value::{Value, code};
 use crate::wire::Reader;
 
 /// A message-id or correlation-id.
+///
+/// The specification knows four types. Clients whose language has signed numbers only send those too (RabbitMQ's for
+/// Go makes a long of any `int`), and RabbitMQ hands them on as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageId<'a> {
     /// A number.
     Ulong(u64),
+    /// A number of a type that the specification doesn't name here.
+    Uint(u32),
+    /// Likewise.
+    Int(i32),
+    /// Likewise.
+    Long(i64),
     /// A UUID.
     Uuid([u8; 16]),
     /// Bytes.
@@ -22,6 +31,9 @@ impl<'a> From<MessageId<'a>> for Value<'a> {
     fn from(id: MessageId<'a>) -> Self {
         match id {
             MessageId::Ulong(number) => Value::Ulong(number),
+            MessageId::Uint(number) => Value::Uint(number),
+            MessageId::Int(number) => Value::Int(number),
+            MessageId::Long(number) => Value::Long(number),
             MessageId::Uuid(uuid) => Value::Uuid(uuid),
             MessageId::Binary(bytes) => Value::Binary(bytes),
             MessageId::String(text) => Value::String(text),
@@ -33,10 +45,15 @@ impl<'a> Field<'a> for MessageId<'a> {
     fn read(code: u8, reader: &mut Reader<'a>) -> Result<Self, Problem> {
         match code {
             code::ULONG | code::ULONG_SMALL | code::ULONG_0 => u64::read(code, reader).map(Self::Ulong),
+            code::UINT | code::UINT_SMALL | code::UINT_0 => u32::read(code, reader).map(Self::Uint),
+            code::INT => reader.array("int").map(i32::from_be_bytes).map(Self::Int),
+            code::INT_SMALL => reader.octet("int").map(|octet| Self::Int(i32::from(octet as i8))),
+            code::LONG => reader.array("long").map(i64::from_be_bytes).map(Self::Long),
+            code::LONG_SMALL => reader.octet("long").map(|octet| Self::Long(i64::from(octet as i8))),
             code::UUID => reader.array("uuid").map(Self::Uuid),
             code::BINARY_8 | code::BINARY_32 => <&[u8]>::read(code, reader).map(Self::Binary),
             code::STRING_8 | code::STRING_32 => <&str>::read(code, reader).map(Self::String),
-            _ => Err(unexpected(code, "ulong, uuid, binary or string")),
+            _ => Err(unexpected(code, "ulong, uint, long, int, uuid, binary or string")),
         }
     }
 

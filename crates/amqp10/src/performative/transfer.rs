@@ -36,10 +36,11 @@ composite! {
 }
 
 impl<'a> Transfer<'a> {
-    /// The fast way for what nearly every transfer looks like: `list8` behind a short descriptor, without state. What
-    /// isn't so, malformed or merely unusual, is `None` and goes the long way.
+    /// The fast way for what nearly every transfer looks like: `list8` behind a short descriptor, without state; with
+    /// it comes the payload. What isn't so, malformed or merely unusual, is `None` and goes the long way, by
+    /// [`Performative::decode`](super::Performative::decode).
     #[inline]
-    pub(crate) fn decode_plain(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
+    pub fn decode_plain(body: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (&[0x00, 0x53, 0x14, code::LIST_8, size, count], rest) = body.split_first_chunk::<6>()? else {
             return None;
         };

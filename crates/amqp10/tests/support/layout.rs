@@ -377,6 +377,13 @@ fn field(kind: Kind, dialect: Dialect) -> BoxedStrategy<OwnedValue> {
                 .prop_map(|symbols| OwnedValue::Array(OwnedArray::new(symbols).unwrap())),
         ]
         .boxed(),
+        MessageId if dialect == Dialect::Any => prop_oneof![
+            field(kind, Dialect::Oracle),
+            any::<u32>().prop_map(OwnedValue::Uint),
+            any::<i32>().prop_map(OwnedValue::Int),
+            any::<i64>().prop_map(OwnedValue::Long),
+        ]
+        .boxed(),
         MessageId => prop_oneof![
             ulong().prop_map(OwnedValue::Ulong),
             any::<[u8; 16]>().prop_map(OwnedValue::Uuid),

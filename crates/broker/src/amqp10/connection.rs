@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame};
+use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame, performative::Transfer};
 use leveret_log::Position;
 use leveret_metrics::Counters;
 use leveret_model::{Action, authorize};
@@ -267,6 +267,17 @@ impl Connection {
         if body.is_empty() {
             return Ok(());
         }
+        // What comes with every message goes around the enumeration, whose largest variant would be moved each time.
+        if self.phase == Phase::Running
+            && let Some((transfer, payload)) = Transfer::decode_plain(body)
+            && let Some(mut session) = self.take_session(channel)
+        {
+            let result = match session.ending {
+                true => Ok(()),
+                false => self.transfer(&mut session, &transfer, payload, now),
+            };
+            return self.conclude(session, Some(transfer.handle), result, now);
+        }
         let (performative, payload) = Performative::decode(body)?;
         match (self.phase, performative) {
             (Phase::Closing, Performative::Close(_)) => self.phase = Phase::Finished,
@@ -343,6 +354,12 @@ impl Connection {
             )),
             Performative::Open(_) | Performative::Close(_) => Ok(()),
         };
+        self.conclude(session, handle, result, now)
+    }
+
+    /// Puts the session back after a frame that named this handle, and ends what failed: link or session. What the
+    /// connection has to end for goes on.
+    fn conclude(&mut self, mut session: Box<Session>, handle: Option<u32>, result: Result<()>, now: Now) -> Result<()> {
         let result = match (result, handle) {
             (Err(failure), Some(handle)) if failure.scope == Scope::Link => {
                 self.fail_link(&mut session, handle, failure, now);

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::connection::Connection;
 use super::disposition::Wish;
 use super::error::{Failure, Result};
-use super::grant::Grant;
+use super::grant::{Grant, Pace};
 use super::link::Link;
 use super::publisher::Assembly;
 use super::session::Session;
@@ -132,7 +132,7 @@ impl Connection {
     ) -> Result<()> {
         let Coordinator { key, grant, assembly, flow_due } = coordinator;
         let complete = assembly.receive(transfer, payload, REQUEST_BYTES_MAX, grant)?;
-        *flow_due |= grant.top_up(0);
+        *flow_due |= grant.top_up(0, Pace::Kept);
         if *flow_due {
             session.granted.push(transfer.handle);
         }

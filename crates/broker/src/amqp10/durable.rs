@@ -3,6 +3,7 @@
 use leveret_amqp10::{DeliveryState, Performative, Role, Serial, encode_performative, performative::Disposition};
 
 use super::connection::Connection;
+use super::grant::Pace;
 use super::held::Held;
 use super::link::Link;
 use super::rejection;
@@ -50,8 +51,8 @@ impl Connection {
         for handle in std::mem::take(&mut session.confirming) {
             let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
             if let Some(took) = publisher.unconfirmed.take_due(durable, now.monotonic, &mut due) {
-                publisher.grant.confirmed(took, sync);
-                publisher.top_up();
+                publisher.grant.confirmed(Pace::of(took, sync));
+                publisher.top_up(now.monotonic, sync);
             }
             let (waits, granted) = (publisher.unconfirmed.count() > 0, publisher.flow_due);
             if waits {

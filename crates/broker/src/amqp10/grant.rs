@@ -3,7 +3,8 @@
 //! RabbitMQ's rule: a grant comes when the remaining credit is at most half of the limit and fewer messages than
 //! the limit are unconfirmed; no more than one and a half times the limit are ever on their way. The limit starts
 //! at `max_link_credit`. With adaptive credit it doubles while the client runs out of credit and confirms keep
-//! pace with the disk, up to a number of messages and of bytes unconfirmed, and is halved when they don't.
+//! pace with the disk, up to a number of messages and of bytes unconfirmed, and is halved when they don't; while
+//! the oldest message is late, the starting grant counts.
 
 use leveret_amqp10::Serial;
 
@@ -15,6 +16,20 @@ use crate::time::Nanos;
 const SYNCS_IN_PACE: u64 = 3;
 /// What the way through the queues may take beside the disk.
 const SLACK: Nanos = 2_000_000;
+
+/// Whether the confirms of a link keep pace with the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    Kept,
+    Lost,
+}
+
+impl Pace {
+    /// Of a message that has waited for `took`; a sync takes about `sync`.
+    pub(crate) fn of(took: Nanos, sync: Nanos) -> Self {
+        if took > SYNCS_IN_PACE * sync + SLACK { Self::Lost } else { Self::Kept }
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -62,14 +77,18 @@ impl Grant {
             if self.mean_bytes_8 == 0 { bytes * 8 } else { self.mean_bytes_8 - self.mean_bytes_8 / 8 + bytes };
     }
 
-    /// Grants more if the rule allows. True when the client has to be told.
+    /// Grants more if the rule allows; `pace` is that of the oldest of the `unconfirmed`. True when the client has to
+    /// be told.
     #[must_use]
-    pub(crate) fn top_up(&mut self, unconfirmed: u32) -> bool {
-        let limit = self.limit;
+    pub(crate) fn top_up(&mut self, unconfirmed: u32, pace: Pace) -> bool {
+        let limit = match pace {
+            Pace::Kept => self.limit,
+            Pace::Lost => self.rule.start,
+        };
         if self.credit > limit / 2 {
             return false;
         }
-        let most = self.on_their_way_max();
+        let most = self.on_their_way_max(limit);
         if unconfirmed >= limit || unconfirmed + self.credit >= most {
             self.held_back = true;
             // Nothing is on its way that could bring the next grant: one message always may.
@@ -84,8 +103,8 @@ impl Grant {
     }
 
     /// Messages that may be granted or unconfirmed together.
-    fn on_their_way_max(&self) -> u32 {
-        let most = self.limit + self.limit / 2;
+    fn on_their_way_max(&self, limit: u32) -> u32 {
+        let most = limit + limit / 2;
         if !self.rule.adaptive {
             return most;
         }
@@ -94,12 +113,12 @@ impl Grant {
         most.min(self.rule.unconfirmed_messages_max).min(by_bytes)
     }
 
-    /// Messages that were unconfirmed for `took` are confirmed; a sync takes about `sync`.
-    pub(crate) fn confirmed(&mut self, took: Nanos, sync: Nanos) {
+    /// Messages are confirmed, the oldest of them at this pace.
+    pub(crate) fn confirmed(&mut self, pace: Pace) {
         if !self.rule.adaptive {
             return;
         }
-        if took > SYNCS_IN_PACE * sync + SLACK {
+        if pace == Pace::Lost {
             self.limit = (self.limit / 2).max(self.rule.start);
         } else if std::mem::take(&mut self.held_back) && self.limit < self.rule.unconfirmed_messages_max {
             self.limit = self.limit.saturating_mul(2).min(self.rule.unconfirmed_messages_max);
@@ -126,19 +145,19 @@ mod tests {
     fn rabbitmqs_rule() {
         let mut grant = Grant::new(RABBITMQ, Serial(u32::MAX));
         send(&mut grant, 84, 12);
-        assert!(!grant.top_up(84), "more than half is left");
+        assert!(!grant.top_up(84, Pace::Kept), "more than half is left");
         send(&mut grant, 1, 12);
-        assert!(grant.top_up(85));
+        assert!(grant.top_up(85, Pace::Kept));
         assert_eq!(grant.credit(), 170);
         send(&mut grant, 170, 12);
-        assert!(!grant.top_up(255), "one and a half times the limit is on its way");
+        assert!(!grant.top_up(255, Pace::Kept), "one and a half times the limit is on its way");
         assert!(!grant.begin_delivery());
-        assert!(!grant.top_up(170));
-        assert!(grant.top_up(169));
+        assert!(!grant.top_up(170, Pace::Kept));
+        assert!(grant.top_up(169, Pace::Kept));
         assert_eq!(grant.credit(), 86, "never more than 255 on their way");
         assert_eq!(grant.delivery_count(), Serial(254));
         for _ in 0..100 {
-            grant.confirmed(1, 1_000_000);
+            grant.confirmed(Pace::Kept);
         }
         assert_eq!(grant.limit, 170);
     }
@@ -151,35 +170,51 @@ mod tests {
             let credit = grant.credit();
             send(&mut grant, credit, 12);
             unconfirmed += credit;
-            if grant.top_up(unconfirmed) {
+            if grant.top_up(unconfirmed, Pace::Kept) {
                 continue;
             }
-            grant.confirmed(5_900_000, 5_900_000);
+            grant.confirmed(Pace::of(2 * 5_900_000, 5_900_000));
             unconfirmed = 0;
-            assert!(grant.top_up(0));
+            assert!(grant.top_up(0, Pace::Kept));
         }
         assert!(grant.credit() >= 3000, "{}", grant.credit());
-        assert!(grant.on_their_way_max() <= 5000);
-        grant.confirmed(100_000_000, 5_900_000);
-        grant.confirmed(100_000_000, 5_900_000);
+        assert!(grant.on_their_way_max(grant.limit) <= 5000);
+        grant.confirmed(Pace::of(100_000_000, 5_900_000));
+        grant.confirmed(Pace::of(100_000_000, 5_900_000));
         assert!(grant.limit <= 1250);
         for _ in 0..10 {
-            grant.confirmed(100_000_000, 5_900_000);
+            grant.confirmed(Pace::of(100_000_000, 5_900_000));
         }
         assert_eq!(grant.limit, 170, "never below the starting grant");
+    }
+
+    /// A disk that stands still confirms nothing, so the credit has to shrink without a confirm.
+    #[test]
+    fn credit_shrinks_while_the_oldest_message_is_late() {
+        let mut grant = Grant { limit: 4000, credit: 2000, ..Grant::new(ADAPTIVE, Serial(0)) };
+        assert!(!grant.top_up(1000, Pace::Lost));
+        send(&mut grant, 1990, 12);
+        assert!(!grant.top_up(2990, Pace::Lost));
+        send(&mut grant, 10, 12);
+        assert!(!grant.top_up(170, Pace::Lost), "no more than the starting grant waits");
+        assert!(grant.top_up(100, Pace::Lost));
+        assert_eq!(grant.credit(), 155, "one and a half times the starting grant is on its way");
+        send(&mut grant, 100, 12);
+        assert!(grant.top_up(200, Pace::Kept));
+        assert_eq!(grant.credit(), 4000);
     }
 
     #[test]
     fn bytes_have_a_ceiling() {
         let mut grant = Grant::new(ADAPTIVE, Serial(0));
         send(&mut grant, 100, 64 << 10);
-        assert!(!grant.top_up(100));
-        assert!(!grant.top_up(16));
+        assert!(!grant.top_up(100, Pace::Kept));
+        assert!(!grant.top_up(16, Pace::Kept));
         let mut grant = Grant { credit: 0, ..grant };
-        assert!(grant.top_up(10));
+        assert!(grant.top_up(10, Pace::Kept));
         assert_eq!(grant.credit(), 6, "sixteen messages of 64 KiB are one MiB");
         let mut grant = Grant { credit: 0, mean_bytes_8: 8 * (16 << 20), ..grant };
-        assert!(grant.top_up(0), "one message always may");
+        assert!(grant.top_up(0, Pace::Kept), "one message always may");
         assert_eq!(grant.credit(), 1);
     }
 }

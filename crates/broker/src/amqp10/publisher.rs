@@ -8,10 +8,11 @@ use leveret_amqp10::{DeliveryState, SenderSettleMode, Serial, condition, perform
 use leveret_message::BatchBuilder;
 
 use super::error::{Failure, Result};
-use super::grant::Grant;
+use super::grant::{Grant, Pace};
 use super::unconfirmed::Unconfirmed;
 use crate::queue_handle::QueueRef;
 use crate::route::Route;
+use crate::time::Nanos;
 
 /// Where a link's messages go.
 pub(crate) enum Destination {
@@ -100,10 +101,11 @@ impl Publisher {
         self.unconfirmed.count() + self.run.messages.len() as u32
     }
 
-    /// Grants more credit when it is due.
-    pub(crate) fn top_up(&mut self) {
+    /// Grants more credit when it is due; a sync takes about `sync`.
+    pub(crate) fn top_up(&mut self, now: Nanos, sync: Nanos) {
         let unconfirmed = self.unconfirmed();
-        self.flow_due |= self.grant.top_up(unconfirmed);
+        let oldest = self.unconfirmed.oldest().unwrap_or(now);
+        self.flow_due |= self.grant.top_up(unconfirmed, Pace::of(now.saturating_sub(oldest), sync));
     }
 
     /// See [`Assembly::receive`].

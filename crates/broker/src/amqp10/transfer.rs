@@ -65,7 +65,7 @@ impl Connection {
             publisher.destination = destination;
             published?;
         }
-        publisher.top_up();
+        publisher.top_up(now.monotonic, self.broker.commit.sync_time());
         if publisher.flow_due {
             session.granted.push(transfer.handle);
         }
@@ -87,7 +87,7 @@ impl Connection {
         self.counters.published.add(1);
         self.has_published = true;
         let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
-        if let Some(user) = message.properties.and_then(|properties| properties.user_id)
+        if let Some(user) = message.user_id
             && user != self.user.as_bytes()
         {
             self.check_impersonation(user)?;
@@ -267,14 +267,13 @@ impl Connection {
 fn address_of<'a>(destination: &'a Destination, message: &Incoming<'a>) -> Result<(Cow<'a, str>, Cow<'a, str>)> {
     match destination {
         Destination::Exchange { exchange, key: Some(key) } => Ok((Cow::Borrowed(exchange), Cow::Borrowed(key))),
-        Destination::Exchange { exchange, key: None } => Ok((
-            Cow::Borrowed(exchange),
-            Cow::Borrowed(message.properties.and_then(|properties| properties.subject).unwrap_or_default()),
-        )),
+        Destination::Exchange { exchange, key: None } => {
+            Ok((Cow::Borrowed(exchange), Cow::Borrowed(message.subject.unwrap_or_default())))
+        }
         Destination::Queue(queue) => Ok((Cow::Borrowed(""), Cow::Borrowed(&queue.info().name))),
         Destination::Anonymous => {
             let failed = |text| Failure::link(condition::PRECONDITION_FAILED, text);
-            let Some(to) = message.properties.and_then(|properties| properties.to) else {
+            let Some(to) = message.to else {
                 return Err(failed("anonymous terminus requires 'to' address to be set".to_owned()));
             };
             match address::to_field(to) {

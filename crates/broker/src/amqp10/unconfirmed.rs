@@ -60,6 +60,11 @@ impl Unconfirmed {
         self.count
     }
 
+    /// When the oldest of them came.
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
+        self.runs.front().map(|run| run.since)
+    }
+
     /// Notes a message; positions never go back.
     pub(crate) fn add(&mut self, id: Serial, settled: bool, position: Position, outcome: &Outcome, now: Nanos) {
         self.count += 1;

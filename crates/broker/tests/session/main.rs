@@ -4,6 +4,7 @@
 mod stage;
 
 mod alarms;
+mod allocations;
 mod limits;
 mod reply_to;
 mod topic_permissions;

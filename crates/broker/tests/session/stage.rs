@@ -21,7 +21,7 @@ impl Authenticate for Anybody {
 }
 
 /// The stage looks at everybody in turn: nobody has to be woken.
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self) {}
@@ -209,7 +209,7 @@ impl Stage {
         }
     }
 
-    fn disk_work(&mut self) -> bool {
+    pub(crate) fn disk_work(&mut self) -> bool {
         let mut worked = false;
         for lane in [Lane::Commit, Lane::Background] {
             loop {

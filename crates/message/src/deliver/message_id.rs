@@ -28,6 +28,9 @@ impl Id<'_> {
 pub(super) fn to_amqp091<'a>(id: MessageId<'a>, name: &str, pairs: &mut Pairs) -> Option<Id<'a>> {
     match id {
         MessageId::Ulong(number) => return Some(Id::Owned(number.to_string())),
+        MessageId::Uint(number) => return Some(Id::Owned(number.to_string())),
+        MessageId::Int(number) => return Some(Id::Owned(number.to_string())),
+        MessageId::Long(number) => return Some(Id::Owned(number.to_string())),
         MessageId::Uuid(bytes) => return Some(Id::Owned(uuid_text(&bytes))),
         MessageId::String(text) if text.len() <= NAME_MAX => return Some(Id::Text(text)),
         MessageId::Binary(bytes) => pairs.push(name.as_bytes(), FieldValue::Bytes(bytes.to_vec())),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use leveret_amqp10::message::{BodyRef, MapSection, Properties, Sections, write_map_section};
+use leveret_amqp10::message::{BodyRef, MapSection, Sections, write_map_section};
 use leveret_amqp10::value::{EncodedMap, ListIter};
 use leveret_amqp10::{DecodeError, MapRef, Symbol, Value, condition};
 use thiserror::Error;
@@ -56,8 +56,12 @@ pub struct Incoming<'a> {
     pub priority: Option<u8>,
     /// From the header, in milliseconds.
     pub ttl_ms: Option<u32>,
-    /// The properties section: `to` and `subject` for routing, `user-id` for the session to check.
-    pub properties: Option<Properties<'a>>,
+    /// From the properties, for the session to check.
+    pub user_id: Option<&'a [u8]>,
+    /// From the properties: where an anonymous terminus sends it.
+    pub to: Option<&'a str>,
+    /// From the properties: the routing key of an exchange without another.
+    pub subject: Option<&'a str>,
     /// What headers exchanges look at.
     pub headers: Headers<'a>,
     /// What is stored of the message-annotations section.
@@ -89,11 +93,18 @@ pub fn amqp10(payload: &[u8]) -> Result<Incoming<'_>, InvalidMessage> {
         None => (Cow::Borrowed(&[][..]), None),
     };
     let header = sections.header.unwrap_or_default();
+    // Only what is needed is copied out: the whole section takes longer than all the rest.
+    let (user_id, to, subject) = match &sections.properties {
+        Some(properties) => (properties.user_id, properties.to, properties.subject),
+        None => (None, None, None),
+    };
     Ok(Incoming {
         durable: header.durable.unwrap_or(false),
         priority: header.priority,
         ttl_ms: header.ttl,
-        properties: sections.properties,
+        user_id,
+        to,
+        subject,
         headers: Headers::amqp10(sections.message_annotations, sections.application_properties),
         annotations,
         bare: sections.bare,

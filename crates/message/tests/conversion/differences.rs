@@ -39,7 +39,6 @@ pub(crate) fn is_known_refusal(case: &Case, refused: Option<&str>) -> bool {
         | "header priority uint"
         | "header ttl ulong"
         | "header too long"
-        | "message-id int"
         | "subject symbol"
         | "string not utf-8" => matches!(refused, Some("amqp:decode-error" | "amqp:invalid-field")),
         // A section that is null counts as an empty one.

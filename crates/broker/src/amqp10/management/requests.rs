@@ -8,7 +8,7 @@ use super::response::Response;
 use super::responses::Waiting;
 use crate::amqp10::connection::Connection;
 use crate::amqp10::error::{Failure, Result};
-use crate::amqp10::grant::Grant;
+use crate::amqp10::grant::{Grant, Pace};
 use crate::amqp10::link::Link;
 use crate::amqp10::publisher::Assembly;
 use crate::amqp10::session::Session;
@@ -53,7 +53,7 @@ impl Requests {
     }
 
     fn top_up(&mut self) {
-        self.flow_due |= self.grant.top_up(self.unanswered);
+        self.flow_due |= self.grant.top_up(self.unanswered, Pace::Kept);
     }
 }
 
