@@ -66,9 +66,6 @@ fn differences_are_named_by_their_frames() {
     let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
     let theirs = lines(&["attach a", "detach Some(x) description: Some(\"1\") }", "end"]);
     let ours = lines(&["attach b", "detach Some(x) description: Some(\"2\") }", "close"]);
-    assert_eq!(
-        differences("s", &theirs, &ours),
-        ["s / attach", "s / detach text", "s / no end", "s / also close"]
-    );
+    assert_eq!(differences("s", &theirs, &ours), ["s / attach", "s / detach text", "s / no end", "s / also close"]);
     assert!(differences("s", &theirs, &theirs).is_empty());
 }

@@ -6,8 +6,8 @@ use leveret_amqp10::value::EncodedMap;
 
 use super::script::Step::Await;
 use super::script::{
-    FANOUT, Script, Step, TO, begin, credit, flow, login, open, plain, published, receiver, receiving, say,
-    script, send, sending, session, transfer,
+    FANOUT, Script, Step, TO, begin, credit, flow, login, open, plain, published, receiver, receiving, say, script,
+    send, sending, session, transfer,
 };
 
 fn filled(count: u32, steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
@@ -39,20 +39,32 @@ pub(crate) fn scripts() -> Vec<Script> {
         }),
         script("a drain without credit", empty([say(Flow { drain: true, ..credit(0) }), Await("flow")])),
         script("no credit with an echo", empty([say(Flow { echo: true, ..credit(0) }), Await("flow")])),
-        script("what is available to no credit", filled(3, [after(3, Flow { echo: true, ..credit(0) }), Await("flow")])),
+        script(
+            "what is available to no credit",
+            filled(3, [after(3, Flow { echo: true, ..credit(0) }), Await("flow")]),
+        ),
         script("credit for more than there is", filled(2, [after(2, credit(10))].into_iter().chain(transfers(2)))),
         script("credit for less than there is", {
             let more = [after(3, Flow { echo: true, ..credit(2) }), Await("flow")];
             filled(3, [after(3, credit(2))].into_iter().chain(transfers(2)).chain(more))
         }),
         script("a drain of more than there is", {
-            filled(2, [after(2, Flow { drain: true, ..credit(10) })].into_iter().chain(transfers(2)).chain([Await("flow")]))
+            filled(
+                2,
+                [after(2, Flow { drain: true, ..credit(10) })].into_iter().chain(transfers(2)).chain([Await("flow")]),
+            )
         }),
         script("a drain of as much as there is", {
-            filled(2, [after(2, Flow { drain: true, ..credit(2) })].into_iter().chain(transfers(2)).chain([Await("flow")]))
+            filled(
+                2,
+                [after(2, Flow { drain: true, ..credit(2) })].into_iter().chain(transfers(2)).chain([Await("flow")]),
+            )
         }),
         script("a drain of less than there is", {
-            filled(3, [after(3, Flow { drain: true, ..credit(2) })].into_iter().chain(transfers(2)).chain([Await("flow")]))
+            filled(
+                3,
+                [after(3, Flow { drain: true, ..credit(2) })].into_iter().chain(transfers(2)).chain([Await("flow")]),
+            )
         }),
         script("credit after a drain", {
             let drained = [say(Flow { drain: true, ..credit(5) }), Await("flow")];
@@ -113,7 +125,10 @@ pub(crate) fn scripts() -> Vec<Script> {
             steps.extend([after(1, credit(1)), Await("detach")]);
             steps
         }),
-        script("a flow on a handle that isn't attached", session([say(Flow { handle: Some(7), ..flow() }), Await("end")])),
+        script(
+            "a flow on a handle that isn't attached",
+            session([say(Flow { handle: Some(7), ..flow() }), Await("end")]),
+        ),
         script("a sender's flow with an echo", {
             let mut steps = sending(FANOUT);
             let flow = Flow { handle: Some(0), delivery_count: Some(0), link_credit: Some(170), echo: true, ..flow() };

@@ -81,7 +81,11 @@ fn senders() -> Vec<Script> {
         }),
         script("attach a sender that always settles, second", {
             let settled = Attach { snd_settle_mode: SenderSettleMode::Settled, ..sender(FANOUT) };
-            session([say(Attach { rcv_settle_mode: ReceiverSettleMode::Second, ..settled }), Await("attach"), Await("flow")])
+            session([
+                say(Attach { rcv_settle_mode: ReceiverSettleMode::Second, ..settled }),
+                Await("attach"),
+                Await("flow"),
+            ])
         }),
         script("attach a sender with a max-message-size", {
             session([say(Attach { max_message_size: Some(100), ..sender(FANOUT) }), Await("attach"), Await("flow")])
@@ -133,7 +137,10 @@ fn senders() -> Vec<Script> {
         script("attach with handle 255", {
             session([say(Attach { handle: 255, ..sender(FANOUT) }), Await("attach"), Await("flow")])
         }),
-        script("attach with a handle beyond handle-max", session([say(Attach { handle: 256, ..sender(FANOUT) }), Await("end")])),
+        script(
+            "attach with a handle beyond handle-max",
+            session([say(Attach { handle: 256, ..sender(FANOUT) }), Await("end")]),
+        ),
     ]
 }
 
@@ -143,7 +150,10 @@ fn receivers() -> Vec<Script> {
         script("attach a receiver to a queue", receiving(TO)),
         script("attach a receiver to an unknown queue", refused(receiver(Some("/queues/golden10.none")))),
         script("attach a receiver to an exchange", refused(receiver(FANOUT))),
-        script("attach a receiver to an exclusive queue of another", refused(receiver(Some("/queues/golden10.exclusive")))),
+        script(
+            "attach a receiver to an exclusive queue of another",
+            refused(receiver(Some("/queues/golden10.exclusive"))),
+        ),
         script("attach a receiver to an address of version 1", refused(receiver(Some("/amq/queue/golden10.queue")))),
         script("attach a receiver to a bad address", refused(receiver(Some("/queues/")))),
         script("attach a receiver to nothing", refused(receiver(None))),
@@ -180,7 +190,10 @@ fn receivers() -> Vec<Script> {
         }),
         script("attach a receiver to a durable source that never expires", {
             let durable = Source { durable: TerminusDurability::UnsettledState, ..queue };
-            session([say(source(Source { expiry_policy: ExpiryPolicy::Never, timeout: 7, ..durable })), Await("attach")])
+            session([
+                say(source(Source { expiry_policy: ExpiryPolicy::Never, timeout: 7, ..durable })),
+                Await("attach"),
+            ])
         }),
         script("attach a receiver with capabilities and a priority", {
             let properties = EncodedMap::new().with("rabbitmq:priority", 5i32);
@@ -268,7 +281,10 @@ fn ends() -> Vec<Script> {
             with(steps, again)
         }),
         script("a transfer after a detach", {
-            with(sending(FANOUT), vec![detach(0, true), Await("detach"), send(&transfer(0, false), &plain()), Await("end")])
+            with(
+                sending(FANOUT),
+                vec![detach(0, true), Await("detach"), send(&transfer(0, false), &plain()), Await("end")],
+            )
         }),
         script("the answer to a refused attach's detach", {
             with(refused(sender(Some("/queues/golden10.none"))), vec![detach(0, true)])
@@ -308,7 +324,10 @@ fn permissions() -> Vec<Script> {
     vec![
         restricted("a restricted user's sender to a queue", refused(sender(TO))),
         restricted("a restricted user's sender to an exchange", refused(sender(FANOUT))),
-        restricted("a restricted user's sender to an unknown exchange", refused(sender(Some("/exchanges/golden10.none")))),
+        restricted(
+            "a restricted user's sender to an unknown exchange",
+            refused(sender(Some("/exchanges/golden10.none"))),
+        ),
         restricted("a restricted user's sender to an unknown queue", refused(sender(Some("/queues/golden10.none")))),
         restricted("a restricted user's sender to nowhere", sending(None)),
         restricted("a restricted user's message by its to", {
@@ -317,9 +336,15 @@ fn permissions() -> Vec<Script> {
             steps.extend([send(&transfer(0, false), &super::script::message(&to)), Await("disposition")]);
             steps
         }),
-        restricted("a restricted user's receiver from a queue that it may read", receiving(Some("/queues/golden10.read"))),
+        restricted(
+            "a restricted user's receiver from a queue that it may read",
+            receiving(Some("/queues/golden10.read")),
+        ),
         restricted("a restricted user's receiver from another queue", refused(receiver(TO))),
-        restricted("a restricted user's receiver from an unknown queue", refused(receiver(Some("/queues/golden10.none")))),
+        restricted(
+            "a restricted user's receiver from an unknown queue",
+            refused(receiver(Some("/queues/golden10.none"))),
+        ),
         restricted("a restricted user's temporary queue", {
             let source = Source { dynamic: true, capabilities: Symbols::of(TEMPORARY), ..Source::default() };
             refused(self::source(source))

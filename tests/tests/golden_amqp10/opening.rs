@@ -93,15 +93,16 @@ pub(crate) fn scripts() -> Vec<Script> {
             steps.extend([say(begin()), Await("begin")]);
             steps
         }),
-        script("an unknown performative", {
-            session([raw(0, &[0, 0x53, 0x70, 0xC0, 1, 0]), Await("end")])
-        }),
+        script("an unknown performative", { session([raw(0, &[0, 0x53, 0x70, 0xC0, 1, 0]), Await("end")]) }),
         script("a performative that is no list", session([raw(0, &[0, 0x53, 0x11, 0x40]), Await("close")])),
         script("a performative without a mandatory field", {
             // attach without a name.
             session([raw(0, &[0, 0x53, 0x12, 0xC0, 4, 3, 0x40, 0x43, 0x42]), Await("end")])
         }),
-        script("a performative that ends early", session([raw(0, &[0, 0x53, 0x11, 0xC0, 20, 4, 0x43]), Await("close")])),
+        script(
+            "a performative that ends early",
+            session([raw(0, &[0, 0x53, 0x11, 0xC0, 20, 4, 0x43]), Await("close")]),
+        ),
         script("a performative of SASL after the login", session([raw(0, &[0, 0x53, 0x41, 0x45]), Await("end")])),
         script("a frame of type SASL after open", {
             session([Send(vec![0, 0, 0, 12, 2, 1, 0, 0, 0, 0x53, 0x41, 0x45]), Await("close")])

@@ -84,10 +84,18 @@ fn dispositions() -> Vec<Script> {
         settled("a range accepted, unsettled", [disposition(0, Some(2), false, accepted), Await("disposition")]),
         settled("a range beyond what was delivered", [disposition(0, Some(9), false, accepted), Await("disposition")]),
         settled("a range that runs backwards", [disposition(2, Some(0), false, accepted), Await("disposition")]),
-        settled("a disposition of what was never delivered", [disposition(7, None, false, accepted), Await("disposition")]),
+        settled(
+            "a disposition of what was never delivered",
+            [disposition(7, None, false, accepted), Await("disposition")],
+        ),
         settled("a settled disposition of what was never delivered", [disposition(7, None, true, accepted)]),
         settled("a disposition twice", {
-            [disposition(0, None, false, accepted), Await("disposition"), disposition(0, None, false, accepted), Await("disposition")]
+            [
+                disposition(0, None, false, accepted),
+                Await("disposition"),
+                disposition(0, None, false, accepted),
+                Await("disposition"),
+            ]
         }),
         settled("a range of which some is settled", {
             [disposition(1, None, true, accepted), disposition(0, Some(2), false, accepted), Await("disposition")]
@@ -102,7 +110,10 @@ fn dispositions() -> Vec<Script> {
         settled("a released message, unsettled", {
             [disposition(0, Some(2), false, Some(DeliveryState::Released)), Await("disposition")]
         }),
-        settled("a modified message, unsettled", [disposition(0, Some(2), false, Some(MODIFIED)), Await("disposition")]),
+        settled(
+            "a modified message, unsettled",
+            [disposition(0, Some(2), false, Some(MODIFIED)), Await("disposition")],
+        ),
         settled("a failed message, unsettled", [disposition(0, Some(2), false, Some(FAILED)), Await("disposition")]),
         settled("an undeliverable message, unsettled", {
             [disposition(0, Some(2), false, Some(ELSEWHERE)), Await("disposition")]
@@ -125,10 +136,16 @@ fn redeliveries() -> Vec<Script> {
         message_annotations: Some(annotations.as_map()),
     };
     vec![
-        returned("back after released", vec![disposition(0, None, false, Some(DeliveryState::Released)), Await("disposition")]),
+        returned(
+            "back after released",
+            vec![disposition(0, None, false, Some(DeliveryState::Released)), Await("disposition")],
+        ),
         returned("back after modified", vec![disposition(0, None, false, Some(MODIFIED)), Await("disposition")]),
         returned("back after modified, failed", vec![disposition(0, None, false, Some(FAILED)), Await("disposition")]),
-        returned("back after modified, annotated", vec![disposition(0, None, false, Some(annotated)), Await("disposition")]),
+        returned(
+            "back after modified, annotated",
+            vec![disposition(0, None, false, Some(annotated)), Await("disposition")],
+        ),
         returned("back after detach", vec![detach(1, true), Await("detach")]),
         returned("back after detach, not closed", vec![detach(1, false), Await("detach")]),
         returned("back after end", vec![say(End { error: None }), Await("end")]),

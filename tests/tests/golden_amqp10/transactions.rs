@@ -6,7 +6,9 @@ use leveret_amqp10::transaction::{Declare, TransactionRequest};
 use leveret_amqp10::{Coordinator, DeliveryState, Outcome, Symbol, Symbols, TargetArchetype};
 
 use super::script::Step::Await;
-use super::script::{FANOUT, Script, Step, disposition, plain, received, say, script, send, sender, sending, session, transfer};
+use super::script::{
+    FANOUT, Script, Step, disposition, plain, received, say, script, send, sender, sending, session, transfer,
+};
 
 const LOCAL: &[Symbol<'static>] = &[Symbol::new("amqp:local-transactions")];
 

@@ -6,8 +6,8 @@ use leveret_amqp10::{DeliveryState, ReceiverSettleMode, SenderSettleMode, Value}
 
 use super::script::Step::Await;
 use super::script::{
-    FANOUT, Script, Step, TO, annotated, begin, login, message, open, plain, say, script, send, sender,
-    sending, session, transfer,
+    FANOUT, Script, Step, TO, annotated, begin, login, message, open, plain, say, script, send, sender, sending,
+    session, transfer,
 };
 
 /// One message on a new link, and the frame that answers it.
@@ -34,13 +34,25 @@ fn routed() -> Vec<Script> {
     vec![
         script("a message that a queue takes", sent(TO, &one, &plain(), "disposition")),
         script("a message that nobody gets", sent(FANOUT, &one, &plain(), "disposition")),
-        script("a message that a full queue refuses", sent(Some("/queues/golden10.full"), &one, &plain(), "disposition")),
+        script(
+            "a message that a full queue refuses",
+            sent(Some("/queues/golden10.full"), &one, &plain(), "disposition"),
+        ),
         script("a message to a queue by its to", sent(None, &one, &with_to("/queues/golden10.queue"), "disposition")),
-        script("a message to an exchange by its to", sent(None, &one, &with_to("/exchanges/amq.fanout"), "disposition")),
-        script("a message to an unknown queue by its to", sent(None, &one, &with_to("/queues/golden10.none"), "disposition")),
+        script(
+            "a message to an exchange by its to",
+            sent(None, &one, &with_to("/exchanges/amq.fanout"), "disposition"),
+        ),
+        script(
+            "a message to an unknown queue by its to",
+            sent(None, &one, &with_to("/queues/golden10.none"), "disposition"),
+        ),
         script("a message without to", sent(None, &one, &plain(), "disposition")),
         script("a message with a bad to", sent(None, &one, &with_to("nowhere"), "disposition")),
-        script("a message to an unknown exchange by its to", sent(None, &one, &with_to("/exchanges/golden10.none"), "disposition")),
+        script(
+            "a message to an unknown exchange by its to",
+            sent(None, &one, &with_to("/exchanges/golden10.none"), "disposition"),
+        ),
         script("a message to an internal exchange by its to", {
             sent(None, &one, &with_to("/exchanges/golden10.internal"), "detach")
         }),
@@ -63,7 +75,8 @@ fn routed() -> Vec<Script> {
         }),
         script("a message with a durable header and a ttl", {
             let mut payload = Vec::new();
-            Header { durable: Some(true), ttl: Some(60_000), priority: Some(7), ..Header::default() }.encode(&mut payload);
+            Header { durable: Some(true), ttl: Some(60_000), priority: Some(7), ..Header::default() }
+                .encode(&mut payload);
             leveret_amqp10::message::write_data(&mut payload, b"body");
             sent(TO, &one, &payload, "disposition")
         }),
@@ -138,7 +151,10 @@ fn in_parts() -> Vec<Script> {
         script("a continuation with another message-format", {
             parts(vec![send(&first, head), send(&Transfer { message_format: Some(1), ..rest }, tail)], "disposition")
         }),
-        script("a transfer without a delivery-id", parts(vec![send(&Transfer { delivery_id: None, ..one }, &payload)], "detach")),
+        script(
+            "a transfer without a delivery-id",
+            parts(vec![send(&Transfer { delivery_id: None, ..one }, &payload)], "detach"),
+        ),
         script("a transfer without a delivery-tag", {
             parts(vec![send(&Transfer { delivery_tag: None, ..one }, &payload)], "disposition")
         }),
@@ -158,7 +174,10 @@ fn in_parts() -> Vec<Script> {
         script("a transfer with a state", {
             parts(vec![send(&Transfer { state: Some(DeliveryState::Accepted), ..one }, &payload)], "disposition")
         }),
-        script("a transfer that resumes", parts(vec![send(&Transfer { resume: true, ..one }, &payload)], "disposition")),
+        script(
+            "a transfer that resumes",
+            parts(vec![send(&Transfer { resume: true, ..one }, &payload)], "disposition"),
+        ),
         script("an aborted message", {
             let aborted = Transfer { aborted: true, ..rest };
             parts(vec![send(&first, head), send(&aborted, b""), send(&transfer(1, false), &payload)], "disposition")

@@ -7,7 +7,7 @@ use leveret_amqp10::{
 
 use super::connection::{Connection, Phase};
 use super::deliver::Pending;
-use super::error::{Failure, Result, Scope};
+use super::error::{Failure, Scope};
 use super::link::Link;
 use super::rejection::with_error;
 use super::session::Session;
@@ -91,23 +91,15 @@ impl Connection {
     }
 
     /// The client detaches a link. Closed or not: nothing of it is kept, as in RabbitMQ.
-    pub(crate) fn detached(&mut self, session: &mut Session, detach: &Detach<'_>, now: Now) -> Result<()> {
+    pub(crate) fn detached(&mut self, session: &mut Session, detach: &Detach<'_>, now: Now) {
         let handle = detach.handle;
-        let Some(link) = session.take(handle) else {
-            return Err(Failure::session(
-                leveret_amqp10::condition::UNATTACHED_HANDLE,
-                format!("Unattached link handle: {handle}"),
-            ));
-        };
-        if matches!(*link, Link::Detached) {
-            return Ok(());
-        }
+        // One that isn't attached is detached already: who says so twice meant it, and RabbitMQ takes it, too.
+        let Some(link) = session.take(handle).filter(|link| !matches!(**link, Link::Detached)) else { return };
         if let Some(error) = &detach.error {
             tracing::warn!(connection = %self.name, handle, condition = %error.condition, "link detached by the client");
         }
         self.leave_link(session, handle, *link, now);
         self.send_detach(session.channel, handle, detach.closed, None);
-        Ok(())
     }
 
     /// A queue that a link consumes from or publishes to is gone.
@@ -140,20 +132,25 @@ impl Connection {
                 self.flush_settlements(now);
                 // It must not get again what goes back.
                 consumer.queue.set_room(consumer.id, false, now.monotonic);
-                let mut runs = session.unsettled.settle_link(handle);
+                let mut unsent = Vec::new();
+                let unsettled = session.unsettled.settle_link(handle);
                 for pending in std::mem::take(&mut session.pending) {
                     match pending {
                         Pending::Run { handle: of, taken } if of == handle => {
                             if !consumer.settled && !consumer.browses {
-                                runs.push(taken.run());
+                                unsent.push(taken.run());
                             }
                         }
                         other if other.is_for(handle) => {}
                         other => session.pending.push_back(other),
                     }
                 }
-                if !runs.is_empty() && !consumer.browses {
-                    consumer.queue.requeue(Some(consumer.id), &runs, false, now.monotonic);
+                // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves
+                // by detach, end, close or a cut socket. What it never got hasn't.
+                for (runs, failed) in [(unsent, false), (unsettled, true)] {
+                    if !runs.is_empty() && !consumer.browses {
+                        consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
+                    }
                 }
                 session.parked.retain(|other| *other != handle);
                 self.links.remove(&consumer.key);

@@ -313,16 +313,18 @@ impl Connection {
             ));
         }
         let Some(mut session) = self.take_session(channel) else {
-            let Performative::Begin(begin) = performative else {
-                return Err(Failure::connection(
+            return match performative {
+                Performative::Begin(begin) => self.begin(channel, &begin),
+                // It has ended already: as with a link that is detached twice.
+                Performative::End(_) => Ok(()),
+                other => Err(Failure::connection(
                     condition::FRAMING_ERROR,
                     format!(
                         "{} received on channel {channel}, which has no session: begin must come first",
-                        performative.name()
+                        other.name()
                     ),
-                ));
+                )),
             };
-            return self.begin(channel, &begin);
         };
         if session.ending {
             if let Performative::End(_) = performative {
@@ -342,7 +344,10 @@ impl Connection {
             Performative::Disposition(disposition) => self.disposition(&mut session, &disposition, now),
             Performative::Flow(flow) => self.flow(&mut session, &flow, now),
             Performative::Attach(attach) => self.attach(&mut session, &attach, now),
-            Performative::Detach(detach) => self.detached(&mut session, &detach, now),
+            Performative::Detach(detach) => {
+                self.detached(&mut session, &detach, now);
+                Ok(())
+            }
             Performative::End(_) => {
                 self.leave_session(&mut session, now);
                 self.send_end(channel, None);

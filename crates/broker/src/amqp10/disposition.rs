@@ -39,15 +39,13 @@ struct Asked {
     channel: u16,
     first: Serial,
     last: Serial,
+    state: DeliveryState<'static>,
 }
 
 /// An answer that waits for the disk.
 pub(crate) struct Answer {
     pub position: Position,
-    channel: u16,
-    first: Serial,
-    last: Serial,
-    wish: Wish,
+    asked: Asked,
 }
 
 impl Connection {
@@ -85,6 +83,8 @@ impl Connection {
                 ));
             }
         };
+        let channel = session.channel;
+        let asked = || Asked { channel, first, last, state: repeated(state) };
         let settled = session.unsettled.settle(first, last);
         let mut answered = disposition.settled;
         for part in settled {
@@ -111,12 +111,12 @@ impl Connection {
             };
             // One answer for the whole range: with its last part.
             if !disposition.settled && !std::mem::replace(&mut answered, true) {
-                settlement.asked.push(Asked { channel: session.channel, first, last });
+                settlement.asked.push(asked());
             }
         }
         if !answered {
             // Nothing of it is unsettled any more.
-            self.send_settled(session.channel, first, last, wish);
+            self.send_settled(&asked());
         }
         if wish != Wish::Settle {
             self.flush_settlements(now);
@@ -141,9 +141,7 @@ impl Connection {
                     0
                 }
             };
-            for Asked { channel, first, last } in asked {
-                self.answers.push_back(Answer { position, channel, first, last, wish });
-            }
+            self.answers.extend(asked.into_iter().map(|asked| Answer { position, asked }));
         }
     }
 
@@ -151,16 +149,12 @@ impl Connection {
     pub(crate) fn answer_settlements(&mut self) {
         let durable = self.broker.commit.durable();
         while let Some(answer) = self.answers.pop_front_if(|answer| answer.position <= durable) {
-            self.send_settled(answer.channel, answer.first, answer.last, answer.wish);
+            self.send_settled(&answer.asked);
         }
     }
 
-    fn send_settled(&mut self, channel: u16, first: Serial, last: Serial, wish: Wish) {
-        let state = match wish {
-            Wish::Settle => DeliveryState::Accepted,
-            Wish::Reject => DeliveryState::Rejected { error: None },
-            Wish::Requeue { .. } => DeliveryState::Released,
-        };
+    fn send_settled(&mut self, asked: &Asked) {
+        let &Asked { channel, first, last, state } = asked;
         let answer = Disposition {
             role: Role::Sender,
             first: first.0,
@@ -170,5 +164,17 @@ impl Connection {
             batchable: false,
         };
         encode_performative(self.output.buffer(), channel, &Performative::Disposition(answer));
+    }
+}
+
+/// The client's state as it is repeated to it, without errors and annotations: those are its own.
+fn repeated(state: Option<DeliveryState<'_>>) -> DeliveryState<'static> {
+    match state {
+        Some(DeliveryState::Accepted) => DeliveryState::Accepted,
+        Some(DeliveryState::Rejected { .. }) => DeliveryState::Rejected { error: None },
+        Some(DeliveryState::Modified { delivery_failed, undeliverable_here, .. }) => {
+            DeliveryState::Modified { delivery_failed, undeliverable_here, message_annotations: None }
+        }
+        _ => DeliveryState::Released,
     }
 }

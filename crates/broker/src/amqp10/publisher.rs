@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use leveret_amqp10::{DeliveryState, SenderSettleMode, Serial, condition, performative::Transfer};
+use leveret_amqp10::{DeliveryState, ReceiverSettleMode, SenderSettleMode, Serial, condition, performative::Transfer};
 use leveret_message::BatchBuilder;
 
 use super::error::{Failure, Result};
@@ -141,8 +141,8 @@ impl Assembly {
     ) -> Result<Option<Complete<'a>>> {
         let Some(partial) = &mut self.partial else { return self.begin(transfer, payload, size_max, grant) };
         if transfer.delivery_id.is_some_and(|id| Serial(id) != partial.id) {
-            return Err(Failure::session(
-                condition::FRAMING_ERROR,
+            return Err(Failure::link(
+                condition::INVALID_FIELD,
                 format!(
                     "delivery-id of continuation transfer ({}) differs from delivery-id on first transfer ({})",
                     transfer.delivery_id.unwrap_or_default(),
@@ -151,8 +151,8 @@ impl Assembly {
             ));
         }
         if transfer.settled.is_some_and(|settled| settled != partial.settled) {
-            return Err(Failure::session(
-                condition::FRAMING_ERROR,
+            return Err(Failure::link(
+                condition::INVALID_FIELD,
                 format!(
                     "field 'settled' of continuation transfer ({}) differs from (interpreted) field 'settled' on first \
                      transfer ({})",
@@ -203,10 +203,13 @@ impl Assembly {
             return Err(Failure::link(
                 condition::INVALID_FIELD,
                 format!(
-                    "sender settle mode is {:?} but transfer settled flag is interpreted as being {settled}",
-                    self.settle_mode
+                    "sender settle mode is '{}' but transfer settled flag is interpreted as being '{settled}'",
+                    if settled { "unsettled" } else { "settled" }
                 ),
             ));
+        }
+        if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second) {
+            return Err(Failure::link(condition::NOT_IMPLEMENTED, "rcv-settle-mode second not supported"));
         }
         if transfer.aborted {
             return Ok(None);

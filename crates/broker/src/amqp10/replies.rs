@@ -7,7 +7,7 @@ use leveret_amqp10::{
     Performative, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
     encode_performative,
     performative::Attach,
-    terminus::{ExpiryPolicy, TerminusDurability},
+    terminus::{DistributionMode, ExpiryPolicy, TerminusDurability},
 };
 use leveret_queue::CreditState;
 
@@ -77,8 +77,11 @@ impl Connection {
             next_tag: 0,
         };
         session.put(attach.handle, Box::new(Link::Replies(replies)));
+        let properties = super::dynamic::properties();
         let effective = Source {
             address: Some(&address),
+            dynamic_node_properties: Some(properties.as_map()),
+            distribution_mode: Some(DistributionMode::Move),
             durable: TerminusDurability::None,
             expiry_policy: ExpiryPolicy::LinkDetach,
             timeout: 0,
