@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::play::first_word;
 
 /// The script whose answer all others begin with.
-pub(crate) const BEGUN: &str = "begin with defaults";
+const BEGUN: &str = "begin with defaults";
 
 /// What is said up to `begin` stays with one script; in the others one line stands for it.
 pub(crate) fn begin_once(answers: &mut BTreeMap<String, Vec<String>>) {
@@ -20,36 +20,63 @@ pub(crate) fn begin_once(answers: &mut BTreeMap<String, Vec<String>>) {
 }
 
 /// The differences between what was recorded and what was said, each by its script's name and the frames that differ:
-/// `script / detach`, or `script / detach text` when only the description of an error differs.
+/// `script / detach`, `script / detach text` when only the description of an error differs, `script / no detach` and
+/// `script / also detach` when only one of both says it.
 pub(crate) fn differences(name: &str, theirs: &[String], ours: &[String]) -> Vec<String> {
     let mut differences = Vec::new();
-    let mut add = |what: String| {
+    for pair in aligned(theirs, ours) {
+        let what = match pair {
+            (Some(their), Some(our)) if their == our => continue,
+            (Some(their), Some(our)) if without_text(their) == without_text(our) => {
+                format!("{} text", first_word(their))
+            }
+            (Some(line), Some(_)) => first_word(line).to_owned(),
+            (Some(line), None) => format!("no {}", first_word(line)),
+            (None, Some(line)) => format!("also {}", first_word(line)),
+            (None, None) => continue,
+        };
         let difference = format!("{name} / {what}");
         if !differences.contains(&difference) {
             differences.push(difference);
         }
-    };
-    let (mut theirs, mut ours) = (theirs.iter().peekable(), ours.iter().peekable());
-    while let Some(&their) = theirs.peek() {
-        let Some(&our) = ours.peek() else { break };
-        if their == our {
-            (theirs.next(), ours.next());
-        } else if first_word(their) == first_word(our) {
-            let text = without_text(their) == without_text(our);
-            add(format!("{}{}", first_word(their), if text { " text" } else { "" }));
-            (theirs.next(), ours.next());
-        } else {
-            break;
-        }
-    }
-    // From here on other frames came.
-    for line in theirs {
-        add(format!("no {}", first_word(line)));
-    }
-    for line in ours {
-        add(format!("also {}", first_word(line)));
     }
     differences
+}
+
+/// Lines of the same name side by side, as many as can be, and equal ones before others.
+fn aligned<'a>(theirs: &'a [String], ours: &'a [String]) -> Vec<(Option<&'a String>, Option<&'a String>)> {
+    let worth = |at: usize, to: usize| match (&theirs[at], &ours[to]) {
+        (their, our) if their == our => 3,
+        (their, our) if first_word(their) == first_word(our) => 2,
+        _ => 0,
+    };
+    // What the rest of both is worth, from each place on.
+    let mut best = vec![vec![0; ours.len() + 1]; theirs.len() + 1];
+    for at in (0..theirs.len()).rev() {
+        for to in (0..ours.len()).rev() {
+            let pair = worth(at, to);
+            let paired = if pair > 0 { pair + best[at + 1][to + 1] } else { 0 };
+            best[at][to] = paired.max(best[at + 1][to]).max(best[at][to + 1]);
+        }
+    }
+    let mut pairs = Vec::new();
+    let (mut at, mut to) = (0, 0);
+    while at < theirs.len() && to < ours.len() {
+        let pair = worth(at, to);
+        if pair > 0 && best[at][to] == pair + best[at + 1][to + 1] {
+            pairs.push((Some(&theirs[at]), Some(&ours[to])));
+            (at, to) = (at + 1, to + 1);
+        } else if best[at][to] == best[at + 1][to] {
+            pairs.push((Some(&theirs[at]), None));
+            at += 1;
+        } else {
+            pairs.push((None, Some(&ours[to])));
+            to += 1;
+        }
+    }
+    pairs.extend(theirs[at..].iter().map(|line| (Some(line), None)));
+    pairs.extend(ours[to..].iter().map(|line| (None, Some(line))));
+    pairs
 }
 
 /// A line without the description of its error.
@@ -64,8 +91,8 @@ fn without_text(line: &str) -> String {
 #[test]
 fn differences_are_named_by_their_frames() {
     let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-    let theirs = lines(&["attach a", "detach Some(x) description: Some(\"1\") }", "end"]);
-    let ours = lines(&["attach b", "detach Some(x) description: Some(\"2\") }", "close"]);
-    assert_eq!(differences("s", &theirs, &ours), ["s / attach", "s / detach text", "s / no end", "s / also close"]);
+    let theirs = lines(&["attach a", "detach { description: Some(\"1\") }", "end", "close"]);
+    let ours = lines(&["attach b", "flow", "detach { description: Some(\"2\") }", "close"]);
+    assert_eq!(differences("s", &theirs, &ours), ["s / attach", "s / also flow", "s / detach text", "s / no end"]);
     assert!(differences("s", &theirs, &theirs).is_empty());
 }

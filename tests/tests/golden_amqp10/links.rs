@@ -302,7 +302,7 @@ fn ends() -> Vec<Script> {
         script("the queue of a sender is deleted", {
             let mut steps = sending(TO);
             steps.push(super::script::Step::Classic(super::settling::delete_queue));
-            steps.extend([send(&transfer(0, false), &plain()), Await("disposition")]);
+            steps.extend([send(&transfer(0, false), &plain()), Await("disposition or detach")]);
             steps
         }),
         script("a receiver's disposition with a sender's role", {
@@ -333,7 +333,7 @@ fn permissions() -> Vec<Script> {
         restricted("a restricted user's message by its to", {
             let to = leveret_amqp10::message::Properties { to: FANOUT, ..Default::default() };
             let mut steps = sending(None);
-            steps.extend([send(&transfer(0, false), &super::script::message(&to)), Await("disposition")]);
+            steps.extend([send(&transfer(0, false), &super::script::message(&to)), Await("disposition or detach")]);
             steps
         }),
         restricted(

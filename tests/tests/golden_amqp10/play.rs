@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use leveret_amqp10::message::{BodyRef, Sections};
-use leveret_amqp10::performative::{Close, End, Open, Transfer};
-use leveret_amqp10::{FrameKind, Performative, SaslFrame, decode_frame, encode_performative};
+use leveret_amqp10::performative::{Attach, Close, End, Open, Transfer};
+use leveret_amqp10::{FrameKind, MapRef, Performative, Role, SaslFrame, decode_frame, encode_performative};
 
 use super::script::Step;
 
@@ -77,8 +77,9 @@ impl Log {
     }
 
     /// Looks for a line of this name that nobody has waited for, and takes it.
-    fn take(&mut self, name: &str) -> bool {
-        let found = |(at, line): (usize, &String)| (!self.seen[at] && first_word(line) == name).then_some(at);
+    fn take(&mut self, names: &str) -> bool {
+        let is_named = |line: &str| names.split(" or ").any(|name| first_word(line) == name);
+        let found = |(at, line): (usize, &String)| (!self.seen[at] && is_named(line)).then_some(at);
         let Some(at) = self.lines.iter().enumerate().find_map(found) else { return false };
         self.seen[at] = true;
         true
@@ -180,11 +181,17 @@ fn written(kind: FrameKind, channel: u16, body: &[u8]) -> Option<String> {
         FrameKind::Amqp if body.is_empty() => return None,
         FrameKind::Amqp => match Performative::decode(body) {
             Ok((Performative::Open(open), _)) => {
-                let keys: Vec<_> = open.properties.into_iter().flatten().map(|(key, _)| key).collect();
+                // A copyright is its owner's.
+                let keys = open.properties.into_iter().flatten().map(|(key, _)| format!("{key:?}"));
+                let keys: Vec<_> = keys.filter(|key| !key.contains("copyright")).collect();
                 let open = Open { container_id: "*", properties: None, ..open };
                 format!("open {open:?} properties {keys:?}")
             }
             Ok((Performative::Transfer(transfer), payload)) => delivery(&transfer, payload),
+            // RabbitMQ leaves the terminus of a receiver out of its answer (2.6.3), Leveret repeats it.
+            Ok((Performative::Attach(attach), _)) if attach.role == Role::Sender && attach.source.is_some() => {
+                format!("attach {:?}", Attach { target: None, ..attach })
+            }
             Ok((performative, _)) => {
                 let text = format!("{performative:?}");
                 // The name stands at the beginning already.
@@ -208,13 +215,20 @@ fn delivery(transfer: &Transfer<'_>, payload: &[u8]) -> String {
         other => format!("{other:?}"),
     };
     format!(
-        "transfer {transfer:?} with {:?} {:?} {:?} {:?} {body} {:?}",
+        "transfer {transfer:?} with {:?} {} {:?} {:?} {body} {:?}",
         sections.header,
-        sections.message_annotations,
+        sorted(sections.message_annotations),
         sections.properties,
         sections.application_properties,
         sections.footer
     )
+}
+
+/// A map has no order.
+fn sorted(map: Option<MapRef<'_>>) -> String {
+    let mut pairs: Vec<_> = map.into_iter().flatten().map(|(key, value)| format!("{key:?}: {value:?}")).collect();
+    pairs.sort();
+    format!("{{{}}}", pairs.join(", "))
 }
 
 /// Leaves out what isn't there, and names that differ from run to run.

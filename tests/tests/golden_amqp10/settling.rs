@@ -151,7 +151,7 @@ fn redeliveries() -> Vec<Script> {
         returned("back after end", vec![say(End { error: None }), Await("end")]),
         returned("back after close", vec![say(Close { error: None }), Await("close")]),
         returned("back after the socket was cut", vec![]),
-        returned("back after being settled without a state", vec![disposition(0, None, true, None), Await("end")]),
+        returned("back after being settled without a state", vec![disposition(0, None, true, None)]),
         returned_by("back after basic.nack of a get", |address| {
             let mut wire = get(address);
             nack(&mut wire);

@@ -32,16 +32,21 @@ pub(crate) fn scripts() -> Vec<Script> {
         script("a coordinator", super::script::refused(coordinator())),
         script("a transaction is declared", {
             let declare = request(TransactionRequest::Declare(Declare { global_id: None }));
-            session([say(coordinator()), Await("detach"), send(&transfer(0, false), &declare), Await("disposition")])
+            session([
+                say(coordinator()),
+                Await("attach"),
+                send(&transfer(0, false), &declare),
+                Await("disposition or detach"),
+            ])
         }),
         script("a message in an unknown transaction", {
             let state = DeliveryState::Transactional { txn_id: b"nobody's", outcome: None };
             let transfer = Transfer { state: Some(state), ..transfer(0, false) };
-            with(sending(FANOUT), vec![send(&transfer, &plain()), Await("disposition")])
+            with(sending(FANOUT), vec![send(&transfer, &plain()), Await("disposition or detach")])
         }),
         script("an outcome in an unknown transaction", {
             let state = DeliveryState::Transactional { txn_id: b"nobody's", outcome: Some(Outcome::Accepted) };
-            with(received(1), vec![disposition(0, None, true, Some(state)), Await("end")])
+            with(received(1), vec![disposition(0, None, true, Some(state))])
         }),
     ]
 }
