@@ -7,13 +7,13 @@ use crate::{Symbol, condition};
 #[non_exhaustive]
 pub enum DecodeError {
     /// A frame is shorter than its own header (2.3.1).
-    #[error("frame size of {size} bytes is too small, a frame has at least 8")]
+    #[error("frame size ({size} bytes) < minimum frame size (8 bytes)")]
     FrameTooSmall {
         /// The size received, in bytes.
         size: u32,
     },
     /// A frame is larger than what was agreed (2.3.1).
-    #[error("frame size ({size} bytes) is larger than maximum frame size ({max_frame_size} bytes)")]
+    #[error("frame size ({size} bytes) > maximum frame size ({max_frame_size} bytes)")]
     FrameTooLarge {
         /// The size received, in bytes.
         size: u32,
@@ -21,7 +21,7 @@ pub enum DecodeError {
         max_frame_size: u32,
     },
     /// The data offset points into the frame header or behind the frame (2.3.1).
-    #[error("frame data offset of {} bytes is outside of 8 to {size}", u32::from(*data_offset) * 4)]
+    #[error("{}", data_offset_text(*data_offset, *size))]
     DataOffset {
         /// The offset received, in words of 4 bytes.
         data_offset: u8,
@@ -29,7 +29,7 @@ pub enum DecodeError {
         size: u32,
     },
     /// The type octet of a frame is neither 0 nor 1 (2.3.1).
-    #[error("frame type {received} is unknown, expected 0 (AMQP) or 1 (SASL)")]
+    #[error("unexpected frame type {received}: 0 is AMQP, 1 is SASL")]
     FrameType {
         /// The octet received.
         received: u8,
@@ -262,4 +262,11 @@ pub(crate) enum CompositeProblem {
     Field(&'static str, Problem),
     Missing(&'static str),
     Extra(u32),
+}
+/// RabbitMQ's words: clients show them.
+fn data_offset_text(words: u8, size: u32) -> String {
+    match words {
+        ..2 => format!("data offset ({words}) < minimum data offset (2)"),
+        _ => format!("data offset ({} bytes) > frame size ({size} bytes)", u32::from(words) * 4),
+    }
 }

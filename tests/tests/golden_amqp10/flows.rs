@@ -6,8 +6,8 @@ use leveret_amqp10::value::EncodedMap;
 
 use super::script::Step::Await;
 use super::script::{
-    FANOUT, Script, Step, TO, begin, credit, flow, login, open, plain, published, receiver, receiving, say, script,
-    send, sending, session, transfer,
+    FANOUT, Script, Step, TO, another_sender, begin, credit, flow, login, open, plain, published, receiver, receiving,
+    say, script, send, sending, session, transfer,
 };
 
 fn filled(count: u32, steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
@@ -133,18 +133,21 @@ pub(crate) fn scripts() -> Vec<Script> {
             let mut steps = sending(FANOUT);
             let flow = Flow { handle: Some(0), delivery_count: Some(0), link_credit: Some(170), echo: true, ..flow() };
             steps.push(say(flow));
+            steps.extend(another_sender());
             steps
         }),
         script("a sender's flow that says what is available", {
             let mut steps = sending(FANOUT);
             let flow = Flow { handle: Some(0), delivery_count: Some(0), available: Some(9), ..flow() };
             steps.push(say(flow));
+            steps.extend(another_sender());
             steps
         }),
         script("a sender's flow that used credit up", {
             let mut steps = sending(FANOUT);
             let flow = Flow { handle: Some(0), delivery_count: Some(170), link_credit: Some(0), echo: true, ..flow() };
             steps.push(say(flow));
+            steps.extend(another_sender());
             steps
         }),
         script("credit as messages are sent", {

@@ -93,7 +93,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             steps.extend([say(begin()), Await("begin")]);
             steps
         }),
-        script("an unknown performative", { session([raw(0, &[0, 0x53, 0x70, 0xC0, 1, 0]), Await("end")]) }),
+        script("an unknown performative", session([raw(0, &[0, 0x53, 0x70, 0xC0, 1, 0]), Await("end")])),
         script("a performative that is no list", session([raw(0, &[0, 0x53, 0x11, 0x40]), Await("close")])),
         script("a performative without a mandatory field", {
             // attach without a name.

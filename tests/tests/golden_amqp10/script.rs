@@ -193,6 +193,11 @@ pub(crate) fn sending(address: Option<&str>) -> Vec<Step> {
     session([say(sender(address)), Await("attach"), Await("flow")])
 }
 
+/// One more sender, of handle 9, and its credit: what was sent before has been looked at, and answered.
+pub(crate) fn another_sender() -> [Step; 3] {
+    [say(Attach { name: "another", handle: 9, ..sender(FANOUT) }), Await("attach"), Await("flow")]
+}
+
 /// An attached receiver.
 pub(crate) fn receiving(address: Option<&str>) -> Vec<Step> {
     session([say(receiver(address)), Await("attach")])

@@ -4,7 +4,9 @@ use leveret_amqp10::performative::{Begin, Detach, End, Flow, Open};
 use leveret_amqp10::{Error, condition};
 
 use super::script::Step::Await;
-use super::script::{FANOUT, Script, Step, begin, begun, disposition, flow, login, on, open, plain, say, script};
+use super::script::{
+    FANOUT, Script, Step, another_sender, begin, begun, disposition, flow, login, on, open, plain, say, script,
+};
 use super::script::{send, sender, session, transfer};
 
 fn with(open: Open<'_>, steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
@@ -63,7 +65,7 @@ pub(crate) fn scripts() -> Vec<Script> {
         script("flow without a session", with(open(), [say(flow())])),
         script("transfer without a session", with(open(), [send(&transfer(0, false), &plain())])),
         script("disposition without a session", with(open(), [disposition(0, None, true, None)])),
-        script("detach without a session", { with(open(), [say(Detach { handle: 0, closed: true, error: None })]) }),
+        script("detach without a session", with(open(), [say(Detach { handle: 0, closed: true, error: None })])),
         script("end without a session", with(open(), [say(End { error: None })])),
         script("attach on a channel beyond channel-max", with(open(), [on(64, sender(FANOUT)), Await("close")])),
         script("attach on another channel than the session's", session([on(1, sender(FANOUT))])),
@@ -72,7 +74,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             let error = Error { condition: condition::INTERNAL_ERROR, description: Some("mine"), info: None };
             session([say(End { error: Some(error) }), Await("end")])
         }),
-        script("frames after an end", { session([say(End { error: None }), Await("end"), say(sender(FANOUT))]) }),
+        script("frames after an end", session([say(End { error: None }), Await("end"), say(sender(FANOUT))])),
         script("an end twice", session([say(End { error: None }), Await("end"), say(End { error: None })])),
         script("frames for a session that was ended with an error", {
             let mut steps = session([say(Flow { handle: Some(7), ..flow() }), Await("end")]);
@@ -83,8 +85,12 @@ pub(crate) fn scripts() -> Vec<Script> {
             "a flow that has seen too much",
             session([say(Flow { next_incoming_id: Some(5), ..flow() }), Await("end")]),
         ),
-        script("a flow that has seen nothing", { session([say(Flow { next_incoming_id: None, ..flow() })]) }),
-        script("a flow with an echo", session([say(Flow { echo: true, ..flow() })])),
+        script("a flow that has seen nothing", session([say(Flow { next_incoming_id: None, ..flow() })])),
+        script("a flow with an echo", {
+            let mut steps = session([say(Flow { echo: true, ..flow() })]);
+            steps.extend(another_sender());
+            steps
+        }),
         script("a flow without its windows", {
             session([super::script::raw(0, &[0, 0x53, 0x13, 0xC0, 2, 1, 0x43]), Await("close")])
         }),

@@ -58,7 +58,7 @@ fn routed() -> Vec<Script> {
         }),
         script("a settled message with a bad to", sent(None, &settled, &with_to("nowhere"))),
         script("a settled message without to", sent(None, &settled, &plain())),
-        script("a message with x-cc that is null", { sent(FANOUT, &one, &annotated("x-cc", Value::Null)) }),
+        script("a message with x-cc that is null", sent(FANOUT, &one, &annotated("x-cc", Value::Null))),
         script("a message with a durable header and a ttl", {
             let mut payload = Vec::new();
             Header { durable: Some(true), ttl: Some(60_000), priority: Some(7), ..Header::default() }
@@ -122,7 +122,7 @@ fn in_parts() -> Vec<Script> {
     };
     vec![
         script("a message in two transfers", parts(vec![send(&first, head), send(&rest, tail)])),
-        script("a message in two transfers, both with its id", { parts(vec![send(&first, head), send(&one, tail)]) }),
+        script("a message in two transfers, both with its id", parts(vec![send(&first, head), send(&one, tail)])),
         script("a continuation with another delivery-id", {
             parts(vec![send(&first, head), send(&transfer(1, false), tail)])
         }),

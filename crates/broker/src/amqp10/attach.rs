@@ -87,7 +87,7 @@ impl Connection {
         let mut destination_name = None;
         let destination = if target.dynamic {
             let capable = target.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
-            let Some(queue) = self.dynamic_queue(attach.name, target.address.is_some(), capable, now)? else {
+            let Some(queue) = self.dynamic_queue(attach, target.address.is_some(), capable, now)? else {
                 return Ok(());
             };
             destination_name = Some(super::dynamic::address(queue.info()));
@@ -219,7 +219,7 @@ impl Connection {
         let mut dynamic_name = None;
         let queue = if source.dynamic {
             let capable = source.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
-            let Some(queue) = self.dynamic_queue(attach.name, source.address.is_some(), capable, now)? else {
+            let Some(queue) = self.dynamic_queue(attach, source.address.is_some(), capable, now)? else {
                 return Ok(());
             };
             dynamic_name = Some(super::dynamic::address(queue.info()));

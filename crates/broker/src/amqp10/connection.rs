@@ -259,7 +259,10 @@ impl Connection {
             (Phase::SaslInit, FrameKind::Amqp) | (_, FrameKind::Sasl) => {
                 return Err(Failure::connection(
                     condition::FRAMING_ERROR,
-                    format!("frame of type {kind:?} received where the other type was expected"),
+                    match kind {
+                        FrameKind::Amqp => "unexpected frame type 0 in sasl mode (expected 1)",
+                        FrameKind::Sasl => "unexpected frame type 1 in amqp mode (expected 0)",
+                    },
                 ));
             }
             _ => {}

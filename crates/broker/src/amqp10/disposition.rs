@@ -79,7 +79,7 @@ impl Connection {
             Some(other) => {
                 return Err(Failure::session(
                     condition::INVALID_FIELD,
-                    format!("Unrecognised state in DISPOSITION: {other:?}"),
+                    format!("Unrecognised state: {other:?} in DISPOSITION"),
                 ));
             }
         };

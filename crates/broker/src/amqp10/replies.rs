@@ -60,7 +60,7 @@ impl Connection {
             return Err(Failure::link(
                 condition::NOT_IMPLEMENTED,
                 format!(
-                    "a source with the capability '{VOLATILE_QUEUE}' must be dynamic without an address, not durable, \
+                    "Dynamic source not supported: with the capability '{VOLATILE_QUEUE}' it has no address, is not durable, \
                      with expiry-policy link-detach and snd-settle-mode settled"
                 ),
             ));
