@@ -19,6 +19,7 @@ mod golden_amqp10 {
 use std::collections::BTreeMap;
 use std::env;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Duration;
 
 use leveret_tests::broker::{Broker, is_given};
@@ -34,6 +35,8 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/amqp10-frames.
 /// What the restricted user may configure, write and read; on RabbitMQ it has this name and password.
 const RESTRICTED: &str = "golden10";
 const PERMISSIONS: [&str; 3] = ["^golden10", "^golden10[.]write", "^golden10[.]read"];
+/// A queue whose address has escapes.
+const ESCAPED: &str = "golden10.a b/c";
 /// How long a RabbitMQ that is recorded may say nothing.
 const SILENCE: Duration = Duration::from_secs(3);
 
@@ -61,7 +64,7 @@ impl Stage {
     fn new(address: SocketAddr) -> Self {
         let mut stage = Self { wire: Wire::open(address) };
         stage.declare("golden10.full", 0, &[("x-overflow", "reject-publish")], &[("x-max-length", 0)]);
-        stage.declare("golden10.a b/c", 0, &[], &[]);
+        stage.declare(ESCAPED, 0, &[], &[]);
         for right in ["golden10.read", "golden10.write"] {
             stage.declare(right, 0, &[], &[]);
         }
@@ -89,53 +92,80 @@ impl Stage {
     }
 
     fn renew_queue(&mut self) {
-        let mut arguments = Writer::new();
-        arguments.put_short(0).put_short_string(QUEUE).put_octet(0);
-        self.wire.call(1, method::QUEUE_DELETE, &arguments, (50, 41));
+        self.delete(QUEUE);
         self.declare(QUEUE, 0, &[], &[]);
+    }
+
+    fn delete(&mut self, queue: &str) {
+        let mut arguments = Writer::new();
+        arguments.put_short(0).put_short_string(queue).put_octet(0);
+        self.wire.call(1, method::QUEUE_DELETE, &arguments, (50, 41));
     }
 }
 
-/// What the brokers answer; `restricted` is where the restricted user is, and its name.
-fn answers(
+/// A broker, and how its answers are read.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
     address: SocketAddr,
-    restricted: (SocketAddr, &str),
+    /// Where the restricted user is, and its name.
+    restricted: (SocketAddr, &'a str),
+    /// Silence for so long is written down as such.
     patience: Duration,
-    wanted: impl Fn(&str) -> bool,
-) -> BTreeMap<String, Vec<String>> {
-    let mut addresses = vec![address, restricted.0];
-    addresses.dedup();
-    let mut stages: Vec<Stage> = addresses.into_iter().map(Stage::new).collect();
-    let last = stages.len() - 1;
-    let mut answers = BTreeMap::new();
-    for Script { name, restricted: is_restricted, without_flows, steps } in scripts() {
-        if !wanted(name) {
-            continue;
-        }
-        let (address, user) = if is_restricted { restricted } else { (address, "guest") };
-        let started = std::time::Instant::now();
+}
+
+impl Asked<'_> {
+    fn play(&self, script: &Script, mut before: impl FnMut()) -> (String, Vec<String>) {
+        let (address, user) = if script.restricted { self.restricted } else { (self.address, "guest") };
         let mut play = || {
-            stages[if is_restricted { last } else { 0 }].renew_queue();
-            play::play(address, user, &steps, patience)
+            before();
+            play::play(address, user, &script.steps, self.patience)
         };
         let mut lines = play();
-        // About one of a hundred connections to a RabbitMQ gets no answer to its open.
+        // About one of a hundred connections to a RabbitMQ gets no answer to its open: it is asked again.
         for _ in 0..2 {
             if lines.iter().any(|line| line == play::SILENCE) {
                 lines = play();
             }
         }
-        eprintln!("TOOK {} {name}", started.elapsed().as_millis());
-        if without_flows {
+        if script.without_flows {
             lines.retain(|line| play::first_word(line) != "flow");
         }
-        assert!(answers.insert(name.to_owned(), lines).is_none(), "two scripts are called {name}");
+        (script.name.to_owned(), lines)
     }
-    for stage in stages {
-        stage.wire.close();
+
+    /// The answers to all scripts. Those that need [`QUEUE`] take turns, the others don't wait for each other: a
+    /// refused login takes seconds.
+    fn answers(&self) -> BTreeMap<String, Vec<String>> {
+        const THREADS: usize = 8;
+        let (with_queue, others): (Vec<_>, Vec<_>) = scripts().into_iter().partition(Script::needs_queue);
+        let count = with_queue.len() + others.len();
+        let mut addresses = vec![self.address, self.restricted.0];
+        addresses.dedup();
+        let mut stages: Vec<Stage> = addresses.into_iter().map(Stage::new).collect();
+        let last = stages.len() - 1;
+        let mut answers = thread::scope(|scope| {
+            let part = |at| others.iter().skip(at).step_by(THREADS);
+            let threads: Vec<_> = (0..THREADS)
+                .map(|at| scope.spawn(move || part(at).map(|script| self.play(script, || ())).collect::<Vec<_>>()))
+                .collect();
+            let mut answers = BTreeMap::new();
+            for script in &with_queue {
+                let stage = &mut stages[if script.restricted { last } else { 0 }];
+                answers.extend([self.play(script, || stage.renew_queue())]);
+            }
+            for thread in threads {
+                answers.extend(thread.join().expect("a thread of scripts"));
+            }
+            answers
+        });
+        assert_eq!(answers.len(), count, "two scripts have the same name");
+        for mut stage in stages {
+            stage.delete(ESCAPED);
+            stage.wire.close();
+        }
+        compare::begin_once(&mut answers);
+        answers
     }
-    compare::begin_once(&mut answers);
-    answers
 }
 
 /// Asks a RabbitMQ. `RECORD_GOLDEN` is the date, `LEVERET_TEST_URI` and `LEVERET_TEST_HTTP_URI` say where it is.
@@ -153,16 +183,9 @@ fn record(date: &str) {
         let status = http.put(&path, &body).expect("an answer").status;
         assert!(status < 300, "{path}: {status}");
     }
-    let only = env::var("ONLY").ok();
-    let answers = answers(broker.amqp(), (broker.amqp(), RESTRICTED), SILENCE, |name| {
-        only.as_ref().is_none_or(|only| name.contains(only.as_str()))
-    });
-    let golden = json!({ "broker": "RabbitMQ", "version": version, "date": date, "answers": answers });
-    let text = serde_json::to_string_pretty(&golden).expect("JSON") + "\n";
-    match only {
-        None => std::fs::write(GOLDEN, text).expect("written"),
-        Some(_) => println!("{text}"),
-    }
+    let asked = Asked { address: broker.amqp(), restricted: (broker.amqp(), RESTRICTED), patience: SILENCE };
+    let golden = json!({ "broker": "RabbitMQ", "version": version, "date": date, "answers": asked.answers() });
+    std::fs::write(GOLDEN, serde_json::to_string_pretty(&golden).expect("JSON") + "\n").expect("written");
     let _ = http.delete(&format!("/api/users/{RESTRICTED}"));
     broker.finish("golden10");
 }
@@ -189,7 +212,8 @@ fn frames_are_answered_as_rabbitmq_answers_them() {
     let broker = Broker::start_with(options());
     let allowed = allow::parse(include_str!("../allow/amqp10-frames.txt"));
     let (mut passed, mut failed) = (Vec::new(), Vec::new());
-    for (name, ours) in answers(broker.amqp(), (restricted.amqp(), "guest"), PATIENCE, |_| true) {
+    let asked = Asked { address: broker.amqp(), restricted: (restricted.amqp(), "guest"), patience: PATIENCE };
+    for (name, ours) in asked.answers() {
         let theirs: Vec<String> = golden["answers"][&name]
             .as_array()
             .into_iter()

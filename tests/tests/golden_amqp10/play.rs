@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use leveret_amqp10::message::{BodyRef, Sections};
-use leveret_amqp10::performative::{Attach, Close, End, Open, Transfer};
+use leveret_amqp10::performative::{Attach, Close, End, Flow, Open, Transfer};
 use leveret_amqp10::{FrameKind, MapRef, Performative, Role, SaslFrame, decode_frame, encode_performative};
 
 use super::script::Step;
@@ -191,6 +191,10 @@ fn written(kind: FrameKind, channel: u16, body: &[u8]) -> Option<String> {
             // RabbitMQ leaves the terminus of a receiver out of its answer (2.6.3), Leveret repeats it.
             Ok((Performative::Attach(attach), _)) if attach.role == Role::Sender && attach.source.is_some() => {
                 format!("attach {:?}", Attach { target: None, ..attach })
+            }
+            // What is available is an estimate (2.7.4): behind a drain, RabbitMQ's changes from run to run.
+            Ok((Performative::Flow(flow), _)) if flow.drain => {
+                format!("flow {:?}", Flow { available: flow.available.and(Some(0)), ..flow })
             }
             Ok((performative, _)) => {
                 let text = format!("{performative:?}");

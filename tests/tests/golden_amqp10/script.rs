@@ -45,6 +45,17 @@ pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
 }
 
+impl Script {
+    /// Whether it names [`QUEUE`].
+    pub(crate) fn needs_queue(&self) -> bool {
+        self.steps.iter().any(|step| match step {
+            Send(bytes) => bytes.windows(QUEUE.len()).any(|window| window == QUEUE.as_bytes()),
+            Step::Classic(_) => true,
+            Await(_) | Cut => false,
+        })
+    }
+}
+
 /// A script of these steps.
 pub(crate) fn script(name: &'static str, steps: impl IntoIterator<Item = Step>) -> Script {
     Script { name, restricted: false, without_flows: false, steps: steps.into_iter().collect() }
