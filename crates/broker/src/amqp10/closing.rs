@@ -7,7 +7,7 @@ use leveret_amqp10::{
 
 use super::connection::{Connection, Phase};
 use super::deliver::Pending;
-use super::error::{Failure, Scope};
+use super::error::{Failure, Result, Scope};
 use super::link::Link;
 use super::rejection::with_error;
 use super::session::Session;
@@ -91,15 +91,23 @@ impl Connection {
     }
 
     /// The client detaches a link. Closed or not: nothing of it is kept, as in RabbitMQ.
-    pub(crate) fn detached(&mut self, session: &mut Session, detach: &Detach<'_>, now: Now) {
+    pub(crate) fn detached(&mut self, session: &mut Session, detach: &Detach<'_>, now: Now) -> Result<()> {
         let handle = detach.handle;
-        // One that isn't attached is detached already: who says so twice meant it, and RabbitMQ takes it, too.
-        let Some(link) = session.take(handle).filter(|link| !matches!(**link, Link::Detached)) else { return };
+        let Some(link) = session.take(handle) else {
+            return Err(Failure::session(
+                leveret_amqp10::condition::UNATTACHED_HANDLE,
+                format!("Unattached link handle: {handle}"),
+            ));
+        };
+        if matches!(*link, Link::Detached) {
+            return Ok(());
+        }
         if let Some(error) = &detach.error {
             tracing::warn!(connection = %self.name, handle, condition = %error.condition, "link detached by the client");
         }
         self.leave_link(session, handle, *link, now);
         self.send_detach(session.channel, handle, detach.closed, None);
+        Ok(())
     }
 
     /// A queue that a link consumes from or publishes to is gone.

@@ -316,18 +316,16 @@ impl Connection {
             ));
         }
         let Some(mut session) = self.take_session(channel) else {
-            return match performative {
-                Performative::Begin(begin) => self.begin(channel, &begin),
-                // It has ended already: as with a link that is detached twice.
-                Performative::End(_) => Ok(()),
-                other => Err(Failure::connection(
+            let Performative::Begin(begin) = performative else {
+                return Err(Failure::connection(
                     condition::FRAMING_ERROR,
                     format!(
                         "{} received on channel {channel}, which has no session: begin must come first",
-                        other.name()
+                        performative.name()
                     ),
-                )),
+                ));
             };
+            return self.begin(channel, &begin);
         };
         if session.ending {
             if let Performative::End(_) = performative {
@@ -347,10 +345,7 @@ impl Connection {
             Performative::Disposition(disposition) => self.disposition(&mut session, &disposition, now),
             Performative::Flow(flow) => self.flow(&mut session, &flow, now),
             Performative::Attach(attach) => self.attach(&mut session, &attach, now),
-            Performative::Detach(detach) => {
-                self.detached(&mut session, &detach, now);
-                Ok(())
-            }
+            Performative::Detach(detach) => self.detached(&mut session, &detach, now),
             Performative::End(_) => {
                 self.leave_session(&mut session, now);
                 self.send_end(channel, None);
