@@ -46,6 +46,9 @@ golden:
 	mv target/conversion.json crates/message/tests/conversion.json
 	python3 tests/golden/amqp10-management.py record $(RABBITMQ_AMQP_PORT) >target/amqp10-management.json
 	mv target/amqp10-management.json tests/golden/amqp10-management.json
+	RECORD_GOLDEN=$$(date +%F) LEVERET_TEST_URI=amqp://127.0.0.1:$(RABBITMQ_AMQP_PORT) \
+	  LEVERET_TEST_HTTP_URI=http://127.0.0.1:$(RABBITMQ_HTTP_PORT) \
+	  cargo test --profile ci --package leveret-tests --test golden_amqp10
 
 # A load over and over, each message verified; now and then the node is killed and started again.
 soak: build

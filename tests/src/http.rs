@@ -62,7 +62,7 @@ impl Http {
     /// # Errors
     /// Whatever the socket says, and `InvalidData` when the answer isn't HTTP.
     pub fn get(&self, path: &str) -> io::Result<Answer> {
-        self.request("GET", path)
+        self.request("GET", path, "")
     }
 
     /// DELETE of a path.
@@ -70,18 +70,27 @@ impl Http {
     /// # Errors
     /// As [`Http::get`].
     pub fn delete(&self, path: &str) -> io::Result<Answer> {
-        self.request("DELETE", path)
+        self.request("DELETE", path, "")
     }
 
-    fn request(&self, method: &str, path: &str) -> io::Result<Answer> {
+    /// PUT of JSON to a path.
+    ///
+    /// # Errors
+    /// As [`Http::get`].
+    pub fn put(&self, path: &str, body: &Value) -> io::Result<Answer> {
+        self.request("PUT", path, &body.to_string())
+    }
+
+    fn request(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
         let mut socket = TcpStream::connect(&self.authority)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let token = STANDARD.encode(format!("{}:{}", self.credentials.0, self.credentials.1));
         write!(
             socket,
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Basic {token}\r\nAccept: */*\r\n\
-             Connection: close\r\n\r\n",
-            self.authority
+             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.authority,
+            body.len()
         )?;
         let mut bytes = Vec::new();
         socket.read_to_end(&mut bytes)?;

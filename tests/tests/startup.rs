@@ -82,12 +82,18 @@ fn another_protocol_is_answered_with_ours() {
         return;
     }
     let node = Node::start(Options::new());
-    for header in [b"AMQP\x00\x08\x00\x00", b"AMQP\x01\x01\x08\x00", b"HELLOYOU"] {
+    let sasl = b"AMQP\x03\x01\x00\x00";
+    for (header, expected) in [
+        (b"AMQP\x00\x00\x09\x00", PROTOCOL_HEADER),
+        (b"AMQP\x00\x08\x00\x00", sasl),
+        (b"AMQP\x01\x01\x08\x00", sasl),
+        (b"HELLOYOU", sasl),
+    ] {
         let mut wire = Wire::connect(node.amqp());
         wire.send(header);
         let mut answer = Vec::new();
         wire.socket.read_to_end(&mut answer).expect("the answer and the end");
-        assert_eq!(answer, PROTOCOL_HEADER, "{header:?}");
+        assert_eq!(answer, expected, "{header:?}");
     }
     conservation::check(&node.http());
 }

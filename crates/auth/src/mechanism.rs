@@ -61,8 +61,9 @@ impl<'a> Response<'a> {
         let (user, password) = match *self {
             Response::Plain(bytes) => {
                 let mut parts = bytes.split(|byte| *byte == 0);
-                let (_authorization, user, password) = (parts.next()?, parts.next()?, parts.next()?);
-                if parts.next().is_some() {
+                let (authorization, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+                // Nobody acts in another's name (RFC 4616, section 2); RabbitMQ takes none at all.
+                if parts.next().is_some() || !(authorization.is_empty() || authorization == user) {
                     return None;
                 }
                 (user, password)
@@ -88,8 +89,8 @@ mod tests {
     #[test]
     fn plain_has_three_parts() {
         assert_eq!(Response::Plain(b"\0u\0p").parse(), Some(("u", &b"p"[..])));
-        assert_eq!(Response::Plain(b"id\0u\0").parse(), Some(("u", &b""[..])));
-        for malformed in [&b""[..], b"u", b"u\0p", b"\0u\0p\0x", b"\0\xff\0p"] {
+        assert_eq!(Response::Plain(b"u\0u\0").parse(), Some(("u", &b""[..])));
+        for malformed in [&b""[..], b"id\0u\0p", b"u", b"u\0p", b"\0u\0p\0x", b"\0\xff\0p"] {
             assert_eq!(Response::Plain(malformed).parse(), None, "{malformed:?}");
         }
     }

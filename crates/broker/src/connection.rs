@@ -195,8 +195,9 @@ impl Unknown {
     }
 
     /// What isn't spoken is answered with what is (AMQP 1.0 2.2, AMQP 0-9-1 4.2.2): AMQP 1.0 begins with SASL here.
+    /// RabbitMQ 4.3 offers AMQP 0-9-1 to those only who came for another AMQP 0-9.
     fn refuse(&mut self, received: &[u8]) {
-        let answer = if received == HEADER_AMQP { HEADER_SASL } else { PROTOCOL_HEADER };
+        let answer = if received.starts_with(b"AMQP\x00\x00\x09") { PROTOCOL_HEADER } else { HEADER_SASL };
         let name = self.peer.connection_name();
         tracing::warn!(connection = name, ?received, ?answer, "protocol header that isn't spoken here");
         self.output.buffer().extend_from_slice(&answer);

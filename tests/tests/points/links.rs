@@ -14,7 +14,9 @@ fn point_27_detach_requeues() {
     for at in 0..10u32 {
         client.publish_accepted(0, &at.to_be_bytes());
     }
-    for closed in [false, true] {
+    // A delivery that was never settled has failed, as RabbitMQ 4.3.6 counts on classic queues; each round adds two:
+    // one receiver leaves, and the next one looks.
+    for (closed, failures) in [(false, 1), (true, 3)] {
         client.receiver(1, &to("point.27"), 10);
         for at in 0..10u32 {
             assert_eq!(client.receive(1).data(), at.to_be_bytes());
@@ -28,7 +30,7 @@ fn point_27_detach_requeues() {
             assert_eq!(delivery.data(), at.to_be_bytes(), "at once, and in order");
             let header = delivery.sections().header.expect("a header");
             assert!(!header.first_acquirer);
-            assert_eq!(header.delivery_count, 0, "no attempt failed");
+            assert_eq!(header.delivery_count, failures, "attempts that ended without an outcome");
         }
         other.client.detach(CHANNEL, 0, true, None);
         other.wait("detach", |event| matches!(event, Event::Detached { .. }));

@@ -24,7 +24,7 @@ pub(crate) enum GiveBack {
     /// They go back to their place.
     Requeue,
     /// So do they, and AMQP 1.0's delivery-count tells of one more that failed. RabbitMQ 4.3 counts
-    /// `basic.reject`, `basic.recover` and the end of a channel so, `basic.nack` not.
+    /// `basic.reject` and the end of a channel so, `basic.nack` and `basic.recover` not.
     RequeueFailed,
 }
 
@@ -96,7 +96,7 @@ impl Session {
             return Err(not_implemented("requeue=false"));
         }
         let settled = settled.settle_all();
-        self.give_back(channel, settled, GiveBack::RequeueFailed, now);
+        self.give_back(channel, settled, GiveBack::Requeue, now);
         if answer {
             encode_method(self.output.buffer(), channel, &Method::BasicRecoverOk(basic::RecoverOk {}));
         }

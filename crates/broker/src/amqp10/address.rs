@@ -86,14 +86,16 @@ pub(crate) fn to_field(address: &str) -> Option<Target> {
 fn target_2(address: &str) -> Option<Option<Target>> {
     if let Some(rest) = address.strip_prefix("/exchanges/") {
         let (exchange, key) = rest.split_once('/').unwrap_or((rest, ""));
-        let target = percent_decode(exchange).zip(percent_decode(key)).and_then(|(exchange, key)| {
+        let parts = percent_decode(exchange).zip(percent_decode(key)).filter(|_| !key.contains('/'));
+        let target = parts.and_then(|(exchange, key)| {
             let named = !exchange.is_empty() && exchange != "amq.default" && is_routing_key(&key);
             named.then(|| Target::Exchange { exchange: exchange.into(), key: key.into() })
         });
         return Some(target);
     }
     let queue = address.strip_prefix("/queues/")?;
-    Some(percent_decode(queue).filter(|name| !name.is_empty()).map(|name| Target::Queue(name.into())))
+    let named = !queue.is_empty() && !queue.contains('/');
+    Some(percent_decode(queue).filter(|_| named).map(|name| Target::Queue(name.into())))
 }
 
 /// A source's address.
@@ -102,7 +104,8 @@ fn target_2(address: &str) -> Option<Option<Target>> {
 /// [`BadAddress`] when it is no address, or one of version 1 that isn't permitted.
 pub(crate) fn source(address: &str, version_1: bool) -> Result<Source, BadAddress> {
     if let Some(queue) = address.strip_prefix("/queues/") {
-        let name = percent_decode(queue).filter(|name| !name.is_empty()).ok_or_else(|| bad(address))?;
+        // A queue that can't exist isn't found; RabbitMQ takes what follows as one name, slashes and all.
+        let name = percent_decode(queue).ok_or_else(|| bad(address))?;
         return Ok(Source::Queue(name.into()));
     }
     if !version_1 {
@@ -188,9 +191,10 @@ mod tests {
         assert_eq!(target("/exchanges/x", false), Ok(exchange("x", "")));
         assert_eq!(target("/exchanges/a%2Fb/k%20%C3%BC", false), Ok(exchange("a/b", "k ü")));
         assert_eq!(target("/queues/q%2F1", false), Ok(Target::Queue("q/1".into())));
-        for wrong in
-            ["/exchanges/", "/exchanges//k", "/exchanges/amq.default/k", "/queues/", "/queues/%zz", "/queues/%ff"]
-        {
+        for wrong in ["/exchanges/", "/exchanges//k", "/exchanges/amq.default/k", "/exchanges/x/k/l"] {
+            assert!(target(wrong, true).is_err(), "{wrong}");
+        }
+        for wrong in ["/queues/", "/queues/a/b", "/queues/%zz", "/queues/%ff"] {
             assert!(target(wrong, true).is_err(), "{wrong}");
         }
         let (longest, longer) = ("k".repeat(255), "k".repeat(256));
@@ -218,6 +222,8 @@ mod tests {
     #[test]
     fn sources() {
         assert_eq!(source("/queues/q", false), Ok(Source::Queue("q".into())));
+        assert_eq!(source("/queues/a/b", false), Ok(Source::Queue("a/b".into())));
+        assert_eq!(source("/queues/", false), Ok(Source::Queue("".into())));
         assert!(source("/exchanges/x/k", false).is_err());
         assert_eq!(source("/exchange/x/k", true), Ok(Source::Bound { exchange: "x".into(), key: "k".into() }));
         assert_eq!(source("/topic/#", true), Ok(Source::Bound { exchange: "amq.topic".into(), key: "#".into() }));

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use leveret_amqp10::Serial;
+use leveret_amqp10::{DeliveryState, Serial};
 use leveret_log::Position;
 
-use super::disposition::Wish;
 use crate::ticket::Ticket;
 
 /// Delivery-ids of one link that are answered together.
@@ -17,7 +16,7 @@ pub(crate) struct Answer {
     pub handle: u32,
     pub first: Serial,
     pub last: Serial,
-    pub wish: Wish,
+    pub state: DeliveryState<'static>,
 }
 
 /// See the module; of one connection.
@@ -54,7 +53,7 @@ impl Answers {
         // All ids of a session that can be open together lie within half of the number space.
         due.sort_by(|a, b| a.channel.cmp(&b.channel).then(a.first.distance_from(b.first).cmp(&0)));
         due.dedup_by(|next, last| {
-            let joins = last.channel == next.channel && last.last.next() == next.first && last.wish == next.wish;
+            let joins = last.channel == next.channel && last.last.next() == next.first && last.state == next.state;
             if joins {
                 last.last = next.last;
             }
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     fn answer(ticket: Ticket, handle: u32, first: u32, last: u32) -> Answer {
-        Answer { ticket, channel: 0, handle, first: Serial(first), last: Serial(last), wish: Wish::Settle }
+        Answer { ticket, channel: 0, handle, first: Serial(first), last: Serial(last), state: DeliveryState::Accepted }
     }
 
     fn ranges(due: &[Answer]) -> Vec<(u32, u32)> {

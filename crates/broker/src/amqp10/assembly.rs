@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use leveret_amqp10::{DeliveryState, SenderSettleMode, Serial, condition, performative::Transfer};
+use leveret_amqp10::{DeliveryState, ReceiverSettleMode, SenderSettleMode, Serial, condition, performative::Transfer};
 
 use super::error::{Failure, Result};
 use super::grant::Grant;
@@ -131,10 +131,13 @@ impl Assembly {
             return Err(Failure::link(
                 condition::INVALID_FIELD,
                 format!(
-                    "sender settle mode is {:?} but transfer settled flag is interpreted as being {settled}",
-                    self.settle_mode
+                    "sender settle mode is '{}' but transfer settled flag is interpreted as being '{settled}'",
+                    if settled { "unsettled" } else { "settled" }
                 ),
             ));
+        }
+        if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second) {
+            return Err(Failure::link(condition::NOT_IMPLEMENTED, "rcv-settle-mode second not supported"));
         }
         if transfer.aborted {
             return Ok(None);

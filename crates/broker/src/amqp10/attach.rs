@@ -7,6 +7,7 @@ use leveret_amqp10::{
     condition,
     performative::Attach,
     terminus::{DistributionMode, TerminusDurability},
+    value::EncodedMap,
 };
 use leveret_model::Action;
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
@@ -83,11 +84,14 @@ impl Connection {
             }
             None => return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: no target")),
         };
+        if let Some(source) = &attach.source {
+            check_outcomes(source)?;
+        }
         let key = self.broker.fresh_id();
         let mut destination_name = None;
         let destination = if target.dynamic {
             let capable = target.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
-            let Some(queue) = self.dynamic_queue(attach.name, target.address.is_some(), capable, now)? else {
+            let Some(queue) = self.dynamic_queue(attach, target.address.is_some(), capable, now)? else {
                 return Ok(());
             };
             destination_name = Some(super::dynamic::address(queue.info()));
@@ -173,8 +177,11 @@ impl Connection {
         let snapshot = self.broker.registry.snapshot();
         let found = snapshot.topology.exchange(&self.vhost, exchange);
         let found = found.ok_or_else(|| leveret_model::Refused::no_exchange(&self.vhost, exchange))?;
-        found.check_publish()?;
-        Ok(())
+        found.check_publish().map_err(|refused| {
+            // RabbitMQ has another word for it here than over AMQP 0-9-1.
+            let text = refused.text.replacen("cannot publish", "forbidden to publish", 1);
+            Failure::link(condition::UNAUTHORIZED_ACCESS, text)
+        })
     }
 
     /// A queue to publish to. Another connection's exclusive queue is one as well, as it is for everybody who
@@ -209,7 +216,7 @@ impl Connection {
     /// The client receives: from which queue.
     fn attach_consumer(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
         let Some(source) = &attach.source else {
-            return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: no source"));
+            return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: source_required"));
         };
         check_outcomes(source)?;
         check_filters(source)?;
@@ -219,7 +226,7 @@ impl Connection {
         let mut dynamic_name = None;
         let queue = if source.dynamic {
             let capable = source.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
-            let Some(queue) = self.dynamic_queue(attach.name, source.address.is_some(), capable, now)? else {
+            let Some(queue) = self.dynamic_queue(attach, source.address.is_some(), capable, now)? else {
                 return Ok(());
             };
             dynamic_name = Some(super::dynamic::address(queue.info()));
@@ -272,7 +279,9 @@ impl Connection {
         effective.distribution_mode = Some(if browses { DistributionMode::Copy } else { DistributionMode::Move });
         effective.default_outcome = Some(Outcome::Released);
         effective.outcomes = if source.outcomes.is_empty() { Symbols::of(&OUTCOMES) } else { source.outcomes };
-        effective.filter = None;
+        // None of those that were asked for is understood.
+        let filters = EncodedMap::new();
+        effective.filter = source.filter.map(|_| filters.as_map());
         let answer = Attach {
             name: attach.name,
             handle: attach.handle,
@@ -291,7 +300,7 @@ impl Connection {
     /// None while a queue is being declared for it: the attach is then handled again.
     fn source_queue(&mut self, source: &Source<'_>, now: Now) -> Result<Option<QueueRef>> {
         let Some(address) = source.address else {
-            return Err(bad_address("null"));
+            return Err(bad_address("undefined"));
         };
         let version_1 = self.broker.settings.amqp_address_v1;
         let parsed =
@@ -316,7 +325,13 @@ impl Connection {
 
     /// A refused attach is answered with one that has no terminus, and a detach follows (2.6.3).
     fn refuse(&mut self, channel: u16, attach: &Attach<'_>) -> Result<()> {
-        let mut answer = Attach { name: attach.name, handle: attach.handle, ..Attach::default() };
+        let mut answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            snd_settle_mode: attach.snd_settle_mode,
+            rcv_settle_mode: attach.rcv_settle_mode,
+            ..Attach::default()
+        };
         match attach.role {
             Role::Sender => {
                 answer.role = Role::Receiver;

@@ -138,17 +138,22 @@ impl Connection {
                 self.transactions.forget_link(session.channel, handle);
                 // It must not get again what goes back.
                 consumer.queue.set_room(consumer.id, false, now.monotonic);
-                let mut runs = session.unsettled.settle_link(handle);
+                let mut unsent = Vec::new();
+                let unsettled = session.unsettled.settle_link(handle);
                 for pending in session.pending.take_link(handle) {
                     if let Pending::Run { taken, .. } = pending
                         && !consumer.settled
                         && !consumer.browses
                     {
-                        runs.push(taken.run());
+                        unsent.push(taken.run());
                     }
                 }
-                if !runs.is_empty() && !consumer.browses {
-                    consumer.queue.requeue(Some(consumer.id), &runs, false, now.monotonic);
+                // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves
+                // by detach, end, close or a cut socket. What it never got hasn't.
+                for (runs, failed) in [(unsent, false), (unsettled, true)] {
+                    if !runs.is_empty() && !consumer.browses {
+                        consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
+                    }
                 }
                 session.parked.retain(|other| *other != handle);
                 self.links.remove(&consumer.key);

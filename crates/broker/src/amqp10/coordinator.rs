@@ -210,7 +210,7 @@ impl Connection {
         }
         let mut answers = Vec::new();
         for Settled { queue, consumer, runs, wish, asked } in open.settled {
-            answers.push((asked, wish));
+            answers.push(asked);
             let settlement = match wish {
                 Wish::Settle => Settlement::Acknowledge,
                 Wish::Reject => Settlement::Reject,
@@ -221,7 +221,7 @@ impl Connection {
         let commit = &self.broker.commit;
         let Committed { ticket, refused } =
             open.transaction.commit(commit, &mut self.undurable, &self.outbox, now.monotonic);
-        answers.iter().for_each(|(asked, wish)| self.answer(asked, &ticket, *wish));
+        answers.iter().for_each(|asked| self.answer(asked, &ticket));
         if refused {
             let text = "partial transaction completion: a queue refused a message (x-overflow=reject-publish)";
             let error = Error::new(condition::TRANSACTION_ROLLBACK, text);
@@ -232,9 +232,10 @@ impl Connection {
 
     /// Nothing of it happens; deliveries that were settled in it go back to their place.
     fn roll_back(&mut self, open: Open, now: Now) {
-        for Settled { queue, consumer, runs, asked, .. } in open.settled {
+        for Settled { queue, consumer, runs, mut asked, .. } in open.settled {
             queue.requeue(Some(consumer), &runs, true, now.monotonic);
-            self.answer(&asked, &Ticket::default(), Wish::Requeue { failed: true });
+            asked.release();
+            self.answer(&asked, &Ticket::default());
         }
     }
 

@@ -43,12 +43,19 @@ pub(crate) struct Asked {
     handle: u32,
     /// First and last of each run.
     ids: Vec<(Serial, Serial)>,
+    /// What the answer says.
+    state: DeliveryState<'static>,
 }
 
 impl Asked {
     /// Whether they are of this link.
     pub(crate) fn is_of(&self, channel: u16, handle: u32) -> bool {
         self.channel == channel && self.handle == handle
+    }
+
+    /// The deliveries go back to their place after all.
+    pub(crate) fn release(&mut self) {
+        self.state = DeliveryState::Released;
     }
 
     /// Nobody waits.
@@ -88,27 +95,30 @@ impl Connection {
             Some(other) => {
                 return Err(Failure::session(
                     condition::INVALID_FIELD,
-                    format!("Unrecognised state in DISPOSITION: {other:?}"),
+                    format!("Unrecognised state: {other:?} in DISPOSITION"),
                 ));
             }
         };
+        let repeated = repeated(state);
         let settled = session.unsettled.settle(first, last);
         let made_room = !settled.is_empty() && !session.parked.is_empty();
         for part in settled {
             let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
             let (queue, id, browses) = (consumer.queue.clone(), consumer.id, consumer.browses);
             let ids = if disposition.settled { Vec::new() } else { part.ids };
-            let asked = Asked { channel: session.channel, handle: part.handle, ids };
+            let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated };
             if browses {
                 // It only looked: nothing has to become durable.
-                self.answer(&asked, &Ticket::default(), wish);
+                self.answer(&asked, &Ticket::default());
                 continue;
             }
             if let Some(transaction) = transaction {
                 self.settle_in_transaction(transaction, queue, id, part.runs, wish, asked)?;
                 continue;
             }
-            let same = |other: &&mut Settlement| other.consumer == id && other.wish == wish;
+            let same = |other: &&mut Settlement| {
+                other.consumer == id && other.wish == wish && other.asked.state == asked.state
+            };
             match self.settlements.iter_mut().find(same) {
                 Some(settlement) => {
                     part.runs.into_iter().for_each(|run| push_run(&mut settlement.runs, run));
@@ -151,32 +161,28 @@ impl Connection {
                     Ticket::default()
                 }
             };
-            self.answer(&asked, &ticket, wish);
+            self.answer(&asked, &ticket);
         }
     }
 
     /// Leaves answers to be sent when what they wait for is durable.
-    pub(crate) fn answer(&mut self, asked: &Asked, ticket: &Ticket, wish: Wish) {
-        let Asked { channel, handle, ids } = asked;
+    pub(crate) fn answer(&mut self, asked: &Asked, ticket: &Ticket) {
+        let Asked { channel, handle, ids, state } = asked;
         for (first, last) in ids {
-            let (ticket, channel, handle) = (ticket.clone(), *channel, *handle);
-            self.answers.push(Answer { ticket, channel, handle, first: *first, last: *last, wish });
+            let (ticket, channel, handle, state) = (ticket.clone(), *channel, *handle, *state);
+            self.answers.push(Answer { ticket, channel, handle, first: *first, last: *last, state });
         }
     }
 
     /// Answers the settlements that became durable.
     pub(crate) fn answer_settlements(&mut self) {
         for answer in self.answers.take_due(self.broker.commit.durable()) {
-            self.send_settled(answer.channel, answer.first, answer.last, answer.wish);
+            self.send_settled(&answer);
         }
     }
 
-    fn send_settled(&mut self, channel: u16, first: Serial, last: Serial, wish: Wish) {
-        let state = match wish {
-            Wish::Settle => DeliveryState::Accepted,
-            Wish::Reject => DeliveryState::Rejected { error: None },
-            Wish::Requeue { .. } => DeliveryState::Released,
-        };
+    fn send_settled(&mut self, answer: &Answer) {
+        let &Answer { channel, first, last, state, .. } = answer;
         let answer = Disposition {
             role: Role::Sender,
             first: first.0,
@@ -186,5 +192,17 @@ impl Connection {
             batchable: false,
         };
         encode_performative(self.output.buffer(), channel, &Performative::Disposition(answer));
+    }
+}
+
+/// The client's state as it is repeated to it, without errors and annotations: those are its own.
+fn repeated(state: Option<DeliveryState<'_>>) -> DeliveryState<'static> {
+    match state {
+        Some(DeliveryState::Accepted) => DeliveryState::Accepted,
+        Some(DeliveryState::Rejected { .. }) => DeliveryState::Rejected { error: None },
+        Some(DeliveryState::Modified { delivery_failed, undeliverable_here, .. }) => {
+            DeliveryState::Modified { delivery_failed, undeliverable_here, message_annotations: None }
+        }
+        _ => DeliveryState::Released,
     }
 }

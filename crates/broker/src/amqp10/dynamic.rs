@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use leveret_amqp10::{
-    Source, Symbol, Symbols, Target, condition,
+    Role, Source, Symbol, Symbols, Target, condition,
+    performative::Attach,
     terminus::{ExpiryPolicy, LifetimePolicy, TerminusDurability},
     value::{EncodedMap, MapRef},
 };
@@ -25,24 +26,28 @@ impl Connection {
     /// The exclusive queue of a dynamic terminus. None while it is being declared.
     pub(crate) fn dynamic_queue(
         &mut self,
-        link: &str,
+        attach: &Attach<'_>,
         addressed: bool,
         capable: bool,
         now: Now,
     ) -> Result<Option<QueueRef>> {
-        if addressed {
-            return Err(Failure::link(condition::INVALID_FIELD, "a dynamic terminus has no address of its own"));
-        }
-        if !capable {
+        if addressed || !capable {
+            let terminus = match attach.role {
+                Role::Sender => "target",
+                Role::Receiver => "source",
+            };
             return Err(Failure::link(
                 condition::NOT_IMPLEMENTED,
-                format!("Dynamic terminus not supported without the capability '{TEMPORARY_QUEUE}'"),
+                format!(
+                    "Dynamic {terminus} not supported: it needs the capability '{TEMPORARY_QUEUE}', and no address of its \
+                     own"
+                ),
             ));
         }
         let name = match &self.declaring {
             Some(name) => name.clone(),
             None => {
-                let part: String = format!("{}-{link}", self.container).chars().take(NAME_PART_MAX).collect();
+                let part: String = format!("{}-{}", self.container, attach.name).chars().take(NAME_PART_MAX).collect();
                 self.generated_name(&format!("amq.dyn-{part}-")).into()
             }
         };

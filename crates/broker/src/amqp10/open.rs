@@ -112,7 +112,8 @@ impl Connection {
         let mut window =
             Window::new(Serial(begin.next_outgoing_id), begin.incoming_window, settings.max_incoming_window);
         window.set_shut(self.broker.alarms.publishing_blocked());
-        let handle_max = settings.link_max.saturating_sub(1);
+        // We answer on the client's handles, so that its limit is one for both.
+        let handle_max = settings.link_max.saturating_sub(1).min(begin.handle_max);
         let session = Box::new(Session::new(channel, window, handle_max));
         let flow = session.window.flow();
         let answer = Begin {

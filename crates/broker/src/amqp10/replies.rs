@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leveret_amqp10::{
     ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
     performative::Attach,
-    terminus::{ExpiryPolicy, TerminusDurability},
+    terminus::{DistributionMode, ExpiryPolicy, TerminusDurability},
 };
 use leveret_model::Action;
 use leveret_queue::CreditState;
@@ -64,7 +64,7 @@ impl Connection {
             return Err(Failure::link(
                 condition::NOT_IMPLEMENTED,
                 format!(
-                    "a source with the capability '{VOLATILE_QUEUE}' must be dynamic without an address, not durable, \
+                    "Dynamic source not supported: with the capability '{VOLATILE_QUEUE}' it has no address, is not durable, \
                      with expiry-policy link-detach and snd-settle-mode settled"
                 ),
             ));
@@ -83,8 +83,11 @@ impl Connection {
             next_tag: 0,
         };
         session.put(attach.handle, Box::new(Link::Replies(replies)));
+        let properties = super::dynamic::properties();
         let effective = Source {
             address: Some(&address),
+            dynamic_node_properties: Some(properties.as_map()),
+            distribution_mode: Some(DistributionMode::Move),
             durable: TerminusDurability::None,
             expiry_policy: ExpiryPolicy::LinkDetach,
             timeout: 0,

@@ -41,8 +41,8 @@ impl Connection {
             }
             Link::Requests(requests) => self.receive_request(session, requests, transfer, payload, now),
             Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => Err(Failure::session(
-                condition::NOT_ALLOWED,
-                format!("transfer on handle {handle}, on which the client receives"),
+                condition::UNATTACHED_HANDLE,
+                format!("Unknown link handle: {handle} is one on which the client receives"),
             )),
             Link::Detached => Ok(()),
         };
