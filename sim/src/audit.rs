@@ -6,9 +6,10 @@ use leveret_amqp091::FieldTable;
 use leveret_queue::QueueState;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
+use crate::amqp091::{Heard, Received};
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Object};
-use crate::link::{Heard, Received};
+use crate::link::End;
 use crate::world::World;
 
 /// What was found.
@@ -28,31 +29,31 @@ pub struct Findings {
 /// The broker broke a rule while it was looked at, or its counters disagree with what a client gets.
 pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
     let mut findings = Findings { objects: topology(world, ledger), ..Findings::default() };
-    let link = world.connect();
+    let link = world.connect(End::Amqp091(Box::default()));
     let names: Vec<String> = ledger.queues().map(str::to_owned).collect();
     let mut channels: BTreeMap<u16, String> = BTreeMap::new();
     let mut announced: BTreeMap<u16, u32> = BTreeMap::new();
     loop {
         let goes_on = world.step()?;
-        for heard in world.links[link].heard() {
+        for heard in world.links[link].amqp091().heard() {
             match heard {
                 Heard::Connected => {
                     for (at, name) in names.iter().enumerate() {
                         let channel = at as u16 + 1;
                         channels.insert(channel, name.clone());
-                        world.links[link].client.open_channel(channel);
+                        world.links[link].amqp091().client.open_channel(channel);
                     }
                 }
                 Heard::Reply(channel, "channel.open-ok") => {
                     let passive = QueueDeclare { passive: true, ..QueueDeclare::default() };
                     let name = channels[&channel].as_bytes();
-                    world.links[link].client.declare_queue(channel, name, passive, &FieldTable::new());
+                    world.links[link].amqp091().client.declare_queue(channel, name, passive, &FieldTable::new());
                 }
                 Heard::Declared(channel, ready) => {
                     let name = &channels[&channel];
                     findings.queues.insert(name.clone(), Vec::new());
                     announced.insert(channel, ready);
-                    let client = &mut world.links[link].client;
+                    let client = &mut world.links[link].amqp091().client;
                     client.consume(channel, name.as_bytes(), b"audit", Consume::default(), &FieldTable::new());
                 }
                 Heard::Delivered(received) => {

@@ -1,5 +1,6 @@
 //! Bodies and properties that follow from a message's id alone.
 
+use crate::content::Content;
 use crate::ledger::{Message, MessageId};
 use crate::random::Random;
 
@@ -18,18 +19,17 @@ pub fn body(id: MessageId, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The properties of a message: delivery mode and, for every second one, its id as message-id.
+/// The properties of a message of AMQP 0-9-1: delivery mode and, for every second one, its id as message-id.
 #[must_use]
 pub fn properties(id: MessageId, persistent: bool) -> Vec<u8> {
     const DELIVERY_MODE: u16 = 1 << 12;
     const MESSAGE_ID: u16 = 1 << 7;
     let mode = if persistent { 2 } else { 1 };
-    if id.is_multiple_of(2) {
+    let Some(text) = message_id(id) else {
         let [high, low] = DELIVERY_MODE.to_be_bytes();
         return vec![high, low, mode];
-    }
+    };
     let [high, low] = (DELIVERY_MODE | MESSAGE_ID).to_be_bytes();
-    let text = id.to_string();
     let mut bytes = vec![high, low, mode, text.len() as u8];
     bytes.extend_from_slice(text.as_bytes());
     bytes
@@ -41,17 +41,34 @@ pub fn id(body: &[u8]) -> Option<MessageId> {
     body.first_chunk().map(|bytes| MessageId::from_le_bytes(*bytes))
 }
 
-/// What is different from what was published.
+/// The message-id of every second message.
 #[must_use]
-pub fn difference(message: &Message, received: &crate::link::Received) -> Option<&'static str> {
+pub fn message_id(id: MessageId) -> Option<String> {
+    (!id.is_multiple_of(2)).then(|| id.to_string())
+}
+
+/// What is different in a queue from what was published.
+#[must_use]
+pub fn difference(message: &Message, queue: &str, received: &Content) -> Option<&'static str> {
     if received.body != body(message.id, message.length) {
         return Some("body");
     }
-    if received.properties != properties(message.id, message.persistent) {
-        return Some("properties");
+    let has_died = message.targets.get(queue).is_some_and(|target| target.origin.is_some());
+    if received.persistent != message.persistent {
+        return Some("durability");
     }
-    if received.exchange != message.exchange.as_bytes() {
+    if received.message_id != message_id(message.id) {
+        return Some("message-id");
+    }
+    if received.has_died != has_died {
+        return Some("history of deaths");
+    }
+    if received.has_more {
+        return Some("properties, which are more than were given");
+    }
+    let (exchange, key) = if has_died { ("", queue) } else { (message.exchange.as_str(), message.key.as_str()) };
+    if received.exchange != exchange.as_bytes() {
         return Some("exchange");
     }
-    (received.key != message.key.as_bytes()).then_some("routing key")
+    (received.key != key.as_bytes()).then_some("routing key")
 }

@@ -4,7 +4,9 @@
 //! power cut at each of its changes. Facts that promise something carry the stamp at which the client learned of
 //! them, facts that excuse something the stamp at which the client asked for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::topology::dead_letters_of;
 
 /// Number of changes that the disk had seen.
 pub type Stamp = usize;
@@ -35,7 +37,7 @@ pub enum Presence {
 }
 
 /// What is known of a message in one queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The binding that leads there was confirmed before and nobody asked to take it away.
     pub certain: bool,
@@ -45,6 +47,17 @@ pub struct Target {
     pub gone: Option<Stamp>,
     /// A client got it from there.
     pub seen: bool,
+    /// It came, or is to come, as a dead letter.
+    pub origin: Option<Origin>,
+}
+
+/// Where a dead letter comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The queue in which it died.
+    pub queue: String,
+    /// When somebody asked to reject it there.
+    pub asked: Stamp,
 }
 
 /// A message.
@@ -70,6 +83,31 @@ pub struct Message {
     pub targets: BTreeMap<String, Target>,
 }
 
+impl Message {
+    /// From here on it may be gone from a queue, and from where it would go if it died there.
+    fn excuse(&mut self, queue: &str, at: Stamp) {
+        for target in self.at(queue) {
+            target.excused = Some(target.excused.map_or(at, |earlier| earlier.min(at)));
+        }
+    }
+
+    /// As [`Message::excuse`], unless it was excused before.
+    fn excuse_if_new(&mut self, queue: &str, at: Stamp) {
+        for target in self.at(queue) {
+            target.excused.get_or_insert(at);
+        }
+    }
+
+    /// What is known of it in a queue, and of the dead letter that comes from there and isn't known to have come.
+    fn at(&mut self, queue: &str) -> impl Iterator<Item = &mut Target> {
+        let has_left = self.targets.get(queue).is_some_and(|target| target.gone.is_some());
+        self.targets.iter_mut().filter_map(move |(name, target)| {
+            let comes = target.origin.as_ref().is_some_and(|origin| origin.queue == queue) && !has_left;
+            (name == queue || comes).then_some(target)
+        })
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
@@ -82,6 +120,8 @@ pub struct Ledger {
     draining: BTreeMap<String, u64>,
     /// Queues that anybody ever read from.
     read: BTreeMap<String, Stamp>,
+    /// Queues to which messages may have come back that weren't flagged, since nobody had seen them.
+    disordered: BTreeSet<String>,
     publishers: u64,
 }
 
@@ -181,31 +221,71 @@ impl Ledger {
         self.messages[id as usize].confirmed = Some(at);
     }
 
+    /// The publisher learned that a message found no queue. False when there was one.
+    pub fn released(&mut self, id: MessageId, at: Stamp) -> bool {
+        let message = &mut self.messages[id as usize];
+        let found_none = message.targets.values().all(|target| !target.certain || target.excused.is_some());
+        for target in message.targets.values_mut() {
+            target.gone.get_or_insert(at);
+        }
+        found_none
+    }
+
     /// Somebody asked to settle a message for good.
     pub fn settle(&mut self, queue: &str, id: MessageId, at: Stamp) {
-        let targets = self.messages.get_mut(id as usize).map(|message| &mut message.targets);
-        if let Some(target) = targets.and_then(|targets| targets.get_mut(queue)) {
+        if let Some(message) = self.messages.get_mut(id as usize) {
+            message.excuse(queue, at);
+        }
+    }
+
+    /// Somebody asked to reject a message: it may go where dead letters go.
+    pub fn reject(&mut self, queue: &str, id: MessageId, at: Stamp) {
+        let Some(dead) = dead_letters_of(queue) else { return self.settle(queue, id, at) };
+        let is_there = self.presence_now(&Object::Queue(dead.clone())) == Presence::Present;
+        let stays = !self.emptying.contains_key(&dead) && !self.emptying.contains_key(queue);
+        let Some(message) = self.messages.get_mut(id as usize) else { return };
+        let mut certain = is_there && stays;
+        if let Some(target) = message.targets.get_mut(queue) {
+            // It may be of a queue that was deleted meanwhile.
+            certain &= target.excused.is_none();
             target.excused = Some(target.excused.map_or(at, |earlier| earlier.min(at)));
+        }
+        let origin = Some(Origin { queue: queue.to_owned(), asked: at });
+        let new = Target { certain, origin, ..Target::default() };
+        let target = message.targets.entry(dead).or_insert_with(|| new.clone());
+        // After an earlier attempt, whose move a crash undid.
+        if target.gone.is_some() {
+            *target = new;
+        }
+    }
+
+    /// Somebody was told that a message has left a queue for good.
+    pub fn settled(&mut self, queue: &str, id: MessageId, at: Stamp) {
+        if let Some(target) = self.messages.get_mut(id as usize).and_then(|message| message.targets.get_mut(queue)) {
+            target.gone.get_or_insert(at);
         }
     }
 
     /// Somebody asked to purge or delete a queue.
     pub fn begin_emptying(&mut self, queue: &str, at: Stamp) {
         *self.emptying.entry(queue.to_owned()).or_default() += 1;
-        for message in &mut self.messages {
-            if let Some(target) = message.targets.get_mut(queue) {
-                target.excused.get_or_insert(at);
-            }
-        }
+        self.messages.iter_mut().for_each(|message| message.excuse_if_new(queue, at));
     }
 
     /// Whoever took messages of a queue without acknowledgement, since this stamp, is gone with what was under way.
     pub fn excuse_all(&mut self, queue: &str, since: Stamp) {
-        for message in &mut self.messages {
-            if let Some(target) = message.targets.get_mut(queue) {
-                target.excused = Some(target.excused.map_or(since, |earlier| earlier.min(since)));
-            }
-        }
+        self.messages.iter_mut().for_each(|message| message.excuse(queue, since));
+    }
+
+    /// A reader that had taken more than it was sent is gone: the rest is back, and nothing says so.
+    pub fn disorder(&mut self, queue: &str) {
+        self.disordered.insert(queue.to_owned());
+    }
+
+    /// Whether messages of a queue may come late without a flag.
+    #[must_use]
+    pub fn is_disordered(&self, queue: &str) -> bool {
+        self.disordered.contains(queue)
     }
 
     /// That was done (`at` is when the client learned of it), or its connection is over.
@@ -222,7 +302,8 @@ impl Ledger {
         for message in &mut self.messages {
             // With the same stamp it may have been confirmed later.
             let before = message.confirmed.is_some_and(|confirmed| confirmed < asked);
-            if let Some(target) = message.targets.get_mut(queue)
+            // A dead letter may come after it was confirmed to its publisher.
+            if let Some(target) = message.targets.get_mut(queue).filter(|target| target.origin.is_none())
                 && before
                 && !was_read
             {
@@ -274,12 +355,16 @@ impl Ledger {
         }
         self.emptying.clear();
         self.draining.clear();
+        self.disordered.clear();
         for message in &mut self.messages {
             message.published = 0;
             for target in message.targets.values_mut() {
                 target.excused = None;
                 target.gone = Some(0);
                 target.certain = false;
+                if let Some(origin) = &mut target.origin {
+                    origin.asked = 0;
+                }
             }
         }
         for (queue, ids) in found {

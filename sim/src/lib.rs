@@ -8,9 +8,12 @@
 //! This crate must not know a real clock, thread, file or socket.
 #![forbid(unsafe_code)]
 
+pub mod amqp091;
+pub mod amqp10;
 pub mod audit;
 pub mod body;
 pub mod clock;
+pub mod content;
 pub mod cores;
 pub mod disk;
 pub mod event_hash;
@@ -22,10 +25,10 @@ pub mod link;
 pub mod peer;
 pub mod pipe;
 pub mod random;
-pub mod script;
 pub mod seed;
 pub mod tally;
 pub mod task;
+pub mod topology;
 pub mod verdict;
 pub mod workload;
 pub mod world;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_log::Options;
 
+use crate::amqp091::Received;
 use crate::audit::{Findings, audit};
 use crate::body;
 use crate::disk::SimDisk;
@@ -12,14 +13,14 @@ use crate::failure::Failure;
 use crate::ledger::{Ledger, Stamp};
 use crate::tally::Tally;
 use crate::verdict::judge;
-use crate::workload::Workload;
+use crate::workload::{Peers, Workload};
 use crate::world::World;
 
 /// A trace of clients' operations from an empty or surviving disk, run until everything is answered.
 ///
 /// # Errors
 /// A rule was found broken.
-pub fn run(world: &mut World, ledger: &mut Ledger, peers: usize, operations: usize) -> Result<usize, Failure> {
+pub fn run(world: &mut World, ledger: &mut Ledger, peers: Peers, operations: usize) -> Result<usize, Failure> {
     let mut workload = Workload::new(world, ledger, peers, operations);
     while workload.step(world, ledger)? {}
     Ok(workload.operations)
@@ -46,8 +47,7 @@ pub fn recover_and_judge(
 
 /// The ledger of the life that begins with these findings.
 pub fn rebase(ledger: &mut Ledger, findings: &Findings) {
-    let ids =
-        |found: &Vec<crate::link::Received>| found.iter().filter_map(|received| body::id(&received.body)).collect();
+    let ids = |found: &Vec<Received>| found.iter().filter_map(|received| body::id(&received.content.body)).collect();
     let found = findings.queues.iter().map(|(queue, found)| (queue.clone(), ids(found))).collect();
     ledger.rebase(&found, &|object| findings.objects.contains(object));
 }

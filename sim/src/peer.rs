@@ -1,346 +1,46 @@
-//! One client of the workload: what it asked for and holds, and what it makes of what it hears.
+//! One client of the workload, whatever it speaks.
 
-use std::collections::{BTreeMap, VecDeque};
-
-use leveret_amqp091::FieldTable;
-
-use crate::body;
-use crate::failure::{Check, Failure};
+use crate::failure::Failure;
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
-use crate::link::{Heard, Link, Received};
-use crate::tally::Tally;
-
-/// The channel for topology and publishes.
-pub const PUBLISH: u16 = 1;
-/// The channel for consumers and gets.
-pub const CONSUME: u16 = 2;
-/// Unacknowledged messages that a consumer holds at most.
-const PREFETCH: u16 = 12;
+use crate::topology::dead_letters_of;
+use crate::world::World;
+use crate::{body, content::Content, failure::Check, tally::Tally};
 
 /// More messages than any queue of a simulation has; many of these can be added up.
-const UNLIMITED: u64 = 1 << 40;
-
-/// A request without its reply.
-#[derive(Clone, Debug)]
-pub enum Request {
-    /// Opening a channel, selecting confirms, setting prefetch.
-    Setup,
-    /// Declaring, binding.
-    Make(Object),
-    /// Unbinding, deleting an exchange: the objects that go, and when it was asked for.
-    Unmake(Vec<Object>),
-    /// Deleting a queue with its bindings.
-    Delete(String, Vec<Object>, Stamp),
-    /// Purging a queue.
-    Purge(String, Stamp),
-    /// Starting a consumer.
-    Consume,
-    /// Ending one.
-    Cancel(Vec<u8>),
-    /// Getting a message.
-    Get(String, bool, Stamp),
-}
-
-/// A delivery that isn't settled.
-#[derive(Clone, Debug)]
-pub struct Held {
-    /// Its tag.
-    pub tag: u64,
-    /// Where from.
-    pub queue: String,
-    /// Which.
-    pub id: MessageId,
-}
-
-/// A consumer.
-#[derive(Clone, Debug)]
-pub struct Consumer {
-    /// Its queue.
-    pub queue: String,
-    /// It doesn't acknowledge.
-    pub no_ack: bool,
-    /// When it was asked for.
-    pub since: Stamp,
-    /// Highest id of each publisher that it got for the first time.
-    last: BTreeMap<u64, MessageId>,
-}
+pub const UNLIMITED: u64 = 1 << 40;
 
 /// See the module.
-#[derive(Debug)]
-pub struct Peer {
-    /// Its link in the world.
-    pub link: usize,
-    /// Number among the peers, which its objects carry in their names.
-    pub number: usize,
-    publisher: u64,
-    requests: [VecDeque<Request>; 3],
-    unconfirmed: BTreeMap<u64, MessageId>,
-    /// What it has to settle.
-    pub held: Vec<Held>,
-    /// Its consumers by tag.
-    pub consumers: BTreeMap<Vec<u8>, Consumer>,
-    tags_given: u32,
-}
+pub trait Peer {
+    /// Few enough of its requests and publishes are open that it may go on.
+    fn may_go_on(&self, world: &mut World) -> bool;
 
-impl Peer {
-    /// A client that has just connected.
-    pub fn new(number: usize, link: usize, ledger: &mut Ledger) -> Self {
-        Self {
-            link,
-            number,
-            publisher: ledger.publisher(),
-            requests: Default::default(),
-            unconfirmed: BTreeMap::new(),
-            held: Vec::new(),
-            consumers: BTreeMap::new(),
-            tags_given: 0,
-        }
-    }
+    /// Does one thing; returns how many operations that was.
+    fn operate(&mut self, world: &mut World, ledger: &mut Ledger) -> usize;
 
-    /// Few enough requests and publishes are open that it may go on.
-    pub fn may_go_on(&self, link: &Link) -> bool {
-        let open = |channel: u16| link.client.is_channel_open(channel) && self.requests[usize::from(channel)].len() < 4;
-        link.client.is_open() && open(PUBLISH) && open(CONSUME) && self.unconfirmed.len() < 40
-    }
-
-    /// Nothing that it asked for is open.
-    pub fn is_answered(&self) -> bool {
-        self.unconfirmed.is_empty() && self.requests.iter().all(VecDeque::is_empty)
-    }
-
-    /// What is open, in words.
-    pub fn open(&self) -> String {
-        let unconfirmed: Vec<_> = self.unconfirmed.values().collect();
-        format!("peer {}: unconfirmed {unconfirmed:?}, requests {:?}", self.number, self.requests)
-    }
-
-    /// The end of this consumer was asked for.
-    pub fn is_cancelling(&self, tag: &[u8]) -> bool {
-        let cancels = |request: &Request| matches!(request, Request::Cancel(of) if of == tag);
-        self.requests[usize::from(CONSUME)].iter().any(cancels)
-    }
-
-    /// Remembers that a reply is due.
-    pub fn ask(&mut self, channel: u16, request: Request) {
-        self.requests[usize::from(channel)].push_back(request);
-    }
-
-    /// Publishes a message.
-    pub fn publish(
-        &mut self,
-        link: &mut Link,
-        ledger: &mut Ledger,
-        (exchange, key): (&str, &str),
-        (length, persistent): (usize, bool),
-        at: Stamp,
-    ) {
-        let id = ledger.publish(self.publisher, exchange, key, length, persistent, at);
-        let (properties, body) = (body::properties(id, persistent), body::body(id, length));
-        let tag = link.client.publish(PUBLISH, exchange.as_bytes(), key.as_bytes(), false, &properties, &body);
-        self.unconfirmed.insert(tag, id);
-    }
-
-    /// Starts a consumer.
-    pub fn consume(&mut self, link: &mut Link, ledger: &mut Ledger, queue: &str, no_ack: bool, at: Stamp) {
-        self.tags_given += 1;
-        let tag = format!("c{}", self.tags_given).into_bytes();
-        let flags = leveret_strict_client::amqp091::Consume { no_ack, exclusive: false };
-        link.client.consume(CONSUME, queue.as_bytes(), &tag, flags, &FieldTable::new());
-        ledger.begin_reading(queue, if no_ack { UNLIMITED } else { 0 }, at);
-        let consumer = Consumer { queue: queue.to_owned(), no_ack, since: at, last: BTreeMap::new() };
-        self.consumers.insert(tag, consumer);
-        self.ask(CONSUME, Request::Consume);
-    }
-
-    fn open_channel(&mut self, link: &mut Link, channel: u16, ledger: &mut Ledger) {
-        link.client.open_channel(channel);
-        self.ask(channel, Request::Setup);
-        if channel == PUBLISH {
-            self.publisher = ledger.publisher();
-        }
-    }
-
-    /// Takes in what was heard.
+    /// Takes in what it heard. `at` is how many changes the disk had seen before the last step.
     ///
     /// # Errors
     /// A rule was found broken.
-    pub fn hear(
-        &mut self,
-        heard: Heard,
-        link: &mut Link,
-        ledger: &mut Ledger,
-        tally: &mut Tally,
-        at: Stamp,
-    ) -> Result<(), Failure> {
-        match heard {
-            Heard::Connected => {
-                self.open_channel(link, PUBLISH, ledger);
-                self.open_channel(link, CONSUME, ledger);
-            }
-            Heard::Reply(channel, "channel.open-ok") => {
-                self.requests[usize::from(channel)].pop_front();
-                if channel == PUBLISH {
-                    link.client.confirm_select(PUBLISH);
-                } else {
-                    link.client.qos(CONSUME, PREFETCH, false);
-                }
-                self.ask(channel, Request::Setup);
-            }
-            Heard::Reply(channel, _)
-            | Heard::Declared(channel, _)
-            | Heard::Removed(channel, _)
-            | Heard::Consumer(channel)
-            | Heard::Empty(channel) => self.answered(channel, ledger, tally, at),
-            Heard::Cancelled(_, tag) => {
-                self.consumers.remove(&tag);
-            }
-            Heard::Delivered(received) => self.delivered(received, ledger, tally, at)?,
-            Heard::Got(received) => self.got(received, ledger, tally, at)?,
-            Heard::Confirmed { first, last, positive, .. } => {
-                for tag in first..=last {
-                    let Some(id) = self.unconfirmed.remove(&tag) else { continue };
-                    tally.hit("confirms");
-                    if !positive {
-                        let detail = format!("message {id} was refused, although no queue has a limit");
-                        return Err(Failure::new(Check::Runs, detail));
-                    }
-                    ledger.confirm(id, at);
-                }
-            }
-            Heard::ChannelClosed(channel, reason) if reason.code == 404 => {
-                tally.hit("channel errors");
-                self.lose(channel, ledger);
-                self.open_channel(link, channel, ledger);
-            }
-            Heard::Returned | Heard::ChannelClosed(..) | Heard::ConnectionClosed(_) => {
-                let detail = format!("peer {} heard {heard:?}", self.number);
-                return Err(Failure::new(Check::Protocol, detail));
-            }
-        }
-        Ok(())
-    }
+    fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure>;
 
-    fn answered(&mut self, channel: u16, ledger: &mut Ledger, tally: &mut Tally, at: Stamp) {
-        match self.requests[usize::from(channel)].pop_front() {
-            Some(Request::Make(object)) => self.learn(object, Presence::Present, ledger, at),
-            Some(Request::Unmake(objects)) => {
-                objects.into_iter().for_each(|object| self.learn(object, Presence::Absent, ledger, at));
-            }
-            Some(Request::Delete(queue, objects, asked)) => {
-                tally.hit("queues deleted");
-                objects.into_iter().for_each(|object| self.learn(object, Presence::Absent, ledger, at));
-                self.learn(Object::Queue(queue.clone()), Presence::Absent, ledger, at);
-                ledger.end_emptying(&queue, asked, Some(at));
-            }
-            Some(Request::Purge(queue, asked)) => {
-                tally.hit("purges");
-                ledger.end_emptying(&queue, asked, Some(at));
-            }
-            Some(Request::Cancel(tag)) => {
-                if let Some(consumer) = self.consumers.remove(&tag).filter(|consumer| consumer.no_ack) {
-                    ledger.end_reading(&consumer.queue, UNLIMITED);
-                }
-            }
-            Some(Request::Get(queue, no_ack, _)) => ledger.end_reading(&queue, no_ack.into()),
-            Some(Request::Setup | Request::Consume) | None => {}
-        }
-    }
-
-    /// A request was answered; another one that concerns the object may already be carried out.
-    fn learn(&self, object: Object, presence: Presence, ledger: &mut Ledger, at: Stamp) {
-        let concerns = |request: &Request| match request {
-            Request::Make(other) => *other == object,
-            Request::Unmake(objects) => objects.contains(&object),
-            Request::Delete(queue, objects, _) => objects.contains(&object) || object == Object::Queue(queue.clone()),
-            _ => false,
-        };
-        let is_open = self.requests[usize::from(PUBLISH)].iter().any(concerns);
-        ledger.note(object, at, if is_open { Presence::Unknown } else { presence });
-    }
-
-    fn delivered(
-        &mut self,
-        received: Received,
-        ledger: &mut Ledger,
-        tally: &mut Tally,
-        _at: Stamp,
-    ) -> Result<(), Failure> {
-        let Some(consumer) = self.consumers.get_mut(&received.consumer) else {
-            let tag = String::from_utf8_lossy(&received.consumer).into_owned();
-            return Err(Failure::new(Check::Protocol, format!("a delivery to consumer {tag}")));
-        };
-        let id = examine(&received, &consumer.queue, ledger, tally)?;
-        let publisher = ledger.messages[id as usize].publisher;
-        if !received.redelivered
-            && let Some(before) = consumer.last.insert(publisher, id).filter(|before| *before > id)
-        {
-            let detail = format!("queue {}: message {id} was delivered after {before}", consumer.queue);
-            return Err(Failure::new(Check::Order, detail));
-        }
-        if consumer.no_ack {
-            ledger.settle(&consumer.queue, id, consumer.since);
-        } else {
-            self.held.push(Held { tag: received.tag, queue: consumer.queue.clone(), id });
-        }
-        Ok(())
-    }
-
-    fn got(&mut self, received: Received, ledger: &mut Ledger, tally: &mut Tally, _at: Stamp) -> Result<(), Failure> {
-        let Some(Request::Get(queue, no_ack, asked)) = self.requests[usize::from(CONSUME)].pop_front() else {
-            return Err(Failure::new(Check::Protocol, "a message that nobody asked for"));
-        };
-        let id = examine(&received, &queue, ledger, tally)?;
-        ledger.end_reading(&queue, no_ack.into());
-        if no_ack {
-            ledger.settle(&queue, id, asked);
-        } else {
-            self.held.push(Held { tag: received.tag, queue, id });
-        }
-        Ok(())
-    }
-
-    /// A channel is over: what was under way on it stays unknown.
-    fn lose(&mut self, channel: u16, ledger: &mut Ledger) {
-        for request in std::mem::take(&mut self.requests[usize::from(channel)]) {
-            match request {
-                // It may have happened after the request was noted as unknown, or never.
-                Request::Delete(queue, _, asked) | Request::Purge(queue, asked) => {
-                    ledger.end_emptying(&queue, asked, None);
-                }
-                Request::Get(queue, true, asked) => {
-                    ledger.excuse_all(&queue, asked);
-                    ledger.end_reading(&queue, 1);
-                }
-                _ => {}
-            }
-        }
-        if channel == PUBLISH {
-            self.unconfirmed.clear();
-        } else {
-            self.held.clear();
-            for consumer in std::mem::take(&mut self.consumers).into_values().filter(|consumer| consumer.no_ack) {
-                ledger.excuse_all(&consumer.queue, consumer.since);
-                ledger.end_reading(&consumer.queue, UNLIMITED);
-            }
-        }
-    }
-
-    /// The connection is over.
-    pub fn lose_all(&mut self, ledger: &mut Ledger) {
-        self.lose(0, ledger);
-        self.lose(PUBLISH, ledger);
-        self.lose(CONSUME, ledger);
-    }
+    /// Nothing moves any more.
+    ///
+    /// # Errors
+    /// Something that it asked for is open, or it was left waiting.
+    fn rest(&self, world: &mut World) -> Result<(), Failure>;
 }
 
 /// A message that a client got while the broker runs.
-fn examine(received: &Received, queue: &str, ledger: &mut Ledger, tally: &mut Tally) -> Result<MessageId, Failure> {
+///
+/// # Errors
+/// It is not what was published, or shouldn't be there.
+pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut Tally) -> Result<MessageId, Failure> {
     let message = body::id(&received.body).and_then(|id| ledger.messages.get_mut(id as usize));
     let Some(message) = message else {
         return Err(Failure::new(Check::NoPhantom, format!("queue {queue} delivered what nobody published")));
     };
     let id = message.id;
-    if let Some(part) = body::difference(message, received) {
+    if let Some(part) = body::difference(message, queue, received) {
         return Err(Failure::new(Check::NoCorruption, format!("message {id} from queue {queue}: wrong {part}")));
     }
     let Some(target) = message.targets.get_mut(queue) else {
@@ -353,6 +53,47 @@ fn examine(received: &Received, queue: &str, ledger: &mut Ledger, tally: &mut Ta
         let detail = format!("message {id} of queue {queue} was delivered before and isn't flagged");
         return Err(Failure::new(Check::Redelivered, detail));
     }
+    tally.add("dead letters delivered", target.origin.is_some().into());
     tally.add("redelivered messages seen", received.redelivered.into());
     Ok(id)
+}
+
+/// A length of a message's body.
+pub fn length(world: &mut World) -> usize {
+    let random = &mut world.random;
+    let length = match random.below(100) {
+        0..=59 => random.below(200),
+        60..=89 => random.below(4_000),
+        90..=98 => 4_000 + random.below(12_000),
+        _ => 20_000 + random.below(60_000),
+    };
+    if length >= 4_096 {
+        world.tally.hit("large bodies");
+    }
+    length.max(body::LENGTH_MIN as u64) as usize
+}
+
+/// A queue that is there with ready messages of which a consumer that could take them gets none.
+#[must_use]
+pub fn starving(world: &World, ledger: &Ledger) -> Option<String> {
+    let snapshot = world.broker.registry.snapshot_full();
+    for name in ledger.queues() {
+        if ledger.presence_now(&Object::Queue(name.to_owned())) != Presence::Present {
+            continue;
+        }
+        let Some(queue) = snapshot.queue("/", name) else { continue };
+        let status = queue.status();
+        let able = status.consumers.iter().any(|known| match known.link_credit {
+            Some(credit) => credit > 0,
+            None => known.prefetch == 0 || known.unacknowledged < known.prefetch,
+        });
+        if status.ready > 0 && able {
+            return Some(format!("queue {name}: {} ready, and an able consumer waits", status.ready));
+        }
+        if status.moving > 0 {
+            let dead = dead_letters_of(name);
+            return Some(format!("queue {name}: {} messages never moved to {dead:?}", status.moving));
+        }
+    }
+    None
 }

@@ -11,7 +11,7 @@ use crate::ledger::{Ledger, Stamp};
 use crate::life::{close_books, rebase, recover_and_judge};
 use crate::random::Random;
 use crate::tally::Tally;
-use crate::workload::Workload;
+use crate::workload::{Peers, Workload};
 use crate::world::World;
 
 /// How much a seed does.
@@ -20,14 +20,14 @@ pub struct Plan {
     /// Lives that a power cut ends; a clean stop follows the last.
     pub lives: usize,
     /// Clients at a time.
-    pub peers: usize,
+    pub peers: Peers,
     /// Operations of clients in each life at most.
     pub operations: u64,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { lives: 4, peers: 3, operations: 250 }
+        Self { lives: 4, peers: Peers { amqp091: 2, amqp10: 2 }, operations: 250 }
     }
 }
 
@@ -76,7 +76,7 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
 fn live(
     world: &mut World,
     ledger: &mut Ledger,
-    peers: usize,
+    peers: Peers,
     operations: usize,
     mut steps_left: u64,
 ) -> Result<(), Failure> {

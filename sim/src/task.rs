@@ -67,7 +67,6 @@ impl Task {
         self.take_input(now, random, hash, tally);
         let held = !self.connection.wants_read();
         self.connection.turn(now);
-        let released = held && self.connection.wants_read();
         let output = self.connection.output();
         let pending = output.pending();
         if !pending.is_empty() {
@@ -79,6 +78,7 @@ impl Task {
             output.written(written);
         }
         let unwritten = !output.is_empty();
+        let released = held && self.connection.wants_read();
         if self.connection.is_finished() {
             if !unwritten {
                 self.end(now);

@@ -18,8 +18,29 @@ pub fn judge(ledger: &Ledger, at: Stamp, findings: &Findings, tally: &mut Tally)
     for queue in findings.queues.keys() {
         found.insert(queue, contents(ledger, at, queue, findings)?);
     }
+    dead_letters(ledger, &found, tally)?;
     for queue in ledger.queues() {
-        losses(ledger, at, queue, found.get(queue), tally)?;
+        losses(ledger, at, queue, &found, tally)?;
+    }
+    Ok(())
+}
+
+/// A dead letter is where it died or where it went.
+fn dead_letters(
+    ledger: &Ledger,
+    found: &BTreeMap<&str, BTreeSet<MessageId>>,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    for message in &ledger.messages {
+        for (queue, target) in &message.targets {
+            let Some(origin) = &target.origin else { continue };
+            let is_in = |queue: &str| found.get(queue).is_some_and(|found| found.contains(&message.id));
+            if is_in(queue) && is_in(&origin.queue) {
+                let detail = format!("message {} is in queue {queue} and still in {}", message.id, origin.queue);
+                return Err(Failure::new(Check::NoDuplicate, detail));
+            }
+            tally.add("dead letters found", is_in(queue).into());
+        }
     }
     Ok(())
 }
@@ -48,9 +69,9 @@ fn contents(ledger: &Ledger, at: Stamp, queue: &str, findings: &Findings) -> Res
     let mut ids = BTreeSet::new();
     let mut last: BTreeMap<u64, MessageId> = BTreeMap::new();
     for received in &findings.queues[queue] {
-        let message = body::id(&received.body).and_then(|id| ledger.messages.get(id as usize));
+        let message = body::id(&received.content.body).and_then(|id| ledger.messages.get(id as usize));
         let Some(message) = message.filter(|message| message.published <= at) else {
-            let start = &received.body[..received.body.len().min(16)];
+            let start = &received.content.body[..received.content.body.len().min(16)];
             let detail = format!("queue {queue} has a message that nobody published by then: {start:?}");
             return Err(Failure::new(Check::NoPhantom, detail));
         };
@@ -58,7 +79,12 @@ fn contents(ledger: &Ledger, at: Stamp, queue: &str, findings: &Findings) -> Res
         let Some(target) = message.targets.get(queue) else {
             return Err(Failure::new(Check::NoPhantom, format!("message {id} wasn't published to queue {queue}")));
         };
-        if let Some(part) = body::difference(message, received) {
+        let content = &received.content;
+        if target.origin.as_ref().is_some_and(|origin| origin.asked > at) {
+            let detail = format!("message {id} is in queue {queue} before anybody rejected it");
+            return Err(Failure::new(Check::NoPhantom, detail));
+        }
+        if let Some(part) = body::difference(message, queue, content) {
             return Err(Failure::new(Check::NoCorruption, format!("message {id} in queue {queue}: wrong {part}")));
         }
         if target.gone.is_some_and(|gone| gone <= at) {
@@ -67,11 +93,14 @@ fn contents(ledger: &Ledger, at: Stamp, queue: &str, findings: &Findings) -> Res
         if !ids.insert(id) {
             return Err(Failure::new(Check::NoDuplicate, format!("message {id} is twice in queue {queue}")));
         }
-        if let Some(before) = last.insert(message.publisher, id).filter(|before| *before > id) {
+        // Dead letters come in the order in which they died.
+        if target.origin.is_none()
+            && let Some(before) = last.insert(message.publisher, id).filter(|before| *before > id)
+        {
             let detail = format!("queue {queue}: message {id} behind {before} of the same publisher");
             return Err(Failure::new(Check::Order, detail));
         }
-        if target.seen && !received.redelivered {
+        if target.seen && !content.redelivered {
             let detail = format!("message {id} of queue {queue} was delivered before and isn't flagged");
             return Err(Failure::new(Check::Redelivered, detail));
         }
@@ -84,17 +113,27 @@ fn losses(
     ledger: &Ledger,
     at: Stamp,
     queue: &str,
-    found: Option<&BTreeSet<MessageId>>,
+    found: &BTreeMap<&str, BTreeSet<MessageId>>,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     let present = ledger.presence(&Object::Queue(queue.to_owned()), at) == Presence::Present;
+    let is_in = |queue: &str, id| found.get(queue).is_some_and(|found| found.contains(&id));
     let mut unheard = ledger.unheard(queue);
     for message in &ledger.messages {
         let Some(target) = message.targets.get(queue) else { continue };
         if message.published > at || target.gone.is_some_and(|gone| gone <= at) {
             continue;
         }
-        let is_there = found.is_some_and(|found| found.contains(&message.id));
+        let is_there = is_in(queue, message.id);
+        if let Some(origin) = &target.origin {
+            // Not yet asked for, or not yet moved.
+            if origin.asked > at || is_in(&origin.queue, message.id) {
+                continue;
+            }
+            if !is_there && ledger.unheard(&origin.queue) > 0 {
+                continue;
+            }
+        }
         let confirmed = message.confirmed.is_some_and(|confirmed| confirmed <= at);
         match (message.persistent, confirmed, is_there) {
             (true, false, true) => tally.hit("unconfirmed messages that survived"),

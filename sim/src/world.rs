@@ -18,7 +18,7 @@ use crate::disk::SimDisk;
 use crate::event_hash::EventHash;
 use crate::failure::{Check, Failure};
 use crate::lanes::{DiskLane, ReadLane};
-use crate::link::Link;
+use crate::link::{End, Link};
 use crate::random::Random;
 use crate::tally::Tally;
 use crate::task::Task;
@@ -100,7 +100,16 @@ impl World {
     /// As there.
     pub fn start_at(clock: Clock, disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
         let counters = (0..CORES).map(|_| Arc::new(Counters::default())).collect();
-        let settings = Settings { queue_memory_bytes: 64 << 10, name_seed: (seed, 0), ..Settings::default() };
+        let mut random = Random::new(seed);
+        let settings = Settings {
+            queue_memory_bytes: 64 << 10,
+            name_seed: (seed, 0),
+            // Small ones have messages come in parts.
+            frame_max: [8_192, 131_072][random.below(2) as usize],
+            // Nothing happens by itself, or a simulation would never come to rest.
+            heartbeat_s: 0,
+            ..Settings::default()
+        };
         let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())
             .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
         if !report.damaged.is_empty() {
@@ -109,7 +118,7 @@ impl World {
         let mut world = Self {
             disk,
             broker,
-            random: Random::new(seed),
+            random,
             clock,
             hash: EventHash::default(),
             tally: Tally::default(),
@@ -169,14 +178,14 @@ impl World {
     }
 
     /// A new client; returns its link's index.
-    pub fn connect(&mut self) -> usize {
+    pub fn connect(&mut self, end: End) -> usize {
         let task = self.links.len();
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let peer = Peer { address: address(10_000 + task as u16), local: address(5672) };
         let wake = Arc::new(TaskWake { cores: self.cores.clone(), task });
         let connection = self.broker.accept(peer, wake, self.cores.home(task), self.clock.now());
         let capacity = [300, 4_000, 70_000, 1 << 20][self.random.below(4) as usize];
-        self.links.push(Link::new(Task::new(connection, capacity)));
+        self.links.push(Link::new(end, Task::new(connection, capacity)));
         task
     }
 

@@ -1,15 +1,18 @@
 //! The power goes after every change of the disk while messages die and move: each is in the queue it came from or in
-//! all those it goes to, never in both, never nowhere.
+//! all those it goes to, never in both, never nowhere; and in those if a receiver of AMQP 1.0 was told that it is
+//! settled.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use leveret_amqp10::{DeliveryState, Role, Serial};
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_sim::amqp10;
+use leveret_sim::amqp091::Heard;
+use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
-use leveret_sim::link::Heard;
-use leveret_sim::script::{CHANNEL, Script};
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp091::QueueDeclare;
 
@@ -31,6 +34,62 @@ struct Known {
     published: Stamp,
     confirmed: Stamp,
     rejected: Option<Stamp>,
+    /// The broker said that it is settled.
+    answered: Option<Stamp>,
+}
+
+/// Who rejects.
+enum Consumer {
+    Amqp091(Script),
+    /// With deliveries that the broker was asked to settle.
+    Amqp10(amqp10::script::Script, Vec<(u64, Serial)>),
+}
+
+impl Consumer {
+    fn start(world: &mut World, is_amqp10: bool) -> Result<Self, Failure> {
+        if !is_amqp10 {
+            return Ok(Self::Amqp091(Script::start(world)?));
+        }
+        let mut script = amqp10::script::Script::start(world)?;
+        script.receiver(world, 0, &format!("/queues/{REJECTED}"))?;
+        Ok(Self::Amqp10(script, Vec::new()))
+    }
+
+    /// Rejects message n, which is the next one.
+    fn reject(&mut self, world: &mut World, known: &mut [Known], n: u64) -> Result<(), Failure> {
+        match self {
+            Self::Amqp091(script) => {
+                let received = script.get(world, REJECTED, true)?.expect("it was confirmed");
+                assert_eq!(body::id(&received.content.body), Some(n));
+                known[n as usize].rejected = Some(world.disk.count());
+                world.links[script.link].amqp091().client.nack(CHANNEL, received.tag, false, false);
+            }
+            Self::Amqp10(script, asked) => {
+                let received = script.receive(world, 0)?;
+                assert_eq!(body::id(&received.content.body), Some(n));
+                known[n as usize].rejected = Some(world.disk.count());
+                let (id, state) = (received.delivery_id, DeliveryState::Rejected { error: None });
+                world.links[script.link].amqp10().client.dispose(0, id, id, false, Some(state));
+                asked.push((n, id));
+                if world.random.below(2) == 0 {
+                    script.settled(world, Role::Sender, id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what was answered.
+    fn note(&mut self, world: &mut World, known: &mut [Known]) {
+        let Self::Amqp10(script, asked) = self else { return };
+        asked.retain(|(n, id)| {
+            let is_settled = script.is_settled(world, Role::Sender, *id);
+            if is_settled {
+                known[*n as usize].answered = Some(world.disk.count());
+            }
+            !is_settled
+        });
+    }
 }
 
 struct Trace {
@@ -53,17 +112,17 @@ fn text(text: &str) -> FieldValue {
 
 fn declare(world: &mut World, script: &Script, queue: &str, arguments: &FieldTable) -> Result<(), Failure> {
     let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    world.links[script.link].client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
+    world.links[script.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
     script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
 }
 
 fn topology(world: &mut World, script: &Script) -> Result<(), Failure> {
     let none = FieldTable::new();
-    world.links[script.link].client.declare_exchange(CHANNEL, b"dlx", "fanout", true, &none);
+    world.links[script.link].amqp091().client.declare_exchange(CHANNEL, b"dlx", "fanout", true, &none);
     script.reply(world, "exchange.declare-ok")?;
     for queue in TARGETS {
         declare(world, script, queue, &none)?;
-        world.links[script.link].client.bind_queue(CHANNEL, queue.as_bytes(), b"dlx", b"", &none);
+        world.links[script.link].amqp091().client.bind_queue(CHANNEL, queue.as_bytes(), b"dlx", b"", &none);
         script.reply(world, "queue.bind-ok")?;
     }
     declare(world, script, OVERFLOW, &none)?;
@@ -76,16 +135,16 @@ fn topology(world: &mut World, script: &Script) -> Result<(), Failure> {
     declare(world, script, SHORT, &table(&short))
 }
 
-fn trace(seed: u64) -> Result<Trace, Failure> {
+fn trace(seed: u64, is_amqp10: bool) -> Result<Trace, Failure> {
     let disk = Arc::new(SimDisk::new());
     let (mut world, _) = World::start(disk.clone(), small_log(), seed)?;
     let world = &mut world;
     let script = Script::start(world)?;
     topology(world, &script)?;
-    world.links[script.link].client.confirm_select(CHANNEL);
+    world.links[script.link].amqp091().client.confirm_select(CHANNEL);
     script.reply(world, "confirm.select-ok")?;
     let ready = disk.count();
-    let consumer = Script::start(world)?;
+    let mut consumer = Consumer::start(world, is_amqp10)?;
     let mut known: Vec<Known> = Vec::new();
     let mut next = 0;
     for id in 0..MESSAGES {
@@ -93,7 +152,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         let length = [20, 700, 5_000, 12_000][world.random.below(4) as usize];
         let mut last = 0;
         for queue in [REJECTED, SHORT] {
-            let client = &mut world.links[script.link].client;
+            let client = &mut world.links[script.link].amqp091().client;
             last = client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body(id, length));
         }
         script.until(world, |heard| match heard {
@@ -103,17 +162,17 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         know.confirmed = disk.count();
         known.push(know);
         // A few are rejected at a time, so that one turn moves several.
-        while world.random.below(3) > 0
-            && let Some(received) = consumer.get(world, REJECTED, true)?
-        {
-            assert_eq!(body::id(&received.body), Some(next));
-            known[next as usize].rejected = Some(disk.count());
-            world.links[consumer.link].client.nack(CHANNEL, received.tag, false, false);
+        while world.random.below(3) > 0 && next <= id {
+            consumer.reject(world, &mut known, next)?;
             next += 1;
+            consumer.note(world, &mut known);
         }
+        consumer.note(world, &mut known);
     }
     // Whatever is on its way arrives.
     while world.step()? {}
+    consumer.note(world, &mut known);
+    assert!(!is_amqp10 || known[..next as usize].iter().all(|known| known.answered.is_some()), "not all were answered");
     let snapshot = world.broker.registry.snapshot_full();
     for (queue, dead, ready) in [(REJECTED, next, MESSAGES - next), (SHORT, MESSAGES - 4, 4)] {
         let status = snapshot.queue("/", queue).expect("it was declared").status();
@@ -127,11 +186,11 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
 /// The messages of a queue by their numbers.
 fn numbers(script: &Script, world: &mut World, queue: &str) -> BTreeSet<u64> {
     let found = script.drain(world, queue).unwrap_or_else(|failure| panic!("{queue}: {failure}"));
-    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.body)).collect();
+    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.content.body)).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{queue}: out of order, or twice: {numbers:?}");
     for received in &found {
-        let id = body::id(&received.body).expect("it was counted");
-        assert_eq!(received.body, body(id, received.body.len()), "{queue}: message {id} is damaged");
+        let id = body::id(&received.content.body).expect("it was counted");
+        assert_eq!(received.content.body, body(id, received.content.body.len()), "{queue}: message {id} is damaged");
     }
     numbers.into_iter().collect()
 }
@@ -158,6 +217,8 @@ fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
         }
         let asked = known.rejected.is_some_and(|rejected| rejected <= at);
         assert!(asked || !targets[0].contains(&id), "message {id} moved and nobody rejected it");
+        let answered = known.answered.is_some_and(|answered| answered <= at);
+        assert!(!answered || targets[0].contains(&id), "message {id} was settled and has not moved");
         if targets[0].contains(&id) {
             moved += 1
         } else if asked {
@@ -167,10 +228,9 @@ fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
     (moved, not_yet)
 }
 
-#[test]
-fn a_dead_letter_is_here_or_there_after_any_power_cut() {
+fn cut_everywhere(is_amqp10: bool) {
     for seed in [1, 2] {
-        let trace = trace(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        let trace = trace(seed, is_amqp10).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         let (mut cuts, mut moved, mut not_yet) = (0, 0, 0);
         for (at, moment) in trace.disk.moments().enumerate().filter(|(at, _)| *at >= trace.ready) {
             cuts += 1;
@@ -184,4 +244,14 @@ fn a_dead_letter_is_here_or_there_after_any_power_cut() {
         println!("seed {seed}: {cuts} power cuts, {moved} times moved, {not_yet} times not yet");
         assert!(cuts > 100 && moved > 100 && not_yet > 10, "{cuts} cuts, {moved} moved, {not_yet} not yet");
     }
+}
+
+#[test]
+fn a_dead_letter_is_here_or_there_after_any_power_cut() {
+    cut_everywhere(false);
+}
+
+#[test]
+fn one_that_was_answered_over_amqp10_is_there() {
+    cut_everywhere(true);
 }

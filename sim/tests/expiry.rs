@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_sim::amqp091::Heard;
+use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body};
 use leveret_sim::clock::Clock;
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
-use leveret_sim::link::Heard;
-use leveret_sim::script::{CHANNEL, Script};
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp091::QueueDeclare;
 
@@ -64,7 +64,7 @@ fn properties(ttl_ms: Option<u64>) -> Vec<u8> {
 
 fn declare(world: &mut World, script: &Script, queue: &str, arguments: &FieldTable) -> Result<(), Failure> {
     let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    world.links[script.link].client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
+    world.links[script.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
     script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
 }
 
@@ -109,7 +109,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
     let mut arguments = FieldTable::new();
     arguments.insert(b"x-message-ttl", FieldValue::I32(ALL_TTL_MS as i32));
     declare(world, &script, ALL, &arguments)?;
-    world.links[script.link].client.confirm_select(CHANNEL);
+    world.links[script.link].amqp091().client.confirm_select(CHANNEL);
     script.reply(world, "confirm.select-ok")?;
     let mut trace =
         Trace { ready: disk.count(), disk: disk.clone(), known: Default::default(), start_ms, times: Vec::new() };
@@ -120,7 +120,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         let from_ms = world.clock.now().wall_ms;
         let mut last = 0;
         for (queue, ttl_ms) in [(OWN, own_ms), (ALL, None)] {
-            let client = &mut world.links[script.link].client;
+            let client = &mut world.links[script.link].amqp091().client;
             let properties = properties(ttl_ms);
             last = client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties, &body(id, length));
         }
@@ -144,7 +144,7 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
 
 fn numbers(script: &Script, world: &mut World, queue: &str) -> BTreeSet<u64> {
     let found = script.drain(world, queue).unwrap_or_else(|failure| panic!("{queue}: {failure}"));
-    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.body)).collect();
+    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.content.body)).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{queue}: out of order, or twice: {numbers:?}");
     numbers.into_iter().collect()
 }

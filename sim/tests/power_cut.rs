@@ -9,9 +9,11 @@ use leveret_sim::failure::Failure;
 use leveret_sim::ledger::{Ledger, Stamp};
 use leveret_sim::life;
 use leveret_sim::tally::Tally;
+use leveret_sim::workload::Peers;
 use leveret_sim::world::{World, small_log};
 
 const OPERATIONS: usize = 500;
+const PEERS: Peers = Peers { amqp091: 2, amqp10: 2 };
 const SEED: u64 = 4;
 /// Of how many moments one is followed by cuts during its recovery, and by another life.
 const SAMPLE: usize = 25;
@@ -21,7 +23,7 @@ fn trace() -> (Arc<SimDisk>, Ledger, Tally) {
     let disk = Arc::new(SimDisk::new());
     let mut ledger = Ledger::default();
     let (mut world, _) = World::start(disk.clone(), small_log(), SEED).unwrap();
-    let operations = life::run(&mut world, &mut ledger, 3, OPERATIONS).unwrap();
+    let operations = life::run(&mut world, &mut ledger, PEERS, OPERATIONS).unwrap();
     ledger.heard_everything();
     let (mut tally, mut hash) = (Tally::default(), EventHash::default());
     life::close_books(&mut world, &mut tally, &mut hash);
@@ -85,7 +87,8 @@ fn and_again_in_the_life_after() {
                 .unwrap_or_else(|failure| panic!("{}", text("first recovery", &failure)));
         let before = survived.count();
         life::rebase(&mut ledger, &findings);
-        life::run(&mut world, &mut ledger, 2, 30).unwrap_or_else(|failure| panic!("{}", text("second life", &failure)));
+        life::run(&mut world, &mut ledger, PEERS, 30)
+            .unwrap_or_else(|failure| panic!("{}", text("second life", &failure)));
         ledger.heard_everything();
         let moments: Vec<SimDisk> = survived.moments().collect();
         for (at, moment) in moments.iter().enumerate().skip(before).step_by(7) {

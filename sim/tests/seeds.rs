@@ -7,7 +7,7 @@ use leveret_sim::tally::Tally;
 use leveret_sim::world::small_log;
 
 /// Seeds of one run; more with the environment variable `SIM_SEEDS`.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 120;
 
 #[test]
 fn nothing_promised_is_lost_whatever_the_seed() {

@@ -1,30 +1,45 @@
 //! The power goes after every change of the disk while clients commit transactions over several queues: of each one
-//! everything is there afterwards or nothing, and everything if it was answered.
+//! everything is there afterwards or nothing, and everything if it was answered. For both protocols.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use leveret_amqp091::FieldTable;
+use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_sim::amqp091::Heard;
+use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
-use leveret_sim::script::{CHANNEL, Script};
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp091::QueueDeclare;
 
-const TARGETS: [&str; 3] = ["t0", "t1", "t2"];
-const SOURCE: &str = "source";
+use transactions::client::{Client, Fate};
+use transactions::{DEAD, SOURCE, TARGETS};
+
+mod transactions {
+    pub(crate) mod amqp091;
+    pub(crate) mod amqp10;
+    pub(crate) mod client;
+
+    /// What transactions publish to.
+    pub(crate) const TARGETS: [&str; 3] = ["t0", "t1", "t2"];
+    /// What they take from; what is rejected there goes to `DEAD`.
+    pub(crate) const SOURCE: &str = "source";
+    pub(crate) const DEAD: &str = "dead";
+}
+
 const TRANSACTIONS: u64 = 60;
 
 /// How many changes the disk had seen.
 type Stamp = usize;
 
 /// What the client knows of transaction n, which puts message n into every target and settles message n of the source.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Known {
     asked: Stamp,
     committed: Option<Stamp>,
-    rolled_back: bool,
+    /// None if it was rolled back.
+    fate: Option<Fate>,
 }
 
 struct Trace {
@@ -34,60 +49,56 @@ struct Trace {
     ready: Stamp,
 }
 
-fn publish(world: &mut World, link: usize, queue: &str, id: u64, length: usize) {
-    let body = body(id, length);
-    world.links[link].client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body);
+fn declare(world: &mut World, script: &Script, queue: &str) -> Result<(), Failure> {
+    let mut arguments = FieldTable::new();
+    if queue == SOURCE {
+        let text = |text: &str| FieldValue::LongString(text.as_bytes().to_vec());
+        arguments.insert("x-dead-letter-exchange", text(""));
+        arguments.insert("x-dead-letter-routing-key", text(DEAD));
+    }
+    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
+    world.links[script.link].amqp091().client.declare_queue(CHANNEL, queue.as_bytes(), flags, &arguments);
+    script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))
 }
 
-fn trace(seed: u64) -> Result<Trace, Failure> {
+fn trace<C: Client>(seed: u64) -> Result<Trace, Failure> {
     let disk = Arc::new(SimDisk::new());
     let (mut world, _) = World::start(disk.clone(), small_log(), seed)?;
     let world = &mut world;
-    let script = Script::start(world)?;
-    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    for queue in TARGETS.iter().chain(&[SOURCE, "other"]) {
-        world.links[script.link].client.declare_queue(CHANNEL, queue.as_bytes(), flags, &FieldTable::new());
-        script.until(world, |heard| matches!(heard, leveret_sim::link::Heard::Declared(..)).then_some(()))?;
-    }
-    world.links[script.link].client.tx_select(CHANNEL);
-    script.reply(world, "tx.select-ok")?;
-    for id in 0..TRANSACTIONS {
-        publish(world, script.link, SOURCE, id, 50);
-    }
-    world.links[script.link].client.tx_commit(CHANNEL);
-    script.reply(world, "tx.commit-ok")?;
-    let ready = disk.count();
-
     let other = Script::start(world)?;
+    for queue in TARGETS.iter().chain(&[SOURCE, DEAD, "other"]) {
+        declare(world, &other, queue)?;
+    }
+    let mut client = C::start(world)?;
+    for id in 0..TRANSACTIONS {
+        client.publish(world, SOURCE, id, 50)?;
+    }
+    client.commit(world, None)?;
+    let ready = disk.count();
     let mut known = Vec::new();
     for id in 0..TRANSACTIONS {
-        let source = script.get(world, SOURCE, true)?.expect("the source is long enough");
-        assert_eq!(body::id(&source.body), Some(id));
+        assert_eq!(client.take(world)?, id);
         // Others fill the log's buffer, so that batches end within groups.
         for _ in 0..world.random.below(4) {
-            publish(world, other.link, "other", id, 9_000);
+            let other = &mut world.links[other.link].amqp091().client;
+            other.publish(CHANNEL, b"", b"other", true, &properties(id, true), &body(id, 9_000));
         }
         for queue in TARGETS {
             let length = [20, 2_000, 9_000, 30_000][world.random.below(4) as usize];
-            publish(world, script.link, queue, id, length);
+            client.publish(world, queue, id, length)?;
         }
-        let client = &mut world.links[script.link].client;
-        client.ack(CHANNEL, source.tag, false);
-        let mut know = Known { asked: disk.count(), ..Known::default() };
-        if id % 8 == 7 {
-            client.tx_rollback(CHANNEL);
-            script.reply(world, "tx.rollback-ok")?;
-            know.rolled_back = true;
-            // As before the transaction.
-            world.links[script.link].client.nack(CHANNEL, source.tag, false, false);
-            world.links[script.link].client.tx_commit(CHANNEL);
-            script.reply(world, "tx.commit-ok")?;
+        let asked = disk.count();
+        let fate = match id % 8 {
+            7 => None,
+            3 => Some(Fate::Rejected),
+            _ => Some(Fate::Accepted),
+        };
+        if fate.is_some() {
+            client.commit(world, fate)?;
         } else {
-            client.tx_commit(CHANNEL);
-            script.reply(world, "tx.commit-ok")?;
-            know.committed = Some(disk.count());
+            client.roll_back(world)?;
         }
-        known.push(know);
+        known.push(Known { asked, committed: fate.map(|_| disk.count()), fate });
         other.drain(world, "other")?;
     }
     Ok(Trace { disk, known, ready })
@@ -96,11 +107,11 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
 /// The messages of a queue by their numbers.
 fn numbers(script: &Script, world: &mut World, queue: &str) -> BTreeSet<u64> {
     let found = script.drain(world, queue).unwrap_or_else(|failure| panic!("{queue}: {failure}"));
-    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.body)).collect();
+    let numbers: Vec<u64> = found.iter().filter_map(|received| body::id(&received.content.body)).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{queue}: out of order, or twice: {numbers:?}");
     for received in &found {
-        let id = body::id(&received.body).expect("it was counted");
-        assert_eq!(received.body, body(id, received.body.len()), "{queue}: message {id} is damaged");
+        let id = body::id(&received.content.body).expect("it was counted");
+        assert_eq!(received.content.body, body(id, received.content.body.len()), "{queue}: message {id} is damaged");
     }
     numbers.into_iter().collect()
 }
@@ -110,29 +121,37 @@ fn judge(trace: &Trace, at: Stamp, crashed: SimDisk, seed: u64) -> (u64, u64) {
         World::start(Arc::new(crashed), small_log(), seed).unwrap_or_else(|failure| panic!("{failure}"));
     let script = Script::start(&mut world).unwrap_or_else(|failure| panic!("{failure}"));
     let source = numbers(&script, &mut world, SOURCE);
+    let dead = numbers(&script, &mut world, DEAD);
     let targets = TARGETS.map(|queue| numbers(&script, &mut world, queue));
     let (mut there, mut away) = (0, 0);
     for (id, known) in (0..).zip(&trace.known) {
         let found = targets.each_ref().map(|target| target.contains(&id));
         assert!(found.iter().all(|is_there| *is_there == found[0]), "transaction {id} is there in part: {found:?}");
-        if known.rolled_back || known.asked > at {
-            assert!(!found[0], "transaction {id} was never committed, and is there");
-            assert!(known.rolled_back || source.contains(&id), "message {id} of the source is gone");
+        let (left, died) = (!source.contains(&id), dead.contains(&id));
+        let Some(fate) = known.fate.filter(|_| known.asked <= at) else {
+            assert!(!found[0] && !died, "transaction {id} was never committed, and is there");
+            assert!(known.fate.is_none() || !left, "message {id} of the source is gone");
             continue;
+        };
+        match fate {
+            Fate::Accepted => assert!(left == found[0] && !died, "of transaction {id} there is only half"),
+            // The move follows as a step of its own.
+            Fate::Rejected => {
+                assert_eq!(left, died, "message {id} is nowhere, or at both places");
+                assert!(found[0] || !died, "of transaction {id} there is only the rejection");
+            }
         }
-        assert_eq!(source.contains(&id), !found[0], "of transaction {id} there is only half");
         if known.committed.is_some_and(|committed| committed <= at) {
-            assert!(found[0], "transaction {id} was answered and is gone");
+            assert!(found[0] && left, "transaction {id} was answered and is gone");
         }
         if found[0] { there += 1 } else { away += 1 }
     }
     (there, away)
 }
 
-#[test]
-fn every_transaction_is_whole_or_away_after_any_power_cut() {
+fn cut_everywhere<C: Client>() {
     for seed in [1, 2] {
-        let trace = trace(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        let trace = trace::<C>(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         let (mut cuts, mut undecided) = (0, 0);
         for (at, moment) in trace.disk.moments().enumerate().filter(|(at, _)| *at >= trace.ready) {
             cuts += 1;
@@ -145,4 +164,14 @@ fn every_transaction_is_whole_or_away_after_any_power_cut() {
         println!("seed {seed}: {cuts} power cuts, {undecided} times a transaction asked for was away");
         assert!(cuts > 100 && undecided > 10, "{cuts} cuts, {undecided} away");
     }
+}
+
+#[test]
+fn every_transaction_is_whole_or_away_after_any_power_cut() {
+    cut_everywhere::<transactions::amqp091::Amqp091>();
+}
+
+#[test]
+fn and_over_amqp10() {
+    cut_everywhere::<transactions::amqp10::Amqp10>();
 }

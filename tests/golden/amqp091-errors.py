@@ -135,7 +135,7 @@ ARGS = {
  "x-max-length": [-1, "5", 5.0, True, None, 0, {"long": 2**40}], "x-max-length-bytes": [-1, "5", 0],
  "x-overflow": ["none", 5, "reject-publish", "reject-publish-dlx", "drop-head"],
  "x-queue-type": ["none", 5, "classic", "Classic", "rabbit_classic_queue", ""],
- "x-message-ttl": [-1, "5", {"long": 2**40}, 5], "x-expires": [0, -1, "5", {"long": 2**40}, 5],
+ "x-message-ttl": [-1, "5", {"long": 2**40}, {"long": 315360000000}, {"long": 315360000001}, 5], "x-expires": [0, -1, "5", {"long": 2**40}, {"long": 315360000000}, {"long": 315360000001}, 5],
  "x-dead-letter-exchange": [5, "none"], "x-dead-letter-routing-key": [5, "k"], "x-dead-letter-strategy": ["at-most-once", "at-least-once", "none", 5],
  "x-max-priority": [-1, 256, 255, 0, "5", 10], "x-single-active-consumer": ["true", True, 1],
  "x-delivery-limit": [5, "5", -1], "x-queue-mode": ["lazy", "default", "none", 5], "x-queue-version": [1, 2, 3, 0, "2"],

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use leveret_tests::amqp10::{Amqp10, CHANNEL};
 use leveret_tests::broker::is_given;
 use leveret_tests::http::{Answer, Http};
 use leveret_tests::node::{Node, Options};
@@ -98,6 +99,42 @@ fn publishers_wait_until_the_last_alarm_clears_and_everybody_else_goes_on() {
     publisher.close();
     consumer.close();
     conservation::check(&http);
+}
+
+#[test]
+fn queues_and_metrics_show_which_amqp10_publishers_an_alarm_holds_back() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new().with_alarms());
+    let http = node.http();
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "q", true);
+    let mut publisher = Amqp10::open(node.amqp());
+    publisher.sender(0, "/queues/q");
+    publisher.publish_accepted(0, b"before");
+    // It has a link, but never published.
+    let mut other = Amqp10::open(node.amqp());
+    other.sender(0, "/queues/q");
+
+    let shows_alarm = |answer: &Answer| answer.json().to_string().contains("\"alarm\"");
+    node.raise_alarms("memory");
+    until(&http, "/api/queues/%2F/q", shows_alarm);
+    assert_eq!(metric(&node, "leveret_connections_blocked"), "1");
+    node.raise_alarms("");
+    until(&http, "/api/queues/%2F/q", |answer| !shows_alarm(answer));
+    assert_eq!(metric(&node, "leveret_connections_blocked"), "0");
+    publisher.wait_credit(CHANNEL, 0);
+    publisher.publish_accepted(0, b"after");
+
+    // One that leaves while it is held back is shown no more.
+    node.raise_alarms("disk");
+    until(&http, "/api/queues/%2F/q", shows_alarm);
+    drop(publisher);
+    until(&http, "/api/queues/%2F/q", |answer| !shows_alarm(answer));
+    assert_eq!(metric(&node, "leveret_connections_blocked"), "0");
+    other.close();
+    wire.close();
 }
 
 #[test]

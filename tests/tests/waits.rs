@@ -1,4 +1,4 @@
-//! Ten staged waits: each shows its reason code and since when in `/api/queues/:vhost/:name`, for the queue or for
+//! Staged waits: each shows its reason code and since when in `/api/queues/:vhost/:name`, for the queue or for
 //! the consumer that waits.
 
 use std::fs;
@@ -6,6 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use leveret_strict_client::amqp10::{Options as ClientOptions, SessionOptions};
+use leveret_tests::amqp10::Amqp10;
 use leveret_tests::broker::is_given;
 use leveret_tests::http::Http;
 use leveret_tests::node::{Node, Options};
@@ -97,6 +99,33 @@ fn credit_a_prefetch_that_is_used_up() {
     stage.wire.consume(1, "q", false);
     stage.wire.delivery();
     stage.shows("credit");
+}
+
+#[test]
+fn link_credit_a_receiver_that_grants_no_more() {
+    if is_given() {
+        return;
+    }
+    let mut stage = Stage::new(Options::new());
+    stage.queue(&[b"1", b"2"]);
+    let mut receiver = Amqp10::open(stage.node.amqp());
+    receiver.receiver(0, "/queues/q", 1);
+    receiver.receive(0);
+    stage.shows("link_credit");
+}
+
+#[test]
+fn window_a_session_that_takes_no_more_transfers() {
+    if is_given() {
+        return;
+    }
+    let mut stage = Stage::new(Options::new());
+    stage.queue(&[b"1", b"2"]);
+    let narrow = SessionOptions { incoming_window: 1, widen: false, ..SessionOptions::default() };
+    let mut receiver = Amqp10::open_with(stage.node.amqp(), ClientOptions::default(), narrow);
+    receiver.receiver(0, "/queues/q", 10);
+    receiver.receive(0);
+    stage.shows("window");
 }
 
 #[test]

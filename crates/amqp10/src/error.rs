@@ -29,7 +29,7 @@ pub enum DecodeError {
         size: u32,
     },
     /// The type octet of a frame is neither 0 nor 1 (2.3.1).
-    #[error("unexpected frame type {received}: 0 is AMQP, 1 is SASL")]
+    #[error("unexpected frame type {received} (expected 0 for AMQP, or 1 for SASL)")]
     FrameType {
         /// The octet received.
         received: u8,
@@ -92,6 +92,14 @@ pub enum DecodeError {
         /// How many.
         count: u32,
     },
+}
+
+/// RabbitMQ's words, in the unit of each limit.
+fn data_offset_text(data_offset: u8, size: u32) -> String {
+    match data_offset {
+        0 | 1 => format!("data offset ({data_offset}) < minimum data offset (2)"),
+        words => format!("data offset ({} bytes) > frame size ({size} bytes)", u32::from(words) * 4),
+    }
 }
 
 impl DecodeError {
@@ -262,11 +270,4 @@ pub(crate) enum CompositeProblem {
     Field(&'static str, Problem),
     Missing(&'static str),
     Extra(u32),
-}
-/// RabbitMQ's words: clients show them.
-fn data_offset_text(words: u8, size: u32) -> String {
-    match words {
-        ..2 => format!("data offset ({words}) < minimum data offset (2)"),
-        _ => format!("data offset ({} bytes) > frame size ({size} bytes)", u32::from(words) * 4),
-    }
 }

@@ -1,7 +1,7 @@
 //! Types that fields of composite types are made of.
 
 use crate::error::Problem;
-use crate::value::{MapRef, Value, Walk, code, read_trusted};
+use crate::value::{MapRef, Value, Walk, code};
 use crate::wire::Reader;
 use crate::{Symbol, Symbols};
 
@@ -155,13 +155,6 @@ impl<'a> Field<'a> for Symbols<'a> {
         crate::value::write_compound_header(out, [0, code::ARRAY_8, code::ARRAY_32], self.len(), items.len());
         out.extend_from_slice(&items);
     }
-}
-
-/// Any value behind a constructor that wasn't taken yet, checked to its last item.
-pub(crate) fn read_any<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, Problem> {
-    let mut probe = *reader;
-    Walk::new().value(&mut probe)?;
-    read_trusted(reader)
 }
 
 /// An enumeration over numbers.

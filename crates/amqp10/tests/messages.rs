@@ -88,8 +88,8 @@ proptest! {
                 prop_assert_eq!(data.size(), data.iter().map(<[u8]>::len).sum::<usize>());
                 data.iter().map(|bytes| section(0x75, Value::Binary(bytes).into())).collect()
             }
-            BodyRef::Sequence(lists) => lists.iter().map(|list| section(0x76, Value::List(list).into())).collect(),
-            BodyRef::Value(value) => vec![section(0x77, value.into())],
+            BodyRef::Sequence(lists) => lists.iter().map(|list| section(0x76, list.decode().unwrap().into())).collect(),
+            BodyRef::Value(value) => vec![section(0x77, value.decode().unwrap().into())],
         };
         prop_assert_eq!(found, body);
 
@@ -211,6 +211,45 @@ fn malformed_sections_are_named() {
     }
     assert!(Properties::decode(&[0x00, 0x53, 0x70, 0x45]).is_err());
     assert!(Properties::decode(&[0x00, 0x53, 0x73, 0x45, 0x40]).is_err());
+}
+
+/// What a body holds is between sender and receiver, as in RabbitMQ 4.3: the broker passes what it would refuse elsewhere.
+#[test]
+fn bodies_are_passed_unread() {
+    let mut deep = vec![0x45];
+    for _ in 0..10_000u32 {
+        let size = (deep.len() as u32 + 4).to_be_bytes();
+        deep = [&[0xD0][..], &size, &[0, 0, 0, 1], &deep].concat();
+    }
+    let described = [[0x00, 0x53, 0x01].repeat(10_000), vec![0x40]].concat();
+    let zero_width = vec![0xF0, 0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, 0x40];
+    let absurd = vec![0xD0, 0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff];
+    let inside = vec![0xC0, 3, 2, 0xff, 0xff];
+    for value in [&deep, &described, &zero_width, &absurd, &inside, &vec![0xA1, 1, 0xff]] {
+        let footer = [0x00, 0x53, 0x78, 0xC1, 1, 0];
+        for code in [0x77, 0x76] {
+            let payload = [&[0x00, 0x53, code][..], value, &footer].concat();
+            let is_list = matches!(value[0], 0xC0 | 0xD0);
+            let sections = match Sections::parse(&payload) {
+                Ok(sections) if code == 0x77 || is_list => sections,
+                other => {
+                    assert!(code == 0x76 && !is_list && other.is_err());
+                    continue;
+                }
+            };
+            assert_eq!(sections.footer_raw, footer);
+            let found = match sections.body {
+                BodyRef::Value(value) => value,
+                BodyRef::Sequence(lists) => lists.iter().next().unwrap(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(found.as_bytes(), &value[..]);
+            assert!(found.decode().is_err());
+        }
+    }
+    for cut in [&[0x00, 0x53, 0x77][..], &[0x00, 0x53, 0x77, 0xD0, 0, 0, 1, 0], &[0x00, 0x53, 0x77, 0x3f]] {
+        assert!(Sections::parse(cut).is_err());
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use leveret_queue::GroupPosition;
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{QueueRef, Waiting};
 
 /// See the module. Open within one call only; its caller has asked [`Commit::has_room`].
 pub(crate) struct Group {
@@ -21,11 +21,19 @@ pub(crate) struct Group {
     position: Arc<GroupPosition>,
     /// Queues with messages in it.
     queues: SmallVec<[QueueRef; 4]>,
+    /// Connections that answer when it is durable.
+    waiting: Vec<Waiting>,
 }
 
 impl Group {
     pub(crate) fn new(commit: &Arc<Commit>) -> Self {
-        Self { commit: commit.clone(), id: None, position: Arc::default(), queues: SmallVec::new() }
+        Self {
+            commit: commit.clone(),
+            id: None,
+            position: Arc::default(),
+            queues: SmallVec::new(),
+            waiting: Vec::new(),
+        }
     }
 
     /// The group in the log, begun when it isn't yet.
@@ -44,6 +52,11 @@ impl Group {
         }
     }
 
+    /// These wait for it.
+    pub(crate) fn tell(&mut self, waiting: Vec<Waiting>) {
+        self.waiting.extend(waiting);
+    }
+
     /// Closes it. Returns what its answer waits for, 0 for nothing, and the queues that have to be applied then.
     pub(crate) fn close(mut self, wait: Wait) -> (Position, SmallVec<[QueueRef; 4]>) {
         (self.commit_records(wait), std::mem::take(&mut self.queues))
@@ -53,6 +66,9 @@ impl Group {
         let position = self.id.take().and_then(|id| self.commit.append(|log, now| log.commit_group(id, wait, now)));
         let position = position.unwrap_or(0);
         self.position.close(position);
+        for waiting in std::mem::take(&mut self.waiting) {
+            waiting.moved(position, &self.commit);
+        }
         position
     }
 }
@@ -60,7 +76,7 @@ impl Group {
 impl Drop for Group {
     /// Its caller panicked. What was done is in memory already and can't be taken back, so the disk gets it, too.
     fn drop(&mut self) {
-        if self.id.is_some() {
+        if self.id.is_some() || !self.waiting.is_empty() {
             let position = self.commit_records(Wait::Lazy);
             for queue in std::mem::take(&mut self.queues) {
                 self.commit.apply_later(position, queue);

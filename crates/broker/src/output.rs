@@ -5,6 +5,8 @@
 
 use std::cell::RefCell;
 
+use crate::settings::OUTPUT_BYTES_MAX;
+
 /// A buffer that grew beyond this many bytes isn't kept.
 const KEEP_BYTES: usize = 512 << 10;
 const POOL_BUFFERS: usize = 16;
@@ -44,6 +46,11 @@ impl Output {
     /// True when the socket took all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// True when the socket is so far behind that the client shouldn't be asked for more.
+    pub fn is_full(&self) -> bool {
+        self.len() >= OUTPUT_BYTES_MAX
     }
 
     /// The socket took `count` bytes.

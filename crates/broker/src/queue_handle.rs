@@ -20,10 +20,15 @@ use smallvec::SmallVec;
 
 use crate::commit::Commit;
 use crate::deferred::Deferred;
+use crate::outbox::Outbox;
 use crate::reads::{Purpose, Reads};
+use crate::ticket::Ticket;
 use crate::time::Nanos;
 
 mod groups;
+mod moves;
+
+pub(crate) use moves::Waiting;
 
 /// Kind of the control record that says which numbers were handed out before a clean stop: a
 /// little-endian number, all below it may have been delivered.
@@ -50,6 +55,7 @@ pub struct QueueHandle {
     deferred: Arc<Deferred>,
     /// It is in the list of its home core.
     is_deferred: AtomicBool,
+    moves: moves::Moves,
     deleted_messages: AtomicU64,
     /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
     watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
@@ -77,6 +83,7 @@ impl QueueHandle {
             reads,
             deferred,
             is_deferred: AtomicBool::new(false),
+            moves: moves::Moves::default(),
             deleted_messages: AtomicU64::new(0),
             watchers: Mutex::new(Vec::new()),
         })
@@ -119,6 +126,9 @@ impl QueueHandle {
             }
             result
         };
+        if result.is_err() {
+            self.fail_moves();
+        }
         effects.fire();
         if let Some(from) = effects.read {
             self.reads.request(self.clone(), from, Purpose::Delivery);
@@ -231,6 +241,25 @@ impl QueueHandle {
         .flatten()
     }
 
+    /// Messages are rejected by somebody who answers for it: they go to the dead-letter exchange, if the queue has one,
+    /// or leave for good. Returns what the answer waits for; `outbox` is told when a move that it needs is durable.
+    pub(crate) fn reject(
+        self: &Arc<Self>,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outbox: &Arc<Outbox>,
+        now: Nanos,
+    ) -> Ticket {
+        let ticket = self.with(|queue, effects| {
+            if queue.reject(id, runs, now, effects) {
+                return self.moves.wait(queue.moved_so_far(), queue.moving(), outbox);
+            }
+            queue.settle(id, runs, Outcome::Dropped, now, effects);
+            Ticket::at(self.log_settles(runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0))
+        });
+        ticket.unwrap_or_default()
+    }
+
     /// Messages go back to their place; `failed` counts their delivery as failed.
     pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
         self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
@@ -318,7 +347,14 @@ impl QueueHandle {
     pub fn fail(self: &Arc<Self>, reason: String) {
         tracing::error!(queue = %self.info.name, reason, "queue failed");
         self.with(|queue, effects| queue.fail(reason, effects));
+        self.fail_moves();
         self.tell_watchers();
+    }
+
+    /// Dead letters stay where they are until a restart, so nobody may say that they have gone.
+    fn fail_moves(&self) {
+        let reason: Arc<str> = format!("queue '{}' failed before a rejection was on disk", self.info.name).into();
+        self.moves.all().into_iter().for_each(|waiting| waiting.fail(&reason));
     }
 
     /// Its deletion is durable: consumers are told, memory goes.
@@ -326,6 +362,8 @@ impl QueueHandle {
         let count = self.with(|queue, effects| queue.delete(effects)).unwrap_or(0);
         self.deleted_messages.store(count, Ordering::Relaxed);
         self.deferred.forget(self);
+        // What was on its way is gone with the queue, which is durable.
+        self.moves.all().into_iter().for_each(|waiting| waiting.moved(0, &self.commit));
         self.tell_watchers();
     }
 

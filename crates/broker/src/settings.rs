@@ -11,6 +11,9 @@ pub struct Settings {
     pub heartbeat_s: u16,
     /// Largest body in bytes (`max_message_size`).
     pub max_message_size: u64,
+    /// Bytes of unfinished messages that one connection may hold, one message of the largest size always
+    /// (`partial_message_bytes_max_per_connection`).
+    pub partial_message_bytes_max: u64,
     /// Prefetch of channels that set none (`default_consumer_prefetch`); 0 is unlimited.
     pub default_prefetch: u16,
     /// Connections of all protocols at most (`max_connections`); `None` for no limit.
@@ -29,6 +32,8 @@ pub struct Settings {
     pub session_max: u16,
     /// AMQP 1.0 links per session at most (`link_max_per_session`).
     pub link_max: u32,
+    /// Deliveries of an AMQP 1.0 session that its client may leave unsettled (`unsettled_max_per_session`).
+    pub unsettled_max: u32,
     /// Transfers that an AMQP 1.0 session may send ahead (`max_incoming_window`).
     pub max_incoming_window: u32,
     /// Credit of AMQP 1.0 links on which clients send.
@@ -76,6 +81,7 @@ impl Default for Settings {
             channel_max: 2047,
             heartbeat_s: 60,
             max_message_size: 16 << 20,
+            partial_message_bytes_max: 64 << 20,
             default_prefetch: 0,
             max_connections: None,
             handshake_timeout_ms: 10_000,
@@ -85,6 +91,7 @@ impl Default for Settings {
             default_vhost: "/".into(),
             session_max: 64,
             link_max: 256,
+            unsettled_max: 1 << 18,
             max_incoming_window: 400,
             link_credit: LinkCredit {
                 start: 170,
@@ -114,6 +121,9 @@ pub const INITIAL_FRAME_MAX: u32 = 8192;
 pub const PRE_LOGIN_FRAME_MAX: u32 = 16 << 10;
 /// A turn stops above this many bytes of output, so that one write takes them.
 pub const TURN_BYTES_MAX: usize = 128 << 10;
+/// Bytes that wait for a client to read its socket: above this its own socket isn't read. Deliveries stop at
+/// [`TURN_BYTES_MAX`], so that only answers to what the client asks get here.
+pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// Messages that one turn of a consumer takes at most.
 pub const TAKE_MESSAGES_MAX: u32 = 256;
 /// Body bytes that one turn of a consumer takes at most.

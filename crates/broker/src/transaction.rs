@@ -6,14 +6,16 @@
 
 use std::sync::Arc;
 
-use leveret_log::{Position, Wait};
+use leveret_log::Wait;
 use leveret_message::Batch;
 use leveret_queue::{ConsumerId, Outcome, Run};
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
 use crate::group::Group;
+use crate::outbox::Outbox;
 use crate::queue_handle::QueueRef;
+use crate::ticket::Ticket;
 use crate::time::Nanos;
 use crate::undurable::Undurable;
 
@@ -56,10 +58,10 @@ pub(crate) struct Transaction {
 }
 
 /// What a commit came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Committed {
-    /// The answer waits until this is durable; 0 for nothing.
-    pub position: Position,
+    /// What the answer waits for.
+    pub ticket: Ticket,
     /// A queue refused a message (`x-overflow`).
     pub refused: bool,
 }
@@ -95,8 +97,15 @@ impl Transaction {
     }
 
     /// Carries it out: publishes first, then what is settled. The queues are noted as having something on its way to
-    /// the disk. The caller has asked whether the log has room.
-    pub(crate) fn commit(self, commit: &Arc<Commit>, undurable: &mut Undurable, now: Nanos) -> Committed {
+    /// the disk. The caller has asked whether the log has room; its outbox is told when moves of dead letters are
+    /// durable.
+    pub(crate) fn commit(
+        self,
+        commit: &Arc<Commit>,
+        undurable: &mut Undurable,
+        outbox: &Arc<Outbox>,
+        now: Nanos,
+    ) -> Committed {
         let mut group = Group::new(commit);
         let mut refused = false;
         for Publishing { queues, batch, persistent } in &self.publishes {
@@ -105,11 +114,15 @@ impl Transaction {
                 refused |= queue.publish_in(&mut group, batch, 0, count, *persistent, now) < count;
             }
         }
-        let mut requeues = Vec::new();
+        let (mut requeues, mut deaths) = (Vec::new(), Vec::new());
         for settling in self.settles {
             let Settling { queue, consumer, runs, settlement } = settling;
             match settlement {
                 Settlement::Acknowledge => queue.settle_in(&mut group, consumer, &runs, Outcome::Settled, now),
+                // Their move is a group of its own, which must not be written before this one.
+                Settlement::Reject if queue.info().options.dead_letter.is_some() => {
+                    deaths.push((queue, consumer, runs));
+                }
                 Settlement::Reject => queue.settle_in(&mut group, consumer, &runs, Outcome::Dropped, now),
                 Settlement::Requeue { failed } => requeues.push((queue, consumer, runs, failed)),
             }
@@ -122,6 +135,10 @@ impl Transaction {
         for (queue, consumer, runs, failed) in requeues {
             queue.requeue(consumer, &runs, failed, now);
         }
-        Committed { position, refused }
+        let mut ticket = Ticket::at(position);
+        for (queue, consumer, runs) in deaths {
+            ticket.join(queue.reject(consumer, &runs, outbox, now));
+        }
+        Committed { ticket, refused }
     }
 }

@@ -9,6 +9,8 @@ pub struct Amqp10 {
     pub session_max: u16,
     /// `link_max_per_session`.
     pub link_max: u32,
+    /// `unsettled_max_per_session`.
+    pub unsettled_max: u32,
     /// `max_incoming_window`, in transfers.
     pub incoming_window_max: u32,
     /// `max_link_credit`: the first grant to a sending client, in messages.
@@ -38,6 +40,7 @@ impl Default for Amqp10 {
         Self {
             session_max: 64,
             link_max: 256,
+            unsettled_max: 1 << 18,
             incoming_window_max: 400,
             link_credit: 170,
             adaptive: true,

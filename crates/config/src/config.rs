@@ -111,6 +111,8 @@ pub struct DefaultUser {
 pub struct Limits {
     /// `max_message_size` in bytes.
     pub max_message_size: u64,
+    /// `partial_message_bytes_max_per_connection`.
+    pub partial_message_bytes_max: u64,
     /// `default_consumer_prefetch`; 0 for none.
     pub default_consumer_prefetch: u16,
 }
@@ -180,7 +182,11 @@ impl Default for Config {
             max_connections: None,
             handshake_timeout_ms: 10_000,
             amqp10: Amqp10::default(),
-            limits: Limits { max_message_size: 16 << 20, default_consumer_prefetch: 0 },
+            limits: Limits {
+                max_message_size: 16 << 20,
+                partial_message_bytes_max: 64 << 20,
+                default_consumer_prefetch: 0,
+            },
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
             memory_high_watermark: MemoryWatermark::Relative(0.6),
             log: Logging { console: true, level: LogLevel::Info },

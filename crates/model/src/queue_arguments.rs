@@ -32,7 +32,7 @@ const KNOWN: &[Known] = &[
     known("x-consumer-disconnected-timeout", any, State::OtherQueueType),
     known("x-consumer-timeout", any, State::OtherQueueType),
     known("x-dead-letter-exchange", name, State::Working),
-    known("x-dead-letter-routing-key", string, State::Working),
+    known("x-dead-letter-routing-key", routing_key, State::Working),
     known("x-dead-letter-strategy", any, State::OtherQueueType),
     known("x-delayed-retry-max", any, State::OtherQueueType),
     known("x-delayed-retry-min", any, State::OtherQueueType),
@@ -234,12 +234,28 @@ fn string(value: &Value) -> Result<(), Wrong> {
     matches!(value, Value::String(_)).then_some(()).ok_or_else(|| unacceptable(value))
 }
 
+/// Exchanges and routing keys are short strings of 0-9-1: a message can't be moved to longer ones.
+const NAME_BYTES_MAX: usize = 255;
+
+fn short(value: &Value) -> Result<(), Wrong> {
+    match value.as_str().map_or(0, str::len) {
+        0..=NAME_BYTES_MAX => Ok(()),
+        length => Err(Wrong::Reason(format!("\"{length} bytes, expected at most {NAME_BYTES_MAX}\""))),
+    }
+}
+
+fn routing_key(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    short(value)
+}
+
 fn boolean(value: &Value) -> Result<(), Wrong> {
     matches!(value, Value::Bool(_)).then_some(()).ok_or_else(|| unacceptable(value))
 }
 
 fn name(value: &Value) -> Result<(), Wrong> {
-    matches!(value, Value::String(_)).then_some(()).ok_or_else(|| Wrong::Type(value.type_name()))
+    matches!(value, Value::String(_)).then_some(()).ok_or_else(|| Wrong::Type(value.type_name()))?;
+    short(value)
 }
 
 fn not_negative(value: &Value) -> Result<(), Wrong> {
@@ -250,8 +266,8 @@ fn not_negative(value: &Value) -> Result<(), Wrong> {
     }
 }
 
-/// RabbitMQ's longest timer, 2^32 - 1 milliseconds.
-const TIMER_MS_MAX: i64 = u32::MAX as i64;
+/// RabbitMQ's longest time to live and longest expiry, ten years.
+const TIMER_MS_MAX: i64 = 315_360_000_000;
 
 fn milliseconds(value: &Value) -> Result<(), Wrong> {
     not_negative(value)?;
@@ -314,6 +330,21 @@ mod tests {
 
     fn refused(key: &str, value: Value) -> Option<Refused> {
         check("/", "q", &Arguments::from_iter([(key, value)])).err()
+    }
+
+    #[test]
+    fn dead_letters_have_names_that_fit_into_a_message() {
+        let long = "n".repeat(NAME_BYTES_MAX + 1);
+        let key = |text: &str| {
+            let arguments = [("x-dead-letter-exchange", Value::from("x")), ("x-dead-letter-routing-key", text.into())];
+            check("/", "q", &Arguments::from_iter(arguments))
+        };
+        assert!(key(&long[1..]).is_ok());
+        let refused = [key(&long).err(), refused("x-dead-letter-exchange", Value::from(long.as_str()))];
+        for refused in refused {
+            let text = refused.expect("it is too long").text;
+            assert!(text.ends_with("\"256 bytes, expected at most 255\""), "{text}");
+        }
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub(crate) struct DeadLetters {
     reading: Option<u64>,
     /// How many are with whoever moves them.
     taken: u64,
+    /// How many have been moved so far.
+    moved: u64,
 }
 
 impl DeadLetters {
@@ -193,6 +195,12 @@ impl ClassicQueue {
         self.dead.len()
     }
 
+    /// How many have been moved so far: they are in the order in which they died, so what dies now is moved once this
+    /// has grown by [`ClassicQueue::moving`].
+    pub fn moved_so_far(&self) -> u64 {
+        self.dead.moved
+    }
+
     /// What the next turn moves.
     pub fn dead_turn(&mut self, effects: &mut Effects) -> DeadTurn {
         if self.state != QueueState::Running || self.dead.waiting.is_empty() {
@@ -250,6 +258,7 @@ impl ClassicQueue {
         // After a deletion or failure nothing is left.
         let mut left = std::mem::take(&mut self.dead.taken);
         self.dead.messages -= left;
+        self.dead.moved += left;
         while left > 0 {
             let Some(mut dead) = self.dead.waiting.pop_front() else { break };
             let mut gone = dead.run;

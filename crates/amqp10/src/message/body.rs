@@ -1,9 +1,11 @@
 //! Bodies (3.2.6 to 3.2.8).
 
-use crate::value::{ListRef, Value, read_descriptor, read_trusted};
+use crate::DecodeError;
+use crate::value::{Value, read_descriptor, read_trusted, skip};
 use crate::wire::Reader;
 
-/// What a message carries, checked when the message was parsed.
+/// What a message carries. Only its outermost layer was checked when the message was parsed: what is inside is between
+/// sender and receiver, and may be as deep as they like.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BodyRef<'a> {
     /// No section at all, which the specification doesn't have but clients send.
@@ -13,7 +15,29 @@ pub enum BodyRef<'a> {
     /// Lists, in one section or more.
     Sequence(SequenceSections<'a>),
     /// One value.
-    Value(Value<'a>),
+    Value(RawValue<'a>),
+}
+
+/// A value of a body, in its encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawValue<'a> {
+    pub(crate) raw: &'a [u8],
+}
+
+impl<'a> RawValue<'a> {
+    /// Its encoding, from its constructor on.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// The value, checked to its last item.
+    ///
+    /// # Errors
+    /// If it is malformed, too deep, or has too many items without width.
+    pub fn decode(&self) -> Result<Value<'a>, DecodeError> {
+        Value::decode_all(self.raw)
+    }
 }
 
 /// The data sections of a message: one or more.
@@ -94,7 +118,7 @@ impl<'a> SequenceSections<'a> {
 }
 
 impl<'a> IntoIterator for SequenceSections<'a> {
-    type Item = ListRef<'a>;
+    type Item = RawValue<'a>;
     type IntoIter = SequenceIter<'a>;
 
     fn into_iter(self) -> SequenceIter<'a> {
@@ -109,21 +133,25 @@ pub struct SequenceIter<'a> {
 }
 
 impl<'a> Iterator for SequenceIter<'a> {
-    type Item = ListRef<'a>;
+    type Item = RawValue<'a>;
 
-    fn next(&mut self) -> Option<ListRef<'a>> {
-        match read_section(&mut self.rest)? {
-            Value::List(list) => Some(list),
-            _ => None,
-        }
+    fn next(&mut self) -> Option<RawValue<'a>> {
+        enter_section(&mut self.rest)?;
+        Some(RawValue { raw: skip(&mut self.rest).ok()? })
     }
 }
 
 fn read_section<'a>(reader: &mut Reader<'a>) -> Option<Value<'a>> {
+    enter_section(reader)?;
+    read_trusted(reader).ok()
+}
+
+/// Takes a section's descriptor off.
+fn enter_section(reader: &mut Reader<'_>) -> Option<()> {
     if reader.is_empty() {
         return None;
     }
     reader.octet("constructor").ok()?;
     read_descriptor(reader).ok()?;
-    read_trusted(reader).ok()
+    Some(())
 }

@@ -7,7 +7,7 @@ mod properties;
 mod sections;
 mod write;
 
-pub use body::{BodyRef, DataIter, DataSections, SequenceIter, SequenceSections};
+pub use body::{BodyRef, DataIter, DataSections, RawValue, SequenceIter, SequenceSections};
 pub use header::{DEFAULT_PRIORITY, Header};
 pub use message_id::MessageId;
 pub use properties::Properties;

@@ -1,14 +1,14 @@
 //! Finding the sections of a message.
 
-use super::{BodyRef, DataSections, Header, Properties, SequenceSections};
+use super::{BodyRef, DataSections, Header, Properties, RawValue, SequenceSections};
 use crate::composite::{Composite, descriptor_code, outer};
 use crate::error::Problem;
-use crate::field::{Field, read_any};
-use crate::value::{MapRef, Value, code};
+use crate::field::Field;
+use crate::value::{MapRef, code, skip};
 use crate::wire::Reader;
 use crate::{DecodeError, descriptor};
 
-/// The sections of a message, each checked to its last item.
+/// The sections of a message, each but the body checked to its last item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sections<'a> {
     /// `header`
@@ -168,11 +168,15 @@ impl<'a> Sections<'a> {
                     self.body = BodyRef::Data(DataSections { first: bytes, rest: &[] });
                 }
             }
-            descriptor::AMQP_SEQUENCE => match read_any(reader).map_err(value)? {
-                Value::List(_) => self.body = BodyRef::Sequence(SequenceSections { raw: &[] }),
-                other => return Err(value(Problem::Type { received: other.type_name(), expected: "list" })),
-            },
-            _ => self.body = BodyRef::Value(read_any(reader).map_err(value)?),
+            descriptor::AMQP_SEQUENCE => {
+                let raw = skip(reader).map_err(value)?;
+                if !matches!(raw.first(), Some(&(code::LIST_0 | code::LIST_8 | code::LIST_32))) {
+                    let received = raw.first().and_then(|code| code::type_name(*code)).unwrap_or("described");
+                    return Err(value(Problem::Type { received, expected: "list" }));
+                }
+                self.body = BodyRef::Sequence(SequenceSections { raw: &[] });
+            }
+            _ => self.body = BodyRef::Value(RawValue { raw: skip(reader).map_err(value)? }),
         }
         Ok(())
     }

@@ -53,6 +53,26 @@ pub(crate) fn read_data<'a>(constructor: &'a [u8], code: u8, reader: &mut Reader
     read_primitive(code, reader)
 }
 
+/// Passes a value by without looking into it: its encoding, descriptors and all. Only what says how long it is is read.
+#[inline]
+pub(crate) fn skip<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Problem> {
+    let start = *reader;
+    let (_, received) = read_constructor(reader)?;
+    let part = code::type_name(received).ok_or(Problem::Constructor { received })?;
+    // The upper half of a constructor says how its data's size is found (1.2).
+    match received >> 4 {
+        0x4 => &[],
+        0x5 => reader.bytes(1, part)?,
+        0x6 => reader.bytes(2, part)?,
+        0x7 => reader.bytes(4, part)?,
+        0x8 => reader.bytes(8, part)?,
+        0x9 => reader.bytes(16, part)?,
+        0xA | 0xC | 0xE => reader.short_bytes(part)?,
+        _ => reader.long_bytes(part)?,
+    };
+    Ok(reader.taken_since(&start))
+}
+
 #[inline]
 fn read_primitive<'a>(code: u8, reader: &mut Reader<'a>) -> Result<Value<'a>, Problem> {
     Ok(match code {

@@ -119,7 +119,9 @@ impl Session {
         self.phase = Phase::Finished;
         self.counters.connections_closed.add(1);
         self.broker.forget_connection(self.id);
-        if let Held::Durable { position, .. } = self.end_hold() {
+        if let Held::Durable { ticket, .. } = self.end_hold()
+            && let Some(position) = ticket.position()
+        {
             self.broker.publish_later(position);
         }
         // What isn't durable yet still has to be applied by somebody.

@@ -4,9 +4,7 @@ use bytes::Bytes;
 use leveret_amqp091::ReplyCode;
 
 use super::error::{ProtocolError, Result};
-
-/// A body's buffer grows with what arrives, from this many bytes on.
-const FIRST_CAPACITY: usize = 64 << 10;
+use crate::partial::PartialBytes;
 
 /// What a channel is in the middle of.
 #[derive(Debug, Default)]
@@ -33,13 +31,17 @@ pub(crate) struct Publish {
 pub(crate) struct Body {
     pub properties: Box<[u8]>,
     size: usize,
-    received: Vec<u8>,
+    received: PartialBytes,
 }
 
 impl Body {
     /// A body of `size` bytes, checked against the limit by the caller.
-    pub(crate) fn new(properties: &[u8], size: usize) -> Self {
-        Self { properties: properties.into(), size, received: Vec::with_capacity(size.min(FIRST_CAPACITY)) }
+    ///
+    /// # Errors
+    /// When the connection's unfinished messages hold too much.
+    pub(crate) fn new(properties: &[u8], size: usize, mut received: PartialBytes) -> Result<Self> {
+        received.charge(properties.len() as u64)?;
+        Ok(Self { properties: properties.into(), size, received })
     }
 
     /// Adds a frame's payload. True when the body is complete.
@@ -54,12 +56,12 @@ impl Body {
                 ),
             ));
         }
-        self.received.extend_from_slice(chunk);
+        self.received.add(chunk)?;
         Ok(have == self.size)
     }
 
     /// The complete body.
     pub(crate) fn finish(self) -> (Box<[u8]>, Bytes) {
-        (self.properties, Bytes::from(self.received))
+        (self.properties, Bytes::from(self.received.finish()))
     }
 }

@@ -10,6 +10,7 @@ use leveret_queue::WaitReason;
 use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
+use crate::ticket::Ticket;
 
 impl Session {
     /// Applies, confirms and answers whatever became durable.
@@ -18,7 +19,7 @@ impl Session {
         self.undurable.apply(durable);
         self.confirm_durable();
         match &self.held {
-            Held::Durable { position, .. } if *position <= durable => {
+            Held::Durable { ticket, .. } if ticket.is_durable(durable) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.broker.registry.publish();
                 self.answer(answer);
@@ -64,11 +65,16 @@ impl Session {
 
     /// Answers now, or holds input back until `position` is durable.
     pub(crate) fn answer_when_durable(&mut self, position: Position, answer: Answer) {
-        if position <= self.broker.commit.durable() {
+        self.answer_with(Ticket::at(position), answer);
+    }
+
+    /// As [`Session::answer_when_durable`].
+    pub(crate) fn answer_with(&mut self, ticket: Ticket, answer: Answer) {
+        if ticket.is_durable(self.broker.commit.durable()) {
             self.broker.registry.publish();
             self.answer(answer);
         } else {
-            self.held = Held::Durable { position, answer };
+            self.held = Held::Durable { ticket, answer };
         }
     }
 
@@ -76,7 +82,10 @@ impl Session {
     pub(crate) fn register(&mut self) {
         let mut wanted = self.undurable.next_position();
         match &self.held {
-            Held::Durable { position, .. } => wanted = Some(wanted.map_or(*position, |other| other.min(*position))),
+            // Without a position it is told when a move of dead letters has one.
+            Held::Durable { ticket, .. } => {
+                wanted = ticket.position().map_or(wanted, |own| Some(wanted.map_or(own, |other| other.min(own))));
+            }
             Held::No if self.publishes_wait() => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
             Held::Publishes { reason: WaitReason::LogFull, .. } => {
                 wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1))

@@ -3,6 +3,8 @@
 use leveret_amqp091::{DecodeError, Method, ReplyCode};
 use leveret_model::Refused;
 
+use crate::partial::TooManyPartialBytes;
+
 /// Ends a channel or the connection (specification 1.1.3, `reply-code`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProtocolError {
@@ -39,6 +41,12 @@ impl From<Refused> for ProtocolError {
 impl From<DecodeError> for ProtocolError {
     fn from(error: DecodeError) -> Self {
         Self::new(error.reply_code(), error.to_string())
+    }
+}
+
+impl From<TooManyPartialBytes> for ProtocolError {
+    fn from(error: TooManyPartialBytes) -> Self {
+        Self::new(ReplyCode::ResourceError, error.to_string())
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use leveret_log::Position;
 use leveret_queue::{QueueWait, WaitReason};
 use smallvec::SmallVec;
 
 use super::session::Session;
 use crate::queue_handle::QueueRef;
+use crate::ticket::Ticket;
 use crate::time::Now;
 
 /// Why the connection's input waits. One at a time, since input is handled in order.
@@ -16,8 +16,8 @@ pub(crate) enum Held {
     /// It doesn't.
     #[default]
     No,
-    /// A change of the control plane, or a purge, becomes durable; then it is answered.
-    Durable { position: Position, answer: Answer },
+    /// A change of the control plane, a purge or a transaction becomes durable; then it is answered.
+    Durable { ticket: Ticket, answer: Answer },
     /// Publishes wait: for room in the log or on its way to the disk, or until an alarm clears. These queues show
     /// it.
     Publishes { reason: WaitReason, queues: SmallVec<[QueueRef; 2]> },

@@ -119,7 +119,7 @@ impl Session {
                 now,
             );
         }
-        let body = Body::new(header.properties, header.body_size as usize);
+        let body = Body::new(header.properties, header.body_size as usize, self.partial.begin())?;
         self.channel(channel)?.incoming = Incoming::Body(publish, body);
         Ok(())
     }

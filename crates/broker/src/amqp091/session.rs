@@ -22,6 +22,7 @@ use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
+use crate::partial::PartialMessages;
 use crate::reply_to::Reply;
 use crate::route::RouteCache;
 use crate::settings::PRE_LOGIN_FRAME_MAX;
@@ -80,6 +81,7 @@ pub(crate) struct Session {
     pub(crate) replies: VecDeque<Reply>,
     pub(crate) taken: Vec<Taken>,
     pub(crate) run: PublishRun,
+    pub(crate) partial: PartialMessages,
     pub(crate) routes: RouteCache,
     pub(crate) acks: Vec<PendingAck>,
     pub(crate) held: Held,
@@ -106,6 +108,7 @@ impl Session {
         now: Now,
     ) -> Self {
         let alarm = broker.alarms.publishing_blocked();
+        let partial = PartialMessages::new(&broker.settings);
         Self {
             broker,
             id,
@@ -136,6 +139,7 @@ impl Session {
             replies: VecDeque::new(),
             taken: Vec::new(),
             run: PublishRun::default(),
+            partial,
             routes: RouteCache::default(),
             acks: Vec::new(),
             held: Held::No,
@@ -159,7 +163,10 @@ impl Session {
     }
 
     pub(crate) fn wants_read(&self) -> bool {
-        matches!(self.held, Held::No) && !self.publishes_wait() && self.phase != Phase::Finished
+        matches!(self.held, Held::No)
+            && !self.publishes_wait()
+            && self.phase != Phase::Finished
+            && !self.output.is_full()
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
@@ -179,7 +186,7 @@ impl Session {
         // The outbox may have more to say first; an alarm holds from the next read on.
         self.alarm = self.broker.alarms.publishing_blocked();
         let mut used = 0;
-        while self.phase != Phase::Finished && matches!(self.held, Held::No) {
+        while self.phase != Phase::Finished && matches!(self.held, Held::No) && !self.output.is_full() {
             if self.phase == Phase::Running && self.publishes_wait() {
                 self.hold_for_log(now);
                 break;
@@ -310,8 +317,8 @@ impl Session {
 
     /// See [`crate::Connection::turn`].
     pub(crate) fn turn(&mut self, now: Now) {
-        if !self.wants_read() {
-            // Heartbeats that aren't read aren't missed.
+        if !self.wants_read() && !self.output.is_full() {
+            // Heartbeats that aren't read aren't missed, unless it is the client who doesn't read.
             self.last_input = now.monotonic;
         }
         let mut events = std::mem::take(&mut self.events);

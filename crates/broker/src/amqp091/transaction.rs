@@ -71,8 +71,8 @@ impl Session {
                 transaction.settle(&source.queue, source.consumer, runs, *settlement);
             }
         }
-        let Committed { position, refused } =
-            transaction.commit(&self.broker.commit, &mut self.undurable, now.monotonic);
+        let Committed { ticket, refused } =
+            transaction.commit(&self.broker.commit, &mut self.undurable, &self.outbox, now.monotonic);
         for UnroutedMessage([exchange, routing_key, properties, body]) in &returns {
             self.return_message(number, &Returned { exchange, routing_key, properties, body });
         }
@@ -82,7 +82,7 @@ impl Session {
         if refused {
             return Err(precondition("partial tx completion: a queue refused a message (x-overflow=reject-publish)"));
         }
-        self.answer_when_durable(position, Answer::TxCommitOk { channel: number });
+        self.answer_with(ticket, Answer::TxCommitOk { channel: number });
         Ok(())
     }
 

@@ -6,6 +6,9 @@
 
 use std::sync::Arc;
 
+/// Bytes of a routing key.
+const ROUTING_KEY_MAX: usize = 255;
+
 /// Where a sending client's messages go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -58,10 +61,12 @@ pub(crate) fn target(address: &str, version_1: bool) -> Result<Target, BadAddres
     }
     let target = match version_1_parts(address) {
         Some(("exchange", rest)) => match rest.split_once('/') {
-            Some((exchange, key)) => Target::Exchange { exchange: decode(exchange)?, key: decode(key)? },
+            Some((exchange, key)) => Target::Exchange { exchange: decode(exchange)?, key: decode_key(key, address)? },
             None => Target::Subject { exchange: decode(rest)? },
         },
-        Some(("topic", key)) if !key.is_empty() => Target::Exchange { exchange: "amq.topic".into(), key: decode(key)? },
+        Some(("topic", key)) if !key.is_empty() => {
+            Target::Exchange { exchange: "amq.topic".into(), key: decode_key(key, address)? }
+        }
         Some(("amq/queue", queue)) if !queue.is_empty() => Target::Queue(decode(queue)?),
         Some(("queue", "")) => Target::Subject { exchange: "".into() },
         Some(("queue", queue)) => Target::DeclaredQueue(decode(queue)?),
@@ -83,7 +88,7 @@ fn target_2(address: &str) -> Option<Option<Target>> {
         let (exchange, key) = rest.split_once('/').unwrap_or((rest, ""));
         let parts = percent_decode(exchange).zip(percent_decode(key)).filter(|_| !key.contains('/'));
         let target = parts.and_then(|(exchange, key)| {
-            let named = !exchange.is_empty() && exchange != "amq.default";
+            let named = !exchange.is_empty() && exchange != "amq.default" && is_routing_key(&key);
             named.then(|| Target::Exchange { exchange: exchange.into(), key: key.into() })
         });
         return Some(target);
@@ -120,6 +125,11 @@ pub(crate) fn source(address: &str, version_1: bool) -> Result<Source, BadAddres
     Ok(source)
 }
 
+/// Whether a routing key can be stored and told to clients of AMQP 0-9-1, where it is a short string.
+pub(crate) fn is_routing_key(key: &str) -> bool {
+    key.len() <= ROUTING_KEY_MAX
+}
+
 /// Splits `/kind/rest`; clients also write two slashes.
 fn version_1_parts(address: &str) -> Option<(&str, &str)> {
     let rest = address.strip_prefix('/')?;
@@ -128,6 +138,10 @@ fn version_1_parts(address: &str) -> Option<(&str, &str)> {
         return Some(("amq/queue", queue));
     }
     Some(rest.split_once('/').unwrap_or((rest, "")))
+}
+
+fn decode_key(segment: &str, address: &str) -> Result<Arc<str>, BadAddress> {
+    decode(segment).and_then(|key| if is_routing_key(&key) { Ok(key) } else { Err(bad(address)) })
 }
 
 fn decode(segment: &str) -> Result<Arc<str>, BadAddress> {
@@ -183,6 +197,11 @@ mod tests {
         for wrong in ["/queues/", "/queues/a/b", "/queues/%zz", "/queues/%ff"] {
             assert!(target(wrong, true).is_err(), "{wrong}");
         }
+        let (longest, longer) = ("k".repeat(255), "k".repeat(256));
+        assert_eq!(target(&format!("/exchanges/x/{longest}"), false), Ok(exchange("x", &longest)));
+        assert!(target(&format!("/exchanges/x/{longer}"), false).is_err());
+        assert!(target(&format!("/exchange/x/{longer}"), true).is_err());
+        assert!(target(&format!("/topic/{longer}"), true).is_err());
         assert!(target("q", false).unwrap_err().0.contains("amqp_address_v1_not_permitted"));
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use leveret_amqp10::{
-    Outcome, Performative, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, Target,
-    TargetArchetype, condition, encode_performative,
+    Outcome, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, Target, TargetArchetype,
+    condition,
     performative::Attach,
     terminus::{DistributionMode, TerminusDurability},
     value::EncodedMap,
@@ -13,14 +13,15 @@ use leveret_model::Action;
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::address;
+use super::assembly::Assembly;
 use super::connection::Connection;
 use super::consumer::Consumer;
-use super::error::{Failure, Result};
+use super::error::{Failure, Result, Scope};
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
 use super::held::Held;
 use super::link::Link;
-use super::publisher::{Assembly, Destination, PublishRun, Publisher};
+use super::publisher::{Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
@@ -35,6 +36,8 @@ pub(crate) const OUTCOMES: [Symbol<'static>; 4] = [
     Symbol::new("amqp:released:list"),
     Symbol::new("amqp:modified:list"),
 ];
+/// Bytes of a link's name, which is kept while the link is there.
+const LINK_NAME_MAX: usize = 1024;
 const PRIORITY: &str = "rabbitmq:priority";
 /// JMS selectors, by the names that clients use for the filter.
 const SELECTORS: [&str; 2] = ["jms-selector", "apache.org:selector-filter:string"];
@@ -65,7 +68,9 @@ impl Connection {
         });
         if attached.is_err() {
             self.declaring = None;
-            refuse(self.output.buffer(), session.channel, attach);
+        }
+        if let Err(Failure { scope: Scope::Link, .. }) = attached {
+            self.refuse(session.channel, attach)?;
         }
         attached
     }
@@ -75,8 +80,7 @@ impl Connection {
         let target = match &attach.target {
             Some(TargetArchetype::Target(target)) => target,
             Some(TargetArchetype::Coordinator(_)) => {
-                self.attach_coordinator(session, attach);
-                return Ok(());
+                return self.attach_coordinator(session, attach);
             }
             None => return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: no target")),
         };
@@ -114,7 +118,7 @@ impl Connection {
             destination,
             key,
             grant: Grant::new(self.broker.settings.link_credit, initial),
-            assembly: Assembly::new(settle_mode),
+            assembly: Assembly::new(settle_mode, self.partial.clone()),
             run: PublishRun::default(),
             unconfirmed: Unconfirmed::default(),
             flow_due: true,
@@ -138,7 +142,7 @@ impl Connection {
             max_message_size: Some(self.broker.settings.max_message_size),
             ..Attach::default()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
+        self.send_attach(session.channel, answer)?;
         self.send_session_flows(session);
         Ok(())
     }
@@ -153,6 +157,9 @@ impl Connection {
             address::Target::Exchange { exchange, key } => Destination::Exchange { exchange, key: Some(key) },
             address::Target::Subject { exchange } => Destination::Exchange { exchange, key: None },
             address::Target::Queue(name) if is_volatile(name.as_bytes()) => {
+                if !self.broker.replies.find(name.as_bytes()).is_some_and(|requester| requester.is_open()) {
+                    return Err(leveret_model::Refused::no_queue(&self.vhost, &name).into());
+                }
                 Destination::Exchange { exchange: "".into(), key: Some(name) }
             }
             address::Target::Queue(name) => Destination::Queue(self.target_queue(&name)?),
@@ -287,8 +294,7 @@ impl Connection {
             max_message_size: attach.max_message_size,
             ..Attach::default()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
-        Ok(())
+        self.send_attach(session.channel, answer)
     }
 
     /// None while a queue is being declared for it: the attach is then handled again.
@@ -317,6 +323,29 @@ impl Connection {
         self.usable_queue(&name, Some(Action::Consume(&name))).map(Some)
     }
 
+    /// A refused attach is answered with one that has no terminus, and a detach follows (2.6.3).
+    fn refuse(&mut self, channel: u16, attach: &Attach<'_>) -> Result<()> {
+        let mut answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            snd_settle_mode: attach.snd_settle_mode,
+            rcv_settle_mode: attach.rcv_settle_mode,
+            ..Attach::default()
+        };
+        match attach.role {
+            Role::Sender => {
+                answer.role = Role::Receiver;
+                answer.source = attach.source;
+            }
+            Role::Receiver => {
+                answer.role = Role::Sender;
+                answer.target = attach.target;
+                answer.initial_delivery_count = Some(INITIAL_DELIVERY_COUNT.0);
+            }
+        }
+        self.send_attach(channel, answer)
+    }
+
     /// The frame is handled again when `position` is durable.
     pub(crate) fn hold(&mut self, position: leveret_log::Position) {
         self.held = Held::Again { position };
@@ -343,6 +372,11 @@ fn bad_address(shown: &str) -> Failure {
 
 /// What no link of ours can do.
 fn check(attach: &Attach<'_>) -> Result<()> {
+    let length = attach.name.len();
+    if length > LINK_NAME_MAX {
+        let text = format!("link name of {length} bytes is too long: at most {LINK_NAME_MAX} are kept");
+        return Err(Failure::link(condition::INVALID_FIELD, text));
+    }
     let unsettled = attach.unsettled.is_some_and(|map| !map.is_empty());
     if unsettled || attach.incomplete_unsettled {
         return Err(Failure::link(condition::NOT_IMPLEMENTED, "Link recovery not supported"));
@@ -371,27 +405,4 @@ fn check_filters(source: &Source<'_>) -> Result<()> {
             format!("filter {name}: message selectors are not supported on queues"),
         )),
     }
-}
-
-/// A refused attach is answered with one that has no terminus, and a detach follows (2.6.3).
-fn refuse(out: &mut Vec<u8>, channel: u16, attach: &Attach<'_>) {
-    let mut answer = Attach {
-        name: attach.name,
-        handle: attach.handle,
-        snd_settle_mode: attach.snd_settle_mode,
-        rcv_settle_mode: attach.rcv_settle_mode,
-        ..Attach::default()
-    };
-    match attach.role {
-        Role::Sender => {
-            answer.role = Role::Receiver;
-            answer.source = attach.source;
-        }
-        Role::Receiver => {
-            answer.role = Role::Sender;
-            answer.target = attach.target;
-            answer.initial_delivery_count = Some(INITIAL_DELIVERY_COUNT.0);
-        }
-    }
-    encode_performative(out, channel, &Performative::Attach(answer));
 }

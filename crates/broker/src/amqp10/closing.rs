@@ -1,14 +1,14 @@
 //! The end of links, sessions and the connection, from either side (specification 2.4.3, 2.5.5, 2.6.6).
 
 use leveret_amqp10::{
-    Performative, encode_performative,
+    Error, Performative, encode_performative,
     performative::{Close, Detach, End},
 };
 
 use super::connection::{Connection, Phase};
-use super::deliver::Pending;
 use super::error::{Failure, Result, Scope};
 use super::link::Link;
+use super::pending::Pending;
 use super::rejection::with_error;
 use super::session::Session;
 use crate::time::{Nanos, Now, SECOND};
@@ -41,32 +41,28 @@ impl Connection {
     }
 
     pub(crate) fn send_close(&mut self, failure: Option<&Failure>) {
-        let out = self.output.buffer();
-        match failure {
-            None => encode_performative(out, 0, &Performative::Close(Close { error: None })),
-            Some(failure) => with_error(failure, |error| {
-                encode_performative(out, 0, &Performative::Close(Close { error: Some(error) }));
-            }),
-        }
+        self.send_end_of(0, failure, |error| Performative::Close(Close { error }));
     }
 
     pub(crate) fn send_end(&mut self, channel: u16, failure: Option<&Failure>) {
-        let out = self.output.buffer();
-        match failure {
-            None => encode_performative(out, channel, &Performative::End(End { error: None })),
-            Some(failure) => with_error(failure, |error| {
-                encode_performative(out, channel, &Performative::End(End { error: Some(error) }));
-            }),
-        }
+        self.send_end_of(channel, failure, |error| Performative::End(End { error }));
     }
 
     fn send_detach(&mut self, channel: u16, handle: u32, closed: bool, failure: Option<&Failure>) {
-        let out = self.output.buffer();
+        self.send_end_of(channel, failure, |error| Performative::Detach(Detach { handle, closed, error }));
+    }
+
+    fn send_end_of(
+        &mut self,
+        channel: u16,
+        failure: Option<&Failure>,
+        performative: impl for<'e> Fn(Option<Error<'e>>) -> Performative<'e>,
+    ) {
         match failure {
-            None => encode_performative(out, channel, &Performative::Detach(Detach { handle, closed, error: None })),
-            Some(failure) => with_error(failure, |error| {
-                encode_performative(out, channel, &Performative::Detach(Detach { handle, closed, error: Some(error) }));
-            }),
+            None => encode_performative(self.output.buffer(), channel, &performative(None)),
+            Some(failure) => {
+                with_error(failure, |error| self.send_error(channel, error, |error| performative(Some(error))));
+            }
         }
     }
 
@@ -138,19 +134,18 @@ impl Connection {
             }
             Link::Consumer(consumer) => {
                 self.flush_settlements(now);
+                self.answers.forget_link(session.channel, handle);
+                self.transactions.forget_link(session.channel, handle);
                 // It must not get again what goes back.
                 consumer.queue.set_room(consumer.id, false, now.monotonic);
                 let mut unsent = Vec::new();
                 let unsettled = session.unsettled.settle_link(handle);
-                for pending in std::mem::take(&mut session.pending) {
-                    match pending {
-                        Pending::Run { handle: of, taken } if of == handle => {
-                            if !consumer.settled && !consumer.browses {
-                                unsent.push(taken.run());
-                            }
-                        }
-                        other if other.is_for(handle) => {}
-                        other => session.pending.push_back(other),
+                for pending in session.pending.take_link(handle) {
+                    if let Pending::Run { taken, .. } = pending
+                        && !consumer.settled
+                        && !consumer.browses
+                    {
+                        unsent.push(taken.run());
                     }
                 }
                 // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves
@@ -185,6 +180,9 @@ impl Connection {
             }
         }
         session.pending.clear();
+        // Nothing may come on its channel after `end`, and the channel may get another session.
+        self.answers.forget_session(session.channel);
+        self.transactions.forget_channel(session.channel);
         self.counters.channels_closed.add(1);
     }
 
@@ -201,7 +199,7 @@ impl Connection {
         }
         self.scheduled.clear();
         self.starved.clear();
-        self.answers.clear();
+        self.answers = Default::default();
         if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
             self.broker.publish_later(position);
         }
@@ -225,6 +223,7 @@ impl Connection {
         if let super::held::Held::Again { position } = std::mem::take(&mut self.held) {
             self.broker.publish_later(position);
         }
+        self.hide_wait();
         self.undurable.hand_over(&self.broker.commit);
     }
 }

@@ -11,10 +11,11 @@ use leveret_model::{ConnectionId, Permit, Refused};
 use leveret_queue::{Signal, Taken};
 use rustc_hash::FxHashMap;
 
+use super::answers::Answers;
 use super::coordinator::Transactions;
-use super::disposition::{Answer, Settlement};
+use super::disposition::Settlement;
 use super::error::{Failure, Result, Scope};
-use super::held::Held;
+use super::held::{Held, ShownWait};
 use super::management::Waiting;
 use super::session::Session;
 use super::unconfirmed::Due;
@@ -22,6 +23,7 @@ use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
+use crate::partial::PartialMessages;
 use crate::route::RouteCache;
 use crate::settings::INITIAL_FRAME_MAX;
 use crate::time::{Nanos, Now};
@@ -86,12 +88,14 @@ pub(crate) struct Connection {
     pub(crate) collecting: Vec<(u16, u32)>,
     pub(crate) has_published: bool,
     pub(crate) undurable: Undurable,
+    pub(crate) partial: PartialMessages,
     pub(crate) settlements: Vec<Settlement>,
-    pub(crate) answers: VecDeque<Answer>,
+    pub(crate) answers: Answers,
     /// Of management requests.
     pub(crate) responses: VecDeque<Waiting>,
     pub(crate) transactions: Transactions,
     pub(crate) held: Held,
+    pub(crate) shown_wait: Option<ShownWait>,
     pub(crate) has_exclusive_queues: bool,
     registered: Option<Position>,
     events: Vec<Event>,
@@ -113,6 +117,7 @@ impl Connection {
         deadline: Option<Nanos>,
         now: Now,
     ) -> Self {
+        let partial = PartialMessages::new(&broker.settings);
         Self {
             broker,
             id,
@@ -143,11 +148,13 @@ impl Connection {
             collecting: Vec::new(),
             has_published: false,
             undurable: Undurable::default(),
+            partial,
             settlements: Vec::new(),
-            answers: VecDeque::new(),
+            answers: Answers::default(),
             responses: VecDeque::new(),
             transactions: Transactions::default(),
             held: Held::No,
+            shown_wait: None,
             has_exclusive_queues: false,
             registered: None,
             events: Vec::new(),
@@ -167,6 +174,11 @@ impl Connection {
     }
 
     pub(crate) fn wants_read(&self) -> bool {
+        self.takes_input() && !self.output.is_full()
+    }
+
+    /// Nothing of ours holds the client's input back: what is missing then is its own fault.
+    pub(crate) fn takes_input(&self) -> bool {
         matches!(self.held, Held::No)
             && !self.publishes_wait()
             && !matches!(self.phase, Phase::Finished | Phase::Refused)
@@ -204,7 +216,10 @@ impl Connection {
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
         self.last_input = now.monotonic;
         let mut used = 0;
-        while matches!(self.held, Held::No) && !matches!(self.phase, Phase::Finished | Phase::Refused) {
+        while matches!(self.held, Held::No)
+            && !matches!(self.phase, Phase::Finished | Phase::Refused)
+            && !self.output.is_full()
+        {
             if self.phase == Phase::Header {
                 let Some(header) = input[used..].first_chunk::<8>() else { break };
                 used += header.len();
@@ -237,6 +252,7 @@ impl Connection {
         self.flush_runs(now);
         self.flush_settlements(now);
         self.answer_requests(now);
+        self.show_wait(now);
         self.register();
         self.broker.commit.announce();
         if self.phase == Phase::Finished { input.len() } else { used }
@@ -256,14 +272,13 @@ impl Connection {
     fn frame(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
         match (self.phase, kind) {
             (Phase::SaslInit, FrameKind::Sasl) => return self.sasl(body, now),
-            (Phase::SaslInit, FrameKind::Amqp) | (_, FrameKind::Sasl) => {
-                return Err(Failure::connection(
-                    condition::FRAMING_ERROR,
-                    match kind {
-                        FrameKind::Amqp => "unexpected frame type 0 in sasl mode (expected 1)",
-                        FrameKind::Sasl => "unexpected frame type 1 in amqp mode (expected 0)",
-                    },
-                ));
+            (Phase::SaslInit, FrameKind::Amqp) => {
+                let text = "unexpected frame type 0 in sasl mode (expected 1)";
+                return Err(Failure::connection(condition::FRAMING_ERROR, text));
+            }
+            (_, FrameKind::Sasl) => {
+                let text = "unexpected frame type 1 in amqp mode (expected 0)";
+                return Err(Failure::connection(condition::FRAMING_ERROR, text));
             }
             _ => {}
         }
@@ -401,6 +416,7 @@ impl Connection {
         }
         self.send_flows();
         self.keep_time(now);
+        self.show_wait(now);
         self.register();
         self.broker.commit.announce();
     }
@@ -427,8 +443,8 @@ impl Connection {
     fn register(&mut self) {
         let mut wanted = self.undurable.next_position();
         let mut want = |position: Position| wanted = Some(wanted.map_or(position, |other| other.min(position)));
-        if let Some(answer) = self.answers.front() {
-            want(answer.position);
+        if let Some(position) = self.answers.next_position() {
+            want(position);
         }
         if let Some(position) = self.next_response_position() {
             want(position);

@@ -15,16 +15,17 @@ use leveret_message::{BatchBuilder, StoredMessage};
 use leveret_queue::{ConsumerId, Run};
 use rustc_hash::FxHashMap;
 
+use super::assembly::Assembly;
 use super::connection::Connection;
-use super::disposition::Wish;
+use super::disposition::{Asked, Wish};
 use super::error::{Failure, Result};
 use super::grant::{Grant, Pace};
 use super::link::Link;
-use super::publisher::Assembly;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::route::Route;
 use crate::settings::LinkCredit;
+use crate::ticket::Ticket;
 use crate::time::Now;
 use crate::transaction::{Committed, Settlement, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
@@ -53,6 +54,8 @@ struct Settled {
     consumer: ConsumerId,
     runs: Vec<Run>,
     wish: Wish,
+    /// The client waits for our answer to these, which the discharge brings.
+    asked: Asked,
 }
 
 struct Open {
@@ -63,7 +66,9 @@ struct Open {
 
 /// A discharge that waits for the disk.
 struct Discharged {
-    position: Position,
+    ticket: Ticket,
+    /// As in [`Open`].
+    owner: u64,
     channel: u16,
     id: Serial,
 }
@@ -80,7 +85,20 @@ pub(crate) struct Transactions {
 impl Transactions {
     /// What the oldest discharge waits for.
     pub(crate) fn next_position(&self) -> Option<Position> {
-        self.discharged.front().map(|discharged| discharged.position)
+        self.discharged.front().and_then(|discharged| discharged.ticket.position())
+    }
+
+    /// A receiver's link is over: nobody waits for what becomes of its deliveries.
+    pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
+        let settled = self.open.values_mut().flat_map(|open| &mut open.settled);
+        settled.filter(|settled| settled.asked.is_of(channel, handle)).for_each(|settled| settled.asked.clear());
+    }
+}
+
+impl Transactions {
+    /// Discharges of a session that is over aren't answered.
+    pub(crate) fn forget_channel(&mut self, channel: u16) {
+        self.discharged.retain(|discharged| discharged.channel != channel);
     }
 }
 
@@ -95,12 +113,12 @@ fn unknown() -> Failure {
 
 impl Connection {
     /// The client attaches a link that controls transactions.
-    pub(crate) fn attach_coordinator(&mut self, session: &mut Session, attach: &Attach<'_>) {
+    pub(crate) fn attach_coordinator(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
         let coordinator = Coordinator {
             key: self.broker.fresh_id(),
             grant: Grant::new(CREDIT, initial),
-            assembly: Assembly::new(attach.snd_settle_mode),
+            assembly: Assembly::new(attach.snd_settle_mode, self.partial.clone()),
             flow_due: true,
         };
         session.put(attach.handle, Box::new(Link::Coordinator(coordinator)));
@@ -117,8 +135,9 @@ impl Connection {
             max_message_size: Some(REQUEST_BYTES_MAX),
             ..Attach::default()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
+        self.send_attach(session.channel, answer)?;
         self.send_session_flows(session);
+        Ok(())
     }
 
     /// A transfer to the coordinator.
@@ -144,7 +163,7 @@ impl Connection {
         let sections = Sections::parse(complete.payload.bytes())
             .map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         let value = match sections.body {
-            BodyRef::Value(_) => value_of(sections.body_raw),
+            BodyRef::Value(value) => value.as_bytes(),
             _ => return Err(Failure::link(condition::INVALID_FIELD, "expected declare or discharge as amqp-value")),
         };
         let request =
@@ -188,7 +207,9 @@ impl Connection {
             self.roll_back(open, now);
             return self.send_coordinator_outcome(channel, id, DeliveryState::Accepted);
         }
-        for Settled { queue, consumer, runs, wish } in open.settled {
+        let mut answers = Vec::new();
+        for Settled { queue, consumer, runs, wish, asked } in open.settled {
+            answers.push(asked);
             let settlement = match wish {
                 Wish::Settle => Settlement::Acknowledge,
                 Wish::Reject => Settlement::Reject,
@@ -196,25 +217,30 @@ impl Connection {
             };
             open.transaction.settle(&queue, Some(consumer), runs, settlement);
         }
-        let committed = open.transaction.commit(&self.broker.commit, &mut self.undurable, now.monotonic);
-        let Committed { position, refused } = committed;
+        let commit = &self.broker.commit;
+        let Committed { ticket, refused } =
+            open.transaction.commit(commit, &mut self.undurable, &self.outbox, now.monotonic);
+        answers.iter().for_each(|asked| self.answer(asked, &ticket));
         if refused {
             let text = "partial transaction completion: a queue refused a message (x-overflow=reject-publish)";
             let error = Error::new(condition::TRANSACTION_ROLLBACK, text);
             return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
         }
-        self.transactions.discharged.push_back(Discharged { position, channel, id });
+        self.transactions.discharged.push_back(Discharged { ticket, owner: open.owner, channel, id });
     }
 
     /// Nothing of it happens; deliveries that were settled in it go back to their place.
     fn roll_back(&mut self, open: Open, now: Now) {
-        for Settled { queue, consumer, runs, .. } in open.settled {
+        for Settled { queue, consumer, runs, asked, .. } in open.settled {
             queue.requeue(Some(consumer), &runs, true, now.monotonic);
+            self.answer(&asked.released(), &Ticket::default());
         }
     }
 
     /// Rolls back what a coordinator's link leaves open.
     pub(crate) fn leave_coordinator(&mut self, coordinator: &Coordinator, now: Now) {
+        // Nobody waits for these answers any more.
+        self.transactions.discharged.retain(|discharged| discharged.owner != coordinator.key);
         let mut left: Vec<_> = self.transactions.open.extract_if(|_, open| open.owner == coordinator.key).collect();
         left.sort_by_key(|(number, _)| *number);
         for (_, open) in left {
@@ -226,7 +252,7 @@ impl Connection {
     /// Answers the discharges that became durable.
     pub(crate) fn answer_discharges(&mut self) {
         let durable = self.broker.commit.durable();
-        while let Some(done) = self.transactions.discharged.pop_front_if(|done| done.position <= durable) {
+        while let Some(done) = self.transactions.discharged.pop_front_if(|done| done.ticket.is_durable(durable)) {
             self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted);
         }
     }
@@ -289,24 +315,16 @@ impl Connection {
         consumer: ConsumerId,
         runs: Vec<Run>,
         wish: Wish,
+        asked: Asked,
     ) -> Result<()> {
         let open = number(txn_id).and_then(|number| self.transactions.open.get_mut(&number));
         let open = open.ok_or_else(|| unknown().ending(super::error::Scope::Session))?;
-        open.settled.push(Settled { queue, consumer, runs, wish });
+        open.settled.push(Settled { queue, consumer, runs, wish, asked });
         Ok(())
     }
 
     /// Whether a transaction of this id is open.
     pub(crate) fn is_open_transaction(&self, txn_id: &[u8]) -> bool {
         number(txn_id).is_some_and(|number| self.transactions.open.contains_key(&number))
-    }
-}
-
-/// An `amqp-value` section without its descriptor, which is a small or a large ulong.
-fn value_of(section: &[u8]) -> &[u8] {
-    match section {
-        [0, 0x53, _, value @ ..] => value,
-        [0, 0x80, _, _, _, _, _, _, _, _, value @ ..] => value,
-        _ => section,
     }
 }

@@ -1,48 +1,18 @@
 //! Deliveries: what scheduled consumers take, encoded into the connection's output in transfers that fit the
 //! client's frames and window (specification 2.6.14, 2.7.5).
 
-use leveret_amqp10::{FrameKind, Serial, begin_frame, end_frame, performative::Transfer};
+use leveret_amqp10::{FrameKind, begin_frame, end_frame, performative::Transfer};
 use leveret_message::deliver::{Delivery, to_amqp10};
 use leveret_queue::{Taken, TurnEnd};
 
 use super::connection::Connection;
 use super::consumer::Consumer;
 use super::error::Failure;
-use super::flow::LinkState;
 use super::link::Link;
+use super::pending::{Pending, Rest};
 use super::session::Session;
 use crate::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::Now;
-
-/// What waits for the client's window, in order.
-pub(crate) enum Pending {
-    /// A delivery of which part was sent, or nothing yet.
-    Rest(Rest),
-    /// Messages that were taken and not begun.
-    Run { handle: u32, taken: Taken },
-    /// A link's state, to be told after what is before it.
-    State(LinkState),
-}
-
-impl Pending {
-    pub(crate) fn is_for(&self, handle: u32) -> bool {
-        match self {
-            Pending::Rest(rest) => rest.handle == handle,
-            Pending::Run { handle: of, .. } => *of == handle,
-            Pending::State(state) => state.handle == handle,
-        }
-    }
-}
-
-/// A message that needs several transfers.
-pub(crate) struct Rest {
-    pub handle: u32,
-    pub delivery_id: Serial,
-    pub tag: [u8; 4],
-    pub settled: bool,
-    pub payload: Vec<u8>,
-    pub sent: usize,
-}
 
 impl Connection {
     /// Serves scheduled consumers until the output holds one write's worth.
@@ -134,10 +104,13 @@ impl Connection {
         consumer: &mut Consumer,
         now: Now,
     ) -> (TurnEnd, Option<Failure>) {
-        let room = if session.pending.is_empty() { session.window.room() } else { 0 };
+        let mut room = if session.pending.is_empty() { session.window.room() } else { 0 };
+        if !consumer.settled && !consumer.browses {
+            room = room.min(session.unsettled.room(session.next_delivery_id, self.broker.settings.unsettled_max));
+        }
         if room == 0 {
             session.parked.push(handle);
-            consumer.queue.set_room(consumer.id, false, now.monotonic);
+            consumer.queue.set_window(consumer.id, false, now.monotonic);
             return (TurnEnd::Done, None);
         }
         let most = room.min(self.broker.settings.max_queue_credit);
@@ -224,7 +197,7 @@ impl Connection {
         }
         consumer.next_tag = consumer.next_tag.wrapping_add(1);
         session.next_delivery_id.advance();
-        if !consumer.settled && !consumer.browses {
+        if !consumer.settled {
             let number = taken.first + u64::from(at);
             let bytes = taken.batch.body_length((taken.index + at) as usize);
             session.unsettled.add(delivery_id, handle, number, bytes, taken.durable);
@@ -271,6 +244,7 @@ impl Connection {
                 out.extend_from_slice(&rest.payload[rest.sent..]);
                 end_frame(out, start);
                 session.window.sent_transfer();
+                self.response_sent(session, rest.handle);
                 return true;
             }
             out.extend_from_slice(&rest.payload[rest.sent..rest.sent + count]);
@@ -309,7 +283,7 @@ impl Connection {
         }
         for handle in std::mem::take(&mut session.parked) {
             if let Some(Link::Consumer(consumer)) = session.link(handle) {
-                consumer.queue.set_room(consumer.id, true, now.monotonic);
+                consumer.queue.set_window(consumer.id, true, now.monotonic);
             }
         }
     }
@@ -324,7 +298,7 @@ impl Connection {
             _ => None,
         };
         session.put(handle, link);
-        session.pending.extend(waiting);
+        session.pending.append(waiting);
         if let Some(failure) = failure {
             self.fail_link(session, handle, failure, now);
         }

@@ -3,14 +3,16 @@
 use leveret_amqp10::{
     DeliveryState, Performative, Role, Serial, condition, encode_performative, performative::Disposition,
 };
-use leveret_log::{Position, Wait};
+use leveret_log::Wait;
 use leveret_queue::{ConsumerId, Outcome, Run, push_run};
 
+use super::answers::Answer;
 use super::connection::Connection;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
+use crate::ticket::Ticket;
 use crate::time::Now;
 
 /// What the client wants done with deliveries.
@@ -24,28 +26,43 @@ pub(crate) enum Wish {
     Requeue { failed: bool },
 }
 
-/// Deliveries of one queue that share their fate, collected until the read's frames are used up.
+/// Deliveries of one link that share their fate, collected until the read's frames are used up.
 pub(crate) struct Settlement {
     queue: QueueRef,
     consumer: ConsumerId,
     wish: Wish,
     runs: Vec<Run>,
     /// The client waits for our answer to these.
-    asked: Vec<Asked>,
+    asked: Asked,
 }
 
-/// An unsettled disposition: it is answered settled when its effect is durable.
-struct Asked {
+/// Deliveries of one link that the client didn't settle itself: they are answered settled when that is durable.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
     channel: u16,
-    first: Serial,
-    last: Serial,
+    handle: u32,
+    /// First and last of each run.
+    ids: Vec<(Serial, Serial)>,
+    /// What they are answered with.
     state: DeliveryState<'static>,
 }
 
-/// An answer that waits for the disk.
-pub(crate) struct Answer {
-    pub position: Position,
-    asked: Asked,
+impl Asked {
+    /// Whether they are of this link.
+    pub(crate) fn is_of(&self, channel: u16, handle: u32) -> bool {
+        self.channel == channel && self.handle == handle
+    }
+
+    /// It came to something else than the client asked for.
+    pub(crate) fn released(mut self) -> Self {
+        self.state = DeliveryState::Released;
+        self
+    }
+
+    /// Nobody waits.
+    pub(crate) fn clear(&mut self) {
+        self.ids.clear();
+    }
 }
 
 impl Connection {
@@ -83,43 +100,37 @@ impl Connection {
                 ));
             }
         };
-        let channel = session.channel;
-        let asked = || Asked { channel, first, last, state: repeated(state) };
         let settled = session.unsettled.settle(first, last);
-        let mut answered = disposition.settled;
+        let made_room = !settled.is_empty() && !session.parked.is_empty();
         for part in settled {
             let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
-            if consumer.browses {
+            let (queue, id, browses) = (consumer.queue.clone(), consumer.id, consumer.browses);
+            let ids = if disposition.settled { Vec::new() } else { part.ids };
+            let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated(state) };
+            if browses {
+                // It only looked: nothing has to become durable.
+                self.answer(&asked, &Ticket::default());
                 continue;
             }
-            let (queue, id) = (consumer.queue.clone(), consumer.id);
             if let Some(transaction) = transaction {
-                self.settle_in_transaction(transaction, queue, id, part.runs, wish)?;
+                self.settle_in_transaction(transaction, queue, id, part.runs, wish, asked)?;
                 continue;
             }
             let same = |other: &&mut Settlement| other.consumer == id && other.wish == wish;
-            let settlement = match self.settlements.iter_mut().find(same) {
+            match self.settlements.iter_mut().find(same) {
                 Some(settlement) => {
                     part.runs.into_iter().for_each(|run| push_run(&mut settlement.runs, run));
-                    settlement
+                    settlement.asked.ids.extend(asked.ids);
                 }
-                None => {
-                    let new = Settlement { queue, consumer: id, wish, runs: part.runs, asked: Vec::new() };
-                    self.settlements.push(new);
-                    self.settlements.last_mut().expect("just pushed")
-                }
-            };
-            // One answer for the whole range: with its last part.
-            if !disposition.settled && !std::mem::replace(&mut answered, true) {
-                settlement.asked.push(asked());
+                None => self.settlements.push(Settlement { queue, consumer: id, wish, runs: part.runs, asked }),
             }
-        }
-        if !answered {
-            // Nothing of it is unsettled any more.
-            self.send_settled(&asked());
         }
         if wish != Wish::Settle {
             self.flush_settlements(now);
+        }
+        if made_room {
+            // Consumers may have waited for that.
+            self.continue_session(session, now);
         }
         Ok(())
     }
@@ -129,32 +140,46 @@ impl Connection {
         for settlement in std::mem::take(&mut self.settlements) {
             let Settlement { queue, consumer, wish, runs, asked } = settlement;
             let count: u64 = runs.iter().map(Run::count).sum();
-            let wait = if asked.is_empty() { Wait::Lazy } else { Wait::Confirm };
-            let position = match wish {
+            let is_asked = !asked.ids.is_empty();
+            let wait = if is_asked { Wait::Confirm } else { Wait::Lazy };
+            let now = now.monotonic;
+            let ticket = match wish {
                 Wish::Settle => {
                     self.counters.acked.add(count);
-                    queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now.monotonic).unwrap_or(0)
+                    let position = queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now);
+                    Ticket::at(position.unwrap_or(0))
                 }
-                Wish::Reject => queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now.monotonic).unwrap_or(0),
+                Wish::Reject if is_asked => queue.reject(Some(consumer), &runs, &self.outbox, now),
+                Wish::Reject => {
+                    queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now);
+                    Ticket::default()
+                }
                 Wish::Requeue { failed } => {
-                    queue.requeue(Some(consumer), &runs, failed, now.monotonic);
-                    0
+                    queue.requeue(Some(consumer), &runs, failed, now);
+                    Ticket::default()
                 }
             };
-            self.answers.extend(asked.into_iter().map(|asked| Answer { position, asked }));
+            self.answer(&asked, &ticket);
+        }
+    }
+
+    /// Leaves answers to be sent when what they wait for is durable.
+    pub(crate) fn answer(&mut self, asked: &Asked, ticket: &Ticket) {
+        let Asked { channel, handle, ids, state } = asked;
+        for (first, last) in ids {
+            let (ticket, channel, handle, state) = (ticket.clone(), *channel, *handle, *state);
+            self.answers.push(Answer { ticket, channel, handle, first: *first, last: *last, state });
         }
     }
 
     /// Answers the settlements that became durable.
     pub(crate) fn answer_settlements(&mut self) {
-        let durable = self.broker.commit.durable();
-        while let Some(answer) = self.answers.pop_front_if(|answer| answer.position <= durable) {
-            self.send_settled(&answer.asked);
+        for answer in self.answers.take_due(self.broker.commit.durable()) {
+            self.send_settled(answer.channel, answer.first, answer.last, answer.state);
         }
     }
 
-    fn send_settled(&mut self, asked: &Asked) {
-        let &Asked { channel, first, last, state } = asked;
+    fn send_settled(&mut self, channel: u16, first: Serial, last: Serial, state: DeliveryState<'_>) {
         let answer = Disposition {
             role: Role::Sender,
             first: first.0,

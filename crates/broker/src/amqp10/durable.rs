@@ -1,6 +1,8 @@
 //! What waits for the disk: queues to be applied, outcomes, held input.
 
-use leveret_amqp10::{DeliveryState, Performative, Role, Serial, encode_performative, performative::Disposition};
+use leveret_amqp10::{
+    DeliveryState, Error, Performative, Role, Serial, encode_performative, performative::Disposition,
+};
 
 use super::connection::Connection;
 use super::grant::Pace;
@@ -74,23 +76,33 @@ impl Connection {
 
     /// Tells the client what became of what it sent.
     pub(crate) fn send_outcome(&mut self, channel: u16, first: Serial, last: Serial, outcome: &Outcome) {
-        let out = self.output.buffer();
-        let mut send = |state: DeliveryState<'_>| {
-            let disposition = Disposition {
+        // A function of any lifetime, which a closure isn't.
+        fn disposition(first: Serial, last: Serial, state: DeliveryState<'_>) -> Performative<'_> {
+            Performative::Disposition(Disposition {
                 role: Role::Receiver,
                 first: first.0,
                 last: (first != last).then_some(last.0),
                 settled: true,
                 state: Some(state),
                 batchable: false,
-            };
-            encode_performative(out, channel, &Performative::Disposition(disposition));
+            })
+        }
+        let rejected = |error: Error<'_>| {
+            self.send_error(channel, error, |error| {
+                disposition(first, last, DeliveryState::Rejected { error: Some(error) })
+            });
         };
         match outcome {
-            Outcome::Accepted => send(DeliveryState::Accepted),
-            Outcome::Released => send(DeliveryState::Released),
-            Outcome::Rejected { queue, reason } => rejection::with_state(queue, reason, send),
-            Outcome::Unroutable(failure) => rejection::with_failure(failure, send),
+            Outcome::Accepted => {
+                let accepted = disposition(first, last, DeliveryState::Accepted);
+                encode_performative(self.output.buffer(), channel, &accepted);
+            }
+            Outcome::Released => {
+                let released = disposition(first, last, DeliveryState::Released);
+                encode_performative(self.output.buffer(), channel, &released);
+            }
+            Outcome::Rejected { queue, reason } => rejection::with_refusal(queue, reason, rejected),
+            Outcome::Unroutable(failure) => rejection::with_error(failure, rejected),
         }
     }
 }

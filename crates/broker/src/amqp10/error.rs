@@ -3,6 +3,8 @@
 use leveret_amqp10::{DecodeError, Symbol, condition};
 use leveret_model::{Refused, RefusedKind};
 
+use crate::partial::TooManyPartialBytes;
+
 /// What a failure ends (specification 2.4.5, 2.5.6 and 2.6.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -24,11 +26,16 @@ pub(crate) struct Failure {
     pub delivery_tag: Option<Vec<u8>>,
 }
 
-pub(crate) type Result<T> = core::result::Result<T, Failure>;
+pub(crate) type Result<T, E = Failure> = core::result::Result<T, E>;
+
+/// Bytes of a description: names and addresses of the client's may be as long as its frames.
+const DESCRIPTION_MAX: usize = 1024;
 
 impl Failure {
     fn new(scope: Scope, condition: Symbol<'static>, description: impl Into<String>) -> Self {
-        Self { scope, condition, description: description.into(), delivery_tag: None }
+        let mut description = description.into();
+        description.truncate(description.floor_char_boundary(DESCRIPTION_MAX));
+        Self { scope, condition, description, delivery_tag: None }
     }
 
     pub(crate) fn link(condition: Symbol<'static>, description: impl Into<String>) -> Self {
@@ -52,6 +59,12 @@ impl Failure {
 impl From<DecodeError> for Failure {
     fn from(error: DecodeError) -> Self {
         Self::connection(error.condition(), error.to_string())
+    }
+}
+
+impl From<TooManyPartialBytes> for Failure {
+    fn from(error: TooManyPartialBytes) -> Self {
+        Self::link(condition::RESOURCE_LIMIT_EXCEEDED, error.to_string())
     }
 }
 

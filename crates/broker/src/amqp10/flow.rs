@@ -4,7 +4,6 @@ use leveret_amqp10::{Performative, Serial, condition, encode_performative, perfo
 use leveret_queue::CreditState;
 
 use super::connection::Connection;
-use super::deliver::Pending;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::management::ResponseGrant;
@@ -103,7 +102,7 @@ impl Connection {
         if session.pending.is_empty() {
             self.encode_link_state(session, state);
         } else {
-            session.pending.push_back(Pending::State(state));
+            session.pending.push_state(state);
         }
     }
 

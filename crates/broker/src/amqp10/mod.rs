@@ -7,6 +7,8 @@
 //! [`management`] serves requests that declare, bind and delete.
 
 mod address;
+mod answers;
+mod assembly;
 mod attach;
 mod closing;
 mod connection;
@@ -23,10 +25,12 @@ mod held;
 mod link;
 mod management;
 mod open;
+mod pending;
 mod publisher;
 mod rejection;
 mod replies;
 mod sasl;
+mod send;
 mod session;
 mod time;
 mod transfer;

@@ -1,11 +1,11 @@
-//! The state `rejected` with its reason, and errors as they stand in frames.
+//! Why a message was rejected, and errors as they stand in frames.
 
-use leveret_amqp10::{DeliveryState, Error, Symbol, condition, value::EncodedMap};
+use leveret_amqp10::{Error, Symbol, condition, value::EncodedMap};
 
 use super::error::Failure;
 
-/// Calls `send` with the state of a message that a queue refused: RabbitMQ's condition and info keys.
-pub(crate) fn with_state(queue: &str, reason: &str, send: impl FnOnce(DeliveryState<'_>)) {
+/// Calls `send` with the error of a message that a queue refused: RabbitMQ's condition and info keys.
+pub(crate) fn with_refusal(queue: &str, reason: &str, send: impl FnOnce(Error<'_>)) {
     let mut info = EncodedMap::new();
     info.push_symbol("queue", queue);
     info.push_symbol("reason", Symbol::new(reason));
@@ -16,13 +16,7 @@ pub(crate) fn with_state(queue: &str, reason: &str, send: impl FnOnce(DeliverySt
         "maxlen" => format!("queue '{queue}' exceeded maximum length"),
         reason => format!("queue '{queue}' refused the message: {reason}"),
     };
-    let error = Error { condition, description: Some(&description), info: Some(info.as_map()) };
-    send(DeliveryState::Rejected { error: Some(error) });
-}
-
-/// Calls `send` with the state of a message that couldn't be routed (anonymous terminus, 2.2.2).
-pub(crate) fn with_failure(failure: &Failure, send: impl FnOnce(DeliveryState<'_>)) {
-    with_error(failure, |error| send(DeliveryState::Rejected { error: Some(error) }));
+    send(Error { condition, description: Some(&description), info: Some(info.as_map()) });
 }
 
 /// Calls `send` with a failure in the form of the specification (2.8.14).
@@ -37,13 +31,12 @@ pub(crate) fn with_error<R>(failure: &Failure, send: impl FnOnce(Error<'_>) -> R
 
 #[cfg(test)]
 mod tests {
-    use super::with_state;
-    use leveret_amqp10::{DeliveryState, condition};
+    use super::with_refusal;
+    use leveret_amqp10::condition;
 
     #[test]
     fn a_full_queue_is_named_in_rabbitmqs_words() {
-        with_state("q", "maxlen", |state| {
-            let DeliveryState::Rejected { error: Some(error) } = state else { panic!("{state:?}") };
+        with_refusal("q", "maxlen", |error| {
             assert_eq!(error.condition, condition::RESOURCE_LIMIT_EXCEEDED);
             assert_eq!(error.description, Some("queue 'q' exceeded maximum length"));
         });

@@ -4,21 +4,21 @@
 use std::sync::Arc;
 
 use leveret_amqp10::{
-    Performative, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
-    encode_performative,
+    ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
     performative::Attach,
     terminus::{DistributionMode, ExpiryPolicy, TerminusDurability},
 };
+use leveret_model::Action;
 use leveret_queue::CreditState;
 
 use super::address::percent_encode;
 use super::connection::Connection;
-use super::deliver::{Pending, Rest};
 use super::error::{Failure, Result};
 use super::flow::INITIAL_DELIVERY_COUNT;
 use super::link::Link;
+use super::pending::{Pending, Rest};
 use super::session::Session;
-use crate::reply_to::{Registration, Reply};
+use crate::reply_to::{Registration, Reply, WAITING_BYTES_MAX};
 use crate::time::Now;
 
 /// What a client must ask for to get a volatile address.
@@ -67,6 +67,8 @@ impl Connection {
         }
         let key = self.broker.fresh_id();
         let registration = self.broker.replies.register(self.outbox.clone(), key);
+        // The name is the broker's choice, and the permission to read from it the user's.
+        self.authorize(Action::Consume(registration.target().name()))?;
         let address = format!("/queues/{}", percent_encode(registration.target().name()));
         self.links.insert(key, (session.channel, attach.handle));
         let replies = Replies {
@@ -101,8 +103,7 @@ impl Connection {
             max_message_size: attach.max_message_size,
             ..Attach::default()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
-        Ok(())
+        self.send_attach(session.channel, answer)
     }
 
     /// Answers that have come.
@@ -133,7 +134,8 @@ impl Connection {
         at: usize,
         now: Now,
     ) {
-        if replies.credit == 0 {
+        // A client that granted credit and doesn't take what it gets loses what comes then.
+        if replies.credit == 0 || session.pending.bytes() as u64 >= WAITING_BYTES_MAX {
             return;
         }
         let delivery = leveret_message::deliver::Delivery { now_ms: now.wall_ms, ..Default::default() };

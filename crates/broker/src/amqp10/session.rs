@@ -1,11 +1,9 @@
 //! One session: its windows, its links by handle, and what is on its way out (specification 2.5).
 
-use std::collections::VecDeque;
-
 use leveret_amqp10::Serial;
 
-use super::deliver::Pending;
 use super::link::Link;
+use super::pending::PendingQueue;
 use super::unsettled::Unsettled;
 use super::window::Window;
 
@@ -21,7 +19,7 @@ pub(crate) struct Session {
     /// Deliveries to the client that it hasn't settled.
     pub unsettled: Unsettled,
     /// What waits, in order, for the client's window.
-    pub pending: VecDeque<Pending>,
+    pub pending: PendingQueue,
     /// Consumers that were told to wait for the client's window.
     pub parked: Vec<u32>,
     /// Publishers with messages that wait for their outcome.
@@ -46,7 +44,7 @@ impl Session {
             next_delivery_id: Serial(0),
             links: Vec::new(),
             unsettled: Unsettled::default(),
-            pending: VecDeque::new(),
+            pending: PendingQueue::default(),
             parked: Vec::new(),
             confirming: Vec::new(),
             granted: Vec::new(),
@@ -83,6 +81,11 @@ impl Session {
     /// The handles in use, ascending.
     pub(crate) fn handles(&self) -> Vec<u32> {
         (0..self.links.len() as u32).filter(|handle| self.is_attached(*handle)).collect()
+    }
+
+    /// All links.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Link> {
+        self.links.iter().flatten().map(|link| &**link)
     }
 
     /// Notes that a publisher waits for outcomes.

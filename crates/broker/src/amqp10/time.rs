@@ -29,7 +29,7 @@ impl Connection {
         if self.phase != Phase::Running {
             return;
         }
-        if self.idle_in > 0 && self.wants_read() && now.monotonic >= self.last_input + self.idle_in {
+        if self.idle_in > 0 && self.takes_input() && now.monotonic >= self.last_input + self.idle_in {
             let seconds = self.idle_in / SECOND;
             let text = format!("no frame received from client within idle timeout threshold of {seconds}s");
             self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, text), now);
@@ -46,7 +46,7 @@ impl Connection {
 
     pub(crate) fn next_deadline(&self) -> Option<Nanos> {
         let running = self.phase == Phase::Running;
-        let idle_in = (running && self.idle_in > 0 && self.wants_read()).then(|| self.last_input + self.idle_in);
+        let idle_in = (running && self.idle_in > 0 && self.takes_input()).then(|| self.last_input + self.idle_in);
         let idle_out = (running && self.idle_out > 0).then(|| self.last_output + self.idle_out / 2);
         [self.deadline, idle_in, idle_out].into_iter().flatten().min()
     }

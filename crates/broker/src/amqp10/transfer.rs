@@ -9,10 +9,11 @@ use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_routing::Headers;
 
 use super::address;
+use super::assembly::Complete;
 use super::connection::Connection;
 use super::error::{Failure, Result, Scope};
 use super::link::Link;
-use super::publisher::{Collected, Complete, Destination, Publisher};
+use super::publisher::{Collected, Destination, Publisher};
 use super::session::Session;
 use super::unconfirmed::Outcome;
 use crate::headers::MessageHeaders;
@@ -268,7 +269,12 @@ fn address_of<'a>(destination: &'a Destination, message: &Incoming<'a>) -> Resul
     match destination {
         Destination::Exchange { exchange, key: Some(key) } => Ok((Cow::Borrowed(exchange), Cow::Borrowed(key))),
         Destination::Exchange { exchange, key: None } => {
-            Ok((Cow::Borrowed(exchange), Cow::Borrowed(message.subject.unwrap_or_default())))
+            let subject = message.subject.unwrap_or_default();
+            if !address::is_routing_key(subject) {
+                let text = format!("subject of {} bytes is too long for a routing key", subject.len());
+                return Err(Failure::link(condition::INVALID_FIELD, text));
+            }
+            Ok((Cow::Borrowed(exchange), Cow::Borrowed(subject)))
         }
         Destination::Queue(queue) => Ok((Cow::Borrowed(""), Cow::Borrowed(&queue.info().name))),
         Destination::Anonymous => {

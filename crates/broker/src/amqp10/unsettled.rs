@@ -5,6 +5,12 @@ use std::collections::VecDeque;
 use leveret_amqp10::Serial;
 use leveret_queue::{Run, push_run};
 
+/// Delivery-ids are compared as serial numbers: those of a session that are open must lie within half of the number
+/// space (RFC 1982), or an old one would count as one to come.
+const SPAN_MAX: u32 = (1 << 31) - 1;
+/// Below so many entries it isn't worth to close gaps.
+const GAPS_MIN: usize = 1024;
+
 #[derive(Debug, Clone, Copy)]
 struct Delivery {
     id: Serial,
@@ -12,7 +18,9 @@ struct Delivery {
     number: u64,
     bytes: u32,
     durable: bool,
-    settled: bool,
+    /// 0 while it is open. Once it is settled: where the next one may be that isn't, counted as [`Unsettled::base`]
+    /// counts. A client that settles the same range again and again is answered without looking at each delivery.
+    settled_to: u64,
 }
 
 /// Deliveries of one link that leave together.
@@ -20,18 +28,38 @@ struct Delivery {
 pub(crate) struct Settled {
     pub handle: u32,
     pub runs: Vec<Run>,
+    /// Their delivery-ids: first and last of each run.
+    pub ids: Vec<(Serial, Serial)>,
 }
 
 /// See the module. Delivery-ids of a session go up (2.7.5), so a queue of them is sorted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Unsettled {
     deliveries: VecDeque<Delivery>,
+    /// The place of the first entry among all that ever were, from 1.
+    base: u64,
+    /// How many entries are open.
+    open: usize,
+}
+
+impl Default for Unsettled {
+    fn default() -> Self {
+        Self { deliveries: VecDeque::new(), base: 1, open: 0 }
+    }
 }
 
 impl Unsettled {
     /// Notes a delivery; `id` comes after all that are known.
     pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool) {
-        self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, settled: false });
+        self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, settled_to: 0 });
+        self.open += 1;
+    }
+
+    /// How many more deliveries may be open, of `max` and from `next` on.
+    pub(crate) fn room(&self, next: Serial, max: u32) -> u32 {
+        let left = (max as usize).saturating_sub(self.open);
+        let span = self.deliveries.front().map_or(0, |oldest| next.since(oldest.id));
+        u32::try_from(left).unwrap_or(u32::MAX).min(SPAN_MAX.saturating_sub(span))
     }
 
     /// Takes out the deliveries `first..=last` (2.7.6). Ids that aren't there were settled before.
@@ -43,30 +71,54 @@ impl Unsettled {
             return out;
         }
         if start == 0 {
-            for delivery in self.deliveries.drain(..end).filter(|delivery| !delivery.settled) {
+            for delivery in self.deliveries.drain(..end).filter(|delivery| delivery.settled_to == 0) {
                 add(&mut out, &delivery);
+                self.open -= 1;
             }
+            self.base += end as u64;
         } else {
-            for delivery in self.deliveries.range_mut(start..end).filter(|delivery| !delivery.settled) {
-                delivery.settled = true;
-                add(&mut out, delivery);
-            }
+            self.settle_within(start, end, &mut out);
         }
-        while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
-        while self.deliveries.pop_back_if(|last| last.settled).is_some() {}
+        while self.deliveries.pop_front_if(|first| first.settled_to > 0).is_some() {
+            self.base += 1;
+        }
+        while self.deliveries.pop_back_if(|last| last.settled_to > 0).is_some() {}
+        // One delivery that stays open must not keep the place of all that came after it.
+        if self.deliveries.len() > GAPS_MIN.max(2 * self.open) {
+            self.deliveries.retain(|delivery| delivery.settled_to == 0);
+            self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
+        }
         out
+    }
+
+    /// Everything in `start..end` is settled afterwards, so whoever is there leads to the end.
+    fn settle_within(&mut self, start: usize, end: usize, out: &mut Vec<Settled>) {
+        let past = self.base + end as u64;
+        let mut at = start;
+        while at < end {
+            let delivery = &mut self.deliveries[at];
+            if delivery.settled_to == 0 {
+                add(out, delivery);
+                self.open -= 1;
+                at += 1;
+            } else {
+                at = (delivery.settled_to - self.base) as usize;
+            }
+            delivery.settled_to = delivery.settled_to.max(past);
+        }
     }
 
     /// Takes out everything that a link delivered.
     pub(crate) fn settle_link(&mut self, handle: u32) -> Vec<Run> {
         let mut out = Vec::new();
         self.deliveries.retain(|delivery| {
-            let ours = delivery.handle == handle;
-            if ours && !delivery.settled {
+            let open = delivery.settled_to == 0;
+            if delivery.handle == handle && open {
                 add(&mut out, delivery);
             }
-            !ours
+            delivery.handle != handle && open
         });
+        self.open = self.deliveries.len();
         out.pop().map_or_else(Vec::new, |settled| settled.runs)
     }
 }
@@ -78,9 +130,16 @@ fn add(out: &mut Vec<Settled>, delivery: &Delivery) {
         bytes: u64::from(delivery.bytes),
         durable: delivery.durable,
     };
+    let id = delivery.id;
     match out.iter_mut().find(|settled| settled.handle == delivery.handle) {
-        Some(settled) => push_run(&mut settled.runs, run),
-        None => out.push(Settled { handle: delivery.handle, runs: vec![run] }),
+        Some(settled) => {
+            push_run(&mut settled.runs, run);
+            match settled.ids.last_mut().filter(|(_, last)| last.next() == id) {
+                Some((_, last)) => *last = id,
+                None => settled.ids.push((id, id)),
+            }
+        }
+        None => out.push(Settled { handle: delivery.handle, runs: vec![run], ids: vec![(id, id)] }),
     }
 }
 
@@ -121,5 +180,85 @@ mod tests {
         assert_eq!(runs.iter().map(|run| (run.first, run.last)).collect::<Vec<_>>(), [(0, 0), (2, 4)]);
         assert!(unsettled.settle_link(0).is_empty());
         assert_eq!(numbers(&unsettled.settle(Serial(0), Serial(9))), [(1, 0, 4)]);
+    }
+
+    #[test]
+    fn a_range_that_is_settled_again_costs_nothing() {
+        // Both ends stay open, so that nothing in between can be dropped at once.
+        const COUNT: u32 = 1000;
+        let mut unsettled = filled(7, COUNT);
+        for at in 1..COUNT - 1 {
+            assert_eq!(unsettled.settle(Serial(7 + at), Serial(7 + at)).len(), 1);
+        }
+        assert!(unsettled.settle(Serial(8), Serial(7 + COUNT - 2)).is_empty());
+        let settled_to = unsettled.deliveries[1].settled_to;
+        assert_eq!(settled_to, unsettled.base + u64::from(COUNT) - 1, "one step leads over all of them");
+        assert_eq!(unsettled.open, 2);
+        assert_eq!(numbers(&unsettled.settle(Serial(0), Serial(5000))).len(), 2);
+        assert_eq!((unsettled.open, unsettled.deliveries.len()), (0, 0));
+    }
+
+    #[test]
+    fn one_open_delivery_keeps_no_room_for_those_after_it() {
+        let mut unsettled = Unsettled::default();
+        unsettled.add(Serial(0), 9, 0, 1, true);
+        for id in 1..1_000_000 {
+            unsettled.add(Serial(id), 0, u64::from(id), 1, true);
+            if id % 10 == 0 {
+                let runs = numbers(&unsettled.settle(Serial(id - 9), Serial(id - 1)));
+                assert_eq!(runs, [(0, u64::from(id) - 9, u64::from(id) - 1)]);
+                assert_eq!(unsettled.settle(Serial(id), Serial(id)).len(), 1);
+            }
+            assert!(unsettled.deliveries.len() <= GAPS_MIN + 10);
+        }
+        assert!(unsettled.deliveries.capacity() < 8 * GAPS_MIN);
+        assert_eq!(unsettled.settle_link(9).len(), 1);
+    }
+
+    #[test]
+    fn room_ends_at_the_limit_and_at_half_of_the_number_space() {
+        let mut unsettled = filled(u32::MAX - 1, 4);
+        assert_eq!(unsettled.room(Serial(2), 10), 6);
+        assert_eq!(unsettled.room(Serial(2), 3), 0);
+        unsettled.settle(Serial(u32::MAX), Serial(1));
+        assert_eq!(unsettled.room(Serial(2), 10), 9);
+        assert_eq!(unsettled.room(Serial(u32::MAX - 1).add(SPAN_MAX - 2), 10), 2);
+        assert_eq!(unsettled.room(Serial(u32::MAX - 1).add(SPAN_MAX), 10), 0);
+    }
+
+    /// Against the obvious way to do it.
+    #[test]
+    fn any_order_of_settling_is_the_same_as_a_map() {
+        let mut random = 0x9e37_79b9_u32;
+        let mut next = |bound: u32| {
+            random ^= random << 13;
+            random ^= random >> 17;
+            random ^= random << 5;
+            random % bound
+        };
+        let mut unsettled = Unsettled::default();
+        let mut open = std::collections::BTreeMap::new();
+        let mut id = 0;
+        for _ in 0..20_000 {
+            for _ in 0..next(4) {
+                unsettled.add(Serial(id), id % 3, u64::from(id), 1, true);
+                open.insert(id, id % 3);
+                id += 1;
+            }
+            let first = id.saturating_sub(next(3000));
+            let last = first + next(if id % 5 == 0 { 1500 } else { 6 });
+            let mut expected: Vec<_> = open.range(first..=last).map(|(id, handle)| (*id, *handle)).collect();
+            open.retain(|id, _| !(first..=last).contains(id));
+            let mut got = Vec::new();
+            for settled in unsettled.settle(Serial(first), Serial(last)) {
+                got.extend(
+                    settled.runs.iter().flat_map(|run| run.first..=run.last).map(|id| (id as u32, settled.handle)),
+                );
+            }
+            got.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(got, expected);
+            assert_eq!(unsettled.open, open.len());
+        }
     }
 }

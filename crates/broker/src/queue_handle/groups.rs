@@ -55,7 +55,8 @@ impl QueueHandle {
         accepted
     }
 
-    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable.
+    /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable. Nothing
+    /// is dead-lettered: that is another group.
     pub(crate) fn settle_in(
         self: &Arc<Self>,
         group: &mut Group,
@@ -65,10 +66,6 @@ impl QueueHandle {
         now: Nanos,
     ) {
         self.with(|queue, effects| {
-            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
-                // Their move is another group.
-                return;
-            }
             queue.settle(id, runs, outcome, now, effects);
             self.log_settles_in(group, runs, reason_of(outcome));
         });
@@ -105,6 +102,7 @@ impl QueueHandle {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
             self.log_settles_in(group, &runs, SettleReason::DeadLettered);
+            group.tell(self.moves.through(queue.moved_so_far()));
         });
     }
 

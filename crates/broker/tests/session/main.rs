@@ -7,4 +7,5 @@ mod alarms;
 mod allocations;
 mod limits;
 mod reply_to;
+mod reply_to_amqp10;
 mod topic_permissions;

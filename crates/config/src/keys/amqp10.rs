@@ -12,6 +12,16 @@ pub(super) const KEYS: &[Key] = &[
         config.amqp10.link_max = integer(value, 1, 65_536)? as u32;
         Ok(())
     }),
+    key(
+        "unsettled_max_per_session",
+        "integer",
+        "262144",
+        "deliveries that the client of an AMQP 1.0 session may leave unsettled; its consumers wait then",
+        |config, _, value| {
+            config.amqp10.unsettled_max = integer(value, 1, 1 << 24)? as u32;
+            Ok(())
+        },
+    ),
     key("max_incoming_window", "integer", "400", "transfers that a session may send ahead", |config, _, value| {
         config.amqp10.incoming_window_max = integer(value, 1, 1 << 20)? as u32;
         Ok(())

@@ -199,6 +199,16 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     key(
+        "partial_message_bytes_max_per_connection",
+        "bytes",
+        "67108864",
+        "what unfinished messages of a connection may hold; one message of the largest size always may",
+        |config, _, value| {
+            config.limits.partial_message_bytes_max = in_bytes(value, 64 << 10, 1 << 40)?;
+            Ok(())
+        },
+    ),
+    key(
         "default_consumer_prefetch",
         "integer",
         "0",

@@ -48,10 +48,12 @@ pub(crate) fn amqp10(payload: &[u8]) -> String {
             data.iter().for_each(|bytes| writeln!(out, "data: {:?}", String::from_utf8_lossy(bytes)).unwrap())
         }
         BodyRef::Sequence(lists) => {
-            let lists = lists.iter().map(|list| list.iter().map(OwnedValue::from).collect::<Vec<_>>());
-            lists.for_each(|list| writeln!(out, "sequence: {list:?}").unwrap());
+            for list in lists {
+                let Ok(leveret_amqp10::Value::List(list)) = list.decode() else { panic!("a list: {list:?}") };
+                writeln!(out, "sequence: {:?}", list.iter().map(OwnedValue::from).collect::<Vec<_>>()).unwrap();
+            }
         }
-        BodyRef::Value(value) => writeln!(out, "value: {:?}", OwnedValue::from(value)).unwrap(),
+        BodyRef::Value(value) => writeln!(out, "value: {:?}", OwnedValue::from(value.decode().unwrap())).unwrap(),
         BodyRef::None => writeln!(out, "no body").unwrap(),
     }
     map(&mut out, "footer", sections.footer);

@@ -79,9 +79,9 @@ impl ConnectionTask {
         }
         let held = !self.connection.wants_read();
         self.connection.turn(now);
-        // The turn may have ended what held input back; nothing else would wake this task for it.
-        let released = held && self.connection.wants_read();
         let output = self.write(cx, now);
+        // The turn or the write may have ended what held input back; nothing else would wake this task for it.
+        let released = held && self.connection.wants_read();
         if output == Step::Gone {
             return self.end(now);
         }

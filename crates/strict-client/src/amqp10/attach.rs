@@ -6,7 +6,7 @@ use leveret_amqp10::{Serial, encode_performative};
 use super::client::keep;
 use super::event::Event;
 use super::link::{End, LinkState};
-use super::session::{Session, Surroundings, role};
+use super::session::{Session, SessionState, Surroundings, role};
 use crate::{Rule, Violation};
 
 impl Session {
@@ -66,7 +66,8 @@ impl Session {
             }
             LinkState::Attaching | LinkState::Attached => true,
         };
-        if by_peer {
+        // Nothing follows the client's end.
+        if by_peer && self.state != SessionState::Ending {
             let answer = Detach { handle, closed: detach.closed, error: None };
             encode_performative(around.out, self.channel, &answer.into());
         }

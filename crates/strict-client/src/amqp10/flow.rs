@@ -20,7 +20,7 @@ impl Session {
             if of_link.iter().any(Option::is_some) || flow.drain {
                 return Err(self.refuse(Rule::FlowFields, "flow with fields of a link but without handle"));
             }
-            if flow.echo {
+            if flow.echo && self.state != SessionState::Ending {
                 encode_performative(around.out, self.channel, &self.flow().into());
             }
             around.events.push(Event::SessionFlow {
@@ -39,7 +39,8 @@ impl Session {
         let (credit, delivery_count, drained) =
             taken.map_err(|(rule, why)| self.refuse(rule, format!("flow for handle {remote}, {why}")))?;
         let link = self.links[handle as usize].as_deref().expect("the link was found above");
-        if flow.echo && !matches!(link.state, LinkState::Detaching { .. }) {
+        let is_going = self.state == SessionState::Ending || matches!(link.state, LinkState::Detaching { .. });
+        if flow.echo && !is_going {
             encode_performative(around.out, self.channel, &self.link_flow(link).into());
         }
         around.events.push(Event::LinkFlow {
@@ -114,8 +115,12 @@ fn take_from_sender(end: &mut ReceiverEnd, flow: &Flow<'_>) -> Result<(u32, Seri
     if ahead < 0 {
         return Err((Rule::DeliveryCount, format!("with delivery-count {count}, expected {counted}")));
     }
-    let Some(grant) = end.grants.seen(limit) else {
-        let text = format!("with delivery-count {count} and link-credit {credit}, which was never granted");
+    let Some(grant) = end.grants.seen(limit, flow.drain, credit == 0 && ahead == 0) else {
+        let granted = end.grants.limits();
+        let text = format!(
+            "with delivery-count {count} and link-credit {credit} after {counted} deliveries, which was never granted: \
+             the limits are {granted:?}"
+        );
         return Err((if ahead > 0 { Rule::DeliveryCount } else { Rule::CreditEcho }, text));
     };
     if ahead > 0 {

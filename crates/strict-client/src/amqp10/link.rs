@@ -155,17 +155,32 @@ impl Grants {
         self.limit.distance_from(delivery_count).max(0) as u32
     }
 
+    /// The limits that the peer may go by, oldest first.
+    pub(crate) fn limits(&self) -> Vec<u32> {
+        self.open.iter().map(|grant| grant.limit.0).collect()
+    }
+
     /// The newest grant.
     pub(crate) fn newest(&self) -> Grant {
         *self.open.back().expect("there is always a grant")
     }
 
-    /// The peer has seen the grant with this limit: older ones no longer count. `None` if there is no such grant.
-    pub(crate) fn seen(&mut self, limit: Serial) -> Option<Grant> {
-        let at = self.open.iter().position(|grant| grant.limit == limit)?;
+    /// The peer has seen the grant with this limit: older ones no longer count. `None` if there is no such grant. Of
+    /// several with this limit it is the first that asks for a drain if the peer says that it drains, else the first.
+    /// A peer that had sent more when it saw a lower one has `overrun` it: its own count is the limit then.
+    pub(crate) fn seen(&mut self, limit: Serial, drain: bool, overrun: bool) -> Option<Grant> {
+        let exact = |grant: &Grant| grant.limit == limit;
+        let passed = |grant: &Grant| overrun && limit.distance_from(grant.limit) > 0;
+        let drains = |grant: &Grant| drain && grant.drain;
+        let position = |wanted: &dyn Fn(&Grant) -> bool| self.open.iter().position(wanted);
+        let at = position(&|grant| exact(grant) && drains(grant))
+            .or_else(|| position(&|grant| passed(grant) && drains(grant)))
+            .or_else(|| position(&exact))
+            .or_else(|| position(&passed))?;
         self.open.drain(..at);
         self.find_limit();
-        self.open.iter().take_while(|grant| grant.limit == limit).last().copied()
+        let first = self.open.front()?.limit;
+        self.open.iter().take_while(|grant| grant.limit == first).last().copied()
     }
 
     fn find_limit(&mut self) {
@@ -192,14 +207,35 @@ mod tests {
         grants.push(start, start.add(10), false);
         grants.push(start, start.add(3), true);
         assert_eq!(grants.credit(start.add(2)), 8);
-        assert!(grants.seen(start.add(4)).is_none());
-        assert!(grants.seen(start.add(3)).is_some_and(|grant| grant.drain));
+        assert!(grants.seen(start.add(4), false, false).is_none());
+        assert!(grants.seen(start.add(3), true, false).is_some_and(|grant| grant.drain));
         assert_eq!(grants.credit(start.add(2)), 1);
         assert_eq!(grants.credit(start.add(5)), 0, "the peer may have sent more before it saw the lower grant");
         for sent in 4..10_000 {
             grants.push(start.add(sent), start.add(sent + 5), false);
         }
         assert!(grants.open.len() <= 7, "{} grants are kept", grants.open.len());
+    }
+
+    #[test]
+    fn a_drain_is_told_from_a_grant_of_the_same_limit() {
+        let start = Serial(0);
+        let mut grants = Grants::new(start);
+        grants.push(start, start.add(3), false);
+        grants.push(start, start, true);
+        assert!(grants.seen(start, true, false).is_some_and(|grant| grant.drain));
+        assert_eq!(grants.credit(start), 0);
+    }
+
+    #[test]
+    fn a_lower_grant_may_come_too_late() {
+        let start = Serial(0);
+        let mut grants = Grants::new(start);
+        grants.push(start, start.add(7), false);
+        grants.push(start.add(2), start.add(2), true);
+        assert!(grants.seen(start.add(3), true, false).is_none());
+        assert!(grants.seen(start.add(3), true, true).is_some_and(|grant| grant.drain));
+        assert_eq!(grants.credit(start.add(3)), 0);
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Response {
         };
         let status = properties.subject.and_then(|subject| subject.parse().ok()).unwrap_or_default();
         let body = match sections.body {
-            BodyRef::Value(value) => value.into(),
+            BodyRef::Value(value) => value.decode()?.into(),
             _ => OwnedValue::Null,
         };
         Ok(Self { id, status, body })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_amqp10::{
-    Performative, ReceiverSettleMode, Role, SenderSettleMode, Serial, TargetArchetype, condition, encode_performative,
+    ReceiverSettleMode, Role, SenderSettleMode, Serial, TargetArchetype, condition,
     performative::Attach,
     value::{EncodedMap, Value},
 };
@@ -18,6 +18,8 @@ use crate::amqp10::session::Session;
 /// The management node.
 pub(crate) const ADDRESS: &str = "/management";
 const PAIRED: &str = "paired";
+/// Bytes of the address of the client's end, which is kept while a half is there.
+const CLIENT_ADDRESS_MAX: usize = 1024;
 
 /// What both halves of a pair have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,10 +68,10 @@ impl Connection {
         check_other_half(session, &pair, attach.role)?;
         self.check_unanswered(session, &pair)?;
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
-        session.put(attach.handle, Box::new(Link::Requests(Requests::new(pair, initial))));
+        session.put(attach.handle, Box::new(Link::Requests(Requests::new(pair, initial, self.partial.clone()))));
         session.granted.push(attach.handle);
         let max_message_size = Some(self.broker.settings.max_message_size);
-        self.answer_half(session, attach, Attach { role: Role::Receiver, max_message_size, ..Attach::default() });
+        self.answer_half(session, attach, Attach { role: Role::Receiver, max_message_size, ..Attach::default() })?;
         self.send_session_flows(session);
         Ok(())
     }
@@ -93,11 +95,10 @@ impl Connection {
             max_message_size: attach.max_message_size,
             ..Attach::default()
         };
-        self.answer_half(session, attach, answer);
-        Ok(())
+        self.answer_half(session, attach, answer)
     }
 
-    fn answer_half(&mut self, session: &Session, attach: &Attach<'_>, answer: Attach<'_>) {
+    fn answer_half(&mut self, session: &Session, attach: &Attach<'_>, answer: Attach<'_>) -> Result<()> {
         let properties = EncodedMap::new().with(PAIRED, true);
         let answer = Attach {
             name: attach.name,
@@ -109,11 +110,21 @@ impl Connection {
             properties: Some(properties.as_map()),
             ..answer
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Attach(answer));
+        self.send_attach(session.channel, answer)
     }
 }
 
 fn check_paired(attach: &Attach<'_>) -> Result<()> {
+    let own = match (&attach.source, &attach.target) {
+        (Some(source), _) if attach.role == Role::Sender => source.address,
+        (_, Some(TargetArchetype::Target(target))) if attach.role == Role::Receiver => target.address,
+        _ => None,
+    };
+    let length = own.map_or(0, str::len);
+    if length > CLIENT_ADDRESS_MAX {
+        let text = format!("client address of {length} bytes is too long: at most {CLIENT_ADDRESS_MAX} are kept");
+        return Err(Failure::link(condition::INVALID_FIELD, text));
+    }
     match attach.properties.and_then(|properties| properties.lookup(PAIRED)) {
         Some(Value::Bool(true)) => Ok(()),
         _ => Err(Failure::link(

@@ -6,12 +6,13 @@ use super::pair::PairName;
 use super::request::Request;
 use super::response::Response;
 use super::responses::Waiting;
+use crate::amqp10::assembly::Assembly;
 use crate::amqp10::connection::Connection;
 use crate::amqp10::error::{Failure, Result};
 use crate::amqp10::grant::{Grant, Pace};
 use crate::amqp10::link::Link;
-use crate::amqp10::publisher::Assembly;
 use crate::amqp10::session::Session;
+use crate::partial::PartialMessages;
 use crate::settings::LinkCredit;
 use crate::time::Now;
 
@@ -31,12 +32,12 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(pair: PairName, initial: Serial) -> Self {
+    pub(super) fn new(pair: PairName, initial: Serial, partial: PartialMessages) -> Self {
         Self {
             pair,
             grant: Grant::new(CREDIT, initial),
             flow_due: true,
-            assembly: Assembly::new(SenderSettleMode::Settled),
+            assembly: Assembly::new(SenderSettleMode::Settled, partial),
             unanswered: 0,
         }
     }

@@ -9,10 +9,10 @@ use super::pair::PairName;
 use super::requests::CREDIT;
 use super::response::Response;
 use crate::amqp10::connection::Connection;
-use crate::amqp10::deliver::{Pending, Rest};
 use crate::amqp10::error::{Failure, Result, Scope};
 use crate::amqp10::flow::{INITIAL_DELIVERY_COUNT, LinkState};
 use crate::amqp10::link::Link;
+use crate::amqp10::pending::{Pending, Rest};
 use crate::amqp10::session::Session;
 use crate::time::Now;
 
@@ -63,9 +63,10 @@ impl Connection {
     /// half's worth is refused.
     pub(super) fn check_unanswered(&self, session: &mut Session, pair: &PairName) -> Result<()> {
         let Some(handle) = session.half(pair, Role::Receiver) else { return Ok(()) };
+        let on_their_way = session.pending.count(handle);
         let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
         let waiting = self.responses.iter().filter(|waiting| waiting.key == responses.key).count();
-        match waiting + responses.ready.len() {
+        match waiting + responses.ready.len() + on_their_way {
             unanswered if unanswered < CREDIT.start as usize => Ok(()),
             unanswered => Err(Failure::link(
                 condition::PRECONDITION_FAILED,
@@ -132,7 +133,7 @@ impl Connection {
 
     /// Hands what the credit allows to the session's window.
     fn send_responses(&mut self, session: &mut Session, handle: u32, now: Now) -> Result<()> {
-        let mut sent = 0;
+        let mut taken = false;
         while let Some(Link::Responses(responses)) = session.link(handle)
             && responses.credit > 0
             && let Some(payload) = responses.ready.pop_front()
@@ -157,16 +158,20 @@ impl Connection {
                 payload,
                 sent: 0,
             }));
-            sent += 1;
+            taken = true;
         }
-        if sent == 0 {
-            return Ok(());
+        if taken {
+            self.continue_session(session, now);
         }
-        self.continue_session(session, now);
-        let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
-        let pair = responses.pair.clone();
-        self.with_requests(session, &pair, |requests| requests.answered(sent));
         Ok(())
+    }
+
+    /// A whole message of several transfers was sent. If it was a response another request may come: one that waits for
+    /// the client's window or socket isn't sent yet.
+    pub(crate) fn response_sent(&mut self, session: &mut Session, handle: u32) {
+        let Some(Link::Responses(responses)) = session.link(handle) else { return };
+        let pair = responses.pair.clone();
+        self.with_requests(session, &pair, |requests| requests.answered(1));
     }
 
     /// The response half is gone.

@@ -1,7 +1,8 @@
-//! A client that does one thing after the other and waits for each answer: for traces whose order matters.
+//! A client of AMQP 0-9-1 that does one thing after the other and waits for each answer: for traces whose order matters.
 
+use super::{Heard, Received};
 use crate::failure::{Check, Failure};
-use crate::link::{Heard, Received};
+use crate::link::End;
 use crate::world::World;
 
 /// The channel that a script uses.
@@ -22,9 +23,9 @@ impl Script {
     /// # Errors
     /// The broker doesn't answer, or breaks a rule.
     pub fn start(world: &mut World) -> Result<Self, Failure> {
-        let script = Self { link: world.connect() };
+        let script = Self { link: world.connect(End::Amqp091(Box::default())) };
         script.until(world, |heard| matches!(heard, Heard::Connected).then_some(()))?;
-        world.links[script.link].client.open_channel(CHANNEL);
+        world.links[script.link].amqp091().client.open_channel(CHANNEL);
         script.reply(world, "channel.open-ok")?;
         Ok(script)
     }
@@ -35,7 +36,7 @@ impl Script {
     /// It never comes, or a channel is closed.
     pub fn until<T>(&self, world: &mut World, mut wanted: impl FnMut(Heard) -> Option<T>) -> Result<T, Failure> {
         for _ in 0..STEPS_MAX {
-            for heard in world.links[self.link].heard() {
+            for heard in world.links[self.link].amqp091().heard() {
                 if let Heard::ChannelClosed(_, reason) | Heard::ConnectionClosed(reason) = &heard {
                     return Err(Failure::new(Check::Protocol, format!("closed: {} {}", reason.code, reason.text)));
                 }
@@ -63,7 +64,7 @@ impl Script {
     /// # Errors
     /// As [`Script::until`].
     pub fn get(&self, world: &mut World, queue: &str, acknowledged: bool) -> Result<Option<Received>, Failure> {
-        world.links[self.link].client.get(CHANNEL, queue.as_bytes(), !acknowledged);
+        world.links[self.link].amqp091().client.get(CHANNEL, queue.as_bytes(), !acknowledged);
         self.until(world, |heard| match heard {
             Heard::Got(received) => Some(Some(received)),
             Heard::Empty(_) => Some(None),

@@ -1,0 +1,118 @@
+//! Messages of which a part has come: what all of them hold together on one connection, whatever its protocol. A client
+//! has thousands of links or channels, and each may begin a message of the largest size and never end it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use thiserror::Error;
+
+use crate::settings::Settings;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct PartialMessages {
+    held: Arc<AtomicU64>,
+    max: u64,
+}
+
+/// The part of one message; its bytes count until it is dropped.
+#[derive(Debug)]
+pub(crate) struct PartialBytes {
+    bytes: Vec<u8>,
+    charged: u64,
+    all: PartialMessages,
+}
+
+/// A connection's parts hold too much: the client's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "unfinished messages of this connection would hold {held} bytes, more than partial_message_bytes_max_per_connection \
+     ({max}): finish or abort some first"
+)]
+pub(crate) struct TooManyPartialBytes {
+    held: u64,
+    max: u64,
+}
+
+impl PartialMessages {
+    /// Those of a connection that begins. One message of the largest size is always let in.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self { held: Arc::default(), max: settings.partial_message_bytes_max.max(settings.max_message_size) }
+    }
+
+    /// A message of which nothing has come.
+    pub(crate) fn begin(&self) -> PartialBytes {
+        PartialBytes { bytes: Vec::new(), charged: 0, all: self.clone() }
+    }
+}
+
+impl PartialBytes {
+    /// Adds what has come.
+    ///
+    /// # Errors
+    /// When all that the connection holds would be too much.
+    pub(crate) fn add(&mut self, part: &[u8]) -> Result<(), TooManyPartialBytes> {
+        self.charge(part.len() as u64)?;
+        self.bytes.extend_from_slice(part);
+        Ok(())
+    }
+
+    /// Counts what is kept besides.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn charge(&mut self, bytes: u64) -> Result<(), TooManyPartialBytes> {
+        let held = self.all.held.load(Ordering::Relaxed) + bytes;
+        if held > self.all.max {
+            return Err(TooManyPartialBytes { held, max: self.all.max });
+        }
+        self.all.held.store(held, Ordering::Relaxed);
+        self.charged += bytes;
+        Ok(())
+    }
+
+    /// How many bytes have come.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The message, which is whole.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+impl Drop for PartialBytes {
+    fn drop(&mut self) {
+        self.all.held.fetch_sub(self.charged, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_one_connection_share_a_limit() {
+        let settings = Settings { partial_message_bytes_max: 10, max_message_size: 6, ..Settings::default() };
+        let all = PartialMessages::new(&settings);
+        let (mut one, mut two) = (all.begin(), all.begin());
+        one.add(b"123456").unwrap();
+        two.add(b"1234").unwrap();
+        assert_eq!(two.add(b"5"), Err(TooManyPartialBytes { held: 11, max: 10 }));
+        assert_eq!(one.finish(), b"123456");
+        two.add(b"567890").unwrap();
+        assert!(all.begin().charge(1).is_err());
+        drop(two);
+        assert_eq!(all.held.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn the_largest_message_is_let_in() {
+        let settings = Settings { partial_message_bytes_max: 1, max_message_size: 6, ..Settings::default() };
+        let mut message = PartialMessages::new(&settings).begin();
+        message.add(b"123456").unwrap();
+        assert!(message.add(b"7").is_err());
+        assert_eq!(message.len(), 6);
+    }
+}

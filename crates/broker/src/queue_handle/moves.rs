@@ -1,0 +1,64 @@
+//! Whoever rejected messages and waits until they are where dead letters go.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_log::Position;
+use leveret_queue::GroupPosition;
+use parking_lot::Mutex;
+
+use crate::commit::Commit;
+use crate::outbox::{Event, Outbox};
+use crate::ticket::Ticket;
+
+/// Somebody who waits.
+pub(crate) struct Waiting {
+    /// How many of the queue's dead letters will have been moved then.
+    through: u64,
+    group: Arc<GroupPosition>,
+    outbox: Arc<Outbox>,
+}
+
+impl Waiting {
+    /// The group of the move is written up to `position`.
+    pub(crate) fn moved(self, position: Position, commit: &Commit) {
+        self.group.close(position);
+        commit.notify(position, &self.outbox);
+    }
+
+    /// It won't be.
+    pub(crate) fn fail(self, reason: &Arc<str>) {
+        self.outbox.send(Event::Close(reason.clone()));
+    }
+}
+
+/// See the module; of one queue, in the order in which messages died. Locked after the queue.
+#[derive(Default)]
+pub(super) struct Moves(Mutex<VecDeque<Waiting>>);
+
+impl Moves {
+    /// `outbox` waits until those that wait now, after so many before them, have been moved.
+    pub(super) fn wait(&self, moved: u64, moving: u64, outbox: &Arc<Outbox>) -> Ticket {
+        if moving == 0 {
+            // They were more than may wait, and dropped.
+            return Ticket::default();
+        }
+        let through = moved + moving;
+        let group = Arc::new(GroupPosition::default());
+        let waiting = Waiting { through, group: group.clone(), outbox: outbox.clone() };
+        self.0.lock().push_back(waiting);
+        Ticket::moved(group)
+    }
+
+    /// So many have been moved: whoever waited for that.
+    pub(super) fn through(&self, moved: u64) -> Vec<Waiting> {
+        let mut waiting = self.0.lock();
+        let count = waiting.partition_point(|waiting| waiting.through <= moved);
+        waiting.drain(..count).collect()
+    }
+
+    /// Everybody.
+    pub(super) fn all(&self) -> VecDeque<Waiting> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}

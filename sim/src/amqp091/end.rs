@@ -1,0 +1,139 @@
+//! The client's end of a connection: a strict client, and what it learned, in words that outlive its buffers.
+
+use leveret_amqp091::Properties;
+use leveret_strict_client::Violation;
+use leveret_strict_client::amqp091::{Client, CloseReason, Delivery, Event, Options};
+
+use crate::content::Content;
+
+/// A message as a client got it.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// Channel.
+    pub channel: u16,
+    /// Consumer; empty for a get.
+    pub consumer: Vec<u8>,
+    /// Tag.
+    pub tag: u64,
+    /// The message.
+    pub content: Content,
+}
+
+/// What a client learned.
+#[derive(Clone, Debug)]
+pub enum Heard {
+    /// The connection is open.
+    Connected,
+    /// A reply without values.
+    Reply(u16, &'static str),
+    /// `queue.declare-ok`, with the number of ready messages.
+    Declared(u16, u32),
+    /// `queue.purge-ok` or `queue.delete-ok`.
+    Removed(u16, &'static str),
+    /// `basic.consume-ok` or `basic.cancel-ok`.
+    Consumer(u16),
+    /// The broker ended a consumer.
+    Cancelled(u16, Vec<u8>),
+    /// A delivery.
+    Delivered(Received),
+    /// `basic.get-ok`.
+    Got(Received),
+    /// `basic.get-empty`.
+    Empty(u16),
+    /// A message came back as unroutable.
+    Returned,
+    /// Tags from the first to the last were confirmed, or refused.
+    Confirmed {
+        /// Channel.
+        channel: u16,
+        /// First tag.
+        first: u64,
+        /// Last tag.
+        last: u64,
+        /// Ack or nack.
+        positive: bool,
+    },
+    /// The broker closed a channel.
+    ChannelClosed(u16, CloseReason),
+    /// The broker closed the connection.
+    ConnectionClosed(CloseReason),
+}
+
+/// See the module.
+pub struct End {
+    /// The client.
+    pub client: Client,
+    heard: Vec<Heard>,
+}
+
+impl Default for End {
+    fn default() -> Self {
+        Self { client: Client::new(Options::default()), heard: Vec::new() }
+    }
+}
+
+impl End {
+    /// Takes bytes from the broker; how many of them were whole frames.
+    ///
+    /// # Errors
+    /// The broker broke a rule of the protocol.
+    pub fn receive(&mut self, input: &[u8]) -> Result<usize, Violation> {
+        let mut events = Vec::new();
+        let used = self.client.receive(input, &mut events)?;
+        for event in events {
+            self.hear(event)?;
+        }
+        Ok(used)
+    }
+
+    /// What was heard since the last time.
+    pub fn heard(&mut self) -> Vec<Heard> {
+        std::mem::take(&mut self.heard)
+    }
+
+    fn hear(&mut self, event: Event) -> Result<(), Violation> {
+        let heard = match event {
+            Event::Connected => Heard::Connected,
+            Event::Reply { channel, method } => Heard::Reply(channel, method),
+            Event::QueueDeclared { channel, message_count, .. } => Heard::Declared(channel, message_count),
+            Event::Removed { channel, method, .. } => Heard::Removed(channel, method),
+            Event::ConsumeOk { channel, .. } | Event::CancelOk { channel, .. } => Heard::Consumer(channel),
+            Event::ConsumerCancelled { channel, consumer_tag } => Heard::Cancelled(channel, consumer_tag),
+            Event::Delivered(delivery) => Heard::Delivered(self.received(delivery)?),
+            Event::Got { delivery, .. } => Heard::Got(self.received(delivery)?),
+            Event::GetEmpty { channel } => Heard::Empty(channel),
+            Event::Returned { .. } => Heard::Returned,
+            Event::Confirmed { channel, first, last, positive } => Heard::Confirmed { channel, first, last, positive },
+            Event::ChannelClosed { channel, reason } => Heard::ChannelClosed(channel, reason),
+            Event::ConnectionClosed(reason) => Heard::ConnectionClosed(reason),
+            _ => return Ok(()),
+        };
+        self.heard.push(heard);
+        Ok(())
+    }
+
+    fn received(&self, delivery: Delivery) -> Result<Received, Violation> {
+        let bytes = |span| self.client.bytes(span).to_vec();
+        let mut properties = Properties::decode(self.client.bytes(delivery.properties))?;
+        let persistent = properties.delivery_mode.take() == Some(2);
+        let message_id = properties.message_id.take().map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
+        let headers = properties.headers.take();
+        let has_died = headers.is_some_and(|headers| headers.iter().any(|(name, _)| name.as_bytes() == b"x-death"));
+        let content = Content {
+            redelivered: delivery.redelivered,
+            exchange: bytes(delivery.exchange),
+            key: bytes(delivery.routing_key),
+            persistent,
+            message_id,
+            has_died,
+            has_more: properties != Properties::default() || headers.is_some() && !has_died,
+            body: bytes(delivery.body),
+        };
+        Ok(Received {
+            channel: delivery.channel,
+            consumer: bytes(delivery.consumer_tag),
+            tag: delivery.delivery_tag,
+            content,
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! What a peer of AMQP 0-9-1 does: declare, bind, publish, fan out, consume, get, settle, give back, purge, delete,
+//! vanish.
+
+use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_strict_client::amqp091::QueueDeclare;
+
+use super::peer::{CONSUME, Held, PUBLISH, Peer, Request};
+use crate::ledger::{Ledger, Object, Presence};
+use crate::peer::length;
+use crate::topology::{self, QUEUES, keeps_backlog, may_be_drained, some_queue, some_route, some_source};
+use crate::world::World;
+
+/// Does one thing; returns how many operations that was.
+pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
+    let dice = world.random.below(100);
+    if dice < 2 && peer.held.is_empty() && peer.consumers.is_empty() || dice == 2 {
+        world.tally.hit("connections dropped");
+        world.disconnect(peer.link);
+        peer.lose_all(ledger);
+        *peer = Peer::connect(peer.number, world, ledger);
+        return 1;
+    }
+    if let Some(missing) = topology::missing(peer.number, ledger).filter(|_| dice < 40) {
+        make(peer, world, ledger, missing);
+        return 1;
+    }
+    match dice {
+        3..=5 => unmake(peer, world, ledger),
+        6..=12 => start_consumer(peer, world, ledger),
+        13..=15 => cancel(peer, world),
+        16..=21 => get(peer, world, ledger),
+        22..=42 if !peer.held.is_empty() => settle(peer, world, ledger),
+        _ => publish(peer, world, ledger),
+    }
+}
+
+fn make(peer: &mut Peer, world: &mut World, ledger: &mut Ledger, object: Object) {
+    let at = world.disk.count();
+    let client = &mut world.links[peer.link].amqp091().client;
+    let none = FieldTable::new();
+    match &object {
+        Object::Queue(name) => {
+            let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
+            client.declare_queue(PUBLISH, name.as_bytes(), flags, &arguments(name));
+        }
+        Object::Exchange(name) => client.declare_exchange(PUBLISH, name.as_bytes(), "fanout", true, &none),
+        Object::Binding(exchange, queue, key) => {
+            client.bind_queue(PUBLISH, queue.as_bytes(), exchange.as_bytes(), key.as_bytes(), &none);
+        }
+    }
+    if ledger.presence_now(&object) == Presence::Absent {
+        ledger.note(object.clone(), at, Presence::Unknown);
+    }
+    peer.ask(PUBLISH, Request::Make(object));
+}
+
+fn arguments(queue: &str) -> FieldTable {
+    let mut arguments = FieldTable::new();
+    if let Some(dead) = topology::dead_letters_of(queue) {
+        let text = |text: &str| FieldValue::LongString(text.as_bytes().to_vec());
+        arguments.insert("x-dead-letter-exchange", text(""));
+        arguments.insert("x-dead-letter-routing-key", text(&dead));
+    }
+    arguments
+}
+
+/// Purges, unbinds or deletes something of its own.
+fn unmake(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
+    let at = world.disk.count();
+    let queue = match 1 + world.random.below(QUEUES) {
+        QUEUES => topology::dead_queue(peer.number),
+        at => topology::queue(peer.number, at),
+    };
+    let exchange = topology::exchange(peer.number);
+    let is_there = |object: &Object| ledger.presence_now(object) == Presence::Present;
+    let binding = |queue: &str| Object::Binding(exchange.clone(), queue.to_owned(), String::new());
+    let client = &mut world.links[peer.link].amqp091().client;
+    if !is_there(&Object::Queue(queue.clone())) {
+        return 0;
+    }
+    match world.random.below(5) {
+        0 => {
+            client.delete_queue(PUBLISH, queue.as_bytes());
+            let is_bound = ledger.objects().any(|object| *object == binding(&queue));
+            let gone: Vec<Object> = is_bound.then(|| binding(&queue)).into_iter().collect();
+            gone.iter().for_each(|object| ledger.note(object.clone(), at, Presence::Unknown));
+            ledger.note(Object::Queue(queue.clone()), at, Presence::Unknown);
+            ledger.begin_emptying(&queue, at);
+            peer.ask(PUBLISH, Request::Delete(queue, gone, at));
+        }
+        1 if is_there(&binding(&queue)) => {
+            client.unbind_queue(PUBLISH, queue.as_bytes(), exchange.as_bytes(), b"", &FieldTable::new());
+            ledger.note(binding(&queue), at, Presence::Unknown);
+            ledger.begin_unbind(&exchange, &queue, at);
+            peer.ask(PUBLISH, Request::Unmake(vec![binding(&queue)]));
+        }
+        2 if is_there(&Object::Exchange(exchange.clone())) => {
+            client.delete_exchange(PUBLISH, exchange.as_bytes());
+            let mut gone = vec![Object::Exchange(exchange.clone())];
+            gone.extend((0..QUEUES).map(|at| binding(&topology::queue(peer.number, at))));
+            for object in &gone {
+                ledger.note(object.clone(), at, Presence::Unknown);
+            }
+            for queue in (0..QUEUES).map(|at| topology::queue(peer.number, at)) {
+                ledger.begin_unbind(&exchange, &queue, at);
+            }
+            peer.ask(PUBLISH, Request::Unmake(gone));
+        }
+        _ => {
+            client.purge_queue(PUBLISH, queue.as_bytes());
+            ledger.begin_emptying(&queue, at);
+            peer.ask(PUBLISH, Request::Purge(queue, at));
+        }
+    }
+    1
+}
+
+fn start_consumer(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
+    let at = world.disk.count();
+    // The first queue of each peer keeps its backlog.
+    let Some(queue) = some_source(world, ledger).filter(|_| peer.consumers.len() < 2) else { return 0 };
+    let no_ack = may_be_drained(&queue) && world.random.below(3) == 0;
+    peer.consume(world, ledger, &queue, no_ack, at);
+    1
+}
+
+fn cancel(peer: &mut Peer, world: &mut World) -> usize {
+    let Some(tag) = peer.consumers.keys().next().cloned() else { return 0 };
+    // A tag whose cancel is under way would be cancelled twice; the client forgets it with the answer.
+    if !peer.held.is_empty() || peer.is_cancelling(&tag) {
+        return 0;
+    }
+    world.links[peer.link].amqp091().client.cancel(CONSUME, &tag);
+    peer.ask(CONSUME, Request::Cancel(tag));
+    1
+}
+
+fn get(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
+    let at = world.disk.count();
+    let Some(queue) = some_queue(world, ledger) else { return 0 };
+    let no_ack = !keeps_backlog(&queue) && world.random.below(3) == 0;
+    world.links[peer.link].amqp091().client.get(CONSUME, queue.as_bytes(), no_ack);
+    ledger.begin_reading(&queue, no_ack.into(), at);
+    peer.ask(CONSUME, Request::Get(queue, no_ack, at));
+    1
+}
+
+/// Acknowledges, rejects or gives back what it holds.
+fn settle(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
+    let at = world.disk.count();
+    let client = &mut world.links[peer.link].amqp091().client;
+    let choice = world.random.below(peer.held.len() as u64) as usize;
+    let multiple = world.random.below(2) == 0;
+    let tag = peer.held[choice].tag;
+    let mut settled: Vec<Held> = Vec::new();
+    peer.held.retain(|held| {
+        let hit = held.tag == tag || multiple && held.tag <= tag;
+        if hit {
+            settled.push(held.clone());
+        }
+        !hit
+    });
+    let dice = world.random.below(10);
+    // What the first queues hold is given back, so that they keep a backlog.
+    let keep = settled.iter().any(|held| keeps_backlog(&held.queue));
+    if keep || dice == 0 {
+        client.nack(CONSUME, tag, multiple, true);
+        world.tally.add("messages requeued", settled.len() as u64);
+        return 1;
+    }
+    world.tally.add("messages settled", settled.len() as u64);
+    let client = &mut world.links[peer.link].amqp091().client;
+    if dice == 1 {
+        client.nack(CONSUME, tag, multiple, false);
+        settled.iter().for_each(|held| ledger.reject(&held.queue, held.id, at));
+    } else {
+        client.ack(CONSUME, tag, multiple);
+        settled.iter().for_each(|held| ledger.settle(&held.queue, held.id, at));
+    }
+    1
+}
+
+/// Some messages to an exchange or a queue.
+fn publish(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
+    let at = world.disk.count();
+    let Some((exchange, key)) = some_route(world, ledger) else { return 0 };
+    let count = 1 + world.random.below(3) as usize;
+    let persistent = world.random.below(5) > 0;
+    for _ in 0..count {
+        let length = length(world);
+        peer.publish(world, ledger, (&exchange, &key), (length, persistent), at);
+    }
+    count
+}

@@ -1,0 +1,76 @@
+//! Messages in sections.
+
+use leveret_amqp10::message::{BodyRef, Header, MessageId as Id, Properties, Sections, write_data};
+use leveret_amqp10::value::Value;
+
+use crate::body;
+use crate::content::Content;
+use crate::ledger::MessageId;
+
+/// A message of these properties and this length, as a client sends it.
+#[must_use]
+pub fn encode(id: MessageId, length: usize, persistent: bool) -> Vec<u8> {
+    let mut payload = Vec::new();
+    Header { durable: Some(persistent), ..Header::default() }.encode(&mut payload);
+    if let Some(text) = body::message_id(id) {
+        Properties { message_id: Some(Id::String(&text)), ..Properties::default() }.encode(&mut payload);
+    }
+    write_data(&mut payload, &body::body(id, length));
+    payload
+}
+
+/// What a client makes of a message that came to it; `None` if it isn't one that anybody sends.
+#[must_use]
+pub fn decode(payload: &[u8]) -> Option<Content> {
+    let sections = Sections::parse(payload).ok()?;
+    let header = sections.header?;
+    let annotations = sections.message_annotations?;
+    let text = |name: &str| match annotations.lookup(name) {
+        Some(Value::String(text)) => text.as_bytes().to_vec(),
+        _ => Vec::new(),
+    };
+    let BodyRef::Data(data) = sections.body else { return None };
+    let mut properties = sections.properties.unwrap_or_default();
+    let message_id = match properties.message_id.take() {
+        None => None,
+        Some(Id::String(text)) => Some(text.to_owned()),
+        Some(_) => return None,
+    };
+    let has_died = annotations.lookup("x-opt-deaths").is_some();
+    // Exchange and routing key are the only ones that a living message has.
+    let is_plain = has_died || annotations.len() == 2;
+    Some(Content {
+        redelivered: !header.first_acquirer,
+        exchange: text("x-exchange"),
+        key: text("x-routing-key"),
+        persistent: header.durable == Some(true),
+        message_id,
+        has_died,
+        has_more: !is_plain
+            || properties != Properties::default()
+            || sections.delivery_annotations.is_some()
+            || sections.application_properties.is_some()
+            || sections.footer.is_some(),
+        body: data.single()?.to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_read() {
+        assert!(decode(b"").is_none());
+        let mut payload = Vec::new();
+        Header::default().encode(&mut payload);
+        let annotations = leveret_amqp10::value::EncodedMap::new();
+        let annotations = annotations.with("x-exchange", "x").with("x-routing-key", "key");
+        let section = leveret_amqp10::message::MapSection::MessageAnnotations;
+        leveret_amqp10::message::write_map_section(&mut payload, section, annotations.as_map());
+        write_data(&mut payload, b"body");
+        let content = decode(&payload).expect("it is a message");
+        assert_eq!((&*content.exchange, &*content.key, &*content.body), (&b"x"[..], &b"key"[..], &b"body"[..]));
+        assert!(!content.has_more && !content.has_died && !content.persistent);
+    }
+}

@@ -1,0 +1,11 @@
+//! Clients of AMQP 1.0: one end of a connection, a peer of the workload, and a script.
+
+mod end;
+pub mod message;
+mod operate;
+mod peer;
+pub mod script;
+mod session;
+
+pub use end::{End, Heard, Received};
+pub use peer::Peer;

@@ -1,0 +1,208 @@
+//! What a peer of AMQP 1.0 does: begin, attach, publish, grant, drain, settle, give back, detach, end, vanish.
+
+use leveret_amqp10::DeliveryState;
+use leveret_strict_client::amqp10::{Send, SessionOptions};
+
+use super::message;
+use super::peer::Peer;
+use super::session::{Held, Link, LinkEnd, Receiver, Sender, Stage, Wish};
+use crate::ledger::Ledger;
+use crate::peer::{UNLIMITED, length};
+use crate::topology::{may_be_drained, some_route, some_source};
+use crate::world::World;
+
+/// Links of a session at most.
+const LINKS: u32 = 5;
+
+/// Does one thing; returns how many operations that was.
+pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
+    let dice = world.random.below(100);
+    if dice == 0 {
+        world.tally.hit("connections dropped");
+        world.disconnect(peer.link);
+        peer.lose_all(ledger);
+        *peer = Peer::connect(peer.number, world);
+        return 1;
+    }
+    let at = world.random.below(2) as usize;
+    match (peer.sessions[at].stage, dice) {
+        (Stage::Absent, _) => begin(peer, at, world),
+        (Stage::Coming | Stage::Going, _) => 0,
+        (Stage::There, 1) => end(peer, at, world),
+        (Stage::There, 2..=9) => attach_sender(peer, at, world, ledger),
+        (Stage::There, 10..=18) => attach_receiver(peer, at, world, ledger),
+        (Stage::There, 19..=22) => detach(peer, at, world),
+        (Stage::There, 23..=42) => grant(peer, at, world),
+        (Stage::There, 43..=69) if !peer.sessions[at].held.is_empty() => settle(peer, at, world, ledger),
+        (Stage::There, _) => publish(peer, at, world, ledger),
+    }
+}
+
+fn begin(peer: &mut Peer, at: usize, world: &mut World) -> usize {
+    let session = &mut peer.sessions[at];
+    let options = SessionOptions {
+        incoming_window: [1, 2, 5, 2_048][world.random.below(4) as usize],
+        // Some run over the end of the numbers.
+        next_outgoing_id: [0, u32::MAX - 7][world.random.below(2) as usize],
+        ..SessionOptions::default()
+    };
+    world.links[peer.link].amqp10().client.begin(session.channel, options);
+    session.stage = Stage::Coming;
+    1
+}
+
+fn end(peer: &mut Peer, at: usize, world: &mut World) -> usize {
+    let session = &mut peer.sessions[at];
+    world.tally.hit("sessions ended");
+    world.links[peer.link].amqp10().client.end(session.channel, None);
+    session.stage = Stage::Going;
+    1
+}
+
+fn free_handle(peer: &Peer, at: usize) -> Option<u32> {
+    (0..LINKS).find(|handle| !peer.sessions[at].links.contains_key(handle))
+}
+
+fn attach_sender(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
+    let Some(handle) = free_handle(peer, at) else { return 0 };
+    let Some((exchange, key)) = some_route(world, ledger) else { return 0 };
+    let address = if exchange.is_empty() { format!("/queues/{key}") } else { format!("/exchanges/{exchange}/{key}") };
+    let (name, channel) = (peer.name(), peer.sessions[at].channel);
+    world.links[peer.link].amqp10().client.attach_sender(channel, handle, &name, Some(&address));
+    let end = LinkEnd::Sender(Sender { publisher: ledger.publisher(), exchange, key });
+    peer.sessions[at].links.insert(handle, Link { stage: Stage::Coming, end });
+    1
+}
+
+fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
+    let since = world.disk.count();
+    let Some(handle) = free_handle(peer, at) else { return 0 };
+    let Some(queue) = some_source(world, ledger) else { return 0 };
+    let settled = may_be_drained(&queue) && world.random.below(3) == 0;
+    let (name, channel) = (peer.name(), peer.sessions[at].channel);
+    let credit = world.random.below(4) as u32;
+    let client = &mut world.links[peer.link].amqp10().client;
+    client.attach_receiver(channel, handle, &name, &format!("/queues/{queue}"), settled);
+    if credit > 0 {
+        // Some are granted credit before they are there.
+        client.grant(channel, handle, credit, false);
+    }
+    ledger.begin_reading(&queue, if settled { UNLIMITED } else { 0 }, since);
+    let end = LinkEnd::Receiver(Receiver { queue, settled, since, credit, last: Default::default(), drains: false });
+    peer.sessions[at].links.insert(handle, Link { stage: Stage::Coming, end });
+    1
+}
+
+/// One of the links that are there, of those that are wanted.
+fn some_link(peer: &Peer, at: usize, world: &mut World, wanted: impl Fn(&LinkEnd) -> bool) -> Option<u32> {
+    let links = peer.sessions[at].attached().filter(|(_, end)| wanted(end));
+    let handles: Vec<u32> = links.map(|(handle, _)| handle).collect();
+    if handles.is_empty() {
+        return None;
+    }
+    Some(handles[world.random.below(handles.len() as u64) as usize])
+}
+
+fn detach(peer: &mut Peer, at: usize, world: &mut World) -> usize {
+    let Some(handle) = some_link(peer, at, world, |_| true) else { return 0 };
+    let closed = world.random.below(2) == 0;
+    let session = &mut peer.sessions[at];
+    let open = session.held.iter().any(|held| held.handle == handle)
+        || session.asked.values().any(|(held, _)| held.handle == handle)
+        || session.unconfirmed.values().any(|(of, _)| *of == handle);
+    world.tally.add("links detached midway", open.into());
+    world.links[peer.link].amqp10().client.detach(session.channel, handle, closed, None);
+    if let Some(link) = session.links.get_mut(&handle) {
+        link.stage = Stage::Going;
+    }
+    // They may be somebody else's already; nothing more is said about them.
+    session.held.retain(|held| held.handle != handle);
+    1
+}
+
+/// A little credit, sometimes to be used up at once.
+fn grant(peer: &mut Peer, at: usize, world: &mut World) -> usize {
+    let idle = |end: &LinkEnd| matches!(end, LinkEnd::Receiver(receiver) if !receiver.drains);
+    let Some(handle) = some_link(peer, at, world, idle) else { return 0 };
+    let credit = world.random.below(9) as u32;
+    let drain = world.random.below(4) == 0;
+    let echo = world.random.below(8) == 0;
+    let session = &mut peer.sessions[at];
+    if let Some(LinkEnd::Receiver(receiver)) = session.links.get_mut(&handle).map(|link| &mut link.end) {
+        (receiver.credit, receiver.drains) = (credit, drain);
+    }
+    world.links[peer.link].amqp10().client.flow(session.channel, handle, credit, drain, echo);
+    1
+}
+
+fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
+    let Some(handle) = some_link(peer, at, world, |end| matches!(end, LinkEnd::Sender(_))) else { return 0 };
+    let stamp = world.disk.count();
+    let count = 1 + world.random.below(3) as usize;
+    let persistent = world.random.below(5) > 0;
+    let settled = world.random.below(4) == 0;
+    for sent in 0..count {
+        let (id, length) = (ledger.messages.len() as u64, length(world));
+        let payload = message::encode(id, length, persistent);
+        let session = &mut peer.sessions[at];
+        let client = &mut world.links[peer.link].amqp10().client;
+        let options = Send { settled, ..Send::default() };
+        let in_parts = payload.len() + 64 > client.remote_max_frame_size() as usize;
+        let Some(delivery) = client.send(session.channel, handle, &id.to_be_bytes(), &payload, &options) else {
+            world.tally.hit("sends without credit or window");
+            return sent;
+        };
+        world.tally.add("messages sent in several transfers", in_parts.into());
+        let Some(LinkEnd::Sender(sender)) = session.links.get(&handle).map(|link| &link.end) else { return sent };
+        ledger.publish(sender.publisher, &sender.exchange, &sender.key, length, persistent, stamp);
+        if settled {
+            world.tally.hit("messages published settled");
+        } else {
+            session.unconfirmed.insert(delivery.0, (handle, id));
+        }
+    }
+    count
+}
+
+/// Says what becomes of deliveries that follow each other, and settles them or asks the broker to.
+fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
+    let stamp = world.disk.count();
+    let session = &mut peer.sessions[at];
+    let choice = world.random.below(session.held.len() as u64) as usize;
+    let mut first = choice;
+    if world.random.below(2) == 0 {
+        while first > 0 && session.held[first - 1].id.next() == session.held[first].id {
+            first -= 1;
+        }
+    }
+    let settled: Vec<Held> = session.held.drain(first..=choice).collect();
+    let asks = world.random.below(2) == 0;
+    let (wish, state) = match world.random.below(12) {
+        0 => (Wish::Return, Some(DeliveryState::Released)),
+        1 => (Wish::Return, Some(modified(true, false))),
+        2 => (Wish::Return, Some(modified(false, false))),
+        3 if !asks => (Wish::Return, None),
+        4 | 5 => (Wish::Reject, Some(DeliveryState::Rejected { error: None })),
+        6 => (Wish::Reject, Some(modified(true, true))),
+        _ => (Wish::Accept, Some(DeliveryState::Accepted)),
+    };
+    let (from, to) = (settled[0].id, settled[settled.len() - 1].id);
+    world.links[peer.link].amqp10().client.dispose(session.channel, from, to, !asks, state);
+    let count = settled.len() as u64;
+    world.tally.add(if wish == Wish::Return { "messages requeued" } else { "messages settled" }, count);
+    for held in settled {
+        match wish {
+            Wish::Accept => ledger.settle(&held.queue, held.message, stamp),
+            Wish::Reject => ledger.reject(&held.queue, held.message, stamp),
+            Wish::Return => {}
+        }
+        if asks {
+            session.asked.insert(held.id.0, (held, wish));
+        }
+    }
+    1
+}
+
+fn modified(delivery_failed: bool, undeliverable_here: bool) -> DeliveryState<'static> {
+    DeliveryState::Modified { delivery_failed, undeliverable_here, message_annotations: None }
+}

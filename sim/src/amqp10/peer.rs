@@ -1,0 +1,237 @@
+//! A client of AMQP 1.0 in the workload: what it asked for and holds, and what it makes of what it hears.
+
+use leveret_amqp10::{Role, Serial};
+use leveret_strict_client::amqp10::{Event, Options, PeerError, State};
+
+use super::operate::operate;
+use super::session::{Held, LinkEnd, Session, Stage, Wish, ids};
+use super::{End, Heard, Received};
+use crate::failure::{Check, Failure};
+use crate::ledger::{Ledger, Stamp};
+use crate::link;
+use crate::peer::examine;
+use crate::tally::Tally;
+use crate::world::World;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Peer {
+    /// Its link in the world.
+    pub link: usize,
+    pub(super) number: usize,
+    pub(super) sessions: [Session; 2],
+    names_given: u32,
+}
+
+impl Peer {
+    /// A client that connects.
+    pub fn connect(number: usize, world: &mut World) -> Self {
+        // The smallest that may be, one of several turns, and the usual one.
+        let max_frame_size = [512, 4_096, 131_072][world.random.below(3) as usize];
+        let options = Options { max_frame_size, ..Options::default() };
+        Self {
+            link: world.connect(link::End::Amqp10(Box::new(End::new(options)))),
+            number,
+            sessions: [0, 1].map(Session::new),
+            names_given: 0,
+        }
+    }
+
+    /// A name for a link.
+    pub(super) fn name(&mut self) -> String {
+        self.names_given += 1;
+        format!("link {}", self.names_given)
+    }
+
+    fn session(&mut self, channel: u16) -> &mut Session {
+        &mut self.sessions[usize::from(channel)]
+    }
+
+    fn hear(&mut self, event: Event, ledger: &mut Ledger, tally: &mut Tally, at: Stamp) -> Result<(), Failure> {
+        match event {
+            Event::Begun { channel, .. } => {
+                let session = self.session(channel);
+                if session.stage == Stage::Coming {
+                    session.stage = Stage::There;
+                }
+            }
+            Event::Attached { channel, handle, .. } => {
+                let link = self.session(channel).links.get_mut(&handle);
+                if let Some(link) = link.filter(|link| link.stage == Stage::Coming) {
+                    link.stage = Stage::There;
+                }
+            }
+            Event::LinkFlow { channel, handle, drained: true, credit: 0, .. } => {
+                let link = self.session(channel).links.get_mut(&handle);
+                if let Some(LinkEnd::Receiver(receiver)) = link.map(|link| &mut link.end)
+                    && std::mem::take(&mut receiver.drains)
+                {
+                    receiver.credit = 0;
+                    tally.hit("links drained");
+                }
+            }
+            Event::Disposition { channel, role: Role::Receiver, first, last, settled: true, state } => {
+                self.outcome(channel, (first, last), state.as_ref(), ledger, tally, at)?;
+            }
+            Event::Disposition { channel, role: Role::Sender, first, last, settled: true, state } => {
+                self.answer(channel, (first, last), state.as_ref(), ledger, tally, at)?;
+            }
+            Event::Detached { channel, handle, error, by_peer, .. } => {
+                if by_peer {
+                    expect_missing(error.as_ref())?;
+                    tally.hit("links detached by the broker");
+                }
+                self.session(channel).lose_link(handle, ledger);
+            }
+            Event::Ended { channel, error: None, by_peer: false } => self.session(channel).lose(ledger),
+            Event::Opened { .. }
+            | Event::Mechanisms(_)
+            | Event::SessionFlow { .. }
+            | Event::LinkFlow { .. }
+            | Event::Empty => {}
+            other => {
+                let detail = format!("peer {} heard {other:?}", self.number);
+                return Err(Failure::new(Check::Protocol, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of messages that it published.
+    fn outcome(
+        &mut self,
+        channel: u16,
+        (first, last): (Serial, Serial),
+        state: Option<&State>,
+        ledger: &mut Ledger,
+        tally: &mut Tally,
+        at: Stamp,
+    ) -> Result<(), Failure> {
+        let session = self.session(channel);
+        for id in ids(first, last) {
+            let Some((_, message)) = session.unconfirmed.remove(&id.0) else {
+                return Err(Failure::new(
+                    Check::Protocol,
+                    format!("an outcome of delivery {id}, which nobody waits for"),
+                ));
+            };
+            match state {
+                Some(State::Accepted) => {
+                    tally.hit("messages accepted");
+                    ledger.confirm(message, at);
+                }
+                Some(State::Released) => {
+                    tally.hit("messages released as unroutable");
+                    if !ledger.released(message, at) {
+                        let detail = format!("message {message} was released, although a queue is there for it");
+                        return Err(Failure::new(Check::NothingLost, detail));
+                    }
+                }
+                other => {
+                    let detail = format!("message {message} got {other:?}, although no queue has a limit");
+                    return Err(Failure::new(Check::Runs, detail));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The broker's answer to an unsettled disposition.
+    fn answer(
+        &mut self,
+        channel: u16,
+        (first, last): (Serial, Serial),
+        state: Option<&State>,
+        ledger: &mut Ledger,
+        tally: &mut Tally,
+        at: Stamp,
+    ) -> Result<(), Failure> {
+        let session = self.session(channel);
+        for id in ids(first, last) {
+            let Some((held, wish)) = session.asked.remove(&id.0) else {
+                return Err(Failure::new(
+                    Check::Protocol,
+                    format!("an answer for delivery {id}, which nobody waits for"),
+                ));
+            };
+            match (wish, state) {
+                (Wish::Accept, Some(State::Accepted)) => tally.hit("acceptances answered"),
+                (Wish::Reject, Some(State::Rejected(None))) => tally.hit("rejections answered"),
+                (Wish::Return, Some(State::Released | State::Modified { .. })) => continue,
+                (wish, state) => {
+                    return Err(Failure::new(Check::Protocol, format!("{wish:?} was answered with {state:?}")));
+                }
+            }
+            ledger.settled(&held.queue, held.message, at);
+        }
+        Ok(())
+    }
+
+    fn delivered(&mut self, received: Received, ledger: &mut Ledger, tally: &mut Tally) -> Result<(), Failure> {
+        let session = self.session(received.channel);
+        let link = session.links.get_mut(&received.handle);
+        let Some(LinkEnd::Receiver(receiver)) = link.map(|link| &mut link.end) else {
+            return Err(Failure::new(Check::Protocol, format!("a delivery to handle {}", received.handle)));
+        };
+        receiver.credit = receiver.credit.saturating_sub(1);
+        let queue = &receiver.queue;
+        let message = examine(&received.content, queue, ledger, tally)?;
+        tally.add("messages received in several transfers", (received.transfers > 1).into());
+        let known = &ledger.messages[message as usize];
+        if !received.content.redelivered
+            && !ledger.is_disordered(queue)
+            && known.targets[queue].origin.is_none()
+            && let Some(before) = receiver.last.insert(known.publisher, message).filter(|before| *before > message)
+        {
+            let detail = format!("queue {queue}: message {message} was delivered after {before}");
+            return Err(Failure::new(Check::Order, detail));
+        }
+        if received.settled {
+            ledger.settle(queue, message, receiver.since);
+        } else {
+            let (id, handle) = (received.delivery_id, received.handle);
+            session.held.push(Held { id, handle, queue: queue.clone(), message });
+        }
+        Ok(())
+    }
+
+    /// The connection is over.
+    pub(super) fn lose_all(&mut self, ledger: &mut Ledger) {
+        self.sessions.iter_mut().for_each(|session| session.lose(ledger));
+    }
+}
+
+/// The broker detaches a link only when its queue or exchange isn't there.
+fn expect_missing(error: Option<&PeerError>) -> Result<(), Failure> {
+    match error.map(|error| error.condition.as_str()) {
+        Some("amqp:resource-deleted" | "amqp:not-found") => Ok(()),
+        _ => Err(Failure::new(Check::Protocol, format!("a link was detached for {error:?}"))),
+    }
+}
+
+impl crate::peer::Peer for Peer {
+    fn may_go_on(&self, world: &mut World) -> bool {
+        world.links[self.link].amqp10().client.is_open() && self.sessions.iter().all(|session| session.open() < 40)
+    }
+
+    fn operate(&mut self, world: &mut World, ledger: &mut Ledger) -> usize {
+        operate(self, world, ledger)
+    }
+
+    fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure> {
+        for heard in world.links[self.link].amqp10().heard() {
+            match heard {
+                Heard::Delivered(received) => self.delivered(received, ledger, &mut world.tally)?,
+                Heard::Event(event) => self.hear(event, ledger, &mut world.tally, at)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn rest(&self, world: &mut World) -> Result<(), Failure> {
+        if !world.links[self.link].is_quiet() {
+            return Err(Failure::new(Check::Answered, format!("peer {}: bytes are stuck", self.number)));
+        }
+        self.sessions.iter().try_for_each(|session| session.rest(self.link, world))
+    }
+}

@@ -1,0 +1,175 @@
+//! A session of a peer: its links, and what is open in it.
+
+use std::collections::BTreeMap;
+
+use leveret_amqp10::Serial;
+
+use crate::failure::{Check, Failure};
+use crate::ledger::{Ledger, MessageId, Stamp};
+use crate::peer::UNLIMITED;
+use crate::world::World;
+
+/// Where a session or link is in its life, as far as the client has asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Not there, and not asked for.
+    Absent,
+    /// Asked for.
+    Coming,
+    There,
+    /// Its end was asked for.
+    Going,
+}
+
+/// What a client asked for of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Accept,
+    Reject,
+    /// Back to its queue.
+    Return,
+}
+
+/// A delivery of which the client hasn't said anything.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub id: Serial,
+    pub handle: u32,
+    pub queue: String,
+    pub message: MessageId,
+}
+
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// Its number in the ledger.
+    pub publisher: u64,
+    pub exchange: String,
+    pub key: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Receiver {
+    pub queue: String,
+    /// The broker settles what it sends.
+    pub settled: bool,
+    /// When it was asked for.
+    pub since: Stamp,
+    /// Highest message of each publisher that it got for the first time.
+    pub last: BTreeMap<u64, MessageId>,
+    /// Deliveries that the last grant still allows. The strict client counts with the highest one that the broker may
+    /// not have seen replaced.
+    pub credit: u32,
+    /// A drain was asked for and isn't answered.
+    pub drains: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum LinkEnd {
+    Sender(Sender),
+    Receiver(Receiver),
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub stage: Stage,
+    pub end: LinkEnd,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub channel: u16,
+    pub stage: Stage,
+    pub links: BTreeMap<u32, Link>,
+    /// Published and not answered, by delivery-id: handle and message.
+    pub unconfirmed: BTreeMap<u32, (u32, MessageId)>,
+    pub held: Vec<Held>,
+    /// Unsettled dispositions that aren't answered, by delivery-id.
+    pub asked: BTreeMap<u32, (Held, Wish)>,
+}
+
+/// All delivery-ids of a range.
+pub(super) fn ids(first: Serial, last: Serial) -> impl Iterator<Item = Serial> {
+    (0..=last.since(first)).map(move |at| first.add(at))
+}
+
+impl Session {
+    pub(super) fn new(channel: u16) -> Self {
+        Self {
+            channel,
+            stage: Stage::Absent,
+            links: BTreeMap::new(),
+            unconfirmed: BTreeMap::new(),
+            held: Vec::new(),
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// How much of it is unanswered.
+    pub(super) fn open(&self) -> usize {
+        self.unconfirmed.len() + self.asked.len()
+    }
+
+    /// Handles of links that are there.
+    pub(super) fn attached(&self) -> impl Iterator<Item = (u32, &LinkEnd)> {
+        let there = self.links.iter().filter(|(_, link)| link.stage == Stage::There);
+        there.map(|(handle, link)| (*handle, &link.end))
+    }
+
+    /// A link is over: what was under way on it stays unknown.
+    pub(super) fn lose_link(&mut self, handle: u32, ledger: &mut Ledger) {
+        self.unconfirmed.retain(|_, (of, _)| *of != handle);
+        self.held.retain(|held| held.handle != handle);
+        self.asked.retain(|_, (held, _)| held.handle != handle);
+        if let Some(Link { end: LinkEnd::Receiver(receiver), .. }) = self.links.remove(&handle) {
+            ledger.disorder(&receiver.queue);
+            if receiver.settled {
+                // What it had been given and wasn't sent yet went with it.
+                ledger.excuse_all(&receiver.queue, receiver.since);
+                ledger.end_reading(&receiver.queue, UNLIMITED);
+            }
+        }
+    }
+
+    /// The session is over.
+    pub(super) fn lose(&mut self, ledger: &mut Ledger) {
+        for handle in self.links.keys().copied().collect::<Vec<_>>() {
+            self.lose_link(handle, ledger);
+        }
+        self.stage = Stage::Absent;
+    }
+
+    /// Nothing moves any more: everything is answered, and nobody is left with nothing to go on with.
+    pub(super) fn rest(&self, link: usize, world: &mut World) -> Result<(), Failure> {
+        let stuck = |what: String| Err(Failure::new(Check::Answered, format!("nothing moves any more; {what}")));
+        if !self.unconfirmed.is_empty() || !self.asked.is_empty() || matches!(self.stage, Stage::Coming | Stage::Going)
+        {
+            return stuck(format!("{self:?}"));
+        }
+        if self.stage == Stage::Absent {
+            return Ok(());
+        }
+        let snapshot = world.broker.registry.snapshot_full();
+        let client = &world.links[link].amqp10().client;
+        if client.window(self.channel) == 0 {
+            return stuck(String::from("the broker's incoming window is shut"));
+        }
+        for (handle, link) in &self.links {
+            match (&link.end, link.stage) {
+                (LinkEnd::Sender(sender), Stage::There) if client.credit(self.channel, *handle) == 0 => {
+                    return stuck(format!("{sender:?} has no credit"));
+                }
+                (LinkEnd::Receiver(receiver), Stage::There) => {
+                    let Some(queue) = snapshot.queue("/", &receiver.queue) else { continue };
+                    let status = queue.status();
+                    if receiver.drains || receiver.credit > 0 && status.ready > 0 {
+                        return stuck(format!("{receiver:?}; {} are ready for {:?}", status.ready, status.consumers));
+                    }
+                }
+                (_, Stage::There) => {}
+                (end, stage) => return stuck(format!("{end:?} is {stage:?}")),
+            }
+        }
+        Ok(())
+    }
+}

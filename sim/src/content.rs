@@ -1,0 +1,22 @@
+//! What of a message doesn't depend on the protocol that brought it.
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// It may have been delivered before: `redelivered`, or the opposite of `first-acquirer`.
+    pub redelivered: bool,
+    /// Exchange it was published to.
+    pub exchange: Vec<u8>,
+    /// Routing key.
+    pub key: Vec<u8>,
+    /// It survives a restart.
+    pub persistent: bool,
+    /// Its message-id, if it has one.
+    pub message_id: Option<String>,
+    /// It has a history of deaths.
+    pub has_died: bool,
+    /// It carries something that no publisher of a simulation gave it.
+    pub has_more: bool,
+    /// Body.
+    pub body: Vec<u8>,
+}
