@@ -221,6 +221,11 @@ impl Ledger {
         self.messages[id as usize].confirmed = Some(at);
     }
 
+    /// It was published in a transaction that was rolled back.
+    pub fn never(&mut self, id: MessageId) {
+        self.messages[id as usize].targets.values_mut().for_each(|target| target.gone = Some(0));
+    }
+
     /// The publisher learned that a message found no queue. False when there was one.
     pub fn released(&mut self, id: MessageId, at: Stamp) -> bool {
         let message = &mut self.messages[id as usize];

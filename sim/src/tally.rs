@@ -40,6 +40,8 @@ pub const NAMES: &[&str] = &[
     "sends without credit or window",
     "sessions ended",
     "stalled sockets",
+    "transactions committed",
+    "transactions rolled back",
     "unconfirmed messages lost",
     "unconfirmed messages that survived",
     "volatile messages lost",

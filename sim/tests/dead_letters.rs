@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use leveret_amqp10::{DeliveryState, Role, Serial};
+use leveret_amqp10::message::write_value_raw;
+use leveret_amqp10::transaction::{Discharge, TransactionRequest};
+use leveret_amqp10::{DeliveryState, Outcome, Role, Serial};
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_sim::amqp10;
 use leveret_sim::amqp091::Heard;
@@ -14,6 +16,7 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp10::Send;
 use leveret_strict_client::amqp091::QueueDeclare;
 
 /// Its rejected messages go to `TARGETS` over an exchange.
@@ -24,6 +27,8 @@ const SHORT: &str = "short";
 const OVERFLOW: &str = "overflow";
 const SHORT_LENGTH: i32 = 4;
 const MESSAGES: u64 = 60;
+/// Handle of a link that controls transactions.
+const COORDINATOR: u32 = 1;
 
 /// How many changes the disk had seen.
 type Stamp = usize;
@@ -254,4 +259,49 @@ fn a_dead_letter_is_here_or_there_after_any_power_cut() {
 #[test]
 fn one_that_was_answered_over_amqp10_is_there() {
     cut_everywhere(true);
+}
+
+/// Dead letters of a queue that failed are found in it after a restart, so nobody may say that they are settled.
+fn fail_before_the_move(in_transaction: bool) {
+    let (mut world, _) = World::start(Arc::new(SimDisk::new()), small_log(), 1).unwrap();
+    let world = &mut world;
+    let script = Script::start(world).unwrap();
+    topology(world, &script).unwrap();
+    world.links[script.link].amqp091().client.confirm_select(CHANNEL);
+    let client = &mut world.links[script.link].amqp091().client;
+    client.publish(CHANNEL, b"", REJECTED.as_bytes(), true, &properties(0, true), &body(0, 20));
+    script.until(world, |heard| matches!(heard, Heard::Confirmed { .. }).then_some(())).unwrap();
+    let mut receiver = amqp10::script::Script::start(world).unwrap();
+    receiver.coordinator(world, COORDINATOR).unwrap();
+    receiver.receiver(world, 0, &format!("/queues/{REJECTED}")).unwrap();
+    let id = receiver.receive(world, 0).unwrap().delivery_id;
+    let rejected = Outcome::Rejected { error: None };
+    let mut request = None;
+    if in_transaction {
+        let txn_id = receiver.declare(world, COORDINATOR).unwrap();
+        let state = DeliveryState::Transactional { txn_id: &txn_id, outcome: Some(rejected) };
+        world.links[receiver.link].amqp10().client.dispose(0, id, id, false, Some(state));
+        let mut payload = Vec::new();
+        let discharge = TransactionRequest::Discharge(Discharge { txn_id: &txn_id, fail: false });
+        write_value_raw(&mut payload, |out| discharge.encode(out));
+        request = Some(receiver.send(world, COORDINATOR, &payload, &Send::default()).unwrap());
+    } else {
+        world.links[receiver.link].amqp10().client.dispose(0, id, id, false, Some(rejected.into()));
+    }
+    let queue = world.broker.registry.snapshot_full().queue("/", REJECTED).expect("it was declared").clone();
+    while queue.status().moving == 0 {
+        assert!(world.step().unwrap(), "the rejection never came");
+    }
+    queue.fail("a test".into());
+    while world.step().unwrap() {}
+    assert!(!receiver.is_settled(world, Role::Sender, id));
+    assert!(request.is_none_or(|request| !receiver.is_settled(world, Role::Receiver, request)));
+    // What the rest of the transaction became can't be said; a link alone is detached.
+    assert_eq!(world.links[receiver.link].amqp10().client.is_open(), !in_transaction);
+}
+
+#[test]
+fn a_queue_that_fails_leaves_no_rejection_answered() {
+    fail_before_the_move(false);
+    fail_before_the_move(true);
 }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 
 use leveret_tests::broker::Broker;
+use leveret_tests::node::Options;
 use leveret_tests::wire::{
     BODY, HEADER, HEARTBEAT, METHOD, PROTOCOL_HEADER, Wire, Writer, declare_arguments, frame, method, method_frame,
     publish,
@@ -263,6 +264,68 @@ fn many_halves_of_a_login_hold_little() {
     println!("{SOCKETS} sockets before login hold {grown} bytes");
     assert!(grown <= SOCKETS * EACH_MAX + BESIDES, "{SOCKETS} sockets before login hold {grown} bytes");
     drop(sockets);
+    broker.finish("cell.malformed.");
+}
+
+/// A body that is announced and never comes to its end, on each of many channels.
+#[test]
+fn unfinished_messages_are_bounded() {
+    if leveret_tests::broker::is_given() {
+        return;
+    }
+    let options =
+        Options::new().set("max_message_size", 1 << 20).set("partial_message_bytes_max_per_connection", 4 << 20);
+    let broker = Broker::start_with(options);
+    let mut canary = Canary::new(broker.amqp());
+    let mut wire = Wire::open(broker.amqp());
+    let mut start = Writer::new();
+    start.put_short(0).put_short_string("").put_short_string("cell.malformed.part").put_octet(0);
+    let mut header = Writer::new();
+    header.put_short(60).put_short(0).put_long_long(1 << 20).put_short(0);
+    let part = vec![b'x'; 100_000];
+    for channel in 2..20 {
+        wire.open_channel(channel);
+    }
+    for channel in 2..20 {
+        let mut bytes = method_frame(channel, method::BASIC_PUBLISH, &start);
+        bytes.extend(frame(HEADER, channel, header.bytes()));
+        (0..5).for_each(|_| bytes.extend(frame(BODY, channel, &part)));
+        let _ = wire.socket.write_all(&bytes);
+    }
+    let (code, text) = wire.until_closed().expect("the broker says why");
+    assert_eq!(code, 506, "{text}");
+    assert!(text.starts_with("RESOURCE_ERROR - unfinished messages of this connection would hold 42000"), "{text}");
+    canary.sings("unfinished messages");
+    drop(canary);
+    broker.finish("cell.malformed.");
+}
+
+/// Questions whose answers nobody reads: the node stops to take them.
+#[test]
+fn questions_whose_answers_nobody_reads_are_not_taken() {
+    const MOST: usize = 64 << 20;
+    let mut broker = Broker::start();
+    let mut canary = Canary::new(broker.amqp());
+    let mut wire = Wire::open(broker.amqp());
+    wire.call(1, method::QUEUE_DECLARE, &exclusive("cell.malformed.deaf"), method::QUEUE_DECLARE_OK);
+    let mut get = Writer::new();
+    get.put_short(0).put_short_string("cell.malformed.deaf").put_octet(1);
+    let questions = method_frame(1, method::BASIC_GET, &get).repeat(1000);
+    let Some(node) = broker.node() else { return };
+    let before = node.resident_bytes();
+    // A socket that stays full for so long is one that nobody reads.
+    wire.socket.set_write_timeout(Some(std::time::Duration::from_millis(500))).expect("a write timeout");
+    let (mut taken, mut at) = (0, 0);
+    while taken < MOST
+        && let Ok(count) = wire.socket.write(&questions[at..])
+    {
+        (taken, at) = (taken + count, (at + count) % questions.len());
+    }
+    assert!(taken < MOST, "the node reads on although nobody reads what it answers");
+    canary.sings("questions");
+    let grown = node.resident_bytes().saturating_sub(before);
+    assert!(grown < 24 << 20, "{grown} bytes more");
+    drop((canary, wire));
     broker.finish("cell.malformed.");
 }
 

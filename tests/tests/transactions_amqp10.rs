@@ -119,6 +119,36 @@ fn a_rollback_undoes_all_of_it() {
 }
 
 #[test]
+fn what_came_before_a_discharge_is_published() {
+    let broker = Broker::start();
+    queues(broker.amqp(), &["tx10.before"]);
+    let mut client = Amqp10::open(broker.amqp());
+    control(&mut client);
+    client.sender(0, "/queues/tx10.before");
+    client.wait_credit(CHANNEL, 0);
+    let txn_id = declare(&mut client);
+    let mut message = Vec::new();
+    leveret_amqp10::message::write_data(&mut message, b"in no transaction");
+    let mut request = Vec::new();
+    let discharge = TransactionRequest::Discharge(Discharge { txn_id: &txn_id, fail: false });
+    write_value_raw(&mut request, |out| discharge.encode(out));
+    // Both go in one write, so that the broker has them in one read.
+    let sent = [(0, message), (CONTROL, request)].map(|(handle, payload)| {
+        client.client.send(CHANNEL, handle, b"tag", &payload, &Send::default()).expect("there is credit")
+    });
+    client.flush();
+    for id in sent {
+        assert_eq!(client.outcome(id), State::Accepted);
+    }
+    client.receiver(1, "/queues/tx10.before", 1);
+    let delivery = client.receive(1);
+    assert_eq!(delivery.data(), b"in no transaction");
+    client.accept(&delivery);
+    client.close();
+    broker.finish("tx10");
+}
+
+#[test]
 fn an_unknown_transaction_is_named() {
     let broker = Broker::start();
     let mut client = Amqp10::open(broker.amqp());

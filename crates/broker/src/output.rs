@@ -9,6 +9,8 @@ use crate::settings::OUTPUT_BYTES_MAX;
 
 /// A buffer that grew beyond this many bytes isn't kept.
 const KEEP_BYTES: usize = 512 << 10;
+/// So many bytes that were written are worth it to move the rest to the front.
+const MOVE_BYTES: usize = 64 << 10;
 const POOL_BUFFERS: usize = 16;
 
 thread_local! {
@@ -61,6 +63,11 @@ impl Output {
         self.written += count;
         assert!(self.written <= self.bytes.len(), "more written than there was");
         if self.written < self.bytes.len() {
+            // A client that reads slowly but steadily never lets it become empty: what was written must go all the same.
+            if self.written >= MOVE_BYTES && self.written >= self.len() {
+                self.bytes.drain(..self.written);
+                self.written = 0;
+            }
             return;
         }
         self.written = 0;
@@ -79,6 +86,20 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_steady_reader_that_is_always_behind_costs_no_more_than_it_is_behind() {
+        let mut output = Output::default();
+        let piece: Vec<u8> = (0..100_000u32).map(|at| at as u8).collect();
+        output.buffer().extend_from_slice(&piece);
+        for _ in 0..1000 {
+            output.buffer().extend_from_slice(&piece);
+            assert_eq!(output.pending()[..1000], piece[..1000]);
+            output.written(piece.len());
+            assert!(output.bytes.capacity() <= 8 * piece.len(), "{} bytes", output.bytes.capacity());
+        }
+        assert_eq!(output.len(), piece.len());
+    }
 
     #[test]
     fn an_empty_output_owns_no_buffer() {

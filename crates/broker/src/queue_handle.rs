@@ -28,7 +28,7 @@ use crate::time::Nanos;
 mod groups;
 mod moves;
 
-pub(crate) use moves::Waiting;
+pub(crate) use moves::{Reason, Waiting};
 
 /// Kind of the control record that says which numbers were handed out before a clean stop: a
 /// little-endian number, all below it may have been delivered.
@@ -248,11 +248,12 @@ impl QueueHandle {
         id: Option<ConsumerId>,
         runs: &[Run],
         outbox: &Arc<Outbox>,
+        reason: Reason,
         now: Nanos,
     ) -> Ticket {
         let ticket = self.with(|queue, effects| {
             if queue.reject(id, runs, now, effects) {
-                return self.moves.wait(queue.moved_so_far(), queue.moving(), outbox);
+                return self.moves.wait(queue.moved_so_far(), queue.moving(), outbox, reason);
             }
             queue.settle(id, runs, Outcome::Dropped, now, effects);
             Ticket::at(self.log_settles(runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0))
@@ -353,7 +354,8 @@ impl QueueHandle {
 
     /// Dead letters stay where they are until a restart, so nobody may say that they have gone.
     fn fail_moves(&self) {
-        let reason: Arc<str> = format!("queue '{}' failed before a rejection was on disk", self.info.name).into();
+        let reason: Arc<str> =
+            format!("queue '{}' failed before a rejection of a transaction was on disk", self.info.name).into();
         self.moves.all().into_iter().for_each(|waiting| waiting.fail(&reason));
     }
 

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::commit::Commit;
 use crate::group::Group;
 use crate::outbox::Outbox;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{QueueRef, Reason};
 use crate::ticket::Ticket;
 use crate::time::Nanos;
 use crate::undurable::Undurable;
@@ -137,7 +137,7 @@ impl Transaction {
         }
         let mut ticket = Ticket::at(position);
         for (queue, consumer, runs) in deaths {
-            ticket.join(queue.reject(consumer, &runs, outbox, now));
+            ticket.join(queue.reject(consumer, &runs, outbox, Reason::Transaction, now));
         }
         Committed { ticket, refused }
     }

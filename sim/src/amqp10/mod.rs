@@ -6,6 +6,7 @@ mod operate;
 mod peer;
 pub mod script;
 mod session;
+mod transact;
 
 pub use end::{End, Heard, Received};
 pub use peer::Peer;

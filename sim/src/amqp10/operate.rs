@@ -1,18 +1,16 @@
 //! What a peer of AMQP 1.0 does: begin, attach, publish, grant, drain, settle, give back, detach, end, vanish.
 
-use leveret_amqp10::DeliveryState;
+use leveret_amqp10::{DeliveryState, Outcome};
 use leveret_strict_client::amqp10::{Send, SessionOptions};
 
 use super::message;
 use super::peer::Peer;
 use super::session::{Held, Link, LinkEnd, Receiver, Sender, Stage, Wish};
+use super::transact::transact;
 use crate::ledger::Ledger;
 use crate::peer::{UNLIMITED, length};
 use crate::topology::{may_be_drained, some_route, some_source};
 use crate::world::World;
-
-/// Links of a session at most.
-const LINKS: u32 = 5;
 
 /// Does one thing; returns how many operations that was.
 pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
@@ -31,9 +29,10 @@ pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -
         (Stage::There, 1) => end(peer, at, world),
         (Stage::There, 2..=9) => attach_sender(peer, at, world, ledger),
         (Stage::There, 10..=18) => attach_receiver(peer, at, world, ledger),
-        (Stage::There, 19..=22) => detach(peer, at, world),
+        (Stage::There, 19..=22) => detach(peer, at, world, ledger),
         (Stage::There, 23..=42) => grant(peer, at, world),
-        (Stage::There, 43..=69) if !peer.sessions[at].held.is_empty() => settle(peer, at, world, ledger),
+        (Stage::There, 43..=47) => transact(peer, at, world, ledger),
+        (Stage::There, 48..=71) if !peer.sessions[at].held.is_empty() => settle(peer, at, world, ledger),
         (Stage::There, _) => publish(peer, at, world, ledger),
     }
 }
@@ -59,12 +58,8 @@ fn end(peer: &mut Peer, at: usize, world: &mut World) -> usize {
     1
 }
 
-fn free_handle(peer: &Peer, at: usize) -> Option<u32> {
-    (0..LINKS).find(|handle| !peer.sessions[at].links.contains_key(handle))
-}
-
 fn attach_sender(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
-    let Some(handle) = free_handle(peer, at) else { return 0 };
+    let Some(handle) = peer.free_handle(at) else { return 0 };
     let Some((exchange, key)) = some_route(world, ledger) else { return 0 };
     let address = if exchange.is_empty() { format!("/queues/{key}") } else { format!("/exchanges/{exchange}/{key}") };
     let (name, channel) = (peer.name(), peer.sessions[at].channel);
@@ -76,7 +71,7 @@ fn attach_sender(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Led
 
 fn attach_receiver(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
     let since = world.disk.count();
-    let Some(handle) = free_handle(peer, at) else { return 0 };
+    let Some(handle) = peer.free_handle(at) else { return 0 };
     let Some(queue) = some_source(world, ledger) else { return 0 };
     let settled = may_be_drained(&queue) && world.random.below(3) == 0;
     let (name, channel) = (peer.name(), peer.sessions[at].channel);
@@ -103,7 +98,7 @@ fn some_link(peer: &Peer, at: usize, world: &mut World, wanted: impl Fn(&LinkEnd
     Some(handles[world.random.below(handles.len() as u64) as usize])
 }
 
-fn detach(peer: &mut Peer, at: usize, world: &mut World) -> usize {
+fn detach(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -> usize {
     let Some(handle) = some_link(peer, at, world, |_| true) else { return 0 };
     let closed = world.random.below(2) == 0;
     let session = &mut peer.sessions[at];
@@ -114,6 +109,9 @@ fn detach(peer: &mut Peer, at: usize, world: &mut World) -> usize {
     world.links[peer.link].amqp10().client.detach(session.channel, handle, closed, None);
     if let Some(link) = session.links.get_mut(&handle) {
         link.stage = Stage::Going;
+        if matches!(link.end, LinkEnd::Coordinator) {
+            session.abandon_transaction(ledger);
+        }
     }
     // They may be somebody else's already; nothing more is said about them.
     session.held.retain(|held| held.handle != handle);
@@ -140,13 +138,15 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
     let stamp = world.disk.count();
     let count = 1 + world.random.below(3) as usize;
     let persistent = world.random.below(5) > 0;
-    let settled = world.random.below(4) == 0;
+    let transaction = peer.sessions[at].open_transaction().filter(|_| world.random.below(2) == 0);
+    let settled = transaction.is_none() && world.random.below(4) == 0;
     for sent in 0..count {
         let (id, length) = (ledger.messages.len() as u64, length(world));
         let payload = message::encode(id, length, persistent);
         let session = &mut peer.sessions[at];
         let client = &mut world.links[peer.link].amqp10().client;
-        let options = Send { settled, ..Send::default() };
+        let state = transaction.as_deref().map(|txn_id| DeliveryState::Transactional { txn_id, outcome: None });
+        let options = Send { settled, state, ..Send::default() };
         let in_parts = payload.len() + 64 > client.remote_max_frame_size() as usize;
         let Some(delivery) = client.send(session.channel, handle, &id.to_be_bytes(), &payload, &options) else {
             world.tally.hit("sends without credit or window");
@@ -154,7 +154,10 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
         };
         world.tally.add("messages sent in several transfers", in_parts.into());
         let Some(LinkEnd::Sender(sender)) = session.links.get(&handle).map(|link| &link.end) else { return sent };
-        ledger.publish(sender.publisher, &sender.exchange, &sender.key, length, persistent, stamp);
+        let open = session.transaction.as_mut().filter(|_| transaction.is_some());
+        let publisher = open.as_ref().map_or(sender.publisher, |open| open.publisher);
+        ledger.publish(publisher, &sender.exchange, &sender.key, length, persistent, stamp);
+        open.into_iter().for_each(|open| open.published.push(id));
         if settled {
             world.tally.hit("messages published settled");
         } else {
@@ -177,21 +180,31 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
     }
     let settled: Vec<Held> = session.held.drain(first..=choice).collect();
     let asks = world.random.below(2) == 0;
-    let (wish, state) = match world.random.below(12) {
-        0 => (Wish::Return, Some(DeliveryState::Released)),
+    let (wish, outcome) = match world.random.below(12) {
+        0 => (Wish::Return, Some(Outcome::Released)),
         1 => (Wish::Return, Some(modified(true, false))),
         2 => (Wish::Return, Some(modified(false, false))),
         3 if !asks => (Wish::Return, None),
-        4 | 5 => (Wish::Reject, Some(DeliveryState::Rejected { error: None })),
+        4 | 5 => (Wish::Reject, Some(Outcome::Rejected { error: None })),
         6 => (Wish::Reject, Some(modified(true, true))),
-        _ => (Wish::Accept, Some(DeliveryState::Accepted)),
+        _ => (Wish::Accept, Some(Outcome::Accepted)),
     };
     let (from, to) = (settled[0].id, settled[settled.len() - 1].id);
+    let transaction = session.open_transaction().filter(|_| world.random.below(2) == 0);
+    let transacted = transaction.as_deref().filter(|_| outcome.is_some());
+    let state = match transacted {
+        Some(txn_id) => Some(DeliveryState::Transactional { txn_id, outcome }),
+        None => outcome.map(DeliveryState::from),
+    };
     world.links[peer.link].amqp10().client.dispose(session.channel, from, to, !asks, state);
     let count = settled.len() as u64;
     world.tally.add(if wish == Wish::Return { "messages requeued" } else { "messages settled" }, count);
     for held in settled {
         match wish {
+            _ if transacted.is_some() => {
+                let transaction = session.transaction.iter_mut();
+                transaction.for_each(|transaction| transaction.settled.push((held.clone(), wish)));
+            }
             Wish::Accept => ledger.settle(&held.queue, held.message, stamp),
             Wish::Reject => ledger.reject(&held.queue, held.message, stamp),
             Wish::Return => {}
@@ -203,6 +216,6 @@ fn settle(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) ->
     1
 }
 
-fn modified(delivery_failed: bool, undeliverable_here: bool) -> DeliveryState<'static> {
-    DeliveryState::Modified { delivery_failed, undeliverable_here, message_annotations: None }
+fn modified(delivery_failed: bool, undeliverable_here: bool) -> Outcome<'static> {
+    Outcome::Modified { delivery_failed, undeliverable_here, message_annotations: None }
 }

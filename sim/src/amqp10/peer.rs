@@ -13,6 +13,9 @@ use crate::peer::examine;
 use crate::tally::Tally;
 use crate::world::World;
 
+/// Links of a session at most.
+const LINKS: u32 = 6;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Peer {
@@ -35,6 +38,11 @@ impl Peer {
             sessions: [0, 1].map(Session::new),
             names_given: 0,
         }
+    }
+
+    /// A handle for a link, while there may be another one.
+    pub(super) fn free_handle(&self, at: usize) -> Option<u32> {
+        (0..LINKS).find(|handle| !self.sessions[at].links.contains_key(handle))
     }
 
     /// A name for a link.
@@ -109,19 +117,31 @@ impl Peer {
     ) -> Result<(), Failure> {
         let session = self.session(channel);
         for id in ids(first, last) {
+            if session.coordinated(id, state, ledger, tally, at)? {
+                continue;
+            }
             let Some((_, message)) = session.unconfirmed.remove(&id.0) else {
                 return Err(Failure::new(
                     Check::Protocol,
                     format!("an outcome of delivery {id}, which nobody waits for"),
                 ));
             };
+            let (state, transacted) = match state {
+                Some(State::Transactional { outcome, .. }) => (outcome.as_deref(), true),
+                state => (state, false),
+            };
             match state {
+                // Nothing is promised before the discharge.
+                Some(State::Accepted) if transacted => {}
                 Some(State::Accepted) => {
                     tally.hit("messages accepted");
                     ledger.confirm(message, at);
                 }
                 Some(State::Released) => {
                     tally.hit("messages released as unroutable");
+                    if let Some(transaction) = &mut session.transaction {
+                        transaction.published.retain(|id| *id != message);
+                    }
                     if !ledger.released(message, at) {
                         let detail = format!("message {message} was released, although a queue is there for it");
                         return Err(Failure::new(Check::NothingLost, detail));
@@ -169,9 +189,18 @@ impl Peer {
 
     fn delivered(&mut self, received: Received, ledger: &mut Ledger, tally: &mut Tally) -> Result<(), Failure> {
         let session = self.session(received.channel);
-        let link = session.links.get_mut(&received.handle);
-        let Some(LinkEnd::Receiver(receiver)) = link.map(|link| &mut link.end) else {
+        let Some(link) = session.links.get_mut(&received.handle) else {
             return Err(Failure::new(Check::Protocol, format!("a delivery to handle {}", received.handle)));
+        };
+        if link.stage == Stage::Going {
+            // It was under way when the detach was sent, and by now somebody else may have it.
+            return Ok(());
+        }
+        let LinkEnd::Receiver(receiver) = &mut link.end else {
+            return Err(Failure::new(
+                Check::Protocol,
+                format!("a delivery to the sender with handle {}", received.handle),
+            ));
         };
         receiver.credit = receiver.credit.saturating_sub(1);
         let queue = &receiver.queue;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use leveret_amqp10::Serial;
 
+use super::transact::Transaction;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
 use crate::peer::UNLIMITED;
@@ -67,6 +68,8 @@ pub(super) struct Receiver {
 pub(super) enum LinkEnd {
     Sender(Sender),
     Receiver(Receiver),
+    /// It controls transactions.
+    Coordinator,
 }
 
 #[derive(Debug)]
@@ -86,6 +89,7 @@ pub(super) struct Session {
     pub held: Vec<Held>,
     /// Unsettled dispositions that aren't answered, by delivery-id.
     pub asked: BTreeMap<u32, (Held, Wish)>,
+    pub transaction: Option<Transaction>,
 }
 
 /// All delivery-ids of a range.
@@ -102,12 +106,13 @@ impl Session {
             unconfirmed: BTreeMap::new(),
             held: Vec::new(),
             asked: BTreeMap::new(),
+            transaction: None,
         }
     }
 
     /// How much of it is unanswered.
     pub(super) fn open(&self) -> usize {
-        self.unconfirmed.len() + self.asked.len()
+        self.unconfirmed.len() + self.asked.values().filter(|(held, _)| !self.is_in_transaction(held)).count()
     }
 
     /// Handles of links that are there.
@@ -118,16 +123,28 @@ impl Session {
 
     /// A link is over: what was under way on it stays unknown.
     pub(super) fn lose_link(&mut self, handle: u32, ledger: &mut Ledger) {
-        self.unconfirmed.retain(|_, (of, _)| *of != handle);
+        for (_, (_, message)) in self.unconfirmed.extract_if(.., |_, (of, _)| *of == handle) {
+            // It may have come before the end of its link, or not.
+            if let Some(transaction) = &mut self.transaction {
+                transaction.published.retain(|id| *id != message);
+            }
+        }
         self.held.retain(|held| held.handle != handle);
         self.asked.retain(|_, (held, _)| held.handle != handle);
-        if let Some(Link { end: LinkEnd::Receiver(receiver), .. }) = self.links.remove(&handle) {
-            ledger.disorder(&receiver.queue);
-            if receiver.settled {
-                // What it had been given and wasn't sent yet went with it.
-                ledger.excuse_all(&receiver.queue, receiver.since);
-                ledger.end_reading(&receiver.queue, UNLIMITED);
+        match self.links.remove(&handle).map(|link| link.end) {
+            Some(LinkEnd::Receiver(receiver)) => {
+                ledger.disorder(&receiver.queue);
+                if receiver.settled {
+                    // What it had been given and wasn't sent yet went with it.
+                    ledger.excuse_all(&receiver.queue, receiver.since);
+                    ledger.end_reading(&receiver.queue, UNLIMITED);
+                }
             }
+            Some(LinkEnd::Coordinator) => {
+                self.abandon_transaction(ledger);
+                self.transaction = None;
+            }
+            Some(LinkEnd::Sender(_)) | None => {}
         }
     }
 
@@ -139,12 +156,21 @@ impl Session {
         self.stage = Stage::Absent;
     }
 
+    /// Whether what becomes of a delivery waits for the end of a transaction.
+    fn is_in_transaction(&self, held: &Held) -> bool {
+        let settled = self.transaction.iter().flat_map(|transaction| &transaction.settled);
+        settled.into_iter().any(|(other, _)| other.id == held.id && other.handle == held.handle)
+    }
+
     /// Nothing moves any more: everything is answered, and nobody is left with nothing to go on with.
     pub(super) fn rest(&self, link: usize, world: &mut World) -> Result<(), Failure> {
         let stuck = |what: String| Err(Failure::new(Check::Answered, format!("nothing moves any more; {what}")));
-        if !self.unconfirmed.is_empty() || !self.asked.is_empty() || matches!(self.stage, Stage::Coming | Stage::Going)
-        {
+        let asked = self.asked.values().any(|(held, _)| !self.is_in_transaction(held));
+        if !self.unconfirmed.is_empty() || asked || matches!(self.stage, Stage::Coming | Stage::Going) {
             return stuck(format!("{self:?}"));
+        }
+        if let Some(transaction) = self.transaction.as_ref().filter(|transaction| transaction.id().is_none()) {
+            return stuck(format!("{transaction:?}"));
         }
         if self.stage == Stage::Absent {
             return Ok(());
@@ -156,8 +182,10 @@ impl Session {
         }
         for (handle, link) in &self.links {
             match (&link.end, link.stage) {
-                (LinkEnd::Sender(sender), Stage::There) if client.credit(self.channel, *handle) == 0 => {
-                    return stuck(format!("{sender:?} has no credit"));
+                (end @ (LinkEnd::Sender(_) | LinkEnd::Coordinator), Stage::There)
+                    if client.credit(self.channel, *handle) == 0 =>
+                {
+                    return stuck(format!("{end:?} has no credit"));
                 }
                 (LinkEnd::Receiver(receiver), Stage::There) => {
                     let Some(queue) = snapshot.queue("/", &receiver.queue) else { continue };

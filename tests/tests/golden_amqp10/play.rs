@@ -116,7 +116,7 @@ impl Line {
 
     fn until(&mut self, name: &str, log: &mut Log) {
         let in_session = !matches!(name, "header" | "sasl-outcome" | "open" | "begin" | "close");
-        while !log.take(name) && !log.has("close") && !self.over && !(in_session && log.sessions() == 0) {
+        while !(log.take(name) || log.has("close") || self.over || in_session && log.sessions() == 0) {
             self.read(log);
         }
     }

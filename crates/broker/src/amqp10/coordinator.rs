@@ -175,6 +175,9 @@ impl Connection {
             }
             TransactionRequest::Declare(_) => self.declare_transaction(session.channel, *key, complete.id)?,
             TransactionRequest::Discharge(discharge) => {
+                // What the client sent before comes before it.
+                self.flush_session(session, now);
+                self.flush_runs(now);
                 self.discharge_transaction(session.channel, &discharge, complete.id, now);
             }
         }
@@ -195,8 +198,6 @@ impl Connection {
     }
 
     fn discharge_transaction(&mut self, channel: u16, discharge: &Discharge<'_>, id: Serial, now: Now) {
-        // What the client sent before belongs to it.
-        self.flush_runs(now);
         let open = number(discharge.txn_id).and_then(|number| self.transactions.open.remove(&number));
         let Some(mut open) = open else {
             let error = Error::new(condition::TRANSACTION_UNKNOWN_ID, "no such transaction");
@@ -231,9 +232,10 @@ impl Connection {
 
     /// Nothing of it happens; deliveries that were settled in it go back to their place.
     fn roll_back(&mut self, open: Open, now: Now) {
-        for Settled { queue, consumer, runs, asked, .. } in open.settled {
+        for Settled { queue, consumer, runs, mut asked, .. } in open.settled {
             queue.requeue(Some(consumer), &runs, true, now.monotonic);
-            self.answer(&asked.released(), &Ticket::default());
+            asked.release();
+            self.answer(&asked, &Ticket::default());
         }
     }
 

@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::session::Session;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{QueueRef, Reason};
 use crate::ticket::Ticket;
 use crate::time::Now;
 
@@ -43,7 +43,7 @@ pub(crate) struct Asked {
     handle: u32,
     /// First and last of each run.
     ids: Vec<(Serial, Serial)>,
-    /// What they are answered with.
+    /// What the answer says.
     state: DeliveryState<'static>,
 }
 
@@ -53,10 +53,9 @@ impl Asked {
         self.channel == channel && self.handle == handle
     }
 
-    /// It came to something else than the client asked for.
-    pub(crate) fn released(mut self) -> Self {
+    /// The deliveries go back to their place after all.
+    pub(crate) fn release(&mut self) {
         self.state = DeliveryState::Released;
-        self
     }
 
     /// Nobody waits.
@@ -100,13 +99,14 @@ impl Connection {
                 ));
             }
         };
+        let repeated = repeated(state);
         let settled = session.unsettled.settle(first, last);
         let made_room = !settled.is_empty() && !session.parked.is_empty();
         for part in settled {
             let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
             let (queue, id, browses) = (consumer.queue.clone(), consumer.id, consumer.browses);
             let ids = if disposition.settled { Vec::new() } else { part.ids };
-            let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated(state) };
+            let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated };
             if browses {
                 // It only looked: nothing has to become durable.
                 self.answer(&asked, &Ticket::default());
@@ -116,7 +116,9 @@ impl Connection {
                 self.settle_in_transaction(transaction, queue, id, part.runs, wish, asked)?;
                 continue;
             }
-            let same = |other: &&mut Settlement| other.consumer == id && other.wish == wish;
+            let same = |other: &&mut Settlement| {
+                other.consumer == id && other.wish == wish && other.asked.state == asked.state
+            };
             match self.settlements.iter_mut().find(same) {
                 Some(settlement) => {
                     part.runs.into_iter().for_each(|run| push_run(&mut settlement.runs, run));
@@ -149,7 +151,7 @@ impl Connection {
                     let position = queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now);
                     Ticket::at(position.unwrap_or(0))
                 }
-                Wish::Reject if is_asked => queue.reject(Some(consumer), &runs, &self.outbox, now),
+                Wish::Reject if is_asked => queue.reject(Some(consumer), &runs, &self.outbox, Reason::Settlement, now),
                 Wish::Reject => {
                     queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now);
                     Ticket::default()
@@ -175,11 +177,12 @@ impl Connection {
     /// Answers the settlements that became durable.
     pub(crate) fn answer_settlements(&mut self) {
         for answer in self.answers.take_due(self.broker.commit.durable()) {
-            self.send_settled(answer.channel, answer.first, answer.last, answer.state);
+            self.send_settled(&answer);
         }
     }
 
-    fn send_settled(&mut self, channel: u16, first: Serial, last: Serial, state: DeliveryState<'_>) {
+    fn send_settled(&mut self, answer: &Answer) {
+        let &Answer { channel, first, last, state, .. } = answer;
         let answer = Disposition {
             role: Role::Sender,
             first: first.0,

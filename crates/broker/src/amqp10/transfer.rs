@@ -204,17 +204,35 @@ impl Connection {
         ))
     }
 
-    /// Hands all collected runs to their queues.
+    /// Hands all collected runs to their queues, but for those of a session that is taken out.
     pub(crate) fn flush_runs(&mut self, now: Now) {
         for (channel, handle) in std::mem::take(&mut self.collecting) {
-            let Some(mut session) = self.take_session(channel) else { continue };
-            if let Some(mut link) = session.take(handle) {
-                if let Link::Publisher(publisher) = &mut *link {
-                    self.flush_run(&mut session, handle, publisher, now);
+            match self.take_session(channel) {
+                Some(mut session) => {
+                    self.flush_link(&mut session, handle, now);
+                    self.put_session(session);
                 }
-                session.put(handle, link);
+                None => self.collecting.push((channel, handle)),
             }
-            self.put_session(session);
+        }
+    }
+
+    /// Hands the collected runs of a session that is taken out to their queues.
+    pub(crate) fn flush_session(&mut self, session: &mut Session, now: Now) {
+        let (ours, others) = self.collecting.drain(..).partition(|(channel, _)| *channel == session.channel);
+        self.collecting = others;
+        let ours: Vec<(u16, u32)> = ours;
+        for (_, handle) in ours {
+            self.flush_link(session, handle, now);
+        }
+    }
+
+    fn flush_link(&mut self, session: &mut Session, handle: u32, now: Now) {
+        if let Some(mut link) = session.take(handle) {
+            if let Link::Publisher(publisher) = &mut *link {
+                self.flush_run(session, handle, publisher, now);
+            }
+            session.put(handle, link);
         }
     }
 

@@ -11,12 +11,22 @@ use crate::commit::Commit;
 use crate::outbox::{Event, Outbox};
 use crate::ticket::Ticket;
 
+/// Why somebody waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// To say that these deliveries are settled, on a link that goes with the queue.
+    Settlement,
+    /// To say that a transaction is done.
+    Transaction,
+}
+
 /// Somebody who waits.
 pub(crate) struct Waiting {
     /// How many of the queue's dead letters will have been moved then.
     through: u64,
     group: Arc<GroupPosition>,
     outbox: Arc<Outbox>,
+    reason: Reason,
 }
 
 impl Waiting {
@@ -26,9 +36,11 @@ impl Waiting {
         commit.notify(position, &self.outbox);
     }
 
-    /// It won't be.
-    pub(crate) fn fail(self, reason: &Arc<str>) {
-        self.outbox.send(Event::Close(reason.clone()));
+    /// It won't be. What the rest of a transaction became can't be said in a word, so its connection is closed.
+    pub(crate) fn fail(self, text: &Arc<str>) {
+        if self.reason == Reason::Transaction {
+            self.outbox.send(Event::Close(text.clone()));
+        }
     }
 }
 
@@ -38,14 +50,14 @@ pub(super) struct Moves(Mutex<VecDeque<Waiting>>);
 
 impl Moves {
     /// `outbox` waits until those that wait now, after so many before them, have been moved.
-    pub(super) fn wait(&self, moved: u64, moving: u64, outbox: &Arc<Outbox>) -> Ticket {
+    pub(super) fn wait(&self, moved: u64, moving: u64, outbox: &Arc<Outbox>, reason: Reason) -> Ticket {
         if moving == 0 {
             // They were more than may wait, and dropped.
             return Ticket::default();
         }
         let through = moved + moving;
         let group = Arc::new(GroupPosition::default());
-        let waiting = Waiting { through, group: group.clone(), outbox: outbox.clone() };
+        let waiting = Waiting { through, group: group.clone(), outbox: outbox.clone(), reason };
         self.0.lock().push_back(waiting);
         Ticket::moved(group)
     }

@@ -179,8 +179,11 @@ impl Grants {
             .or_else(|| position(&passed))?;
         self.open.drain(..at);
         self.find_limit();
-        let first = self.open.front()?.limit;
-        self.open.iter().take_while(|grant| grant.limit == first).last().copied()
+        let first = *self.open.front()?;
+        if drains(&first) {
+            return Some(first);
+        }
+        self.open.iter().take_while(|grant| grant.limit == first.limit).last().copied()
     }
 
     fn find_limit(&mut self) {
@@ -225,6 +228,18 @@ mod tests {
         grants.push(start, start, true);
         assert!(grants.seen(start, true, false).is_some_and(|grant| grant.drain));
         assert_eq!(grants.credit(start), 0);
+    }
+
+    #[test]
+    fn a_second_drain_of_nothing_is_told() {
+        let start = Serial(0);
+        let mut grants = Grants::new(start);
+        grants.push(start, start, true);
+        assert!(grants.seen(start, true, true).is_some_and(|grant| grant.drain));
+        grants.push(start, start, false);
+        grants.push(start, start.add(6), false);
+        grants.push(start, start, true);
+        assert!(grants.seen(start, true, true).is_some_and(|grant| grant.drain));
     }
 
     #[test]

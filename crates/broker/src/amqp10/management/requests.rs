@@ -97,11 +97,17 @@ impl Connection {
             tracing::warn!(
                 connection = %self.name,
                 user = %self.user,
-                "request {} {} failed: {refusal}",
-                request.method.unwrap_or_default(),
-                request.target.unwrap_or_default(),
+                "request {} {} failed: {}",
+                cut(request.method.unwrap_or_default()),
+                cut(request.target.unwrap_or_default()),
+                cut(&refusal.to_string()),
             );
         }
         Ok(Response::new(id, served))
     }
+}
+
+/// As much of a client's text as a line of the log is for.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(256)]
 }

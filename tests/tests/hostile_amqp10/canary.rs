@@ -1,0 +1,104 @@
+//! Somebody else on the node, who must not notice.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+
+use leveret_tests::PATIENCE;
+use leveret_tests::amqp10::Amqp10;
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::Wire;
+
+/// Publishes durable messages with outcomes and consumes them, one after the other, as long as it lives.
+pub(crate) struct Canary {
+    songs: Receiver<u32>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<u32>>,
+}
+
+impl Canary {
+    /// Begins, on a queue of its own.
+    pub(crate) fn start(address: SocketAddr) -> Self {
+        const QUEUE: &str = "hostile.canary";
+        declare(address, QUEUE);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, songs) = channel();
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut client = Amqp10::open(address);
+            client.sender(0, &format!("/queues/{QUEUE}"));
+            client.receiver(1, &format!("/queues/{QUEUE}"), 10);
+            let mut sung = 0u32;
+            while !stopped.load(Ordering::Acquire) {
+                client.publish_accepted(0, &sung.to_be_bytes());
+                let message = client.receive(1);
+                assert_eq!(message.data(), sung.to_be_bytes(), "every message arrives once and in order");
+                client.accept(&message);
+                client.grant(1, 10);
+                // Outcomes that were looked at, and flows.
+                client.backlog.clear();
+                sung += 1;
+                // Nobody listens any more when the test has failed.
+                let _ = sender.send(sung);
+            }
+            client.barrier(leveret_tests::amqp10::CHANNEL);
+            client.close();
+            sung
+        });
+        Self { songs, stop, thread: Some(thread) }
+    }
+
+    /// It goes on: two more messages went through from here on, of which the second was published after now.
+    pub(crate) fn sings(&self, after: &str) {
+        while self.songs.try_recv().is_ok() {}
+        for _ in 0..2 {
+            self.songs
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|error| panic!("the canary is silent after {after}: {error}"));
+        }
+    }
+
+    /// Ends, and everything arrived.
+    pub(crate) fn ends(mut self) {
+        self.stop.store(true, Ordering::Release);
+        let sung = self.thread.take().expect("it runs").join().expect("the canary is well");
+        println!("the canary sang {sung} times");
+    }
+}
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+    }
+}
+
+/// A node with the canary on it.
+pub(crate) fn stage(options: Options) -> (Node, Canary) {
+    let node = Node::start(options);
+    let canary = Canary::start(node.amqp());
+    canary.sings("the beginning");
+    (node, canary)
+}
+
+/// The end of a test: the canary is well, conservation holds.
+pub(crate) fn finish(node: &Node, canary: Canary) {
+    canary.sings("all of it");
+    canary.ends();
+    leveret_tests::conservation::check(&node.http());
+}
+
+/// Declares a durable queue.
+pub(crate) fn declare(address: SocketAddr, queue: &str) {
+    let mut wire = Wire::open(address);
+    wire.declare(1, queue, true);
+    wire.close();
+}
+
+/// Asserts that a node's memory grew by at most so many MiB since it was `before`.
+pub(crate) fn assert_grown(node: &Node, before: u64, mib: u64, what: &str) {
+    let grown = node.resident_bytes().saturating_sub(before);
+    println!("{what}: {} KiB more", grown >> 10);
+    assert!(grown <= mib << 20, "{what}: {} KiB more than before, at most {mib} MiB expected", grown >> 10);
+}

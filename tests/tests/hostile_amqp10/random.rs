@@ -1,0 +1,87 @@
+//! Bytes at random: a conversation that makes sense, with some of its bytes changed.
+
+use leveret_amqp10::message::{Header, write_data};
+use leveret_amqp10::performative::Disposition;
+use leveret_amqp10::{DeliveryState, Role};
+use leveret_tests::node::Options;
+
+use super::canary::{assert_grown, declare, finish, stage};
+use super::peer::{Peer, begin, detach, end, grant, of, receiver, sender, transfer};
+
+/// xorshift64*: the same bytes in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound as u64).expect("a small number")
+    }
+}
+
+fn conversation() -> Vec<u8> {
+    let queue = "/queues/hostile.random";
+    let mut payload = Vec::new();
+    Header { durable: Some(true), ..Header::default() }.encode(&mut payload);
+    write_data(&mut payload, b"at random");
+    let state = Some(DeliveryState::Accepted);
+    let settle = Disposition { role: Role::Receiver, first: 0, last: Some(2), settled: true, state, batchable: false };
+    [
+        sender(0, 0, "sender", queue),
+        receiver(0, 1, "receiver", queue, false),
+        of(0, &grant(1, 10).into()),
+        transfer(0, 0, &payload, |_| {}),
+        transfer(0, 1, &payload, |transfer| transfer.more = true),
+        transfer(0, 1, b"", |transfer| transfer.delivery_tag = None),
+        transfer(0, 2, &payload, |transfer| transfer.settled = Some(true)),
+        of(0, &settle.into()),
+        begin(1),
+        sender(1, 0, "other", "/exchanges/amq.fanout/key"),
+        detach(1, 0),
+        end(1),
+        detach(0, 1),
+        detach(0, 0),
+        end(0),
+    ]
+    .concat()
+}
+
+#[test]
+fn bytes_at_random_end_only_their_own_connection() {
+    let (node, canary) = stage(Options::new());
+    declare(node.amqp(), "hostile.random");
+    let mut before = 0;
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for round in 0..1000 {
+        let mut bytes = conversation();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len());
+            let octet = random.next().to_le_bytes()[0];
+            match random.below(4) {
+                0 => bytes[at] = octet,
+                1 => bytes.truncate(at.max(1)),
+                2 => bytes.insert(at, octet),
+                // Where sizes and counts are, the largest is the worst.
+                _ => bytes[at] = 0xff,
+            }
+        }
+        let mut peer = Peer::open(node.amqp());
+        peer.try_send(&bytes);
+        drop(peer);
+        if round == 300 {
+            // The allocator has what it needs by now.
+            before = node.resident_bytes();
+        }
+        if round % 50 == 0 {
+            canary.sings("a round of random bytes");
+        }
+    }
+    canary.sings("random bytes");
+    assert_grown(&node, before, 24, "random bytes");
+    finish(&node, canary);
+}

@@ -1,0 +1,118 @@
+//! Transactions that are declared by the thousands, filled without end, and never discharged.
+
+use leveret_amqp10::message::{Header, write_data, write_value_raw};
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::transaction::{Coordinator, Declare, TransactionRequest};
+use leveret_amqp10::{DeliveryState, Performative, Role, Source, TargetArchetype, condition};
+use leveret_tests::node::Options;
+
+use super::canary::{assert_grown, declare, finish, stage};
+use super::peer::{Ended, Peer, of, sender, transfer};
+
+const CONTROL: u32 = 9;
+const QUEUE: &str = "hostile.transactions";
+
+fn coordinator(peer: &mut Peer) {
+    let attach = Attach {
+        name: "control",
+        handle: CONTROL,
+        role: Role::Sender,
+        source: Some(Source::default()),
+        target: Some(TargetArchetype::Coordinator(Coordinator::default())),
+        initial_delivery_count: Some(0),
+        ..Attach::default()
+    };
+    peer.send(&of(0, &attach.into()));
+    let credit = |performative: &Performative<'_>| matches!(performative, Performative::Flow(flow) if flow.handle == Some(CONTROL));
+    peer.expect("credit", credit);
+}
+
+fn declare_request(id: u32) -> Vec<u8> {
+    let mut payload = Vec::new();
+    write_value_raw(&mut payload, |out| TransactionRequest::Declare(Declare::default()).encode(out));
+    transfer(CONTROL, id, &payload, |_| {})
+}
+
+/// Declares a transaction and returns its id.
+fn declared(peer: &mut Peer, id: u32) -> Vec<u8> {
+    peer.send(&declare_request(id));
+    let body = peer.expect("declared", |performative| matches!(performative, Performative::Disposition(_)));
+    match Performative::decode(&body) {
+        Ok((Performative::Disposition(disposition), _)) => match disposition.state {
+            Some(DeliveryState::Declared { txn_id }) => txn_id.to_vec(),
+            other => panic!("declared expected: {other:?}"),
+        },
+        other => panic!("a disposition expected: {other:?}"),
+    }
+}
+
+#[test]
+fn open_transactions_have_a_limit() {
+    let (node, canary) = stage(Options::new());
+    let mut before = 0;
+    for round in 0..5 {
+        if round == 2 {
+            // The allocator has what it needs by now.
+            before = node.resident_bytes();
+        }
+        let mut peer = Peer::open(node.amqp());
+        coordinator(&mut peer);
+        for id in 0..1024 {
+            declared(&mut peer, id);
+        }
+        peer.send(&declare_request(1024));
+        let refusal = peer.refusal("one transaction more");
+        let expected = (Ended::Link, condition::RESOURCE_LIMIT_EXCEEDED.as_str());
+        assert_eq!((refusal.ended, refusal.condition.as_str()), expected, "{refusal:?}");
+        assert!(refusal.description.starts_with("1024 transactions are open"), "{refusal:?}");
+        // They went with the link that declared them.
+        peer.send(&super::peer::detach(0, CONTROL));
+        coordinator(&mut peer);
+        declared(&mut peer, 0);
+    }
+    assert_grown(&node, before, 4, "3,000 transactions");
+    finish(&node, canary);
+}
+
+#[test]
+fn uncommitted_work_has_a_limit() {
+    let (node, canary) = stage(Options::new());
+    declare(node.amqp(), QUEUE);
+    for bytes in [100 << 10, 10] {
+        let mut peer = Peer::open(node.amqp());
+        let before = node.resident_bytes();
+        coordinator(&mut peer);
+        let txn_id = declared(&mut peer, 0);
+        peer.send(&sender(0, 0, "sender", &format!("/queues/{QUEUE}")));
+        let mut payload = Vec::new();
+        Header { durable: Some(true), ..Header::default() }.encode(&mut payload);
+        write_data(&mut payload, &vec![b'x'; bytes]);
+        // Settled, so that no answers are due; each frame is a message of the transaction.
+        let refusal = 'full: {
+            for round in 0..1000u32 {
+                let transfers: Vec<u8> = (0..if bytes > 1000 { 10 } else { 1000 })
+                    .flat_map(|at| {
+                        transfer(0, round * 1000 + at, &payload, |transfer| {
+                            transfer.settled = Some(true);
+                            transfer.state = Some(DeliveryState::Transactional { txn_id: &txn_id, outcome: None });
+                        })
+                    })
+                    .collect();
+                peer.send(&transfers);
+                if let Some(refusal) = peer.refusals_until_served("uncommitted work").pop() {
+                    break 'full refusal;
+                }
+            }
+            panic!("{bytes} bytes a thousand times a thousand are taken");
+        };
+        let expected = (Ended::Link, condition::RESOURCE_LIMIT_EXCEEDED.as_str());
+        assert_eq!((refusal.ended, refusal.condition.as_str()), expected, "{refusal:?}");
+        assert!(refusal.description.starts_with("transaction too large"), "{refusal:?}");
+        // 64 MiB of messages, and what it takes to keep them.
+        assert_grown(&node, before, 112, "one transaction");
+        canary.sings("uncommitted work");
+        drop(peer);
+        canary.sings("work that was never committed");
+    }
+    finish(&node, canary);
+}
