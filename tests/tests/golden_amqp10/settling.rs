@@ -83,19 +83,11 @@ fn dispositions() -> Vec<Script> {
         settled("an accepted message, unsettled", [disposition(0, None, false, accepted), Await("disposition")]),
         settled("a range accepted, unsettled", [disposition(0, Some(2), false, accepted), Await("disposition")]),
         settled("a range beyond what was delivered", [disposition(0, Some(9), false, accepted), Await("disposition")]),
-        settled("a range that runs backwards", [disposition(2, Some(0), false, accepted), Await("disposition")]),
-        settled(
-            "a disposition of what was never delivered",
-            [disposition(7, None, false, accepted), Await("disposition")],
-        ),
+        settled("a range that runs backwards", [disposition(2, Some(0), false, accepted)]),
+        settled("a disposition of what was never delivered", [disposition(7, None, false, accepted)]),
         settled("a settled disposition of what was never delivered", [disposition(7, None, true, accepted)]),
         settled("a disposition twice", {
-            [
-                disposition(0, None, false, accepted),
-                Await("disposition"),
-                disposition(0, None, false, accepted),
-                Await("disposition"),
-            ]
+            [disposition(0, None, false, accepted), Await("disposition"), disposition(0, None, false, accepted)]
         }),
         settled("a range of which some is settled", {
             [disposition(1, None, true, accepted), disposition(0, Some(2), false, accepted), Await("disposition")]
