@@ -7,22 +7,8 @@ use leveret_tests::node::{Node, Options};
 
 use super::stage::{declare, message, node_with, to};
 
-/// A node whose alarms a file names.
-struct Alarmed {
-    node: Node,
-    file: tempfile::NamedTempFile,
-}
-
-impl Alarmed {
-    fn start(queue: &str) -> Self {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        let node = node_with(Options::new().set("debug.alarms_file", file.path().display()), queue);
-        Self { node, file }
-    }
-
-    fn raise(&self, alarms: &str) {
-        std::fs::write(self.file.path(), alarms).expect("the file is written");
-    }
+fn alarmed(queue: &str) -> Node {
+    node_with(Options::new().with_alarms(), queue)
 }
 
 fn window(client: &mut Amqp10, wanted: u32) {
@@ -33,22 +19,22 @@ fn window(client: &mut Amqp10, wanted: u32) {
 
 #[test]
 fn point_22_an_alarm_closes_windows() {
-    let alarmed = Alarmed::start("point.22");
-    let mut client = Amqp10::open(alarmed.node.amqp());
+    let node = alarmed("point.22");
+    let mut client = Amqp10::open(node.amqp());
     client.sender(0, &to("point.22"));
     client.publish_accepted(0, b"before");
-    alarmed.raise("memory");
+    node.raise_alarms("memory");
     window(&mut client, 0);
-    alarmed.raise("memory disk");
-    alarmed.raise("disk");
+    node.raise_alarms("memory disk");
+    node.raise_alarms("disk");
     client.client.set_window(CHANNEL, 100, true);
     client.wait("an answer", |event| matches!(event, Event::SessionFlow { .. }));
     assert_eq!(client.client.window(CHANNEL), 0, "the other alarm is still raised");
-    alarmed.raise("");
+    node.raise_alarms("");
     window(&mut client, 400);
     client.publish_accepted(0, b"after");
     // Whoever sends on beyond what was under way is disconnected.
-    alarmed.raise("disk");
+    node.raise_alarms("disk");
     window(&mut client, 0);
     let payload = message(b"too much");
     for at in 0..1000u32 {
@@ -71,16 +57,16 @@ fn point_22_an_alarm_closes_windows() {
 
 #[test]
 fn point_23_everything_else_works_during_an_alarm() {
-    let alarmed = Alarmed::start("point.23");
-    let mut client = Amqp10::open(alarmed.node.amqp());
+    let node = alarmed("point.23");
+    let mut client = Amqp10::open(node.amqp());
     client.sender(0, &to("point.23"));
     for at in 0..20u32 {
         client.publish_accepted(0, &at.to_be_bytes());
     }
-    alarmed.raise("memory");
+    node.raise_alarms("memory");
     window(&mut client, 0);
     // A new connection, session and receiver, on which the backlog drains and is settled.
-    let mut other = Amqp10::open(alarmed.node.amqp());
+    let mut other = Amqp10::open(node.amqp());
     other.begin(1, SessionOptions::default());
     other.receiver(0, &to("point.23"), 20);
     for at in 0..20u32 {
@@ -88,10 +74,10 @@ fn point_23_everything_else_works_during_an_alarm() {
         assert_eq!(delivery.data(), at.to_be_bytes());
         other.accept(&delivery);
     }
-    declare(alarmed.node.amqp(), "point.23.declared");
+    declare(node.amqp(), "point.23.declared");
     other.receiver(1, &to("point.23.declared"), 1);
     other.close();
-    alarmed.raise("");
+    node.raise_alarms("");
     window(&mut client, 400);
     client.publish_accepted(0, b"resumed");
     client.close();

@@ -1,5 +1,6 @@
 //! The end of links.
 
+use leveret_amqp10::DeliveryState;
 use leveret_tests::amqp10::{Amqp10, CHANNEL};
 
 use leveret_strict_client::amqp10::Event;
@@ -43,4 +44,24 @@ fn point_27_detach_requeues() {
     }
     client.close();
     broker.finish("point.27");
+}
+
+/// `received` is no outcome (3.4.1): without it the delivery isn't the client's any more, and would be nobody's.
+#[test]
+fn what_is_settled_without_an_outcome_goes_back() {
+    let broker = broker_with("settled.in.part");
+    let mut client = Amqp10::open(broker.amqp());
+    client.sender(0, &to("settled.in.part"));
+    client.publish_accepted(0, b"part");
+    client.receiver(1, &to("settled.in.part"), 10);
+    for state in [None, Some(DeliveryState::Received { section_number: 0, section_offset: 1 })] {
+        let id = client.receive(1).delivery_id();
+        client.client.dispose(CHANNEL, id, id, true, state);
+        client.flush();
+    }
+    let again = client.receive(1);
+    assert_eq!(again.data(), b"part");
+    client.accept(&again);
+    client.close();
+    broker.finish("settled.in.part");
 }

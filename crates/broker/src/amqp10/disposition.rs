@@ -89,8 +89,8 @@ impl Connection {
             Some(DeliveryState::Released) => Wish::Requeue { failed: false },
             Some(DeliveryState::Modified { undeliverable_here: true, .. }) => Wish::Reject,
             Some(DeliveryState::Modified { delivery_failed, .. }) => Wish::Requeue { failed: delivery_failed },
-            // The default outcome of our sources.
-            None if disposition.settled => Wish::Requeue { failed: false },
+            // The client has forgotten it and named no outcome: our sources' default one.
+            None | Some(DeliveryState::Received { .. }) if disposition.settled => Wish::Requeue { failed: false },
             None | Some(DeliveryState::Received { .. }) => return Ok(()),
             Some(other) => {
                 return Err(Failure::session(
