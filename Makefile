@@ -5,8 +5,6 @@ FUZZ_SECONDS ?= 3600
 SIM_SEEDS ?= 1000
 SOAK_SECONDS ?= 3600
 BENCH ?=
-RABBITMQ_PORT ?= 5672
-RABBITMQ_HTTP_PORT ?= 15672
 
 .PHONY: run test bench fuzz soak sim golden fmt deny build
 
@@ -50,7 +48,7 @@ golden:
 	  LEVERET_TEST_HTTP_URI=http://127.0.0.1:$(RABBITMQ_HTTP_PORT) \
 	  cargo test --profile ci --package leveret-tests --test golden_amqp10
 
-# A load over and over, each message verified; now and then the node is killed and started again.
+# The long tests, then a load over and over, each message verified; now and then the node is killed and started again.
 soak: build
 	benches/soak $(SOAK_SECONDS)
 

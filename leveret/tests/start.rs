@@ -131,7 +131,7 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
         client.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("is sent");
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).expect("an orderly end");
-        assert_eq!(answer, b"AMQP\0\0\x09\x01");
+        assert_eq!(answer, b"AMQP\x03\x01\0\0");
     }
     assert_eq!(node.stop(), Some(0));
 }

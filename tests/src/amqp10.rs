@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use leveret_amqp10::message::{BodyRef, Header, Sections, write_data};
 use leveret_amqp10::performative::Attach;
-use leveret_amqp10::{OwnedValue, Performative, Role, Serial};
+use leveret_amqp10::transaction::Coordinator;
+use leveret_amqp10::{OwnedValue, Performative, Role, Serial, Source, TargetArchetype};
 use leveret_strict_client::Violation;
 use leveret_strict_client::amqp10::{Client, Event, Options, PeerError, Send, SessionOptions, State};
 
@@ -429,6 +430,19 @@ fn seen(client: &Client, event: Event) -> Seen {
         _ => (&[][..], &[][..]),
     };
     Seen { bytes: bytes.to_vec(), tag: tag.to_vec(), event }
+}
+
+/// The attach of a link to the coordinator of transactions (4.3).
+pub fn coordinator(handle: u32) -> Attach<'static> {
+    Attach {
+        name: "control",
+        handle,
+        role: Role::Sender,
+        source: Some(Source::default()),
+        target: Some(TargetArchetype::Coordinator(Coordinator::default())),
+        initial_delivery_count: Some(0),
+        ..Attach::default()
+    }
 }
 
 /// The value of a message annotation.

@@ -17,6 +17,7 @@ pub mod go_suite;
 pub mod http;
 pub mod node;
 pub mod peer;
+pub mod random;
 pub mod table;
 pub mod tap;
 pub mod wire;

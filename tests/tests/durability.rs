@@ -83,7 +83,7 @@ struct Backlog {
     resident_bytes_max: u64,
 }
 
-/// The numbers.
+/// What must hold for a million messages.
 const MILLION: Backlog = Backlog { messages: 1_000_000, resident_bytes_max: 150 * MIB };
 
 /// For every run: two WAL files, so that one is retired while the other is written.

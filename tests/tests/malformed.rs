@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use leveret_tests::broker::Broker;
 use leveret_tests::node::Options;
+use leveret_tests::random::Random;
 use leveret_tests::wire::{
     BODY, HEADER, HEARTBEAT, METHOD, PROTOCOL_HEADER, Wire, Writer, declare_arguments, frame, method, method_frame,
     publish,
@@ -155,7 +156,7 @@ fn after_open_it_ends_only_its_own_connection() {
 fn bytes_at_random_end_only_their_own_connection() {
     let broker = Broker::start();
     let mut canary = Canary::new(broker.amqp());
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for round in 0..300 {
         let mut wire = Wire::open(broker.amqp());
         let mut bytes = method_frame(1, method::QUEUE_DECLARE, &exclusive("cell.malformed.random"));
@@ -175,7 +176,9 @@ fn bytes_at_random_end_only_their_own_connection() {
             }
         }
         let _ = wire.socket.write_all(&bytes);
-        drop(wire);
+        // Every byte is looked at before the end.
+        let _ = wire.socket.shutdown(std::net::Shutdown::Write);
+        let _ = wire.until_closed();
         if round % 20 == 0 {
             canary.sings("a round of random bytes");
         }
@@ -342,21 +345,5 @@ fn closes(wire: &mut Wire, what: &str) {
             }
             Err(_) => return,
         }
-    }
-}
-
-/// xorshift64*: the same bytes in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).expect("a small number")
     }
 }

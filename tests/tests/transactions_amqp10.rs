@@ -1,11 +1,10 @@
 //! Transactions over AMQP 1.0: declare, discharge, and what a crash leaves of them.
 
 use leveret_amqp10::message::write_value_raw;
-use leveret_amqp10::performative::Attach;
-use leveret_amqp10::transaction::{Coordinator, Declare, Discharge, TransactionRequest};
-use leveret_amqp10::{DeliveryState, Outcome, Role, Serial, Source, TargetArchetype, condition};
+use leveret_amqp10::transaction::{Declare, Discharge, TransactionRequest};
+use leveret_amqp10::{DeliveryState, Outcome, Serial, condition};
 use leveret_strict_client::amqp10::{Event, Send, State};
-use leveret_tests::amqp10::{Amqp10, CHANNEL};
+use leveret_tests::amqp10::{Amqp10, CHANNEL, coordinator};
 use leveret_tests::broker::Broker;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::Wire;
@@ -13,15 +12,7 @@ use leveret_tests::wire::Wire;
 const CONTROL: u32 = 9;
 
 fn control(client: &mut Amqp10) {
-    let attach = Attach {
-        name: "control",
-        handle: CONTROL,
-        role: Role::Sender,
-        source: Some(Source::default()),
-        target: Some(TargetArchetype::Coordinator(Coordinator::default())),
-        initial_delivery_count: Some(0),
-        ..Attach::default()
-    };
+    let attach = coordinator(CONTROL);
     client.attach(CHANNEL, &attach);
 }
 

@@ -212,7 +212,7 @@ fn refusals_are_those_of_rabbitmq() {
         }
     }
     assert!(played > 150, "only {played} scenarios were played");
-    // What is known but not built; each entry is due in the issue that builds it.
+    // Known, but not built.
     let expected = [
         "argument x-durability=\"os\"",
         "argument x-max-priority=10",

@@ -176,7 +176,9 @@ impl Peer {
             };
             match (wish, state) {
                 (Wish::Accept, Some(State::Accepted)) => tally.hit("acceptances answered"),
-                (Wish::Reject, Some(State::Rejected(None))) => tally.hit("rejections answered"),
+                (Wish::Reject, Some(State::Rejected(None) | State::Modified { undeliverable_here: true, .. })) => {
+                    tally.hit("rejections answered");
+                }
                 (Wish::Return, Some(State::Released | State::Modified { .. })) => continue,
                 (wish, state) => {
                     return Err(Failure::new(Check::Protocol, format!("{wish:?} was answered with {state:?}")));

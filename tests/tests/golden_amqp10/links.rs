@@ -44,6 +44,11 @@ fn senders() -> Vec<Script> {
         script("attach a sender to nowhere", sending(None)),
         script("attach a sender to a queue whose name is escaped", sending(Some("/queues/golden10.a%20b%2Fc"))),
         script("attach a sender to a queue whose name isn't escaped", refused(sender(Some("/queues/golden10.a b/c")))),
+        script("attach a sender to an address with a blank", refused(sender(Some("/queues/golden10.a b%2Fc")))),
+        script("attach a sender whose target names capabilities", {
+            let capable = target(Target { address: TO, capabilities: Symbols::of(UNKNOWN), ..Target::default() });
+            session([say(capable), Await("attach"), Await("flow")])
+        }),
         script("attach a sender with a bad escape", refused(sender(Some("/queues/%zz")))),
         script("attach a sender with an escape of no UTF-8", refused(sender(Some("/queues/%ff")))),
         script("attach a sender to an unknown queue", refused(sender(Some("/queues/golden10.none")))),
@@ -203,6 +208,9 @@ fn receivers() -> Vec<Script> {
                 ..receiver(TO)
             };
             session([say(attach), Await("attach")])
+        }),
+        script("attach a receiver whose source names capabilities", {
+            session([say(source(Source { capabilities: Symbols::of(UNKNOWN), ..queue })), Await("attach")])
         }),
         script("attach a receiver whose sender always settles", {
             session([say(Attach { snd_settle_mode: SenderSettleMode::Settled, ..receiver(TO) }), Await("attach")])

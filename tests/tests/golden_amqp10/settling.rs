@@ -144,6 +144,10 @@ fn redeliveries() -> Vec<Script> {
         returned("back after close", vec![say(Close { error: None }), Await("close")]),
         returned("back after the socket was cut", vec![]),
         returned("back after being settled without a state", vec![disposition(0, None, true, None)]),
+        returned("back after being settled in part", {
+            let part = DeliveryState::Received { section_number: 0, section_offset: 1 };
+            vec![disposition(0, None, true, Some(part))]
+        }),
         returned_by("back after basic.nack of a get", |address| {
             let mut wire = get(address);
             nack(&mut wire);

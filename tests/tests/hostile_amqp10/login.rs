@@ -8,9 +8,14 @@ use super::bytes::{NULL, absurd_values, composite, compound, map_of, string, sym
 use super::canary::{assert_grown, finish, stage};
 use super::peer::{Ended, Peer, amqp, of, raw};
 
+/// A node that cuts nobody off for being slow, so that only what came does it.
+fn patient() -> Options {
+    Options::new().set("handshake_timeout", "600000")
+}
+
 #[test]
 fn what_is_no_login_is_cut_off() {
-    let (node, canary) = stage(Options::new());
+    let (node, canary) = stage(patient());
     let after_header = |bytes: Vec<u8>| [&HEADER_SASL[..], &bytes].concat();
     let sasl = |body: &[u8]| raw(FrameKind::Sasl, 0, body);
     let init = |fields: &[&[u8]]| after_header(sasl(&composite(0x41, fields)));
@@ -106,7 +111,7 @@ fn a_wordy_open_is_taken() {
 fn many_halves_of_a_login_hold_little() {
     const SOCKETS: u64 = 800;
     const EACH_KIB: u64 = 16;
-    let (node, canary) = stage(Options::new());
+    let (node, canary) = stage(patient());
     let half = [&HEADER_SASL[..], &8192u32.to_be_bytes(), &[2, 1, 0, 0], &[0; 8000]].concat();
     let before = node.resident_bytes();
     let mut peers: Vec<Peer> = (0..SOCKETS).map(|_| Peer::connect(node.amqp())).collect();

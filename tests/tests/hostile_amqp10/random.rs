@@ -1,28 +1,15 @@
 //! Bytes at random: a conversation that makes sense, with some of its bytes changed.
 
+use std::net::Shutdown;
+
 use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp10::performative::Disposition;
 use leveret_amqp10::{DeliveryState, Role};
 use leveret_tests::node::Options;
+use leveret_tests::random::Random;
 
 use super::canary::{assert_grown, declare, finish, stage};
 use super::peer::{Peer, begin, detach, end, grant, of, receiver, sender, transfer};
-
-/// xorshift64*: the same bytes in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).expect("a small number")
-    }
-}
 
 fn conversation() -> Vec<u8> {
     let queue = "/queues/hostile.random";
@@ -56,7 +43,7 @@ fn bytes_at_random_end_only_their_own_connection() {
     let (node, canary) = stage(Options::new());
     declare(node.amqp(), "hostile.random");
     let mut before = 0;
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for round in 0..1000 {
         let mut bytes = conversation();
         for _ in 0..=random.below(4) {
@@ -72,7 +59,9 @@ fn bytes_at_random_end_only_their_own_connection() {
         }
         let mut peer = Peer::open(node.amqp());
         peer.try_send(&bytes);
-        drop(peer);
+        // Every byte is looked at before the end.
+        let _ = peer.socket.shutdown(Shutdown::Write);
+        peer.until_closed();
         if round == 300 {
             // The allocator has what it needs by now.
             before = node.resident_bytes();

@@ -1,9 +1,9 @@
 //! Transactions that are declared by the thousands, filled without end, and never discharged.
 
 use leveret_amqp10::message::{Header, write_data, write_value_raw};
-use leveret_amqp10::performative::Attach;
-use leveret_amqp10::transaction::{Coordinator, Declare, TransactionRequest};
-use leveret_amqp10::{DeliveryState, Performative, Role, Source, TargetArchetype, condition};
+use leveret_amqp10::transaction::{Declare, TransactionRequest};
+use leveret_amqp10::{DeliveryState, Performative, condition};
+use leveret_tests::amqp10::coordinator;
 use leveret_tests::node::Options;
 
 use super::canary::{assert_grown, declare, finish, stage};
@@ -12,16 +12,8 @@ use super::peer::{Ended, Peer, of, sender, transfer};
 const CONTROL: u32 = 9;
 const QUEUE: &str = "hostile.transactions";
 
-fn coordinator(peer: &mut Peer) {
-    let attach = Attach {
-        name: "control",
-        handle: CONTROL,
-        role: Role::Sender,
-        source: Some(Source::default()),
-        target: Some(TargetArchetype::Coordinator(Coordinator::default())),
-        initial_delivery_count: Some(0),
-        ..Attach::default()
-    };
+fn control(peer: &mut Peer) {
+    let attach = coordinator(CONTROL);
     peer.send(&of(0, &attach.into()));
     let credit = |performative: &Performative<'_>| matches!(performative, Performative::Flow(flow) if flow.handle == Some(CONTROL));
     peer.expect("credit", credit);
@@ -56,7 +48,7 @@ fn open_transactions_have_a_limit() {
             before = node.resident_bytes();
         }
         let mut peer = Peer::open(node.amqp());
-        coordinator(&mut peer);
+        control(&mut peer);
         for id in 0..1024 {
             declared(&mut peer, id);
         }
@@ -67,7 +59,7 @@ fn open_transactions_have_a_limit() {
         assert!(refusal.description.starts_with("1024 transactions are open"), "{refusal:?}");
         // They went with the link that declared them.
         peer.send(&super::peer::detach(0, CONTROL));
-        coordinator(&mut peer);
+        control(&mut peer);
         declared(&mut peer, 0);
     }
     assert_grown(&node, before, 4, "3,000 transactions");
@@ -81,7 +73,7 @@ fn uncommitted_work_has_a_limit() {
     for bytes in [100 << 10, 10] {
         let mut peer = Peer::open(node.amqp());
         let before = node.resident_bytes();
-        coordinator(&mut peer);
+        control(&mut peer);
         let txn_id = declared(&mut peer, 0);
         peer.send(&sender(0, 0, "sender", &format!("/queues/{QUEUE}")));
         let mut payload = Vec::new();

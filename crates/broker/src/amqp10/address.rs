@@ -86,7 +86,7 @@ pub(crate) fn to_field(address: &str) -> Option<Target> {
 fn target_2(address: &str) -> Option<Option<Target>> {
     if let Some(rest) = address.strip_prefix("/exchanges/") {
         let (exchange, key) = rest.split_once('/').unwrap_or((rest, ""));
-        let parts = percent_decode(exchange).zip(percent_decode(key)).filter(|_| !key.contains('/'));
+        let parts = segment(exchange).zip(segment(key));
         let target = parts.and_then(|(exchange, key)| {
             let named = !exchange.is_empty() && exchange != "amq.default" && is_routing_key(&key);
             named.then(|| Target::Exchange { exchange: exchange.into(), key: key.into() })
@@ -94,8 +94,7 @@ fn target_2(address: &str) -> Option<Option<Target>> {
         return Some(target);
     }
     let queue = address.strip_prefix("/queues/")?;
-    let named = !queue.is_empty() && !queue.contains('/');
-    Some(percent_decode(queue).filter(|_| named).map(|name| Target::Queue(name.into())))
+    Some(segment(queue).filter(|name| !name.is_empty()).map(|name| Target::Queue(name.into())))
 }
 
 /// A source's address.
@@ -104,8 +103,7 @@ fn target_2(address: &str) -> Option<Option<Target>> {
 /// [`BadAddress`] when it is no address, or one of version 1 that isn't permitted.
 pub(crate) fn source(address: &str, version_1: bool) -> Result<Source, BadAddress> {
     if let Some(queue) = address.strip_prefix("/queues/") {
-        // A queue that can't exist isn't found; RabbitMQ takes what follows as one name, slashes and all.
-        let name = percent_decode(queue).ok_or_else(|| bad(address))?;
+        let name = segment(queue).ok_or_else(|| bad(address))?;
         return Ok(Source::Queue(name.into()));
     }
     if !version_1 {
@@ -128,6 +126,13 @@ pub(crate) fn source(address: &str, version_1: bool) -> Result<Source, BadAddres
 /// Whether a routing key can be stored and told to clients of AMQP 0-9-1, where it is a short string.
 pub(crate) fn is_routing_key(key: &str) -> bool {
     key.len() <= ROUTING_KEY_MAX
+}
+
+/// A part of an address of version 2, decoded. None when it holds what had to be percent-encoded: anything but letters,
+/// digits and the marks of a path segment (RFC 3986, 3.3).
+fn segment(part: &str) -> Option<String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&byte);
+    part.bytes().all(allowed).then(|| percent_decode(part)).flatten()
 }
 
 /// Splits `/kind/rest`; clients also write two slashes.
@@ -191,12 +196,21 @@ mod tests {
         assert_eq!(target("/exchanges/x", false), Ok(exchange("x", "")));
         assert_eq!(target("/exchanges/a%2Fb/k%20%C3%BC", false), Ok(exchange("a/b", "k ü")));
         assert_eq!(target("/queues/q%2F1", false), Ok(Target::Queue("q/1".into())));
-        for wrong in ["/exchanges/", "/exchanges//k", "/exchanges/amq.default/k", "/exchanges/x/k/l"] {
+        for wrong in
+            ["/exchanges/", "/exchanges//k", "/exchanges/amq.default/k", "/exchanges/x/k/l", "/exchanges/x/k l"]
+        {
             assert!(target(wrong, true).is_err(), "{wrong}");
         }
-        for wrong in ["/queues/", "/queues/a/b", "/queues/%zz", "/queues/%ff"] {
+        for wrong in
+            ["/queues/", "/queues/a/b", "/queues/%zz", "/queues/%ff", "/queues/a b", "/queues/ü", "/queues/q?x"]
+        {
             assert!(target(wrong, true).is_err(), "{wrong}");
         }
+        for wrong in ["/queues/a/b", "/queues/a b", "/queues/ü", "/queues/q#x", "/queues/[x]"] {
+            assert!(source(wrong, true).is_err(), "{wrong}");
+        }
+        let marks = "a-._~!$&'()*+,;=:@b";
+        assert_eq!(target(&format!("/queues/{marks}"), false), Ok(Target::Queue(marks.into())));
         let (longest, longer) = ("k".repeat(255), "k".repeat(256));
         assert_eq!(target(&format!("/exchanges/x/{longest}"), false), Ok(exchange("x", &longest)));
         assert!(target(&format!("/exchanges/x/{longer}"), false).is_err());
@@ -222,7 +236,7 @@ mod tests {
     #[test]
     fn sources() {
         assert_eq!(source("/queues/q", false), Ok(Source::Queue("q".into())));
-        assert_eq!(source("/queues/a/b", false), Ok(Source::Queue("a/b".into())));
+        assert_eq!(source("/queues/a%2Fb", false), Ok(Source::Queue("a/b".into())));
         assert_eq!(source("/queues/", false), Ok(Source::Queue("".into())));
         assert!(source("/exchanges/x/k", false).is_err());
         assert_eq!(source("/exchange/x/k", true), Ok(Source::Bound { exchange: "x".into(), key: "k".into() }));

@@ -278,6 +278,10 @@ impl Connection {
         };
         effective.distribution_mode = Some(if browses { DistributionMode::Copy } else { DistributionMode::Move });
         effective.default_outcome = Some(Outcome::Released);
+        if !source.dynamic {
+            // Those that it names mean nothing here.
+            effective.capabilities = Symbols::NONE;
+        }
         effective.outcomes = if source.outcomes.is_empty() { Symbols::of(&OUTCOMES) } else { source.outcomes };
         // None of those that were asked for is understood.
         let filters = EncodedMap::new();

@@ -14,16 +14,17 @@ const fn refused(name: &'static str, why: &'static str) -> Other {
 
 const ERLANG: &str = "it tunes the Erlang runtime";
 const REMOVED: &str = "RabbitMQ removed it";
-const CLUSTER: &str = "a node is alone for now";
+const CLUSTER: &str = "there is no clustering yet";
 const QUORUM: &str = "there are no quorum queues yet";
 const TUNING: &str = "it tunes how RabbitMQ stores or sends";
 const TLS: &str = "there is no TLS yet, and a listener without it would be open where encryption was asked for";
-const AUTH: &str = "only the internal backend with PLAIN and AMQPLAIN exists, and others would decide who may log in";
+const AUTH: &str =
+    "only the internal backend with PLAIN, AMQPLAIN and ANONYMOUS exists, and others would decide who may log in";
 const LIMIT: &str = "the limit would not be enforced";
 const PROTOCOL: &str = "the protocol isn't spoken yet";
 const CLIENT: &str = "there is no outgoing connection yet";
 const LOGS: &str = "the log goes to standard output";
-const HTTP: &str = "the HTTP server has fixed settings for now";
+const HTTP: &str = "the HTTP server has fixed settings";
 
 /// Every key, or family of keys, that takes no effect.
 pub(super) const KEYS: &[Other] = &[

@@ -91,8 +91,8 @@ fn listener_checks_have_the_recorded_shape() {
     stage.node.stop("test");
 }
 
-/// What a queue's answer lacks of RabbitMQ's: Erlang's internals, and what has no meaning or is due with the issue
-/// that builds the whole HTTP API.
+/// What a queue's answer lacks of RabbitMQ's: Erlang's internals, and what has no meaning here or comes with the
+/// whole HTTP API.
 const LACKING: &[&str] = &[
     "consumer_capacity",
     "consumer_utilisation",

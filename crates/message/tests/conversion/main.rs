@@ -99,7 +99,7 @@ fn the_same_messages_are_refused() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// Properties, application properties, body and footer arrive byte for byte (F3-06).
+/// Properties, application properties, body and footer arrive byte for byte.
 #[test]
 fn a_bare_message_is_delivered_as_it_was_sent() {
     let recording = Recording::load();
