@@ -10,6 +10,7 @@ use leveret_queue::WaitReason;
 use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
+use crate::outbox::Event;
 use crate::ticket::Ticket;
 
 impl Session {
@@ -81,22 +82,28 @@ impl Session {
     /// Leaves word with the commit stream when something of this connection isn't durable.
     pub(crate) fn register(&mut self) {
         let mut wanted = self.undurable.next_position();
+        let mut for_room = false;
         match &self.held {
             // Without a position it is told when a move of dead letters has one.
             Held::Durable { ticket, .. } => {
                 wanted = ticket.position().map_or(wanted, |own| Some(wanted.map_or(own, |other| other.min(own))));
             }
-            Held::No if self.publishes_wait() => wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1)),
-            Held::Publishes { reason: WaitReason::LogFull, .. } => {
-                wanted = Some(wanted.unwrap_or(self.broker.commit.durable() + 1))
-            }
+            Held::No => for_room = wanted.is_none() && self.publishes_wait(),
+            Held::Publishes { reason: WaitReason::LogFull, .. } => for_room = wanted.is_none(),
             _ => {}
+        }
+        if for_room {
+            wanted = Some(self.broker.commit.durable() + 1);
         }
         if let Some(position) = wanted
             && self.registered.is_none_or(|registered| registered > position)
         {
             self.registered = Some(position);
             self.broker.commit.notify(position, &self.outbox);
+        }
+        if for_room && self.broker.commit.has_room() {
+            // It came between the look and the word, and nothing may become durable for long.
+            self.outbox.send(Event::Durable);
         }
     }
 

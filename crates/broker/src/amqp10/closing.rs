@@ -84,6 +84,14 @@ impl Connection {
         }
         session.put(handle, Box::new(Link::Detached));
         self.send_detach(channel, handle, true, Some(&failure));
+        self.resume_parked(session, now);
+    }
+
+    /// What a link left may be room for the session's other consumers.
+    fn resume_parked(&mut self, session: &mut Session, now: Now) {
+        if !session.parked.is_empty() {
+            self.continue_session(session, now);
+        }
     }
 
     /// The client detaches a link. Closed or not: nothing of it is kept, as in RabbitMQ.
@@ -103,6 +111,7 @@ impl Connection {
         }
         self.leave_link(session, handle, *link, now);
         self.send_detach(session.channel, handle, detach.closed, None);
+        self.resume_parked(session, now);
         Ok(())
     }
 

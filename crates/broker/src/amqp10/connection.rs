@@ -25,7 +25,7 @@ use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::partial::PartialMessages;
 use crate::route::RouteCache;
-use crate::settings::INITIAL_FRAME_MAX;
+use crate::settings::{INITIAL_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
 use crate::undurable::Undurable;
 
@@ -185,7 +185,10 @@ impl Connection {
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
-        !self.scheduled.is_empty() || self.unfinished || (!self.starved.is_empty() && self.output.is_empty())
+        // What the socket doesn't take wakes the task when it does.
+        !self.scheduled.is_empty()
+            || (self.unfinished && self.output.len() < TURN_BYTES_MAX)
+            || (!self.starved.is_empty() && self.output.is_empty())
     }
 
     /// Takes a session out, to be put back: its frames are handled while nobody else sees it.
@@ -455,7 +458,8 @@ impl Connection {
         if let Held::Again { position } = self.held {
             want(position);
         }
-        if (matches!(self.held, Held::LogRoom) || self.publishes_wait()) && wanted.is_none() {
+        let for_room = wanted.is_none() && (matches!(self.held, Held::LogRoom) || self.publishes_wait());
+        if for_room {
             wanted = Some(self.broker.commit.durable() + 1);
         }
         if let Some(position) = wanted
@@ -463,6 +467,10 @@ impl Connection {
         {
             self.registered = Some(position);
             self.broker.commit.notify(position, &self.outbox);
+        }
+        if for_room && self.broker.commit.has_room() {
+            // It came between the look and the word, and nothing may become durable for long.
+            self.outbox.send(Event::Durable);
         }
     }
 

@@ -105,7 +105,7 @@ impl Connection {
         now: Now,
     ) -> (TurnEnd, Option<Failure>) {
         let mut room = if session.pending.is_empty() { session.window.room() } else { 0 };
-        if !consumer.settled && !consumer.browses {
+        if !consumer.settled {
             room = room.min(session.unsettled.room(session.next_delivery_id, self.broker.settings.unsettled_max));
         }
         if room == 0 {
@@ -138,17 +138,21 @@ impl Connection {
         taken: Taken,
         now: Now,
     ) -> Option<Failure> {
-        for at in 0..taken.count {
+        let (mut encoded, mut failure) = (0, None);
+        while encoded < taken.count {
             if !session.pending.is_empty() || session.window.room() == 0 {
-                session.pending.push_back(Pending::Run { handle, taken: taken.rest(at) });
                 break;
             }
-            if let Some(failure) = self.encode_message(session, handle, consumer, &taken, at, now) {
-                session.pending.push_back(Pending::Run { handle, taken: taken.rest(at) });
-                return Some(failure);
+            failure = self.encode_message(session, handle, consumer, &taken, encoded, now);
+            if failure.is_some() {
+                break;
             }
+            encoded += 1;
         }
-        let count = u64::from(taken.count);
+        if encoded < taken.count {
+            session.pending.push_back(Pending::Run { handle, taken: taken.rest(encoded) });
+        }
+        let count = u64::from(encoded);
         if consumer.settled {
             self.counters.delivered_no_ack.add(count);
         } else {
@@ -157,7 +161,7 @@ impl Connection {
         if taken.redelivered {
             self.counters.redelivered.add(count);
         }
-        None
+        failure
     }
 
     fn encode_message(

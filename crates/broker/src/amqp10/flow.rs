@@ -128,6 +128,10 @@ impl Connection {
     }
 
     pub(crate) fn send_session_flows(&mut self, session: &mut Session) {
+        if session.ending {
+            // Nothing follows our end (2.5.5).
+            return;
+        }
         let channel = session.channel;
         for handle in std::mem::take(&mut session.granted) {
             let base = session.window.flow();

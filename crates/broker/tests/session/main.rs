@@ -1,11 +1,13 @@
 //! Sessions of a broker without threads, sockets or a clock: strict clients on one side, a disk in memory on the
 //! other, and time that passes when a test says so.
 
+mod client_amqp10;
 mod stage;
 
 mod alarms;
 mod allocations;
 mod limits;
+mod receiving_amqp10;
 mod reply_to;
 mod reply_to_amqp10;
 mod topic_permissions;

@@ -19,6 +19,8 @@ const WRITE_BYTES: usize = 128 * 1024;
 /// A kept partial frame up to this size is copied in front of the next read; behind a longer one the
 /// read is appended, so that a large frame that trickles in isn't copied again with every packet.
 const HEAD_BYTES: usize = 16 * 1024;
+/// How long a peer may take for what is left to say to it when its connection is over.
+const LAST_WORDS_NS: Nanos = 5_000_000_000;
 
 /// One connection: its socket and the broker's side of it, driven by one task.
 ///
@@ -34,8 +36,17 @@ pub(crate) struct ConnectionTask {
     held_back: bool,
     /// The deadline that is in the core's wheel.
     armed: Option<Nanos>,
+    last_words: Option<LastWords>,
     lingering: Option<Linger>,
     disconnected: bool,
+}
+
+/// What a finished connection still has to say.
+#[derive(Debug)]
+struct LastWords {
+    until: Nanos,
+    /// Bytes of the output; what comes after them, as the broker takes its leave, is for nobody.
+    left: usize,
 }
 
 /// What a step of a turn found.
@@ -62,6 +73,7 @@ impl ConnectionTask {
             kept: Vec::new(),
             held_back: false,
             armed: None,
+            last_words: None,
             lingering: None,
             disconnected: false,
         };
@@ -73,11 +85,13 @@ impl ConnectionTask {
         if self.armed.is_some_and(|at| at <= now.monotonic) {
             self.armed = None;
         }
+        // It may be released at any moment, also by another thread while nothing is taken.
+        let held_before = !self.connection.wants_read();
         let input = self.take_input(cx, now);
         if input == Step::Gone {
             return self.end(now);
         }
-        let held = !self.connection.wants_read();
+        let held = held_before || !self.connection.wants_read();
         self.connection.turn(now);
         let output = self.write(cx, now);
         // The turn or the write may have ended what held input back; nothing else would wake this task for it.
@@ -190,10 +204,40 @@ impl ConnectionTask {
         }
     }
 
-    /// The broker is done and all it had to say is written: close so that the peer can read it.
+    /// The broker is done: what it had to say is still written, if the peer takes it.
     fn finish(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
+        let left = self.connection.output().len();
         self.tell_broker(now);
         self.kept = Vec::new();
+        let until = super::wheel::firing_time(now.monotonic + LAST_WORDS_NS);
+        self.core.timers.arm(until, cx.waker().clone());
+        self.last_words = Some(LastWords { until, left });
+        self.write_last_words(cx)
+    }
+
+    fn write_last_words(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(LastWords { until, left }) = &mut self.last_words else { return Poll::Ready(()) };
+        let now = self.core.clock.now();
+        let output = self.connection.output();
+        while *left > 0 && now.monotonic < *until {
+            let bytes = &output.pending()[..WRITE_BYTES.min(*left)];
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, bytes)) {
+                Ok(written) => {
+                    output.written(written);
+                    *left -= written;
+                }
+                Err(error) => {
+                    debug!("cannot write to a connection: {error}");
+                    return Poll::Ready(());
+                }
+            }
+        }
+        self.last_words = None;
+        self.close(cx, now)
+    }
+
+    /// Closes so that the peer can read what was written.
+    fn close(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
         let linger = Linger::start(&self.stream, &self.core, now.monotonic, cx.waker());
         self.lingering = Some(linger);
         self.linger(cx)
@@ -224,7 +268,13 @@ impl Future for ConnectionTask {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.core.collect_mail();
-        if self.lingering.is_some() { self.linger(cx) } else { self.turn(cx) }
+        if self.lingering.is_some() {
+            self.linger(cx)
+        } else if self.last_words.is_some() {
+            self.write_last_words(cx)
+        } else {
+            self.turn(cx)
+        }
     }
 }
 

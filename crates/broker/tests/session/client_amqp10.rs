@@ -1,0 +1,83 @@
+//! A client of AMQP 1.0 with the connection that it talks to.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use leveret_amqp10::Performative;
+use leveret_broker::{Connection, Peer};
+use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, SessionOptions};
+
+use crate::stage::{Nobody, Stage};
+
+/// The session that every client has begun.
+pub(crate) const CHANNEL: u16 = 0;
+
+pub(crate) struct Client10 {
+    pub(crate) client: Client,
+    pub(crate) connection: Connection,
+    /// What the client was told.
+    pub(crate) events: Vec<Event>,
+    /// Of the source that the broker made.
+    pub(crate) address: Option<String>,
+}
+
+impl Client10 {
+    pub(crate) fn connect(stage: &mut Stage, user: &str) -> Self {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let peer = Peer { address: address(50_001), local: address(5672) };
+        let mechanism = Mechanism::Plain { user: user.into(), password: "secret".into() };
+        let mut this = Self {
+            client: Client::new(Options { mechanism, ..Options::default() }),
+            connection: stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now),
+            events: Vec::new(),
+            address: None,
+        };
+        this.run(stage);
+        this.client.begin(CHANNEL, SessionOptions::default());
+        this.run(stage);
+        this
+    }
+
+    /// Lets both sides go on until nobody has anything to say.
+    pub(crate) fn run(&mut self, stage: &mut Stage) {
+        loop {
+            let input = std::mem::take(self.client.output());
+            assert_eq!(self.connection.receive(&input, stage.now), input.len());
+            stage.disk_work();
+            self.connection.turn(stage.now);
+            let output = self.connection.output();
+            let (count, answers) = (output.len(), output.pending().to_vec());
+            output.written(count);
+            let before = self.events.len();
+            let used = self.client.receive(&answers, &mut self.events).expect("the broker keeps to the specification");
+            assert_eq!(used, answers.len());
+            for event in &self.events[before..] {
+                if let Event::Attached { attach, .. } = event
+                    && let Ok((Performative::Attach(attach), _)) = Performative::decode(self.client.bytes(*attach))
+                    && let Some(address) = attach.source.and_then(|source| source.address)
+                {
+                    self.address = Some(address.to_owned());
+                }
+            }
+            if input.is_empty() && answers.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The condition with which a link or session was ended, if one was.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.events.iter().find_map(|event| match event {
+            Event::Detached { error: Some(error), .. } | Event::Ended { error: Some(error), .. } => {
+                Some(error.condition.clone())
+            }
+            _ => None,
+        })
+    }
+
+    /// How many messages came on a link.
+    pub(crate) fn delivered(&self, handle: u32) -> usize {
+        let ours = |event: &&Event| matches!(event, Event::Delivered(delivery) if delivery.handle == handle);
+        self.events.iter().filter(ours).count()
+    }
+}

@@ -1,0 +1,59 @@
+//! Receivers over AMQP 1.0 that share a session, or don't read.
+
+use leveret_amqp091::FieldTable;
+use leveret_broker::Settings;
+use leveret_strict_client::amqp091::QueueDeclare;
+
+use crate::client_amqp10::{CHANNEL, Client10};
+use crate::stage::Stage;
+
+/// A stage with queues of so many messages each.
+fn stage(settings: Settings, queues: &[&str], messages: usize, size: usize) -> Stage {
+    let mut stage = Stage::with(settings);
+    let link = stage.connect();
+    for queue in queues {
+        stage.links[link].client.declare_queue(1, queue.as_bytes(), QueueDeclare::default(), &FieldTable::new());
+        for _ in 0..messages {
+            stage.links[link].client.publish(1, b"", queue.as_bytes(), false, &[0, 0], &vec![7; size]);
+        }
+        stage.settle();
+    }
+    stage
+}
+
+#[test]
+fn a_link_that_leaves_makes_room_for_the_unsettled_deliveries_of_others() {
+    let settings = Settings { unsettled_max: 4, ..Settings::default() };
+    let mut stage = stage(settings, &["a", "b"], 10, 12);
+    let mut client = Client10::connect(&mut stage, "guest");
+    for (handle, queue) in [(0, "/queues/a"), (1, "/queues/b")] {
+        client.client.attach_receiver(CHANNEL, handle, queue, queue, false);
+        client.run(&mut stage);
+        client.client.grant(CHANNEL, handle, 10, false);
+        client.run(&mut stage);
+    }
+    assert_eq!((client.delivered(0), client.delivered(1)), (4, 0));
+    client.client.detach(CHANNEL, 0, true, None);
+    client.run(&mut stage);
+    assert_eq!(client.delivered(1), 4);
+}
+
+/// Otherwise its task would come back at once, for as long as the client doesn't read.
+#[test]
+fn a_client_that_does_not_read_is_waited_for() {
+    let mut stage = stage(Settings::default(), &["large"], 1, 300_000);
+    let mut client = Client10::connect(&mut stage, "guest");
+    client.client.attach_receiver(CHANNEL, 0, "receiver", "/queues/large", false);
+    client.run(&mut stage);
+    client.client.grant(CHANNEL, 0, 1, false);
+    let input = std::mem::take(client.client.output());
+    client.connection.receive(&input, stage.now);
+    for _ in 0..10 {
+        stage.disk_work();
+        client.connection.turn(stage.now);
+    }
+    assert!(client.connection.output().len() > 100_000, "it is on its way");
+    assert!(!client.connection.wants_turn());
+    client.run(&mut stage);
+    assert_eq!(client.delivered(0), 1, "all of it comes once the client reads");
+}
