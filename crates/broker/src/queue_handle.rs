@@ -27,6 +27,8 @@ use crate::time::Nanos;
 
 mod groups;
 mod moves;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use moves::{Reason, Waiting};
 
