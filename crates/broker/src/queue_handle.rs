@@ -101,12 +101,13 @@ impl QueueHandle {
         self.log_id
     }
 
-    /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. None when the
-    /// queue panicked, now or before.
+    /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. When the queue fails by it,
+    /// everybody is told who waits for it. None when the queue panicked.
     fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> Option<R> {
         let mut effects = Effects::default();
-        let result = {
+        let (result, fails) = {
             let mut queue = self.inner.lock();
+            let had_failed = has_failed(&queue);
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let result = call(&mut queue, &mut effects);
                 if !effects.drops.is_empty() {
@@ -122,14 +123,18 @@ impl QueueHandle {
                 result
             }));
             if result.is_err() {
-                tracing::error!(queue = %self.info.name, "queue failed: it panicked and stays stopped until restart");
+                tracing::error!(queue = %self.info.name, "queue panicked and stays stopped until restart");
                 effects = Effects::default();
                 queue.fail("internal error".into(), &mut effects);
             }
-            result
+            if !had_failed && let QueueState::Failed(reason) = queue.state() {
+                tracing::error!(queue = %self.info.name, reason, "queue failed");
+            }
+            (result, !had_failed && has_failed(&queue))
         };
-        if result.is_err() {
+        if fails {
             self.fail_moves();
+            self.tell_watchers();
         }
         effects.fire();
         if let Some(from) = effects.read {
@@ -348,10 +353,7 @@ impl QueueHandle {
 
     /// The queue cannot go on.
     pub fn fail(self: &Arc<Self>, reason: String) {
-        tracing::error!(queue = %self.info.name, reason, "queue failed");
         self.with(|queue, effects| queue.fail(reason, effects));
-        self.fail_moves();
-        self.tell_watchers();
     }
 
     /// Dead letters stay where they are until a restart, so nobody may say that they have gone.
@@ -447,6 +449,10 @@ impl QueueHandle {
 fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
     let durable = runs.iter().filter(|run| run.durable);
     durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
+}
+
+fn has_failed(queue: &ClassicQueue) -> bool {
+    matches!(queue.state(), QueueState::Failed(_))
 }
 
 /// How an outcome is recorded.

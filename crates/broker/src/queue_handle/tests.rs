@@ -6,7 +6,7 @@ use leveret_log::{Lane, Log, MemoryDisk, Next, Options, Position};
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, DeadLetterOptions, Queue, QueueId, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
-use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Run};
+use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, QueueState, Run, Signal};
 
 use super::{QueueHandle, QueueRef, Reason};
 use crate::commit::Commit;
@@ -136,4 +136,36 @@ fn a_rejection_waits_for_every_group_that_moved_its_messages() {
     stage.sync();
     assert!(ticket.is_durable(stage.commit.durable()));
     assert_eq!(stage.told(), [Event::Durable]);
+}
+
+/// Makes the queue fail in one way or another while a transaction waits for the move of its rejection.
+fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
+    let stage = Fixture::new();
+    stage.queue.watch(5, stage.outbox.clone());
+    let runs = stage.take(1, true);
+    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    assert!(matches!(stage.queue.dead_turn(), DeadTurn::Wait), "it has to be read back");
+    fail(&stage);
+    assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
+    assert_eq!(ticket.position(), None);
+    let told = stage.told();
+    assert!(matches!(told.first(), Some(Event::Close(_))), "the transaction is never answered: {told:?}");
+    assert_eq!(told[1..], [Event::Queue(Signal::Cancelled(5))], "the publisher isn't told");
+}
+
+#[test]
+fn whoever_waits_is_told_when_a_queue_misses_a_message() {
+    fails_with_a_transaction(|stage| stage.queue.dead_loaded(Vec::new()));
+}
+
+#[test]
+fn whoever_waits_is_told_when_a_queue_is_failed() {
+    fails_with_a_transaction(|stage| stage.queue.fail("damaged".into()));
+}
+
+#[test]
+fn whoever_waits_is_told_when_a_queue_panics() {
+    fails_with_a_transaction(|stage| {
+        assert_eq!(stage.queue.with(|_, _| panic!("as a bug would")), None::<()>);
+    });
 }
