@@ -228,7 +228,7 @@ impl QueueHandle {
     }
 
     /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
-    /// Dropped ones go to the dead-letter exchange, if the queue has one.
+    /// Dropped ones go to the dead-letter exchange, if the queue has one; if it failed, that is after a restart.
     /// Returns the position to wait for, none when nothing was logged.
     pub fn settle(
         self: &Arc<Self>,
@@ -239,7 +239,8 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<Position> {
         self.with(|queue, effects| {
-            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
+            let is_rejection = outcome == Outcome::Dropped;
+            if is_rejection && (queue.keeps_rejected() || queue.reject(id, runs, now, effects)) {
                 return None;
             }
             queue.settle(id, runs, outcome, now, effects);
@@ -249,7 +250,8 @@ impl QueueHandle {
     }
 
     /// Messages are rejected by somebody who answers for it: they go to the dead-letter exchange, if the queue has one,
-    /// or leave for good. Returns what the answer waits for; `outbox` is told when a move that it needs is durable.
+    /// or leave for good. Returns what the answer waits for; `outbox` is told when a move that it needs is durable. There
+    /// is no answer when the queue failed: the messages are in its log, and back after a restart.
     pub(crate) fn reject(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
@@ -259,13 +261,16 @@ impl QueueHandle {
         now: Nanos,
     ) -> Ticket {
         let ticket = self.with(|queue, effects| {
+            if queue.keeps_rejected() {
+                return None;
+            }
             if queue.reject(id, runs, now, effects) {
-                return self.moves.wait(queue.moved_so_far(), queue.moving(), outbox, reason);
+                return Some(self.moves.wait(queue.moved_so_far(), queue.moving(), outbox, reason));
             }
             queue.settle(id, runs, Outcome::Dropped, now, effects);
-            Ticket::at(self.log_settles(runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0))
+            Some(Ticket::at(self.log_settles(runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0)))
         });
-        ticket.unwrap_or_default()
+        ticket.flatten().unwrap_or_else(|| moves::never(outbox, reason, &self.failure()))
     }
 
     /// Messages go back to their place; `failed` counts their delivery as failed.
@@ -358,9 +363,12 @@ impl QueueHandle {
 
     /// Dead letters stay where they are until a restart, so nobody may say that they have gone.
     fn fail_moves(&self) {
-        let reason: Arc<str> =
-            format!("queue '{}' failed before a rejection of a transaction was on disk", self.info.name).into();
+        let reason = self.failure();
         self.moves.all().into_iter().for_each(|waiting| waiting.fail(&reason));
+    }
+
+    fn failure(&self) -> Arc<str> {
+        format!("queue '{}' failed before a rejection of a transaction was on disk", self.info.name).into()
     }
 
     /// Its deletion is durable: consumers are told, memory goes.

@@ -45,6 +45,13 @@ impl Waiting {
     }
 }
 
+/// For `outbox`, which rejected messages of a queue that had failed: they won't be moved.
+pub(super) fn never(outbox: &Arc<Outbox>, reason: Reason, text: &Arc<str>) -> Ticket {
+    let group = Arc::new(GroupPosition::default());
+    Waiting { through: 0, group: group.clone(), outbox: outbox.clone(), reason }.fail(text);
+    Ticket::moved(group)
+}
+
 /// See the module; of one queue, in the order in which messages died. Locked after the queue.
 #[derive(Default)]
 pub(super) struct Moves {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use leveret_log::{Lane, Log, MemoryDisk, Next, Options, Position};
+use leveret_log::{Lane, Log, MemoryDisk, Next, Options, Position, Wait};
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, DeadLetterOptions, Queue, QueueId, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
-use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, QueueState, Run, Signal};
+use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
 
 use super::{QueueHandle, QueueRef, Reason};
 use crate::commit::Commit;
@@ -88,7 +88,7 @@ impl Fixture {
         let count = runs.iter().map(|run| u64::from(run.count)).sum();
         let mut group = Group::new(&self.commit);
         self.queue.moved(&mut group, count);
-        (count, group.close(leveret_log::Wait::Confirm).0)
+        (count, group.close(Wait::Confirm).0)
     }
 
     /// What was asked for is read back.
@@ -112,6 +112,14 @@ impl Fixture {
                 }
             }
         }
+    }
+
+    /// How many messages are there after a restart.
+    fn found(&self) -> u64 {
+        self.sync();
+        let mut recovered = Recovered::default();
+        leveret_log::recover(&self.disk, Options::default(), &mut recovered, 0).expect("the log is whole");
+        recovered.take(ID, false).ledger.len()
     }
 
     /// What the connection was told.
@@ -168,4 +176,47 @@ fn whoever_waits_is_told_when_a_queue_panics() {
     fails_with_a_transaction(|stage| {
         assert_eq!(stage.queue.with(|_, _| panic!("as a bug would")), None::<()>);
     });
+}
+
+#[test]
+fn a_queue_that_failed_keeps_what_is_rejected() {
+    for reason in [Reason::Settlement, Reason::Transaction] {
+        let stage = Fixture::new();
+        let runs = stage.take(2, true);
+        stage.queue.fail("damaged".into());
+        let ticket = stage.queue.reject(None, &runs[..1], &stage.outbox, reason, 0);
+        assert_eq!(stage.queue.settle(None, &runs[1..], Outcome::Dropped, Wait::Confirm, 0), None);
+        assert_eq!(stage.found(), 2, "neither in its queue nor where dead letters go");
+        assert_eq!(ticket.position(), None, "answered, and back after a restart");
+        let is_closed = stage.told().iter().any(|event| matches!(event, Event::Close(_)));
+        assert_eq!(is_closed, reason == Reason::Transaction);
+        stage.queue.settle(None, &runs, Outcome::Settled, Wait::Confirm, 0);
+        assert_eq!(stage.found(), 0, "acknowledged ones are done with");
+    }
+}
+
+#[test]
+fn a_deleted_queue_does_not_fail() {
+    let stage = Fixture::new();
+    let runs = stage.take(1, true);
+    stage.queue.delete();
+    stage.queue.fail("damaged".into());
+    assert_eq!(stage.queue.state(), QueueState::Deleted);
+    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    assert!(ticket.position().is_some() && stage.told().is_empty(), "a transaction goes on without it");
+}
+
+/// With the checks of a debug build, on which it relies.
+#[cfg(debug_assertions)]
+#[test]
+fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
+    let stage = Fixture::new();
+    let run = stage.take(1, true)[0];
+    // Nobody holds a run that ends before it begins: this stands for a bug.
+    let runs = [run, Run { first: run.last + 2, ..run }];
+    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
+    assert_eq!(ticket.position(), None, "answered, and back after a restart");
+    assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");
+    assert_eq!(stage.found(), 1);
 }
