@@ -21,19 +21,13 @@ pub(crate) struct Group {
     position: Arc<GroupPosition>,
     /// Queues with messages in it.
     queues: SmallVec<[QueueRef; 4]>,
-    /// Connections that answer when it is durable.
-    waiting: Vec<Waiting>,
+    /// Queues whose dead letters it moves, and connections that answer when it is durable.
+    moving: Vec<(QueueRef, Vec<Waiting>)>,
 }
 
 impl Group {
     pub(crate) fn new(commit: &Arc<Commit>) -> Self {
-        Self {
-            commit: commit.clone(),
-            id: None,
-            position: Arc::default(),
-            queues: SmallVec::new(),
-            waiting: Vec::new(),
-        }
+        Self { commit: commit.clone(), id: None, position: Arc::default(), queues: SmallVec::new(), moving: Vec::new() }
     }
 
     /// The group in the log, begun when it isn't yet.
@@ -52,9 +46,9 @@ impl Group {
         }
     }
 
-    /// These wait for it.
-    pub(crate) fn tell(&mut self, waiting: Vec<Waiting>) {
-        self.waiting.extend(waiting);
+    /// It moves dead letters of `queue`; these wait for it and for what was moved before.
+    pub(crate) fn moves(&mut self, queue: &QueueRef, waiting: Vec<Waiting>) {
+        self.moving.push((queue.clone(), waiting));
     }
 
     /// Closes it. Returns what its answer waits for, 0 for nothing, and the queues that have to be applied then.
@@ -66,8 +60,8 @@ impl Group {
         let position = self.id.take().and_then(|id| self.commit.append(|log, now| log.commit_group(id, wait, now)));
         let position = position.unwrap_or(0);
         self.position.close(position);
-        for waiting in std::mem::take(&mut self.waiting) {
-            waiting.moved(position, &self.commit);
+        for (queue, waiting) in std::mem::take(&mut self.moving) {
+            queue.moved_in(position, waiting);
         }
         position
     }
@@ -76,7 +70,7 @@ impl Group {
 impl Drop for Group {
     /// Its caller panicked. What was done is in memory already and can't be taken back, so the disk gets it, too.
     fn drop(&mut self) {
-        if self.id.is_some() || !self.waiting.is_empty() {
+        if self.id.is_some() || !self.moving.is_empty() {
             let position = self.commit_records(Wait::Lazy);
             for queue in std::mem::take(&mut self.queues) {
                 self.commit.apply_later(position, queue);

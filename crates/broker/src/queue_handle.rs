@@ -27,6 +27,8 @@ use crate::time::Nanos;
 
 mod groups;
 mod moves;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use moves::{Reason, Waiting};
 
@@ -99,12 +101,13 @@ impl QueueHandle {
         self.log_id
     }
 
-    /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. None when the
-    /// queue panicked, now or before.
+    /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. When the queue fails by it,
+    /// everybody is told who waits for it. None when the queue panicked.
     fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> Option<R> {
         let mut effects = Effects::default();
-        let result = {
+        let (result, fails) = {
             let mut queue = self.inner.lock();
+            let had_failed = has_failed(&queue);
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let result = call(&mut queue, &mut effects);
                 if !effects.drops.is_empty() {
@@ -120,14 +123,18 @@ impl QueueHandle {
                 result
             }));
             if result.is_err() {
-                tracing::error!(queue = %self.info.name, "queue failed: it panicked and stays stopped until restart");
+                tracing::error!(queue = %self.info.name, "queue panicked and stays stopped until restart");
                 effects = Effects::default();
                 queue.fail("internal error".into(), &mut effects);
             }
-            result
+            if !had_failed && let QueueState::Failed(reason) = queue.state() {
+                tracing::error!(queue = %self.info.name, reason, "queue failed");
+            }
+            (result, !had_failed && has_failed(&queue))
         };
-        if result.is_err() {
+        if fails {
             self.fail_moves();
+            self.tell_watchers();
         }
         effects.fire();
         if let Some(from) = effects.read {
@@ -221,7 +228,7 @@ impl QueueHandle {
     }
 
     /// Messages leave for good; the effect is at once, durable within the log's lazy flush or as soon as it can be.
-    /// Dropped ones go to the dead-letter exchange, if the queue has one.
+    /// Dropped ones go to the dead-letter exchange, if the queue has one; if it failed, that is after a restart.
     /// Returns the position to wait for, none when nothing was logged.
     pub fn settle(
         self: &Arc<Self>,
@@ -232,7 +239,8 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<Position> {
         self.with(|queue, effects| {
-            if outcome == Outcome::Dropped && queue.reject(id, runs, now, effects) {
+            let is_rejection = outcome == Outcome::Dropped;
+            if is_rejection && (queue.keeps_rejected() || queue.reject(id, runs, now, effects)) {
                 return None;
             }
             queue.settle(id, runs, outcome, now, effects);
@@ -242,7 +250,8 @@ impl QueueHandle {
     }
 
     /// Messages are rejected by somebody who answers for it: they go to the dead-letter exchange, if the queue has one,
-    /// or leave for good. Returns what the answer waits for; `outbox` is told when a move that it needs is durable.
+    /// or leave for good. Returns what the answer waits for; `outbox` is told when a move that it needs is durable. There
+    /// is no answer when the queue failed: the messages are in its log, and back after a restart.
     pub(crate) fn reject(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
@@ -252,13 +261,16 @@ impl QueueHandle {
         now: Nanos,
     ) -> Ticket {
         let ticket = self.with(|queue, effects| {
+            if queue.keeps_rejected() {
+                return None;
+            }
             if queue.reject(id, runs, now, effects) {
-                return self.moves.wait(queue.moved_so_far(), queue.moving(), outbox, reason);
+                return Some(self.moves.wait(queue.moved_so_far(), queue.moving(), outbox, reason));
             }
             queue.settle(id, runs, Outcome::Dropped, now, effects);
-            Ticket::at(self.log_settles(runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0))
+            Some(Ticket::at(self.log_settles(runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0)))
         });
-        ticket.unwrap_or_default()
+        ticket.flatten().unwrap_or_else(|| moves::never(outbox, reason, &self.failure()))
     }
 
     /// Messages go back to their place; `failed` counts their delivery as failed.
@@ -346,17 +358,17 @@ impl QueueHandle {
 
     /// The queue cannot go on.
     pub fn fail(self: &Arc<Self>, reason: String) {
-        tracing::error!(queue = %self.info.name, reason, "queue failed");
         self.with(|queue, effects| queue.fail(reason, effects));
-        self.fail_moves();
-        self.tell_watchers();
     }
 
     /// Dead letters stay where they are until a restart, so nobody may say that they have gone.
     fn fail_moves(&self) {
-        let reason: Arc<str> =
-            format!("queue '{}' failed before a rejection of a transaction was on disk", self.info.name).into();
+        let reason = self.failure();
         self.moves.all().into_iter().for_each(|waiting| waiting.fail(&reason));
+    }
+
+    fn failure(&self) -> Arc<str> {
+        format!("queue '{}' failed before a rejection of a transaction was on disk", self.info.name).into()
     }
 
     /// Its deletion is durable: consumers are told, memory goes.
@@ -445,6 +457,10 @@ impl QueueHandle {
 fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
     let durable = runs.iter().filter(|run| run.durable);
     durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
+}
+
+fn has_failed(queue: &ClassicQueue) -> bool {
+    matches!(queue.state(), QueueState::Failed(_))
 }
 
 /// How an outcome is recorded.

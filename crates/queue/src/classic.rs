@@ -423,8 +423,11 @@ impl ClassicQueue {
         messages
     }
 
-    /// The queue cannot go on; its consumers are cancelled and every later call is refused.
+    /// The queue cannot go on; its consumers are cancelled and every later call is refused. A deleted one stays so.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
+        if self.state == QueueState::Deleted {
+            return;
+        }
         self.state = QueueState::Failed(reason);
         self.dead.forget_bodies();
         self.stop(effects);

@@ -190,6 +190,11 @@ impl ClassicQueue {
         true
     }
 
+    /// It failed: what is rejected now can't be moved before a restart, and has to stay in the log until then.
+    pub fn keeps_rejected(&self) -> bool {
+        self.has_dead_letters() && matches!(self.state, QueueState::Failed(_))
+    }
+
     /// Messages on their way to the dead-letter exchange.
     pub fn moving(&self) -> u64 {
         self.dead.len()

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use leveret_log::{Payload, SettleReason};
+use leveret_log::{Payload, Position, SettleReason};
 use leveret_message::Batch;
 use leveret_model::Overflow;
 use leveret_queue::{ConsumerId, DeadTurn, Outcome, QueueState, Run};
 
-use super::{QueueHandle, durable_ranges, reason_of};
+use super::{QueueHandle, Waiting, durable_ranges, reason_of};
 use crate::deferred::Refused;
 use crate::group::Group;
 use crate::time::Nanos;
@@ -102,8 +102,14 @@ impl QueueHandle {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
             self.log_settles_in(group, &runs, SettleReason::DeadLettered);
-            group.tell(self.moves.through(queue.moved_so_far()));
+            group.moves(self, self.moves.through(queue.moved_so_far()));
         });
+    }
+
+    /// The group of a move is written up to `position`; `waiting` waited for it as the last one.
+    pub(crate) fn moved_in(&self, position: Position, waiting: Vec<Waiting>) {
+        let position = self.moves.written(position);
+        waiting.into_iter().for_each(|waiting| waiting.moved(position, &self.commit));
     }
 
     /// Stored messages that were asked for to be moved.

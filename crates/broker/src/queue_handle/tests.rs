@@ -1,0 +1,222 @@
+//! Answers to rejections: none before the disk has what it says, and none from a queue that failed.
+
+use std::sync::Arc;
+
+use leveret_log::{Lane, Log, MemoryDisk, Next, Options, Position, Wait};
+use leveret_message::{BatchBuilder, Envelope};
+use leveret_model::{Arguments, DeadLetterOptions, Queue, QueueId, QueueOptions};
+use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
+use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
+
+use super::{QueueHandle, QueueRef, Reason};
+use crate::commit::Commit;
+use crate::deferred::Deferred;
+use crate::group::Group;
+use crate::outbox::{Event, Outbox, Wake};
+use crate::reads::Reads;
+use crate::recovery::Recovered;
+use crate::time::Now;
+
+const ID: QueueId = QueueId(7);
+
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(&self) {}
+}
+
+/// A queue with a dead-letter exchange on a disk in memory, and a connection.
+struct Fixture {
+    queue: QueueRef,
+    commit: Arc<Commit>,
+    reads: Arc<Reads>,
+    disk: MemoryDisk,
+    outbox: Arc<Outbox>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let disk = MemoryDisk::new();
+        let (log, _) =
+            leveret_log::recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("an empty disk");
+        let commit = Arc::new(Commit::new(log));
+        let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
+        let options = QueueOptions { dead_letter, ..QueueOptions::default() };
+        let info = Queue {
+            id: ID,
+            vhost: "/".into(),
+            name: "work".into(),
+            durable: true,
+            auto_delete: false,
+            exclusive_owner: None,
+            arguments: Arguments::default(),
+            options: options.clone(),
+        };
+        let budget = Arc::new(MemoryBudget::new(1 << 20));
+        let queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget, 0);
+        let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
+        let queue = QueueHandle::new(Arc::new(info), queue, commit.clone(), reads.clone(), deferred);
+        Self { queue, commit, reads, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))) }
+    }
+
+    /// Publishes and takes so many messages.
+    fn take(&self, count: u32, persistent: bool) -> Vec<Run> {
+        let mut builder = BatchBuilder::default();
+        for _ in 0..count {
+            builder.push(&Envelope { durable: persistent, ..Envelope::default() }, b"\0\0", b"body");
+        }
+        self.queue.publish(&Arc::new(builder.finish()), 0, count, persistent, 0);
+        self.sync();
+        self.queue.apply();
+        let link: Arc<dyn Link> = self.outbox.clone();
+        let get = |_| match self.queue.get(false, &link, 0, 0) {
+            GetOutcome::Message(taken, _) => taken.run(),
+            other => panic!("{other:?}"),
+        };
+        (0..count).map(get).collect()
+    }
+
+    /// Moves a turn of dead letters to nowhere; how many, and where the group ends.
+    fn move_dead(&self) -> (u64, Position) {
+        let runs = loop {
+            match self.queue.dead_turn() {
+                DeadTurn::Move(runs) => break runs,
+                DeadTurn::Wait => self.read(),
+                DeadTurn::Nothing => panic!("nothing died"),
+            }
+        };
+        let count = runs.iter().map(|run| u64::from(run.count)).sum();
+        let mut group = Group::new(&self.commit);
+        self.queue.moved(&mut group, count);
+        (count, group.close(Wait::Confirm).0)
+    }
+
+    /// What was asked for is read back.
+    fn read(&self) {
+        let job = self.reads.next(&self.commit).expect("a read was asked for");
+        job.run(&self.disk, Now { monotonic: 0, wall_ms: 0 });
+    }
+
+    /// Everything that was appended becomes durable.
+    fn sync(&self) {
+        let mut now = 0;
+        while self.commit.durable() < self.commit.inspect(Log::appended) {
+            for lane in [Lane::Commit, Lane::Background] {
+                match self.commit.next_job(lane, now) {
+                    Next::Run(id, job) => {
+                        let result = job.run(&self.disk);
+                        self.commit.complete(id, result, now).expect("the log works");
+                    }
+                    Next::At(at) => now = now.max(at),
+                    Next::Idle => {}
+                }
+            }
+        }
+    }
+
+    /// How many messages are there after a restart.
+    fn found(&self) -> u64 {
+        self.sync();
+        let mut recovered = Recovered::default();
+        leveret_log::recover(&self.disk, Options::default(), &mut recovered, 0).expect("the log is whole");
+        recovered.take(ID, false).ledger.len()
+    }
+
+    /// What the connection was told.
+    fn told(&self) -> Vec<Event> {
+        let mut told = Vec::new();
+        self.outbox.drain(&mut told);
+        told
+    }
+}
+
+#[test]
+fn a_rejection_waits_for_every_group_that_moved_its_messages() {
+    let stage = Fixture::new();
+    let mut runs = stage.take(TURN_MESSAGES_MAX, true);
+    runs.extend(stage.take(1, false));
+    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Settlement, 0);
+    let (count, written) = stage.move_dead();
+    assert!(count == u64::from(TURN_MESSAGES_MAX) && written > stage.commit.durable());
+    assert_eq!(ticket.position(), None, "the last one hasn't been moved");
+    assert_eq!(stage.move_dead(), (1, 0), "nothing to write for a volatile message");
+    assert!(stage.told().is_empty() && !ticket.is_durable(stage.commit.durable()), "answered before it is on disk");
+    stage.sync();
+    assert!(ticket.is_durable(stage.commit.durable()));
+    assert_eq!(stage.told(), [Event::Durable]);
+}
+
+/// Makes the queue fail in one way or another while a transaction waits for the move of its rejection.
+fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
+    let stage = Fixture::new();
+    stage.queue.watch(5, stage.outbox.clone());
+    let runs = stage.take(1, true);
+    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    assert!(matches!(stage.queue.dead_turn(), DeadTurn::Wait), "it has to be read back");
+    fail(&stage);
+    assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
+    assert_eq!(ticket.position(), None);
+    let told = stage.told();
+    assert!(matches!(told.first(), Some(Event::Close(_))), "the transaction is never answered: {told:?}");
+    assert_eq!(told[1..], [Event::Queue(Signal::Cancelled(5))], "the publisher isn't told");
+}
+
+#[test]
+fn whoever_waits_is_told_when_a_queue_misses_a_message() {
+    fails_with_a_transaction(|stage| stage.queue.dead_loaded(Vec::new()));
+}
+
+#[test]
+fn whoever_waits_is_told_when_a_queue_is_failed() {
+    fails_with_a_transaction(|stage| stage.queue.fail("damaged".into()));
+}
+
+#[test]
+fn whoever_waits_is_told_when_a_queue_panics() {
+    fails_with_a_transaction(|stage| {
+        assert_eq!(stage.queue.with(|_, _| panic!("as a bug would")), None::<()>);
+    });
+}
+
+#[test]
+fn a_queue_that_failed_keeps_what_is_rejected() {
+    for reason in [Reason::Settlement, Reason::Transaction] {
+        let stage = Fixture::new();
+        let runs = stage.take(2, true);
+        stage.queue.fail("damaged".into());
+        let ticket = stage.queue.reject(None, &runs[..1], &stage.outbox, reason, 0);
+        assert_eq!(stage.queue.settle(None, &runs[1..], Outcome::Dropped, Wait::Confirm, 0), None);
+        assert_eq!(stage.found(), 2, "neither in its queue nor where dead letters go");
+        assert_eq!(ticket.position(), None, "answered, and back after a restart");
+        let is_closed = stage.told().iter().any(|event| matches!(event, Event::Close(_)));
+        assert_eq!(is_closed, reason == Reason::Transaction);
+        stage.queue.settle(None, &runs, Outcome::Settled, Wait::Confirm, 0);
+        assert_eq!(stage.found(), 0, "acknowledged ones are done with");
+    }
+}
+
+#[test]
+fn a_deleted_queue_does_not_fail() {
+    let stage = Fixture::new();
+    let runs = stage.take(1, true);
+    stage.queue.delete();
+    stage.queue.fail("damaged".into());
+    assert_eq!(stage.queue.state(), QueueState::Deleted);
+    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    assert!(ticket.position().is_some() && stage.told().is_empty(), "a transaction goes on without it");
+}
+
+/// With the checks of a debug build, on which it relies.
+#[cfg(debug_assertions)]
+#[test]
+fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
+    let stage = Fixture::new();
+    let run = stage.take(1, true)[0];
+    // Nobody holds a run that ends before it begins: this stands for a bug.
+    let runs = [run, Run { first: run.last + 2, ..run }];
+    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
+    assert_eq!(ticket.position(), None, "answered, and back after a restart");
+    assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");
+    assert_eq!(stage.found(), 1);
+}
