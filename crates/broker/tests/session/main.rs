@@ -9,3 +9,4 @@ mod limits;
 mod reply_to;
 mod reply_to_amqp10;
 mod topic_permissions;
+mod transactions;
