@@ -32,7 +32,8 @@ pub struct Settings {
     pub session_max: u16,
     /// AMQP 1.0 links per session at most (`link_max_per_session`).
     pub link_max: u32,
-    /// Deliveries of an AMQP 1.0 session that its client may leave unsettled (`unsettled_max_per_session`).
+    /// Deliveries of an AMQP 1.0 session that its client may leave unsettled (`unsettled_max_per_session`);
+    /// of a connection, those that it may settle in transactions that are open.
     pub unsettled_max: u32,
     /// Transfers that an AMQP 1.0 session may send ahead (`max_incoming_window`).
     pub max_incoming_window: u32,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use leveret_log::Wait;
 use leveret_message::Batch;
-use leveret_queue::{ConsumerId, Outcome, Run};
+use leveret_queue::{ConsumerId, Outcome, Run, push_run};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
@@ -23,9 +24,11 @@ use crate::undurable::Undurable;
 pub const TRANSACTION_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that one transaction writes to the log at most: each message counts once for each of its queues.
 pub const TRANSACTION_LOG_BYTES_MAX: u64 = 256 << 20;
+/// Runs of messages in one record of the log at most, so that it stays within the largest one.
+const RECORD_RUNS_MAX: usize = 4096;
 
 /// What happens to messages that a consumer gives back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Settlement {
     /// They are done with.
     Acknowledge,
@@ -53,6 +56,8 @@ struct Settling {
 pub(crate) struct Transaction {
     publishes: Vec<Publishing>,
     settles: Vec<Settling>,
+    /// Where each of those is, by the address of the queue that it keeps.
+    settling: FxHashMap<(usize, Option<ConsumerId>, Settlement), usize>,
     bytes: u64,
     log_bytes: u64,
 }
@@ -85,7 +90,8 @@ impl Transaction {
         self.publishes.push(Publishing { queues: queues.into(), batch, persistent });
     }
 
-    /// Messages that a consumer holds.
+    /// Messages that a consumer holds. Those that share their fate are one step of the commit, however many calls
+    /// they take: each step is a record of the log, or a move of dead letters that the answer waits for.
     pub(crate) fn settle(
         &mut self,
         queue: &QueueRef,
@@ -93,7 +99,14 @@ impl Transaction {
         runs: Vec<Run>,
         settlement: Settlement,
     ) {
-        self.settles.push(Settling { queue: queue.clone(), consumer, runs, settlement });
+        let key = (Arc::as_ptr(queue).addr(), consumer, settlement);
+        match self.settling.get(&key) {
+            Some(at) => runs.into_iter().for_each(|run| push_run(&mut self.settles[*at].runs, run)),
+            None => {
+                self.settling.insert(key, self.settles.len());
+                self.settles.push(Settling { queue: queue.clone(), consumer, runs, settlement });
+            }
+        }
     }
 
     /// Carries it out: publishes first, then what is settled. The queues are noted as having something on its way to
@@ -117,14 +130,21 @@ impl Transaction {
         let (mut requeues, mut deaths) = (Vec::new(), Vec::new());
         for settling in self.settles {
             let Settling { queue, consumer, runs, settlement } = settling;
-            match settlement {
-                Settlement::Acknowledge => queue.settle_in(&mut group, consumer, &runs, Outcome::Settled, now),
+            let outcome = match settlement {
+                Settlement::Acknowledge => Outcome::Settled,
                 // Their move is a group of its own, which must not be written before this one.
                 Settlement::Reject if queue.info().options.dead_letter.is_some() => {
                     deaths.push((queue, consumer, runs));
+                    continue;
                 }
-                Settlement::Reject => queue.settle_in(&mut group, consumer, &runs, Outcome::Dropped, now),
-                Settlement::Requeue { failed } => requeues.push((queue, consumer, runs, failed)),
+                Settlement::Reject => Outcome::Dropped,
+                Settlement::Requeue { failed } => {
+                    requeues.push((queue, consumer, runs, failed));
+                    continue;
+                }
+            };
+            for runs in runs.chunks(RECORD_RUNS_MAX) {
+                queue.settle_in(&mut group, consumer, runs, outcome, now);
             }
         }
         let (position, queues) = group.close(Wait::Confirm);
@@ -135,10 +155,10 @@ impl Transaction {
         for (queue, consumer, runs, failed) in requeues {
             queue.requeue(consumer, &runs, failed, now);
         }
-        let mut ticket = Ticket::at(position);
-        for (queue, consumer, runs) in deaths {
-            ticket.join(queue.reject(consumer, &runs, outbox, Reason::Transaction, now));
-        }
+        let moves = deaths
+            .into_iter()
+            .map(|(queue, consumer, runs)| queue.reject(consumer, &runs, outbox, Reason::Transaction, now));
+        let ticket = Ticket::all(std::iter::once(Ticket::at(position)).chain(moves));
         Committed { ticket, refused }
     }
 }

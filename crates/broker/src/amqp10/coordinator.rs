@@ -12,16 +12,17 @@ use leveret_amqp10::{
 };
 use leveret_log::Position;
 use leveret_message::{BatchBuilder, StoredMessage};
-use leveret_queue::{ConsumerId, Run};
+use leveret_queue::Run;
 use rustc_hash::FxHashMap;
 
 use super::assembly::Assembly;
 use super::connection::Connection;
-use super::disposition::{Asked, Wish};
-use super::error::{Failure, Result};
+use super::disposition::Wish;
+use super::error::{Failure, Result, Scope};
 use super::grant::{Grant, Pace};
 use super::link::Link;
 use super::session::Session;
+use super::transacted::{Settled, Transacted};
 use crate::queue_handle::QueueRef;
 use crate::route::Route;
 use crate::settings::LinkCredit;
@@ -48,20 +49,10 @@ pub(crate) struct Coordinator {
     pub flow_due: bool,
 }
 
-/// Deliveries that the client settled in a transaction.
-struct Settled {
-    queue: QueueRef,
-    consumer: ConsumerId,
-    runs: Vec<Run>,
-    wish: Wish,
-    /// The client waits for our answer to these, which the discharge brings.
-    asked: Asked,
-}
-
 struct Open {
     owner: u64,
     transaction: Transaction,
-    settled: Vec<Settled>,
+    settled: Transacted<QueueRef>,
 }
 
 /// A discharge that waits for the disk.
@@ -79,6 +70,8 @@ pub(crate) struct Transactions {
     declared: u64,
     open: FxHashMap<u64, Open>,
     bytes: u64,
+    /// Deliveries that were settled in them.
+    settled: u64,
     discharged: VecDeque<Discharged>,
 }
 
@@ -90,12 +83,15 @@ impl Transactions {
 
     /// A receiver's link is over: nobody waits for what becomes of its deliveries.
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
-        let settled = self.open.values_mut().flat_map(|open| &mut open.settled);
-        settled.filter(|settled| settled.asked.is_of(channel, handle)).for_each(|settled| settled.asked.clear());
+        self.open.values_mut().for_each(|open| open.settled.forget_link(channel, handle));
     }
-}
 
-impl Transactions {
+    /// An open one is over.
+    fn uncount(&mut self, open: &Open) {
+        self.bytes -= open.transaction.bytes();
+        self.settled -= open.settled.count();
+    }
+
     /// Discharges of a session that is over aren't answered.
     pub(crate) fn forget_channel(&mut self, channel: u16) {
         self.discharged.retain(|discharged| discharged.channel != channel);
@@ -191,7 +187,7 @@ impl Connection {
         }
         self.transactions.declared += 1;
         let number = self.transactions.declared;
-        let open = Open { owner, transaction: Transaction::default(), settled: Vec::new() };
+        let open = Open { owner, transaction: Transaction::default(), settled: Transacted::default() };
         self.transactions.open.insert(number, open);
         self.send_coordinator_outcome(channel, id, DeliveryState::Declared { txn_id: &number.to_be_bytes() });
         Ok(())
@@ -203,13 +199,13 @@ impl Connection {
             let error = Error::new(condition::TRANSACTION_UNKNOWN_ID, "no such transaction");
             return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
         };
-        self.transactions.bytes -= open.transaction.bytes();
+        self.transactions.uncount(&open);
         if discharge.fail {
             self.roll_back(open, now);
             return self.send_coordinator_outcome(channel, id, DeliveryState::Accepted);
         }
         let mut answers = Vec::new();
-        for Settled { queue, consumer, runs, wish, asked } in open.settled {
+        for Settled { queue, consumer, runs, wish, asked } in open.settled.into_settled() {
             answers.push(asked);
             let settlement = match wish {
                 Wish::Settle => Settlement::Acknowledge,
@@ -232,7 +228,7 @@ impl Connection {
 
     /// Nothing of it happens; deliveries that were settled in it go back to their place.
     fn roll_back(&mut self, open: Open, now: Now) {
-        for Settled { queue, consumer, runs, mut asked, .. } in open.settled {
+        for Settled { queue, consumer, runs, mut asked, .. } in open.settled.into_settled() {
             queue.requeue(Some(consumer), &runs, true, now.monotonic);
             asked.release();
             self.answer(&asked, &Ticket::default());
@@ -246,7 +242,7 @@ impl Connection {
         let mut left: Vec<_> = self.transactions.open.extract_if(|_, open| open.owner == coordinator.key).collect();
         left.sort_by_key(|(number, _)| *number);
         for (_, open) in left {
-            self.transactions.bytes -= open.transaction.bytes();
+            self.transactions.uncount(&open);
             self.roll_back(open, now);
         }
     }
@@ -310,19 +306,45 @@ impl Connection {
     }
 
     /// Keeps settled deliveries of one link for their transaction.
-    pub(crate) fn settle_in_transaction(
-        &mut self,
-        txn_id: &[u8],
-        queue: QueueRef,
-        consumer: ConsumerId,
-        runs: Vec<Run>,
-        wish: Wish,
-        asked: Asked,
-    ) -> Result<()> {
+    pub(crate) fn settle_in_transaction(&mut self, txn_id: &[u8], settled: Settled<QueueRef>) -> Result<()> {
         let open = number(txn_id).and_then(|number| self.transactions.open.get_mut(&number));
-        let open = open.ok_or_else(|| unknown().ending(super::error::Scope::Session))?;
-        open.settled.push(Settled { queue, consumer, runs, wish, asked });
+        let open = open.ok_or_else(|| unknown().ending(Scope::Session))?;
+        let before = open.settled.count();
+        open.settled.add(settled);
+        self.transactions.settled += open.settled.count() - before;
         Ok(())
+    }
+
+    /// Refuses deliveries that `session` settles in a transaction when the open ones have too many of them: they aren't
+    /// unsettled any more, but held all the same. They go back to their place, as what else the session holds does when
+    /// it ends of this.
+    pub(crate) fn check_transaction_limit(
+        &self,
+        session: &mut Session,
+        parts: &[super::unsettled::Settled],
+        now: Now,
+    ) -> Result<()> {
+        let mut consumed = Vec::new();
+        for part in parts {
+            if let Some(Link::Consumer(consumer)) = session.link(part.handle)
+                && !consumer.browses
+            {
+                consumed.push((consumer.queue.clone(), consumer.id, &part.runs));
+            }
+        }
+        let count: u64 = consumed.iter().flat_map(|(.., runs)| *runs).map(Run::count).sum();
+        let (held, max) = (self.transactions.settled + count, u64::from(self.broker.settings.unsettled_max));
+        if held <= max {
+            return Ok(());
+        }
+        // None of these links must get again what goes back.
+        consumed.iter().for_each(|(queue, id, _)| queue.set_room(*id, false, now.monotonic));
+        consumed.iter().for_each(|(queue, id, runs)| queue.requeue(Some(*id), runs, true, now.monotonic));
+        let text = format!(
+            "transaction too large: {held} deliveries would be settled in the open transactions of this connection, of \
+             {max}; discharge more often"
+        );
+        Err(Failure::session(condition::RESOURCE_LIMIT_EXCEEDED, text))
     }
 
     /// Whether a transaction of this id is open.

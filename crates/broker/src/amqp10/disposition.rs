@@ -11,6 +11,7 @@ use super::connection::Connection;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::session::Session;
+use super::transacted::Settled;
 use crate::queue_handle::{QueueRef, Reason};
 use crate::ticket::Ticket;
 use crate::time::Now;
@@ -39,18 +40,33 @@ pub(crate) struct Settlement {
 /// Deliveries of one link that the client didn't settle itself: they are answered settled when that is durable.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    channel: u16,
-    handle: u32,
+    pub channel: u16,
+    pub handle: u32,
     /// First and last of each run.
-    ids: Vec<(Serial, Serial)>,
+    pub ids: Vec<(Serial, Serial)>,
     /// What the answer says.
-    state: DeliveryState<'static>,
+    pub state: DeliveryState<'static>,
 }
 
 impl Asked {
     /// Whether they are of this link.
     pub(crate) fn is_of(&self, channel: u16, handle: u32) -> bool {
         self.channel == channel && self.handle == handle
+    }
+
+    /// Whether they are of the same link, and the answer says the same.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.is_of(other.channel, other.handle) && self.state == other.state
+    }
+
+    /// These, too.
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (first, last) in other.ids {
+            match self.ids.last_mut().filter(|(_, before)| before.next() == first) {
+                Some((_, before)) => *before = last,
+                None => self.ids.push((first, last)),
+            }
+        }
     }
 
     /// The deliveries go back to their place after all.
@@ -101,6 +117,9 @@ impl Connection {
         };
         let repeated = repeated(state);
         let settled = session.unsettled.settle(first, last);
+        if transaction.is_some() {
+            self.check_transaction_limit(session, &settled, now)?;
+        }
         let made_room = !settled.is_empty() && !session.parked.is_empty();
         for part in settled {
             let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
@@ -113,7 +132,8 @@ impl Connection {
                 continue;
             }
             if let Some(transaction) = transaction {
-                self.settle_in_transaction(transaction, queue, id, part.runs, wish, asked)?;
+                let settled = Settled { queue, consumer: id, runs: part.runs, wish, asked };
+                self.settle_in_transaction(transaction, settled)?;
                 continue;
             }
             let same = |other: &&mut Settlement| {
@@ -122,7 +142,7 @@ impl Connection {
             match self.settlements.iter_mut().find(same) {
                 Some(settlement) => {
                     part.runs.into_iter().for_each(|run| push_run(&mut settlement.runs, run));
-                    settlement.asked.ids.extend(asked.ids);
+                    settlement.asked.extend(asked);
                 }
                 None => self.settlements.push(Settlement { queue, consumer: id, wish, runs: part.runs, asked }),
             }

@@ -33,6 +33,7 @@ mod sasl;
 mod send;
 mod session;
 mod time;
+mod transacted;
 mod transfer;
 mod unconfirmed;
 mod unsettled;

@@ -11,3 +11,4 @@ mod receiving_amqp10;
 mod reply_to;
 mod reply_to_amqp10;
 mod topic_permissions;
+mod transactions;

@@ -231,6 +231,10 @@ impl Stage {
             job.run(&self.disk, self.now);
             worked = true;
         }
+        if self.broker.deferred.has_work(0, self.now.monotonic) {
+            self.broker.deferred_turn(0, self.now);
+            worked = true;
+        }
         worked
     }
 }
