@@ -1,7 +1,8 @@
 //! Transactions that are declared by the thousands, filled without end, and never discharged.
 
 use leveret_amqp10::message::{Header, write_data, write_value_raw};
-use leveret_amqp10::transaction::{Declare, TransactionRequest};
+use leveret_amqp10::performative::Disposition;
+use leveret_amqp10::transaction::{Declare, Discharge, TransactionRequest};
 use leveret_amqp10::{DeliveryState, Performative, condition};
 use leveret_tests::amqp10::coordinator;
 use leveret_tests::node::Options;
@@ -66,6 +67,30 @@ fn open_transactions_have_a_limit() {
     finish(&node, canary);
 }
 
+/// A transaction of which something was refused can't be committed: all or nothing.
+fn assert_rolled_back(peer: &mut Peer, txn_id: &[u8]) {
+    let mut payload = Vec::new();
+    let discharge = Discharge { txn_id, fail: false };
+    write_value_raw(&mut payload, |out| TransactionRequest::Discharge(discharge).encode(out));
+    let id = 2_000_000;
+    peer.send(&transfer(CONTROL, id, &payload, |_| {}));
+    let body = peer.expect(
+        "the answer to the discharge",
+        |performative| matches!(performative, Performative::Disposition(answer) if answer.first == id),
+    );
+    match Performative::decode(&body) {
+        Ok((
+            Performative::Disposition(Disposition {
+                state: Some(DeliveryState::Rejected { error: Some(error) }), ..
+            }),
+            _,
+        )) => {
+            assert_eq!(error.condition, condition::TRANSACTION_ROLLBACK);
+        }
+        other => panic!("the transaction is rolled back: {other:?}"),
+    }
+}
+
 #[test]
 fn uncommitted_work_has_a_limit() {
     let (node, canary) = stage(Options::new());
@@ -100,6 +125,7 @@ fn uncommitted_work_has_a_limit() {
         let expected = (Ended::Link, condition::RESOURCE_LIMIT_EXCEEDED.as_str());
         assert_eq!((refusal.ended, refusal.condition.as_str()), expected, "{refusal:?}");
         assert!(refusal.description.starts_with("transaction too large"), "{refusal:?}");
+        assert_rolled_back(&mut peer, &txn_id);
         // 64 MiB of messages, and what it takes to keep them.
         assert_grown(&node, before, 112, "one transaction");
         canary.sings("uncommitted work");

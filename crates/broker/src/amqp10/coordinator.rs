@@ -53,6 +53,8 @@ struct Open {
     owner: u64,
     transaction: Transaction,
     settled: Transacted<QueueRef>,
+    /// Something of it was refused: all or nothing means that it can only be rolled back.
+    refused: bool,
 }
 
 /// A discharge that waits for the disk.
@@ -187,7 +189,7 @@ impl Connection {
         }
         self.transactions.declared += 1;
         let number = self.transactions.declared;
-        let open = Open { owner, transaction: Transaction::default(), settled: Transacted::default() };
+        let open = Open { owner, transaction: Transaction::default(), refused: false, settled: Transacted::default() };
         self.transactions.open.insert(number, open);
         self.send_coordinator_outcome(channel, id, DeliveryState::Declared { txn_id: &number.to_be_bytes() });
         Ok(())
@@ -203,6 +205,12 @@ impl Connection {
         if discharge.fail {
             self.roll_back(open, now);
             return self.send_coordinator_outcome(channel, id, DeliveryState::Accepted);
+        }
+        if open.refused {
+            self.roll_back(open, now);
+            let text = "a part of the transaction was refused, so that it was rolled back as a whole";
+            let error = Error::new(condition::TRANSACTION_ROLLBACK, text);
+            return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
         }
         let mut answers = Vec::new();
         for Settled { queue, consumer, runs, wish, asked } in open.settled.into_settled() {
@@ -280,6 +288,7 @@ impl Connection {
         let open = number(txn_id).and_then(|number| self.transactions.open.get_mut(&number)).ok_or_else(unknown)?;
         let written = open.transaction.log_bytes() + (message.body.len() * route.queues.len()) as u64;
         if held > TRANSACTION_BYTES_MAX || written > TRANSACTION_LOG_BYTES_MAX {
+            open.refused = true;
             return Err(Failure::link(
                 condition::RESOURCE_LIMIT_EXCEEDED,
                 format!(
@@ -319,8 +328,9 @@ impl Connection {
     /// unsettled any more, but held all the same. They go back to their place, as what else the session holds does when
     /// it ends of this.
     pub(crate) fn check_transaction_limit(
-        &self,
+        &mut self,
         session: &mut Session,
+        txn_id: &[u8],
         parts: &[super::unsettled::Settled],
         now: Now,
     ) -> Result<()> {
@@ -336,6 +346,9 @@ impl Connection {
         let (held, max) = (self.transactions.settled + count, u64::from(self.broker.settings.unsettled_max));
         if held <= max {
             return Ok(());
+        }
+        if let Some(open) = number(txn_id).and_then(|number| self.transactions.open.get_mut(&number)) {
+            open.refused = true;
         }
         // None of these links must get again what goes back.
         consumed.iter().for_each(|(queue, id, _)| queue.set_room(*id, false, now.monotonic));

@@ -1,10 +1,12 @@
 //! `disposition` of a receiving client: what becomes of its deliveries (specification 2.7.6, 3.4).
 
+use std::sync::Arc;
+
 use leveret_amqp10::{
     DeliveryState, Performative, Role, Serial, condition, encode_performative, performative::Disposition,
 };
 use leveret_log::Wait;
-use leveret_queue::{ConsumerId, Outcome, Run, push_run};
+use leveret_queue::{ConsumerId, Outcome, QueueState, Run, push_run};
 
 use super::answers::Answer;
 use super::connection::Connection;
@@ -117,8 +119,8 @@ impl Connection {
         };
         let repeated = repeated(state);
         let settled = session.unsettled.settle(first, last);
-        if transaction.is_some() {
-            self.check_transaction_limit(session, &settled, now)?;
+        if let Some(transaction) = transaction {
+            self.check_transaction_limit(session, transaction, &settled, now)?;
         }
         let made_room = !settled.is_empty() && !session.parked.is_empty();
         for part in settled {
@@ -168,8 +170,12 @@ impl Connection {
             let ticket = match wish {
                 Wish::Settle => {
                     self.counters.acked.add(count);
-                    let position = queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now);
-                    Ticket::at(position.unwrap_or(0))
+                    match queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now) {
+                        Some(position) => Ticket::at(position),
+                        // It failed in this very call: the messages are in its log, and back after a restart.
+                        None if matches!(queue.state(), QueueState::Failed(_)) => Ticket::moved(Arc::default()),
+                        None => Ticket::default(),
+                    }
                 }
                 Wish::Reject if is_asked => queue.reject(Some(consumer), &runs, &self.outbox, Reason::Settlement, now),
                 Wish::Reject => {
