@@ -92,10 +92,11 @@ impl PendingQueue {
     /// A link's state, after all that waits. A client that asks again and again while its window is shut gets the last
     /// answer only, or its questions would fill the memory.
     pub(crate) fn push_state(&mut self, state: LinkState) {
-        self.retain(|pending| match pending {
-            Pending::State(earlier) => (earlier.handle, earlier.drain) != (state.handle, state.drain),
-            _ => true,
-        });
+        // From the back: who repeats itself is found at once, however much waits.
+        let same = |pending: &Pending| matches!(pending, Pending::State(earlier) if (earlier.handle, earlier.drain) == (state.handle, state.drain));
+        if let Some(at) = self.queue.iter().rposition(same) {
+            self.queue.remove(at);
+        }
         self.push_back(Pending::State(state));
     }
 
