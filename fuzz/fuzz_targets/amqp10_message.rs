@@ -9,7 +9,10 @@ use leveret_amqp10::value::{EncodedMap, Value};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(sections) = Sections::parse(data) else { return };
+    let mut parsed = None;
+    let cost = allocation_counter::measure(|| parsed = Sections::parse(data).ok());
+    assert_eq!(cost.count_total, 0, "whatever the input claims to hold");
+    let Some(sections) = parsed else { return };
     let before = [sections.header_raw, sections.delivery_annotations_raw, sections.message_annotations_raw].concat();
     assert_eq!([&before[..], sections.bare].concat(), data);
     let bare = [

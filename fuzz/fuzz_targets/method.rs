@@ -5,6 +5,10 @@ use leveret_amqp091::Method;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
+    let cost = allocation_counter::measure(|| {
+        let _ = Method::decode(data);
+    });
+    assert_eq!(cost.count_total, 0, "whatever the input claims to hold");
     if let Ok(method) = Method::decode(data) {
         let mut out = Vec::new();
         method.encode(&mut out);
