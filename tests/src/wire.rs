@@ -156,6 +156,16 @@ pub fn method_frame(channel: u16, id: method::Id, arguments: &Writer) -> Vec<u8>
     frame(METHOD, channel, payload.bytes())
 }
 
+/// Declares a durable queue over a connection of its own.
+///
+/// # Panics
+/// When the broker refuses.
+pub fn declare_durable(address: SocketAddr, queue: &str) {
+    let mut wire = Wire::open(address);
+    wire.declare(1, queue, true);
+    wire.close();
+}
+
 /// The bytes of a whole publish to the default exchange; `durable` sets delivery mode 2.
 pub fn publish(channel: u16, exchange: &str, key: &str, body: &[u8], mandatory: bool, durable: bool) -> Vec<u8> {
     // Property flags, section 4.2.6.1: bit 12 is delivery-mode.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use leveret_tests::PATIENCE;
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::node::{Node, Options};
-use leveret_tests::wire::Wire;
+pub(crate) use leveret_tests::wire::declare_durable as declare;
 
 /// Publishes durable messages with outcomes and consumes them, one after the other, as long as it lives.
 pub(crate) struct Canary {
@@ -87,13 +87,6 @@ pub(crate) fn finish(node: &Node, canary: Canary) {
     canary.sings("all of it");
     canary.ends();
     leveret_tests::conservation::check(&node.http());
-}
-
-/// Declares a durable queue.
-pub(crate) fn declare(address: SocketAddr, queue: &str) {
-    let mut wire = Wire::open(address);
-    wire.declare(1, queue, true);
-    wire.close();
 }
 
 /// Asserts that a node's memory grew by at most so many MiB since it was `before`.

@@ -3,7 +3,7 @@
 use leveret_amqp10::message::{Header, write_data};
 use leveret_tests::broker::Broker;
 use leveret_tests::node::{Node, Options};
-use leveret_tests::wire::Wire;
+pub(crate) use leveret_tests::wire::declare_durable as declare;
 
 /// A broker with a durable queue.
 pub(crate) fn broker_with(queue: &str) -> Broker {
@@ -17,13 +17,6 @@ pub(crate) fn node_with(options: Options, queue: &str) -> Node {
     let node = Node::start(options);
     declare(node.amqp(), queue);
     node
-}
-
-/// Declares a durable queue.
-pub(crate) fn declare(address: std::net::SocketAddr, queue: &str) {
-    let mut wire = Wire::open(address);
-    wire.declare(1, queue, true);
-    wire.close();
 }
 
 /// The address of a queue.

@@ -42,7 +42,7 @@ pub(crate) struct ConnectionTask {
 }
 
 /// What a finished connection still has to say.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct LastWords {
     until: Nanos,
     /// Bytes of the output; what comes after them, as the broker takes its leave, is for nobody.
@@ -172,25 +172,34 @@ impl ConnectionTask {
     }
 
     fn write(&mut self, cx: &mut Context<'_>, now: Now) -> Step {
-        let output = self.connection.output();
-        let pending = output.pending();
-        if pending.is_empty() {
+        let left = self.connection.output().len();
+        if left == 0 {
             return Step::Idle;
         }
-        let bytes = &pending[..pending.len().min(WRITE_BYTES)];
-        match Pin::new(&mut self.stream).poll_write(cx, bytes) {
+        match self.write_once(cx, left, now) {
             Poll::Pending => Step::Idle,
-            Poll::Ready(Ok(written)) => {
+            // If the socket is full, the next turn finds that out, and waits, without a system call.
+            Poll::Ready(Some(written)) if written < left => Step::More,
+            Poll::Ready(Some(_)) => Step::Idle,
+            Poll::Ready(None) => Step::Gone,
+        }
+    }
+
+    /// One write of at most `most` bytes of the output; how many the socket took, none when it is of no use any more.
+    fn write_once(&mut self, cx: &mut Context<'_>, most: usize, now: Now) -> Poll<Option<usize>> {
+        let output = self.connection.output();
+        let bytes = &output.pending()[..most.min(WRITE_BYTES)];
+        match ready!(Pin::new(&mut self.stream).poll_write(cx, bytes)) {
+            Ok(written) => {
                 output.written(written);
                 self.core.counters.writes.increment();
                 self.core.counters.bytes_out.add(written as u64);
                 self.core.load.add(now.monotonic, written);
-                // If the socket is full, the next turn finds that out, and waits, without a system call.
-                if output.pending().is_empty() { Step::Idle } else { Step::More }
+                Poll::Ready(Some(written))
             }
-            Poll::Ready(Err(error)) => {
+            Err(error) => {
                 debug!("cannot write to a connection: {error}");
-                Step::Gone
+                Poll::Ready(None)
             }
         }
     }
@@ -209,6 +218,9 @@ impl ConnectionTask {
         let left = self.connection.output().len();
         self.tell_broker(now);
         self.kept = Vec::new();
+        if left == 0 {
+            return self.close(cx, now);
+        }
         let until = super::wheel::firing_time(now.monotonic + LAST_WORDS_NS);
         self.core.timers.arm(until, cx.waker().clone());
         self.last_words = Some(LastWords { until, left });
@@ -216,20 +228,13 @@ impl ConnectionTask {
     }
 
     fn write_last_words(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(LastWords { until, left }) = &mut self.last_words else { return Poll::Ready(()) };
         let now = self.core.clock.now();
-        let output = self.connection.output();
-        while *left > 0 && now.monotonic < *until {
-            let bytes = &output.pending()[..WRITE_BYTES.min(*left)];
-            match ready!(Pin::new(&mut self.stream).poll_write(cx, bytes)) {
-                Ok(written) => {
-                    output.written(written);
-                    *left -= written;
-                }
-                Err(error) => {
-                    debug!("cannot write to a connection: {error}");
-                    return Poll::Ready(());
-                }
+        while let Some(LastWords { until, left: left @ 1.. }) = self.last_words
+            && now.monotonic < until
+        {
+            match ready!(self.write_once(cx, left, now)) {
+                Some(written) => self.last_words = Some(LastWords { until, left: left - written }),
+                None => return Poll::Ready(()),
             }
         }
         self.last_words = None;
