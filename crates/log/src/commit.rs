@@ -8,7 +8,7 @@ use crate::format::record::RecordKind;
 use crate::job::{Event, Job, JobId, Next, WriteJob};
 use crate::log::Log;
 use crate::options::Options;
-use crate::types::{Nanos, Wait};
+use crate::types::{LogId, Nanos, Wait};
 
 /// State of the commit lane.
 #[derive(Debug)]
@@ -201,6 +201,10 @@ impl Log {
         for run in runs.iter().filter(|run| run.kind == RecordKind::Settle) {
             if is_copying || self.store.has_log(run.log) {
                 self.store.settled.insert(run.log);
+            }
+            // It may have been a reference.
+            if self.store.has_log(LogId::SHARED) {
+                self.store.settled.insert(LogId::SHARED);
             }
         }
     }

@@ -289,8 +289,8 @@ impl Log {
         let file = self.wal.full.front().filter(|_| matches!(retirement.what, What::File));
         let mut again = Vec::new();
         for mut state in states {
-            let index = file.and_then(|file| file.index.log(state.log));
-            if index.is_some_and(|index| index.messages > 0 && index.last >= state.next) {
+            let reached = file.and_then(|file| file.index.reached(state.log));
+            if reached.is_some_and(|reached| reached >= state.next) {
                 again.push(state.log);
                 continue;
             }
@@ -319,7 +319,10 @@ impl Log {
                 "log {} has a live message from its next number on",
                 state.log
             );
-            self.store.count_live(state.log, &state.live);
+            match state.elsewhere.is_empty() {
+                true => self.store.count_live(state.log, &state.live),
+                false => self.store.count_live(state.log, &(&state.live - &state.elsewhere)),
+            }
         }
         let left_out = asked.iter().filter(|log| answered.binary_search(log).is_err());
         for log in left_out {

@@ -50,7 +50,7 @@ impl Losses {
             let Some(state) = states.get(log) else {
                 continue;
             };
-            let mut missing = state.live.clone();
+            let mut missing = &state.live - &state.elsewhere;
             missing.remove_range(..index.first);
             missing.remove_range(index.last.saturating_add(1)..);
             if let Some(kept) = self.kept.get(log) {
