@@ -14,9 +14,12 @@ use crate::PATIENCE;
 pub mod method {
     /// A class and a method.
     pub type Id = (u16, u16);
-    pub(super) const CONNECTION_START: Id = (10, 10);
-    pub(super) const CONNECTION_START_OK: Id = (10, 11);
-    pub(super) const CONNECTION_TUNE: Id = (10, 30);
+    /// connection.start
+    pub const CONNECTION_START: Id = (10, 10);
+    /// connection.start-ok
+    pub const CONNECTION_START_OK: Id = (10, 11);
+    /// connection.tune
+    pub const CONNECTION_TUNE: Id = (10, 30);
     pub(super) const CONNECTION_TUNE_OK: Id = (10, 31);
     pub(super) const CONNECTION_OPEN: Id = (10, 40);
     pub(super) const CONNECTION_OPEN_OK: Id = (10, 41);

@@ -27,6 +27,7 @@ use crate::registry::{Registry, Services};
 use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
 use crate::time::{Nanos, Now};
+use crate::unauthenticated::Unauthenticated;
 
 /// Why a broker doesn't start.
 #[derive(Debug, Error)]
@@ -59,6 +60,8 @@ pub struct Broker {
     pub alarms: Alarms,
     /// Who waits for answers without a queue.
     pub replies: Arc<ReplyTargets>,
+    /// What connections hold before their login.
+    pub unauthenticated: Arc<Unauthenticated>,
     counters: Vec<Arc<Counters>>,
     connections: Mutex<FxHashMap<ConnectionId, Arc<Outbox>>>,
     next_id: AtomicU64,
@@ -119,6 +122,7 @@ impl Broker {
                 }
             }
         }
+        let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let broker = Arc::new(Self {
             settings,
             registry,
@@ -129,6 +133,7 @@ impl Broker {
             budget,
             alarms: Alarms::default(),
             replies,
+            unauthenticated,
             counters,
             connections: Mutex::new(FxHashMap::default()),
             next_id: AtomicU64::new(1),

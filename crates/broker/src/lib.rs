@@ -36,6 +36,7 @@ pub mod settings;
 mod ticket;
 pub mod time;
 pub mod transaction;
+pub mod unauthenticated;
 mod undurable;
 
 pub use alarms::{AlarmSource, Alarms};
@@ -48,6 +49,7 @@ pub use output::Output;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
+pub use unauthenticated::Unauthenticated;
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{ConsumerStatus, QueueState, QueueStatus, QueueWait};

@@ -20,6 +20,8 @@ pub struct Settings {
     pub max_connections: Option<usize>,
     /// A connection that isn't open after this long is closed (`handshake_timeout`), in milliseconds.
     pub handshake_timeout_ms: u64,
+    /// Bytes that all connections together may hold that haven't logged in (`unauthenticated_bytes_max_per_node`).
+    pub unauthenticated_bytes_max: u64,
     /// SASL mechanisms in the order of preference (`auth_mechanisms`).
     pub auth_mechanisms: Vec<String>,
     /// User and password that ANONYMOUS logs in with (`anonymous_login_user`, `anonymous_login_pass`).
@@ -86,6 +88,7 @@ impl Default for Settings {
             default_prefetch: 0,
             max_connections: None,
             handshake_timeout_ms: 10_000,
+            unauthenticated_bytes_max: 64 << 20,
             auth_mechanisms: ["PLAIN", "AMQPLAIN", "ANONYMOUS"].map(str::to_owned).to_vec(),
             anonymous_login: Some(("guest".into(), "guest".into())),
             auth_failure_delay_ms: 3000,

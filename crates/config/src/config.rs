@@ -113,6 +113,8 @@ pub struct Limits {
     pub max_message_size: u64,
     /// `partial_message_bytes_max_per_connection`.
     pub partial_message_bytes_max: u64,
+    /// `unauthenticated_bytes_max_per_node`.
+    pub unauthenticated_bytes_max: u64,
     /// `default_consumer_prefetch`; 0 for none.
     pub default_consumer_prefetch: u16,
 }
@@ -185,6 +187,7 @@ impl Default for Config {
             limits: Limits {
                 max_message_size: 16 << 20,
                 partial_message_bytes_max: 64 << 20,
+                unauthenticated_bytes_max: 64 << 20,
                 default_consumer_prefetch: 0,
             },
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),

@@ -88,6 +88,7 @@ fn settings(config: &Config) -> Settings {
         default_prefetch: config.limits.default_consumer_prefetch,
         max_connections: config.max_connections.map(|limit| limit as usize),
         handshake_timeout_ms: config.handshake_timeout_ms,
+        unauthenticated_bytes_max: config.limits.unauthenticated_bytes_max,
         cluster_name: config.cluster_name.clone().unwrap_or_else(node_name),
         node_name: node_name(),
         default_vhost: config.default_user.vhost.clone(),

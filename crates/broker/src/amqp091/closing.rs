@@ -63,6 +63,15 @@ impl Session {
         self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
     }
 
+    /// Ends a connection that hasn't logged in, without a word: what it held is to be free now.
+    pub(crate) fn shed(&mut self, reason: &str, now: Now) {
+        if !self.is_logged_in() {
+            tracing::warn!(connection = %self.name, error = reason, "connection closed");
+            self.leave(now);
+            self.phase = Phase::Finished;
+        }
+    }
+
     /// A channel is over: its consumers end, its deliveries go back to their place.
     pub(crate) fn leave_channel(&mut self, number: u16, now: Now) {
         let keys: Vec<u64> =

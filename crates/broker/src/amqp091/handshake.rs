@@ -37,7 +37,6 @@ impl Session {
         self.client_knows_cancel = has("consumer_cancel_notify");
         self.client_knows_blocked = has("connection.blocked");
         let told = has("authentication_failure_close");
-        self.client_properties = start_ok.client_properties.into();
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
         let plain;
         let response = match mechanism.as_str() {
@@ -60,6 +59,8 @@ impl Session {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");
                 self.user = user.into();
+                // Whoever isn't let in leaves nothing here.
+                self.client_properties = start_ok.client_properties.into();
             }
             Err(reason) => {
                 self.counters.auth_failed.increment();

@@ -158,6 +158,11 @@ impl Session {
         &mut self.output
     }
 
+    /// Somebody has proved who they are.
+    pub(crate) fn is_logged_in(&self) -> bool {
+        !self.user.is_empty()
+    }
+
     pub(crate) fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
@@ -356,6 +361,7 @@ impl Session {
             Event::Durable => self.registered = None,
             Event::Alarm => self.alarm_changed(),
             Event::Reply(reply) => self.replies.push_back(reply),
+            Event::Shed(reason) => self.shed(&reason, now),
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");
                 self.close(ReplyCode::ConnectionForced, &text, (0, 0), now);

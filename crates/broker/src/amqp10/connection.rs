@@ -169,6 +169,11 @@ impl Connection {
         &mut self.output
     }
 
+    /// Somebody has proved who they are.
+    pub(crate) fn is_logged_in(&self) -> bool {
+        !self.user.is_empty()
+    }
+
     pub(crate) fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
@@ -435,6 +440,11 @@ impl Connection {
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
             Event::Durable => self.registered = None,
+            Event::Shed(reason) => {
+                if !self.is_logged_in() {
+                    self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, &*reason), now);
+                }
+            }
             Event::Close(reason) => {
                 let text = format!("Connection forced: {reason}");
                 self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);

@@ -188,6 +188,16 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    key(
+        "unauthenticated_bytes_max_per_node",
+        "bytes",
+        "67108864",
+        "what all sockets together may hold that haven't logged in; above it the oldest are closed",
+        |config, _, value| {
+            config.limits.unauthenticated_bytes_max = in_bytes(value, 16 << 10, 1 << 40)?;
+            Ok(())
+        },
+    ),
     key("max_message_size", "bytes", "16777216", "largest body, at most 32 MiB", |config, _, value| {
         let size = bytes(value)?;
         if size > MAX_MESSAGE_SIZE_CAP {
