@@ -65,6 +65,14 @@ pub mod method {
     pub const BASIC_RETURN: Id = (60, 50);
     /// basic.deliver
     pub const BASIC_DELIVER: Id = (60, 60);
+    /// channel.close-ok
+    pub const CHANNEL_CLOSE_OK: Id = (20, 41);
+    /// queue.delete-ok
+    pub const QUEUE_DELETE_OK: Id = (50, 41);
+    /// exchange.delete
+    pub const EXCHANGE_DELETE: Id = (40, 20);
+    /// exchange.delete-ok
+    pub const EXCHANGE_DELETE_OK: Id = (40, 21);
     /// basic.get
     pub const BASIC_GET: Id = (60, 70);
     /// basic.get-ok

@@ -21,6 +21,7 @@ use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_handle::QueueRef;
+use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{Registry, Services};
@@ -60,6 +61,8 @@ pub struct Broker {
     pub alarms: Alarms,
     /// Who waits for answers without a queue.
     pub replies: Arc<ReplyTargets>,
+    /// What connections have opened.
+    pub quota: Arc<Quota>,
     /// What connections hold before their login.
     pub unauthenticated: Arc<Unauthenticated>,
     counters: Vec<Arc<Counters>>,
@@ -88,7 +91,8 @@ impl Broker {
         let reads = Arc::new(Reads::default());
         let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
-        let model = std::mem::take(&mut recovered.model);
+        let mut model = std::mem::take(&mut recovered.model);
+        model.set_limits(settings.limits.clone());
         let clean = report.clean;
         let replies = Arc::new(ReplyTargets::new(settings.name_seed));
         let registry = Registry::new(
@@ -122,6 +126,7 @@ impl Broker {
                 }
             }
         }
+        let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let broker = Arc::new(Self {
             settings,
@@ -133,6 +138,7 @@ impl Broker {
             budget,
             alarms: Alarms::default(),
             replies,
+            quota,
             unauthenticated,
             counters,
             connections: Mutex::new(FxHashMap::default()),
@@ -231,7 +237,7 @@ impl Broker {
         match self.settings.max_connections {
             Some(limit) if self.connection_count() > limit => Err(Refused::new(
                 RefusedKind::NotAllowed,
-                format!("connection refused: node connection limit ({limit}) is reached"),
+                format!("connection refused: node connection limit ({limit}) is reached; raise max_connections"),
             )),
             _ => Ok(()),
         }

@@ -1,5 +1,9 @@
 //! What the operator set, as far as sessions need to know it.
 
+use leveret_model::Limits;
+
+use crate::quota::QuotaLimits;
+
 /// Limits and identity. Defaults are RabbitMQ's.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -30,6 +34,14 @@ pub struct Settings {
     pub auth_failure_delay_ms: u64,
     /// The vhost of AMQP 1.0 connections that name none (`default_vhost`).
     pub default_vhost: String,
+    /// How much of what lives with connections there may be.
+    pub quota: QuotaLimits,
+    /// How much may be declared.
+    pub limits: Limits,
+    /// Consumers of an AMQP 0-9-1 channel at most (`consumer_max_per_channel`).
+    pub consumers_per_channel_max: u64,
+    /// Deliveries of an AMQP 0-9-1 channel that its client may leave unacknowledged (`unsettled_max_per_channel`).
+    pub unsettled_per_channel_max: u32,
     /// AMQP 1.0 sessions per connection at most (`session_max_per_connection`).
     pub session_max: u16,
     /// AMQP 1.0 links per session at most (`link_max_per_session`).
@@ -86,13 +98,17 @@ impl Default for Settings {
             max_message_size: 16 << 20,
             partial_message_bytes_max: 64 << 20,
             default_prefetch: 0,
-            max_connections: None,
+            max_connections: Some(200_000),
             handshake_timeout_ms: 10_000,
             unauthenticated_bytes_max: 64 << 20,
             auth_mechanisms: ["PLAIN", "AMQPLAIN", "ANONYMOUS"].map(str::to_owned).to_vec(),
             anonymous_login: Some(("guest".into(), "guest".into())),
             auth_failure_delay_ms: 3000,
             default_vhost: "/".into(),
+            quota: QuotaLimits::default(),
+            limits: Limits::default(),
+            consumers_per_channel_max: 65_536,
+            unsettled_per_channel_max: 1 << 18,
             session_max: 64,
             link_max: 256,
             unsettled_max: 1 << 18,

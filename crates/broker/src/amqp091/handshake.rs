@@ -1,5 +1,7 @@
 //! From the protocol header to `connection.open-ok` (specification 2.2.4).
 
+use std::sync::Arc;
+
 use leveret_amqp091::{FieldTable, Method, ReplyCode, ShortStr, Table, Value, encode_method, method::connection};
 use leveret_model::{Action, authorize};
 
@@ -125,11 +127,14 @@ impl Session {
             let snapshot = self.broker.registry.snapshot();
             authorize(&snapshot.topology, &self.user, vhost, Action::Enter)?;
         }
-        self.vhost = vhost.into();
+        let vhost: Arc<str> = vhost.into();
+        self.account =
+            self.broker.quota.open(&vhost, &self.user).map_err(|reached| not_allowed(reached.to_string()))?;
+        self.vhost = vhost;
         self.phase = Phase::Running;
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
         encode_method(self.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
-        tracing::info!(connection = %self.name, user = %self.user, vhost, "connection opened");
+        tracing::info!(connection = %self.name, user = %self.user, vhost = %self.vhost, "connection opened");
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::partial::PartialMessages;
+use crate::quota::Account;
 use crate::reply_to::Reply;
 use crate::route::RouteCache;
 use crate::settings::PRE_LOGIN_FRAME_MAX;
@@ -66,6 +67,7 @@ pub(crate) struct Session {
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
     pub(crate) has_exclusive_queues: bool,
+    pub(crate) account: Account,
     pub(crate) frame_max: u32,
     pub(crate) channel_max: u16,
     /// Negotiated interval; 0 is off.
@@ -126,6 +128,7 @@ impl Session {
             told_blocked: false,
             alarm,
             has_exclusive_queues: false,
+            account: Account::default(),
             frame_max: PRE_LOGIN_FRAME_MAX,
             channel_max: 0,
             heartbeat: 0,
@@ -273,7 +276,7 @@ impl Session {
             },
             Method::BasicAck(ack) => {
                 self.flush_run(now);
-                self.ack(number, ack)
+                self.ack(number, ack, now)
             }
             _ => {
                 self.flush_run(now);

@@ -24,6 +24,7 @@ use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::partial::PartialMessages;
+use crate::quota::Account;
 use crate::route::RouteCache;
 use crate::settings::{INITIAL_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
@@ -97,6 +98,7 @@ pub(crate) struct Connection {
     pub(crate) held: Held,
     pub(crate) shown_wait: Option<ShownWait>,
     pub(crate) has_exclusive_queues: bool,
+    pub(crate) account: Account,
     registered: Option<Position>,
     events: Vec<Event>,
     /// A queue that is being declared for the attach that is held.
@@ -156,6 +158,7 @@ impl Connection {
             held: Held::No,
             shown_wait: None,
             has_exclusive_queues: false,
+            account: Account::default(),
             registered: None,
             events: Vec::new(),
             declaring: None,

@@ -10,9 +10,10 @@ use leveret_amqp10::{
 use leveret_model::{Action, RefusedKind};
 
 use super::connection::{Connection, Phase};
-use super::error::{Failure, Result};
+use super::error::{Failure, Result, Scope};
 use super::session::Session;
 use super::window::{OUTGOING_WINDOW, Window};
+use crate::quota::Kind;
 use crate::time::{Now, SECOND};
 
 /// Every peer takes frames of this many bytes (2.7.1).
@@ -57,6 +58,11 @@ impl Connection {
                 format!("idle-time-out ({idle} ms) < minimum idle-time-out ({IDLE_LOWEST_MS} ms)"),
             ));
         }
+        self.account = self
+            .broker
+            .quota
+            .open(&self.vhost, &self.user)
+            .map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
         let settings = &self.broker.settings;
         self.frame_max_out = frame_max_out;
         self.frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
@@ -114,7 +120,7 @@ impl Connection {
         window.set_shut(self.broker.alarms.publishing_blocked());
         // We answer on the client's handles, so that its limit is one for both.
         let handle_max = settings.link_max.saturating_sub(1).min(begin.handle_max);
-        let session = Box::new(Session::new(channel, window, handle_max));
+        let mut session = Box::new(Session::new(channel, window, handle_max));
         let flow = session.window.flow();
         let answer = Begin {
             remote_channel: Some(channel),
@@ -127,8 +133,12 @@ impl Connection {
             properties: None,
         };
         encode_performative(self.output.buffer(), channel, &Performative::Begin(answer));
+        match self.account.take(Kind::Channels) {
+            Ok(()) => self.counters.channels_opened.add(1),
+            // Only a session that has begun can end with the reason.
+            Err(reached) => self.refuse_session(&mut session, &reached.into()),
+        }
         self.put_session(session);
-        self.counters.channels_opened.add(1);
         Ok(())
     }
 }

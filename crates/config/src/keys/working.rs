@@ -164,20 +164,14 @@ pub(super) const KEYS: &[Key] = &[
         config.channel_max = integer(value, 0, 65_535)? as u16;
         Ok(())
     }),
-    key("max_connections", "integer or infinity", "infinity", "connections of the node", |config, _, value| {
+    key("max_connections", "integer or infinity", "200000", "connections of the node", |config, _, value| {
         config.max_connections = connections(value)?;
         Ok(())
     }),
-    key(
-        "connection_max",
-        "integer or infinity",
-        "infinity",
-        "the older name of max_connections",
-        |config, _, value| {
-            config.max_connections = connections(value)?;
-            Ok(())
-        },
-    ),
+    key("connection_max", "integer or infinity", "200000", "the older name of max_connections", |config, _, value| {
+        config.max_connections = connections(value)?;
+        Ok(())
+    }),
     key(
         "handshake_timeout",
         "milliseconds",
