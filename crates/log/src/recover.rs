@@ -29,6 +29,8 @@ pub trait Replay {
     fn restore(&mut self, state: LiveState);
     /// A message with a number from the restored `next` on.
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]);
+    /// Messages numbered from `first` on, from the restored `next` on, whose bytes stand in another log.
+    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
     /// That message belongs to a group that was never committed: its number is used, but it was never in the log.
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]);
     /// Messages left a log.
@@ -155,6 +157,7 @@ struct Nowhere;
 impl Replay for Nowhere {
     fn restore(&mut self, _: LiveState) {}
     fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
+    fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
     fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
     fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
