@@ -1,7 +1,7 @@
 //! The node's broker: everything that sessions, disk threads and the HTTP API share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{
     Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report, StorageError,
@@ -71,6 +71,7 @@ pub struct Broker {
     counters: Vec<Arc<Counters>>,
     connections: Mutex<FxHashMap<ConnectionId, Arc<Outbox>>>,
     next_id: AtomicU64,
+    in_maintenance: AtomicBool,
 }
 
 impl Broker {
@@ -150,6 +151,7 @@ impl Broker {
             counters,
             connections: Mutex::new(FxHashMap::default()),
             next_id: AtomicU64::new(1),
+            in_maintenance: AtomicBool::new(false),
         });
         Ok((broker, report))
     }
@@ -268,10 +270,33 @@ impl Broker {
         let change = self.alarms.set(source, raised);
         if change.publishing {
             // One that is accepted from here on sees the alarm itself.
-            let all: Vec<_> = self.connections.lock().values().cloned().collect();
-            all.iter().for_each(|outbox| outbox.send(Event::Alarm));
+            self.tell_all(&Event::Alarm);
         }
         change.source
+    }
+
+    /// Leaves an event with every connection.
+    fn tell_all(&self, event: &Event) {
+        let all: Vec<_> = self.connections.lock().values().cloned().collect();
+        all.iter().for_each(|outbox| outbox.send(event.clone()));
+    }
+
+    /// Puts the node into maintenance: every open connection is closed, and those that open later are refused, but for
+    /// AMQP 1.0 clients that maintain the node and say so by the property `ignore-maintenance` of their `open`.
+    pub fn drain(&self) {
+        self.in_maintenance.store(true, Ordering::SeqCst);
+        // One that opens from here on sees it itself.
+        self.tell_all(&Event::Maintenance);
+    }
+
+    /// Ends the maintenance: clients may connect again.
+    pub fn revive(&self) {
+        self.in_maintenance.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the node is in maintenance.
+    pub fn is_in_maintenance(&self) -> bool {
+        self.in_maintenance.load(Ordering::SeqCst)
     }
 
     /// The counters of every core.
@@ -349,11 +374,7 @@ impl Broker {
 
     /// Asks every connection to close, with this reason.
     pub fn close_all(&self, reason: &str) {
-        let reason: Arc<str> = reason.into();
-        let all: Vec<_> = self.connections.lock().values().cloned().collect();
-        for outbox in all {
-            outbox.send(Event::Close(reason.clone()));
-        }
+        self.tell_all(&Event::Close(reason.into()));
     }
 
     /// A clean stop: records what was delivered and closes the log. The commit lane then drains.

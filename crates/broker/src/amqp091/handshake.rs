@@ -9,6 +9,7 @@ use super::arguments;
 use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
+use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
 
 /// What clients may negotiate down to; older ones propose just this.
@@ -122,6 +123,9 @@ impl Session {
     /// `connection.open`: into a vhost.
     pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
         let vhost = arguments::name("vhost", open.virtual_host)?;
+        if self.broker.is_in_maintenance() {
+            return Err(ProtocolError::new(ReplyCode::ConnectionForced, IN_MAINTENANCE));
+        }
         self.broker.check_connection_limit()?;
         {
             let snapshot = self.broker.registry.snapshot();

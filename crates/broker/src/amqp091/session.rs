@@ -26,7 +26,7 @@ use crate::partial::PartialMessages;
 use crate::quota::Account;
 use crate::reply_to::Reply;
 use crate::route::RouteCache;
-use crate::settings::PRE_LOGIN_FRAME_MAX;
+use crate::settings::{IN_MAINTENANCE, PRE_LOGIN_FRAME_MAX};
 use crate::time::{Nanos, Now};
 use crate::undurable::Undurable;
 
@@ -364,6 +364,12 @@ impl Session {
             Event::Durable => self.registered = None,
             Event::Alarm => self.alarm_changed(),
             Event::Reply(reply) => self.replies.push_back(reply),
+            // One that isn't open yet is refused then.
+            Event::Maintenance if self.phase != Phase::Running || !self.broker.is_in_maintenance() => {}
+            Event::Maintenance => {
+                let text = format!("CONNECTION_FORCED - {IN_MAINTENANCE}");
+                self.close(ReplyCode::ConnectionForced, &text, (0, 0), now);
+            }
             Event::Shed(reason) => self.shed(&reason, now),
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");

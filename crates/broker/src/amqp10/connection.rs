@@ -99,6 +99,8 @@ pub(crate) struct Connection {
     pub(crate) shown_wait: Option<ShownWait>,
     pub(crate) has_exclusive_queues: bool,
     pub(crate) account: Account,
+    /// The client maintains the node and stays while that is in maintenance.
+    pub(crate) ignores_maintenance: bool,
     registered: Option<Position>,
     events: Vec<Event>,
     /// A queue that is being declared for the attach that is held.
@@ -159,6 +161,7 @@ impl Connection {
             shown_wait: None,
             has_exclusive_queues: false,
             account: Account::default(),
+            ignores_maintenance: false,
             registered: None,
             events: Vec::new(),
             declaring: None,
@@ -443,6 +446,13 @@ impl Connection {
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
             Event::Durable => self.registered = None,
+            // One that isn't open yet is refused then.
+            Event::Maintenance if self.phase == Phase::Running => {
+                if let Err(failure) = self.check_maintenance() {
+                    self.fail(failure, now);
+                }
+            }
+            Event::Maintenance => {}
             Event::Shed(reason) => {
                 if !self.is_logged_in() {
                     self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, &*reason), now);

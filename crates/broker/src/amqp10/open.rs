@@ -14,12 +14,15 @@ use super::error::{Failure, Result, Scope};
 use super::session::Session;
 use super::window::{OUTGOING_WINDOW, Window};
 use crate::quota::Kind;
+use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
 
 /// Every peer takes frames of this many bytes (2.7.1).
 const FRAME_MAX_LOWEST: u32 = 512;
 /// Shorter idle times than this aren't kept.
 const IDLE_LOWEST_MS: u32 = 1000;
+/// A property of `open`, as RabbitMQ's tools set it.
+const IGNORE_MAINTENANCE: &str = "ignore-maintenance";
 /// What we can, by the names of the extensions' specifications.
 const CAPABILITIES: [Symbol<'static>; 2] = [Symbol::new("LINK_PAIR_V1_0"), Symbol::new("ANONYMOUS-RELAY")];
 
@@ -32,6 +35,9 @@ impl Connection {
             None => self.broker.settings.default_vhost.as_str().into(),
         };
         self.vhost = vhost;
+        let ignores = open.properties.and_then(|properties| properties.lookup(IGNORE_MAINTENANCE));
+        self.ignores_maintenance = ignores.and_then(|value| value.as_bool()).unwrap_or(false);
+        self.check_maintenance()?;
         if let Err(refused) = self.broker.check_connection_limit() {
             return Err(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, refused.text));
         }
@@ -81,6 +87,15 @@ impl Connection {
             "connection opened"
         );
         Ok(())
+    }
+
+    /// Whether the connection may stay.
+    pub(crate) fn check_maintenance(&self) -> Result<()> {
+        if self.ignores_maintenance || !self.broker.is_in_maintenance() {
+            return Ok(());
+        }
+        let text = format!("Connection forced: {IN_MAINTENANCE}");
+        Err(Failure::connection(condition::CONNECTION_FORCED, text))
     }
 
     /// Our side of the opening.
