@@ -114,6 +114,7 @@ impl Contents {
 
     /// Keeps messages that just became part of the queue, or leaves them on disk. `awaited` says whether a consumer could
     /// take them now.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn admit(
         &mut self,
         first: u64,
