@@ -132,7 +132,15 @@ fn stored(
                 found.push(Stored { number, payload, body: None });
                 continue;
             };
-            let body = files.read(disk, id, length as u64, queue.log_id()).map_err(|error| error.to_string())?;
+            // What the queue let go of is still in the log for a while, and its file isn't.
+            if !queue.holds_shared(number) {
+                continue;
+            }
+            let body = match files.read(disk, id, length as u64, queue.log_id()) {
+                Ok(body) => body,
+                Err(_) if !queue.holds_shared(number) => continue,
+                Err(error) => return Err(error.to_string()),
+            };
             found.push(Stored { number, payload, body: Some(body) });
             bytes += length;
             if bytes >= READ_BYTES {
