@@ -61,7 +61,10 @@ impl Trouble {
     #[must_use]
     pub fn at_restart(self) -> Option<Fault> {
         match self {
-            Self::Fault(fault) if fault.sticky => Some(Fault { user: User::Start, after: 0, ..fault }),
+            // What is read wrong may be taken for damage, which a healthy disk doesn't have.
+            Self::Fault(fault) if fault.sticky && !matches!(fault.wrong, Wrong::Flips(_)) => {
+                Some(Fault { user: User::Start, after: 0, ..fault })
+            }
             _ => None,
         }
     }
