@@ -81,6 +81,10 @@ impl Replay for Found {
         self.live.entry(log).or_default().insert(number, payload.len());
     }
 
+    fn references(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
+        panic!("{log}/{first} refers to another log, and nobody wrote that");
+    }
+
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         let length = self.live.entry(log).or_default().remove(&number);
         assert_eq!(length, Some(payload.len()), "{log}/{number} is withdrawn and was never there");
@@ -250,7 +254,7 @@ impl World {
     fn state(&self, log: LogId) -> LiveState {
         let owner = self.owners.get(&log).expect("only these are touched");
         let (next, position) = (owner.next_applied, owner.last_record);
-        LiveState { log, next, position, live: owner.live.iter().collect(), bytes: 0, state: Vec::new() }
+        LiveState { log, next, position, live: owner.live.iter().collect(), ..LiveState::default() }
     }
 
     fn step(&mut self, lane: Lane) -> Result<bool, StorageError> {

@@ -27,15 +27,18 @@ pub mod output;
 mod partial;
 pub mod planted;
 pub mod queue_handle;
+pub mod quota;
 pub mod reads;
 pub mod recovery;
 pub mod registry;
 pub mod reply_to;
 mod route;
 pub mod settings;
+pub mod shared_messages;
 mod ticket;
 pub mod time;
 pub mod transaction;
+pub mod unauthenticated;
 mod undurable;
 
 pub use alarms::{AlarmSource, Alarms};
@@ -45,9 +48,11 @@ pub use connection::{Connection, Peer};
 pub use connection_state::{ConnectionState, ConnectionStatus};
 pub use outbox::Wake;
 pub use output::Output;
+pub use quota::Quota;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
+pub use unauthenticated::Unauthenticated;
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{ConsumerStatus, QueueState, QueueStatus, QueueWait};

@@ -76,6 +76,7 @@ impl Ledgers {
             live: ledger.live.keys().copied().collect(),
             bytes: ledger.bytes,
             state,
+            ..LiveState::default()
         })
     }
 }
@@ -107,6 +108,10 @@ impl Replay for Ledgers {
 
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.message_with(log, number, payload.len(), None);
+    }
+
+    fn references(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
+        panic!("{log}/{first} refers to another log, and nobody wrote that");
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, _: &[u8]) {

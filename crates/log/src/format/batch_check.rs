@@ -85,7 +85,7 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
         end = run.offset as u64 + run.length as u64;
         // Behind a bad row the count is unknown; the highest possible position makes sure that it is replayed.
         let position = if gap { header.last_position() } else { header.first_position + records };
-        records += run.count as u64;
+        records += run.records();
         match check_run(&bytes[run_range(&header, &run)], &run, seed) {
             Ok(()) => {
                 batch.runs.push(run);
@@ -113,7 +113,7 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
 }
 
 fn check_run(mut bytes: &[u8], run: &Run, seed: u32) -> Result<(), &'static str> {
-    for _ in 0..run.count {
+    for _ in 0..run.records() {
         let (record, rest) = record::split(bytes, seed)?;
         if record.kind != run.kind {
             return Err("a record's kind isn't its run's");

@@ -279,7 +279,8 @@ impl<'a> Replaying<'a> {
         for (i, record) in (0..).zip(batch.records_of(run, bytes)) {
             let position = first_position + i;
             let is_new = match run.kind {
-                RecordKind::Message => run.first + i >= covered.next,
+                // References to several messages came into their log together.
+                RecordKind::Message | RecordKind::References => run.first + i >= covered.next,
                 // The state of its log says nothing about the group's other logs.
                 RecordKind::GroupCommit => true,
                 _ => position > covered.position,
@@ -297,6 +298,7 @@ impl<'a> Replaying<'a> {
                     }
                     replay.message(run.log, number, record.payload);
                 }
+                RecordKind::References => replay.references(run.log, run.first, run.count, record.payload),
                 RecordKind::Control => replay.control(run.log, record.detail, record.payload),
                 RecordKind::Close => {}
                 RecordKind::Settle => self.settle(run.log, position, &record, report, replay),

@@ -46,6 +46,7 @@ impl Ledger {
             live: self.live.keys().copied().collect(),
             bytes: self.live.values().sum(),
             state: self.encode_controls(),
+            ..LiveState::default()
         }
     }
 }
@@ -69,6 +70,14 @@ impl Replay for Ledgers {
         assert!(number >= ledger.next.max(1), "{log} {number}");
         ledger.next = number + 1;
         ledger.live.insert(number, payload.len() as u64);
+    }
+
+    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        let ledger = self.0.entry(log).or_default();
+        assert!(first >= ledger.next.max(1), "{log} {first}");
+        ledger.next = first + u64::from(messages);
+        ledger.live.extend((first..ledger.next).map(|number| (number, 0)));
+        ledger.controls.push((0, payload.to_vec()));
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
