@@ -1,10 +1,11 @@
 //! The node's broker: everything that sessions, disk threads and the HTTP API share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{
-    Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report, StorageError,
+    BodyFiles, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
+    StorageError,
 };
 use leveret_metrics::Counters;
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
@@ -15,19 +16,22 @@ use thiserror::Error;
 
 use crate::alarms::{AlarmSource, Alarms};
 use crate::authenticate::Authenticate;
+use crate::bodies::{Bodies, BodyJob};
 use crate::commit::Commit;
 use crate::connection::{Connection, Peer};
 use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_handle::QueueRef;
+use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{Registry, Services};
 use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
-use crate::shared_messages::SharedMessages;
+use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
+use crate::unauthenticated::Unauthenticated;
 
 /// Why a broker doesn't start.
 #[derive(Debug, Error)]
@@ -56,15 +60,22 @@ pub struct Broker {
     pub authenticator: Arc<dyn Authenticate>,
     /// What all queues hold in memory.
     pub budget: Arc<MemoryBudget>,
+    /// Large bodies on their way to files of their own.
+    pub bodies: Arc<Bodies>,
     /// Messages that stand once for several queues.
     pub shared: Arc<SharedMessages>,
     /// Why nobody may publish.
     pub alarms: Alarms,
     /// Who waits for answers without a queue.
     pub replies: Arc<ReplyTargets>,
+    /// What connections have opened.
+    pub quota: Arc<Quota>,
+    /// What connections hold before their login.
+    pub unauthenticated: Arc<Unauthenticated>,
     counters: Vec<Arc<Counters>>,
     connections: Mutex<FxHashMap<ConnectionId, Arc<Outbox>>>,
     next_id: AtomicU64,
+    in_maintenance: AtomicBool,
 }
 
 impl Broker {
@@ -81,6 +92,7 @@ impl Broker {
         now: Now,
     ) -> Result<(Arc<Self>, Report), StartError> {
         let mut recovered = Recovered::default();
+        let body_files = BodyFiles { node_id: log_options.node_id, wal_id: log_options.wal_id };
         let (log, report) = leveret_log::recover(disk, log_options, &mut recovered, now.monotonic)?;
         recovered.check()?;
         let commit = Arc::new(Commit::new(log));
@@ -88,9 +100,17 @@ impl Broker {
         let reads = Arc::new(Reads::default());
         let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
-        let shared =
-            Arc::new(SharedMessages::new(recovered.shared_next, commit.clone(), settings.copied_to_queues_max));
-        let model = std::mem::take(&mut recovered.model);
+        let found = body_files.list(disk).map_err(StorageError::Disk)?;
+        let highest = found.last().into_iter().chain(recovered.shared.files.values()).max();
+        let bodies = Bodies::new(body_files, highest.map_or(1, |id| id + 1));
+        let limits = SharedLimits {
+            copied_to_queues_max: settings.copied_to_queues_max,
+            body_file_from: settings.body_file_from,
+        };
+        let shared = std::mem::take(&mut recovered.shared);
+        let shared = Arc::new(SharedMessages::new(shared, commit.clone(), bodies.clone(), limits));
+        let mut model = std::mem::take(&mut recovered.model);
+        model.set_limits(settings.limits.clone());
         let clean = report.clean;
         let replies = Arc::new(ReplyTargets::new(settings.name_seed));
         let registry = Registry::new(
@@ -106,8 +126,9 @@ impl Broker {
             replies.clone(),
             now,
         );
-        // A log without an owner is left alone when the metadata may have lost its owner.
+        // A log or file without an owner is left alone when the metadata may have lost its owner.
         if report.damaged.is_empty() {
+            shared.restored(&found);
             for orphan in recovered.orphans() {
                 commit.append(|log, _| log.forget(orphan));
             }
@@ -125,6 +146,8 @@ impl Broker {
                 }
             }
         }
+        let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
+        let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let broker = Arc::new(Self {
             settings,
             registry,
@@ -134,11 +157,15 @@ impl Broker {
             authenticator,
             budget,
             shared,
+            bodies,
             alarms: Alarms::default(),
             replies,
+            quota,
+            unauthenticated,
             counters,
             connections: Mutex::new(FxHashMap::default()),
             next_id: AtomicU64::new(1),
+            in_maintenance: AtomicBool::new(false),
         });
         Ok((broker, report))
     }
@@ -233,7 +260,7 @@ impl Broker {
         match self.settings.max_connections {
             Some(limit) if self.connection_count() > limit => Err(Refused::new(
                 RefusedKind::NotAllowed,
-                format!("connection refused: node connection limit ({limit}) is reached"),
+                format!("connection refused: node connection limit ({limit}) is reached; raise max_connections"),
             )),
             _ => Ok(()),
         }
@@ -257,10 +284,33 @@ impl Broker {
         let change = self.alarms.set(source, raised);
         if change.publishing {
             // One that is accepted from here on sees the alarm itself.
-            let all: Vec<_> = self.connections.lock().values().cloned().collect();
-            all.iter().for_each(|outbox| outbox.send(Event::Alarm));
+            self.tell_all(&Event::Alarm);
         }
         change.source
+    }
+
+    /// Leaves an event with every connection.
+    fn tell_all(&self, event: &Event) {
+        let all: Vec<_> = self.connections.lock().values().cloned().collect();
+        all.iter().for_each(|outbox| outbox.send(event.clone()));
+    }
+
+    /// Puts the node into maintenance: every open connection is closed, and those that open later are refused, but for
+    /// AMQP 1.0 clients that maintain the node and say so by the property `ignore-maintenance` of their `open`.
+    pub fn drain(&self) {
+        self.in_maintenance.store(true, Ordering::SeqCst);
+        // One that opens from here on sees it itself.
+        self.tell_all(&Event::Maintenance);
+    }
+
+    /// Ends the maintenance: clients may connect again.
+    pub fn revive(&self) {
+        self.in_maintenance.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the node is in maintenance.
+    pub fn is_in_maintenance(&self) -> bool {
+        self.in_maintenance.load(Ordering::SeqCst)
     }
 
     /// The counters of every core.
@@ -331,18 +381,24 @@ impl Broker {
         logs.iter().filter_map(state_of).collect()
     }
 
+    /// Sets who writes body files.
+    pub fn set_body_wake(&self, wake: Arc<dyn Wake>) {
+        self.bodies.set_wake(wake);
+    }
+
+    /// The next body file to write or remove on a disk thread.
+    pub fn next_body_job(&self) -> Option<BodyJob> {
+        self.bodies.next_job()
+    }
+
     /// The next read to run on a disk thread.
     pub fn next_read(&self) -> Option<ReadJob> {
-        self.reads.next(&self.commit)
+        self.reads.next(&self.commit, self.bodies.files())
     }
 
     /// Asks every connection to close, with this reason.
     pub fn close_all(&self, reason: &str) {
-        let reason: Arc<str> = reason.into();
-        let all: Vec<_> = self.connections.lock().values().cloned().collect();
-        for outbox in all {
-            outbox.send(Event::Close(reason.clone()));
-        }
+        self.tell_all(&Event::Close(reason.into()));
     }
 
     /// A clean stop: records what was delivered and closes the log. The commit lane then drains.

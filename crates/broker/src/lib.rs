@@ -11,6 +11,7 @@ pub mod alarms;
 mod amqp091;
 mod amqp10;
 pub mod authenticate;
+pub mod bodies;
 pub mod broker;
 pub mod commit;
 mod confirms;
@@ -27,6 +28,7 @@ pub mod output;
 mod partial;
 pub mod planted;
 pub mod queue_handle;
+pub mod quota;
 pub mod reads;
 pub mod recovery;
 pub mod registry;
@@ -37,18 +39,22 @@ pub mod shared_messages;
 mod ticket;
 pub mod time;
 pub mod transaction;
+pub mod unauthenticated;
 mod undurable;
 
 pub use alarms::{AlarmSource, Alarms};
 pub use authenticate::Authenticate;
+pub use bodies::BodyJob;
 pub use broker::{Broker, StartError};
 pub use connection::{Connection, Peer};
 pub use connection_state::{ConnectionState, ConnectionStatus};
 pub use outbox::Wake;
 pub use output::Output;
+pub use quota::Quota;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
+pub use unauthenticated::Unauthenticated;
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{ConsumerStatus, QueueState, QueueStatus, QueueWait};

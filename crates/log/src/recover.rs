@@ -130,6 +130,17 @@ pub fn recover(
     Ok((log, report))
 }
 
+/// Gives the reserve's space to what a start needs. Returns whether it was there.
+fn give_up_reserve(disk: &dyn Disk, options: &Options) -> Result<bool, DiskError> {
+    let reserve = names::reserve(options.wal_id);
+    let is_there = disk::list(disk)?.contains(&reserve);
+    if is_there {
+        disk::remove(disk, &reserve)?;
+        disk::sync_directory(disk)?;
+    }
+    Ok(is_there)
+}
+
 /// Up to where a log's records are in its checkpoint state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Covered {
@@ -385,17 +396,16 @@ impl<'a> Recovery<'a> {
     /// On a full disk the reserve is given up for it, and it may be shorter.
     fn open_fresh_file(&mut self) -> Result<WalFile, StorageError> {
         let mut length = self.options.file_bytes;
-        let reserve = names::reserve(self.options.wal_id);
         loop {
             match self.make_fresh_file(length) {
                 Err(error) if error.is_out_of_space() => {
                     self.out_of_space = true;
                     let name = Name::Wal(self.found.next_file).text(self.options.wal_id);
                     Step::Discard(name.as_str().into()).run(self.disk)?;
-                    if disk::list(self.disk)?.contains(&reserve) {
-                        disk::remove(self.disk, &reserve)?;
-                        disk::sync_directory(self.disk)?;
-                    } else if length / 2 >= FRESH_BYTES_MIN {
+                    if give_up_reserve(self.disk, &self.options)? {
+                        continue;
+                    }
+                    if length / 2 >= FRESH_BYTES_MIN {
                         length /= 2;
                     } else {
                         return Err(StorageError::NoSpace { file: name, needed: FRESH_BYTES_MIN, error });

@@ -21,6 +21,10 @@ pub struct Gauges {
     pub connections: u64,
     /// Open channels.
     pub channels: u64,
+    /// AMQP 1.0 links.
+    pub links: u64,
+    /// Bytes that sockets hold that haven't logged in.
+    pub unauthenticated_bytes: u64,
     /// Queues.
     pub queues: u64,
     /// Consumers.
@@ -74,6 +78,8 @@ pub struct Scrape {
     pub log_bytes_written: u64,
     /// Segments: files with messages that left the write-ahead log.
     pub segments: Segments,
+    /// Connections closed because sockets that hadn't logged in held too much.
+    pub connections_shed: u64,
 }
 
 /// The files with messages that left the write-ahead log.
@@ -162,6 +168,8 @@ const GAUGES: &[Read] = &[
     ("rabbitmq_disk_space_available_limit_bytes", "Free disk space alarm limit", |g| g.disk_space_limit_bytes),
     ("rabbitmq_process_resident_memory_bytes", "Resident memory", |g| g.resident_memory_bytes),
     ("rabbitmq_resident_memory_limit_bytes", "Memory high watermark", |g| g.resident_memory_limit_bytes),
+    ("leveret_links", "Attached AMQP 1.0 links", |g| g.links),
+    ("leveret_unauthenticated_bytes", "Bytes held by sockets that haven't logged in", |g| g.unauthenticated_bytes),
     ("leveret_connections_blocked", "Connections that an alarm holds back", |g| g.connections_blocked),
     ("leveret_connections_flow", "Connections whose publishes wait for the disk", |g| g.connections_in_flow),
     ("rabbitmq_process_open_fds", "Open file descriptors", |g| g.open_fds),
@@ -196,6 +204,7 @@ impl Collector for Families {
             ("rabbitmq_io_write_bytes", "Bytes written to the write-ahead log", scrape.log_bytes_written),
             ("leveret_segments_rewritten", "Sparse or small segments that were rewritten", scrape.segments.rewritten),
             ("leveret_segments_reclaimed_bytes", "Bytes saved by rewriting", scrape.segments.bytes_reclaimed),
+            ("leveret_connections_shed", "Connections closed before login for want of room", scrape.connections_shed),
         ] {
             let family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(family)?;

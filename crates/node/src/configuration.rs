@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_broker::Settings;
+use leveret_broker::quota::{QuotaLimits, Scoped};
 use leveret_broker::settings::LinkCredit;
 use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, MemoryWatermark};
+use leveret_model::Limits;
 
 use crate::alarms::AlarmLimits;
 use crate::authenticate::Passwords;
@@ -41,7 +43,12 @@ impl NodeOptions {
 fn log_options(config: &Config) -> leveret_log::Options {
     let default = leveret_log::Options::default();
     let mixed_below = default.mixed_below.min(config.wal_file_bytes * default.mixed_below / default.file_bytes);
-    leveret_log::Options { file_bytes: config.wal_file_bytes, mixed_below, ..default }
+    leveret_log::Options {
+        file_bytes: config.wal_file_bytes,
+        mixed_below,
+        disk_reserve: config.storage_reserve,
+        ..default
+    }
 }
 
 /// Where AMQP is to be spoken.
@@ -95,6 +102,7 @@ fn settings(config: &Config) -> Settings {
         default_prefetch: config.limits.default_consumer_prefetch,
         max_connections: config.max_connections.map(|limit| limit as usize),
         handshake_timeout_ms: config.handshake_timeout_ms,
+        unauthenticated_bytes_max: config.limits.unauthenticated_bytes_max,
         cluster_name: config.cluster_name.clone().unwrap_or_else(node_name),
         node_name: node_name(),
         default_vhost: config.default_user.vhost.clone(),
@@ -104,6 +112,25 @@ fn settings(config: &Config) -> Settings {
             .anonymous_user
             .clone()
             .map(|user| (user, config.amqp10.anonymous_password.clone())),
+        quota: QuotaLimits {
+            connections: scoped(config.quotas.connections),
+            channels: scoped(config.quotas.channels),
+            links: scoped(config.quotas.links),
+            consumers: scoped(config.quotas.consumers),
+            unsettled: scoped(config.quotas.unsettled),
+        },
+        limits: Limits {
+            vhosts: config.quotas.vhosts,
+            queues: config.quotas.queues,
+            queues_per_vhost: config.quotas.queues_per_vhost,
+            exclusive_queues_per_connection: config.quotas.exclusive_queues_per_connection,
+            exchanges: config.quotas.exchanges,
+            exchanges_per_vhost: config.quotas.exchanges_per_vhost,
+            bindings: config.quotas.bindings,
+            bindings_per_vhost: config.quotas.bindings_per_vhost,
+        },
+        consumers_per_channel_max: config.quotas.consumers_per_channel,
+        unsettled_per_channel_max: config.quotas.unsettled_per_channel,
         session_max: config.amqp10.session_max,
         link_max: config.amqp10.link_max,
         unsettled_max: config.amqp10.unsettled_max,
@@ -123,6 +150,10 @@ fn settings(config: &Config) -> Settings {
         settings.version = env!("CARGO_PKG_VERSION").to_owned();
     }
     settings
+}
+
+fn scoped(quota: leveret_config::Quota) -> Scoped {
+    Scoped { node: quota.node, vhost: quota.vhost, user: quota.user }
 }
 
 /// What this node is called: `leveret@` and the host's name.
@@ -175,7 +206,7 @@ mod tests {
     fn settings_reach_broker_and_node() {
         let config = config(
             "heartbeat = 7\nframe_max = 4096\nchannel_max = 0\nmax_message_size = 1000\ncores = 3\n\
-             debug.sync_delay_ms = 0.5\ndebug.wal_file_bytes = 1MiB\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
+             debug.sync_delay_ms = 0.5\ndebug.wal_file_bytes = 1MiB\nstorage.reserve = 3MiB\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
         );
         let options = NodeOptions::new(&config, Arc::new(|_| ()));
         assert_eq!((options.broker.heartbeat_s, options.broker.frame_max), (7, 4096));
@@ -184,6 +215,7 @@ mod tests {
         assert_eq!(options.broker.cluster_name, "here");
         assert_eq!((&*options.first_user.name, &*options.first_user.vhost), ("me", "mine"));
         assert_eq!((options.log.file_bytes, options.log.mixed_below), (1 << 20, 4 << 10));
+        assert_eq!(options.log.disk_reserve(), 3 << 20);
         assert_eq!(options.broker.product, "RabbitMQ");
     }
 

@@ -11,7 +11,7 @@ pub enum WaitReason {
     Credit,
     /// Consumer: its receiver granted no more link credit (AMQP 1.0).
     LinkCredit,
-    /// Consumer: the incoming window of its session is used up, or too much of it is unsettled (AMQP 1.0).
+    /// Consumer: the incoming window of its session is used up (AMQP 1.0), or too much of its session or channel is unsettled.
     Window,
     /// Consumer: its connection doesn't take more bytes; the client must read its socket.
     Room,
@@ -35,6 +35,10 @@ pub enum WaitReason {
     Failed,
     /// Queue: a publisher is held back, since the log's buffer is full.
     LogFull,
+    /// Connection: a large body is being written to a file of its own.
+    BodyFile,
+    /// Queue: a publisher is held back, since the disk is full: the log could not make a file.
+    DiskFull,
     /// Queue: a publisher is held back, since an alarm for memory or disk is raised.
     Alarm,
 }
@@ -58,6 +62,8 @@ impl WaitReason {
             Self::Unacknowledged => "unacknowledged",
             Self::Failed => "failed",
             Self::LogFull => "log_full",
+            Self::DiskFull => "disk_full",
+            Self::BodyFile => "body_file",
             Self::Alarm => "alarm",
         }
     }

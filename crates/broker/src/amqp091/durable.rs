@@ -12,10 +12,11 @@ use super::publish::short;
 use super::session::Session;
 use crate::outbox::Event;
 use crate::ticket::Ticket;
+use crate::time::Now;
 
 impl Session {
     /// Applies, confirms and answers whatever became durable.
-    pub(crate) fn durable_work(&mut self) {
+    pub(crate) fn durable_work(&mut self, now: Now) {
         let durable = self.broker.commit.durable();
         self.undurable.apply(durable);
         self.confirm_durable();
@@ -25,8 +26,12 @@ impl Session {
                 self.broker.registry.publish();
                 self.answer(answer);
             }
-            Held::Publishes { reason: WaitReason::LogFull, .. } if !self.publishes_wait() => {
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } if !self.publishes_wait() => {
                 self.end_hold();
+            }
+            Held::Body if !self.run.is_pending() => {
+                self.end_hold();
+                self.flush_run(now);
             }
             _ => {}
         }
@@ -89,7 +94,7 @@ impl Session {
                 wanted = ticket.position().map_or(wanted, |own| Some(wanted.map_or(own, |other| other.min(own))));
             }
             Held::No => for_room = wanted.is_none() && self.publishes_wait(),
-            Held::Publishes { reason: WaitReason::LogFull, .. } => for_room = wanted.is_none(),
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => for_room = wanted.is_none(),
             _ => {}
         }
         if for_room {

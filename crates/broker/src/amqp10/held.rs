@@ -20,6 +20,8 @@ pub(crate) enum Held {
     No,
     /// The frame at its head declared something that becomes durable at this position; then it is handled again.
     Again { position: Position },
+    /// The body of the last message of this link is being written to a file of its own.
+    Body { channel: u16, handle: u32 },
     /// The log takes no publishes for now, or this connection has enough on its way to the disk.
     LogRoom,
 }
@@ -40,7 +42,8 @@ impl Connection {
         self.hide_wait();
         let Some(reason) = reason else { return };
         self.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
-        let queues = match reason == WaitReason::LogFull && self.broker.commit.has_room() {
+        let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
+        let queues = match for_log && self.broker.commit.has_room() {
             // It is this connection's own share that is used up.
             true => SmallVec::new(),
             false => self.published_to(),
@@ -61,8 +64,10 @@ impl Connection {
             None
         } else if self.broker.alarms.publishing_blocked() {
             Some(WaitReason::Alarm)
+        } else if matches!(self.held, Held::Body { .. }) {
+            Some(WaitReason::BodyFile)
         } else {
-            self.publishes_wait().then_some(WaitReason::LogFull)
+            self.publishes_wait().then(|| self.broker.commit.publish_wait())
         }
     }
 
