@@ -53,6 +53,10 @@ pub struct Config {
     pub alarms_file: Option<String>,
     /// `debug.sync_delay_ms`: so much longer does every sync take. For tests.
     pub sync_delay_ms: f64,
+    /// `storage.reserve`: bytes kept on the disk for when it is full; `None` for two and a half files of the log.
+    pub storage_reserve: Option<u64>,
+    /// `debug.wal_file_bytes`: length of a file of the write-ahead log. For tests.
+    pub wal_file_bytes: u64,
     /// `cores`: how many threads serve connections; `None` for one per core that we may use.
     pub cores: Option<u16>,
 }
@@ -202,6 +206,8 @@ impl Default for Config {
             total_memory_bytes: None,
             alarms_file: None,
             sync_delay_ms: 0.0,
+            storage_reserve: None,
+            wal_file_bytes: 64 << 20,
             cores: None,
         }
     }

@@ -49,6 +49,8 @@ cluster_name = rabbit@here
 tcp_listen_options.nodelay = off
 tcp_listen_options.sndbuf = 196608
 debug.sync_delay_ms = 0.5
+debug.wal_file_bytes = 1MiB
+storage.reserve = 1GiB
 identity.rabbitmq_compatible = false
 cores = 2
 ",
@@ -70,7 +72,8 @@ cores = 2
     assert_eq!(config.cluster_name.as_deref(), Some("rabbit@here"));
     assert!(!config.tcp_options.nodelay);
     assert_eq!(config.tcp_options.sndbuf, Some(196_608));
-    assert_eq!(config.sync_delay_ms, 0.5);
+    assert_eq!((config.sync_delay_ms, config.wal_file_bytes), (0.5, 1 << 20));
+    assert_eq!(config.storage_reserve, Some(1 << 30));
     assert!(!config.rabbitmq_compatible_identity);
     assert_eq!(config.cores, Some(2));
 }

@@ -35,6 +35,7 @@ mod retire;
 mod rewrite;
 mod scan;
 mod segment;
+mod space;
 mod statistics;
 mod store;
 mod survey;

@@ -23,7 +23,7 @@ impl NodeOptions {
         Self {
             cores: config.cores.map(usize::from),
             sync_delay: Duration::from_secs_f64(config.sync_delay_ms / 1_000.0),
-            log: leveret_log::Options::default(),
+            log: log_options(config),
             broker: settings(config),
             first_user: first_user(&config.default_user),
             alarms: alarm_limits(config),
@@ -36,6 +36,18 @@ impl NodeOptions {
             authenticate: Arc::new(Passwords::new(config.loopback_users.clone())),
             fatal,
         }
+    }
+}
+
+/// What depends on the length of a file keeps its share of it.
+fn log_options(config: &Config) -> leveret_log::Options {
+    let default = leveret_log::Options::default();
+    let mixed_below = default.mixed_below.min(config.wal_file_bytes * default.mixed_below / default.file_bytes);
+    leveret_log::Options {
+        file_bytes: config.wal_file_bytes,
+        mixed_below,
+        disk_reserve: config.storage_reserve,
+        ..default
     }
 }
 
@@ -194,7 +206,7 @@ mod tests {
     fn settings_reach_broker_and_node() {
         let config = config(
             "heartbeat = 7\nframe_max = 4096\nchannel_max = 0\nmax_message_size = 1000\ncores = 3\n\
-             debug.sync_delay_ms = 0.5\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
+             debug.sync_delay_ms = 0.5\ndebug.wal_file_bytes = 1MiB\nstorage.reserve = 3MiB\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
         );
         let options = NodeOptions::new(&config, Arc::new(|_| ()));
         assert_eq!((options.broker.heartbeat_s, options.broker.frame_max), (7, 4096));
@@ -202,6 +214,8 @@ mod tests {
         assert_eq!((options.cores, options.sync_delay), (Some(3), Duration::from_micros(500)));
         assert_eq!(options.broker.cluster_name, "here");
         assert_eq!((&*options.first_user.name, &*options.first_user.vhost), ("me", "mine"));
+        assert_eq!((options.log.file_bytes, options.log.mixed_below), (1 << 20, 4 << 10));
+        assert_eq!(options.log.disk_reserve(), 3 << 20);
         assert_eq!(options.broker.product, "RabbitMQ");
     }
 

@@ -304,6 +304,20 @@ pub(super) const KEYS: &[Key] = &[
         config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
         Ok(())
     }),
+    key("storage.reserve", "bytes", "160MiB", "kept on the disk for when it is full", |config, _, value| {
+        config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
+        Ok(())
+    }),
+    key(
+        "debug.wal_file_bytes",
+        "bytes",
+        "64MiB",
+        "length of a file of the write-ahead log, for tests",
+        |config, _, value| {
+            config.wal_file_bytes = in_bytes(value, 16 << 10, 1 << 30)?;
+            Ok(())
+        },
+    ),
     key("cores", "integer", "all that we may use", "threads that serve connections", |config, _, value| {
         config.cores = Some(integer(value, 1, 256)? as u16);
         Ok(())

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::groups::OpenGroups;
-use super::{Covered, Cut, Damage, Hit, Replay, Report};
+use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, Run};
@@ -369,9 +369,15 @@ impl<'a> Replaying<'a> {
             let length = (doubt.end - doubt.offset) as usize;
             let bytes = disk::read(self.disk, &doubt.file, doubt.offset, length)?;
             let kept = format!("cut-{}-{:x}", doubt.file, doubt.offset);
-            disk::create(self.disk, &kept, bytes.len() as u64)?;
-            disk::write(self.disk, &kept, 0, &[&bytes])?;
-            disk::sync(self.disk, &kept)?;
+            let keep = || {
+                disk::create(self.disk, &kept, bytes.len() as u64)?;
+                disk::write(self.disk, &kept, 0, &[&bytes])?;
+                disk::sync(self.disk, &kept)
+            };
+            match keep() {
+                Err(error) if error.is_out_of_space() && give_up_reserve(self.disk, self.options)? => keep()?,
+                done => done?,
+            }
             report.cut = Some(Cut { file: doubt.file, range: doubt.offset..doubt.end, kept });
         }
         if let Some(last) = self.files.back() {
