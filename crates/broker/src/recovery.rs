@@ -88,6 +88,11 @@ impl Recovered {
         RecoveredQueue { ledger: log.ledger, redelivered_below, expiry: log.expiry }
     }
 
+    /// The messages of a log that are there.
+    pub(crate) fn ledger(&self, log: LogId) -> Option<&Ledger> {
+        self.logs.get(&log).map(|log| &log.ledger)
+    }
+
     /// Logs that no queue owns.
     pub fn orphans(&self) -> Vec<LogId> {
         let mut orphans: Vec<_> = self.logs.keys().copied().filter(|log| *log != LogId::METADATA).collect();

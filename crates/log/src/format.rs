@@ -7,6 +7,7 @@ pub(crate) mod checkpoint;
 pub mod file_header;
 pub mod record;
 pub(crate) mod segment_index;
+pub(crate) mod version;
 
 /// Version of all formats.
 pub const VERSION: u16 = 1;
