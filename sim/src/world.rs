@@ -108,6 +108,8 @@ impl World {
             frame_max: [8_192, 131_072][random.below(2) as usize],
             // Nothing happens by itself, or a simulation would never come to rest.
             heartbeat_s: 0,
+            // Most seeds share what goes to two queues already, some copy it.
+            copied_to_queues_max: [1, 1, 8][random.below(3) as usize],
             ..Settings::default()
         };
         let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())

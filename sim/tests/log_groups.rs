@@ -81,6 +81,10 @@ impl Replay for Found {
         self.live.entry(log).or_default().insert(number, payload.len());
     }
 
+    fn references(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
+        panic!("{log}/{first} refers to another log, and nobody wrote that");
+    }
+
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         let length = self.live.entry(log).or_default().remove(&number);
         assert_eq!(length, Some(payload.len()), "{log}/{number} is withdrawn and was never there");

@@ -40,6 +40,8 @@ pub mod method {
     pub const QUEUE_DECLARE_OK: Id = (50, 11);
     /// queue.delete
     pub const QUEUE_DELETE: Id = (50, 40);
+    /// `queue.delete-ok`.
+    pub const QUEUE_DELETE_OK: Id = (50, 41);
     /// queue.bind
     pub const QUEUE_BIND: Id = (50, 20);
     /// queue.bind-ok

@@ -26,6 +26,7 @@ use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{Registry, Services};
 use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
+use crate::shared_messages::SharedMessages;
 use crate::time::{Nanos, Now};
 
 /// Why a broker doesn't start.
@@ -55,6 +56,8 @@ pub struct Broker {
     pub authenticator: Arc<dyn Authenticate>,
     /// What all queues hold in memory.
     pub budget: Arc<MemoryBudget>,
+    /// Messages that stand once for several queues.
+    pub shared: Arc<SharedMessages>,
     /// Why nobody may publish.
     pub alarms: Alarms,
     /// Who waits for answers without a queue.
@@ -85,6 +88,8 @@ impl Broker {
         let reads = Arc::new(Reads::default());
         let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
+        let shared =
+            Arc::new(SharedMessages::new(recovered.shared_next, commit.clone(), settings.copied_to_queues_max));
         let model = std::mem::take(&mut recovered.model);
         let clean = report.clean;
         let replies = Arc::new(ReplyTargets::new(settings.name_seed));
@@ -96,6 +101,7 @@ impl Broker {
                 reads: reads.clone(),
                 deferred: deferred.clone(),
                 budget: budget.clone(),
+                shared: shared.clone(),
             },
             replies.clone(),
             now,
@@ -111,7 +117,7 @@ impl Broker {
             tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");
             for queue in registry.snapshot_full().queues.values() {
                 let hit = match &damage.logs {
-                    Hit::Logs(logs) => logs.contains(&queue.log_id()),
+                    Hit::Logs(logs) => logs.iter().any(|log| queue.reads_from(*log)),
                     Hit::Any => queue.info().is_logged(),
                 };
                 if hit {
@@ -127,6 +133,7 @@ impl Broker {
             deferred,
             authenticator,
             budget,
+            shared,
             alarms: Alarms::default(),
             replies,
             counters,
@@ -296,7 +303,7 @@ impl Broker {
     pub fn complete(&self, id: JobId, result: Result<Done, DiskError>, now: Now) -> Result<(), StorageError> {
         self.commit.set_time(now.monotonic);
         for error in self.commit.complete(id, result, now.monotonic)? {
-            if let Some(queue) = self.registry.staged_snapshot().queues.get(&QueueId(error.log.0)) {
+            for queue in self.registry.staged_snapshot().queues.values().filter(|queue| queue.reads_from(error.log)) {
                 queue.fail(error.to_string());
             }
         }
@@ -313,6 +320,9 @@ impl Broker {
             if *log == LogId::METADATA {
                 let (state, position) = self.registry.model_snapshot();
                 return Some(LiveState { log: *log, next: 0, position, live: Default::default(), bytes: 0, state });
+            }
+            if *log == LogId::SHARED {
+                return Some(self.shared.live_state());
             }
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));

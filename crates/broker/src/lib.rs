@@ -34,6 +34,7 @@ pub mod registry;
 pub mod reply_to;
 mod route;
 pub mod settings;
+pub mod shared_messages;
 mod ticket;
 pub mod time;
 pub mod transaction;

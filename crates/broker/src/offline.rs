@@ -8,7 +8,7 @@ use leveret_log::{
 };
 use leveret_message::{StoredMessage, stored};
 use leveret_model::{Queue, QueueId, Topology};
-use leveret_queue::Expiry;
+use leveret_queue::{Kept, Ledger};
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
@@ -22,16 +22,20 @@ pub struct Offline {
     first_replayed: FxHashMap<LogId, u64>,
     /// Logs whose state in the checkpoint is damaged: what is older than the WAL counts as alive.
     without_state: BTreeSet<LogId>,
+    /// Messages of the shared log that some queue has, and the sizes of those that were copied.
+    shared: RoaringTreemap,
+    shared_bodies: FxHashMap<u64, u32>,
     copied: FxHashMap<LogId, Copied>,
     position: Position,
+    /// In the copy.
+    messages: u64,
 }
 
-/// What a repaired copy has of a queue.
+/// What a repaired copy has of a log.
 #[derive(Default)]
 struct Copied {
     live: RoaringTreemap,
     body_bytes: u64,
-    expiry: Expiry,
 }
 
 /// Why nothing can be repaired.
@@ -93,13 +97,22 @@ impl Offline {
             }
         }
         self.position = verified.position;
+        for (_, ledger, references) in self.recovered.ledgers() {
+            for place in references.stretches() {
+                let last = place.first + place.count - 1;
+                for run in live_runs(ledger, LogId::SHARED, place.first, last) {
+                    let at = |number| place.shared + (number - place.first);
+                    self.shared.insert_range(at(run.first)..=at(run.last));
+                }
+            }
+        }
         Ok(())
     }
 
     /// Messages in the copy.
     #[must_use]
     pub fn copied(&self) -> u64 {
-        self.copied.values().map(|copied| copied.live.len()).sum()
+        self.messages
     }
 
     fn topology(&self) -> Topology {
@@ -115,6 +128,11 @@ impl Replay for Offline {
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.first_replayed.entry(log).or_insert(number);
         self.recovered.message(log, number, payload);
+    }
+
+    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        self.first_replayed.entry(log).or_insert(first);
+        self.recovered.references(log, first, messages, payload);
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
@@ -134,10 +152,45 @@ impl Owners for Offline {
     fn owns(&self, log: LogId) -> bool {
         log == LogId::METADATA || self.topology().queue_by_id(QueueId(log.0)).is_some()
     }
+
+    fn elsewhere(&self, log: LogId) -> Vec<Numbers> {
+        let places =
+            self.recovered.ledgers().filter(|(id, ..)| *id == log).flat_map(|(.., references)| references.stretches());
+        places.map(|place| Numbers { log, first: place.first, last: place.first + place.count - 1 }).collect()
+    }
+
+    fn referring(&self, shared: &Numbers) -> Vec<Numbers> {
+        let mut referring = Vec::new();
+        for (log, ledger, references) in self.recovered.ledgers().filter(|(log, ..)| self.owns(*log)) {
+            for place in references.stretches() {
+                let first = shared.first.max(place.shared);
+                let end = shared.last.saturating_add(1).min(place.shared + place.count);
+                if first < end {
+                    let here = |number| place.first + (number - place.shared);
+                    referring.extend(live_runs(ledger, log, here(first), here(end - 1)));
+                }
+            }
+        }
+        referring
+    }
+}
+
+/// The live messages from `first` to `last`.
+fn live_runs(ledger: &Ledger, log: LogId, first: u64, last: u64) -> Vec<Numbers> {
+    let mut runs = Vec::new();
+    let mut at = first;
+    while let Some((from, to)) = ledger.live_run(at).filter(|(from, _)| *from <= last) {
+        runs.push(Numbers { log, first: from, last: to.min(last) });
+        at = to + 1;
+    }
+    runs
 }
 
 impl Survivors for Offline {
     fn is_alive(&self, log: LogId, number: u64) -> bool {
+        if log == LogId::SHARED {
+            return self.shared.contains(number);
+        }
         let is_older = || self.first_replayed.get(&log).is_none_or(|first| number < *first);
         let is_live = self.recovered.ledger(log).is_some_and(|ledger| ledger.is_live(number));
         is_live || self.without_state.contains(&log) && is_older()
@@ -147,38 +200,44 @@ impl Survivors for Offline {
         let copied = self.copied.entry(log).or_default();
         copied.live.insert(number);
         if let Ok((_, body)) = stored::lengths(payload) {
-            let (received_ms, expiry_ms) = stored::times(payload);
             copied.body_bytes += body as u64;
-            copied.expiry.arrived(number, 1, received_ms, number);
-            if expiry_ms != 0 {
-                copied.expiry.expires(number, expiry_ms, body as u32);
+            if log == LogId::SHARED {
+                self.shared_bodies.insert(number, body as u32);
             }
         }
     }
 
     fn states(&mut self) -> Vec<LiveState> {
+        let position = self.position;
+        let shared = self.copied.remove(&LogId::SHARED).unwrap_or_default().live;
         let state = self.recovered.model.snapshot();
-        let metadata = LiveState { position: self.position, state, ..LiveState::default() };
+        let mut states = vec![LiveState { position, state, ..LiveState::default() }];
+        if self.recovered.shared_next > 0 {
+            let next = self.recovered.shared_next;
+            states.push(LiveState { log: LogId::SHARED, next, position, live: shared.clone(), ..LiveState::default() });
+        }
         let topology = self.topology();
         let logged = topology.vhosts().flat_map(|vhost| topology.queues(vhost)).filter(|queue| queue.is_logged());
-        let queues = logged.map(|queue| {
+        for queue in logged {
             let log = LogId(queue.id.0);
-            let mut copied = self.copied.remove(&log).unwrap_or_default();
-            if queue.options.message_ttl_ms.is_none() {
-                copied.expiry.forget_arrivals();
+            let Copied { mut live, mut body_bytes } = self.copied.remove(&log).unwrap_or_default();
+            let found = self.recovered.take(queue.id, false);
+            for place in found.references.stretches() {
+                for (number, at) in (place.first..place.first + place.count).zip(place.shared..) {
+                    if found.ledger.is_live(number) && shared.contains(at) {
+                        live.insert(number);
+                        body_bytes += u64::from(self.shared_bodies.get(&at).copied().unwrap_or_default());
+                    }
+                }
             }
             // Above every number that was ever given, also one that is lost.
-            let next = self.recovered.ledger(log).map_or(1, |ledger| ledger.next());
-            LiveState {
-                log,
-                next: next.max(copied.live.max().map_or(0, |last| last + 1)),
-                position: self.position,
-                bytes: copied.body_bytes,
-                state: copied.expiry.encode(&RoaringTreemap::new()),
-                live: copied.live,
-            }
-        });
-        std::iter::once(metadata).chain(queues).collect()
+            let next = found.ledger.next().max(live.max().map_or(1, |last| last + 1));
+            let kept = Kept { expiry: found.expiry, references: found.references };
+            self.messages += live.len();
+            states.push(LiveState { log, next, position, bytes: body_bytes, state: kept.encode(next), live });
+        }
+        states.sort_unstable_by_key(|state| state.log);
+        states
     }
 }
 
@@ -202,6 +261,12 @@ pub fn by_log(damage: &Damage) -> Vec<(LogId, Vec<Numbers>)> {
 #[must_use]
 pub fn stored_message(payload: &[u8]) -> Option<StoredMessage<'_>> {
     StoredMessage::parse(payload).ok()
+}
+
+/// Where in the shared log the messages of a reference record begin.
+#[must_use]
+pub fn shared_reference(payload: &[u8]) -> Option<u64> {
+    payload.first_chunk().map(|first| u64::from_le_bytes(*first))
 }
 
 pub use leveret_message::Encoding;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::Batch;
 use leveret_model::Queue as QueueInfo;
+use leveret_queue::shared::{Place, encode_reference};
 use leveret_queue::{
     ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
     QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
@@ -22,6 +23,8 @@ use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::outbox::Outbox;
 use crate::reads::{Purpose, Reads};
+use crate::registry::Services;
+use crate::shared_messages::SharedMessages;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
 
@@ -52,9 +55,11 @@ pub struct QueueHandle {
     inner: Mutex<ClassicQueue>,
     /// Position of the queue's last record; written under its lock.
     last_record: AtomicU64,
+    is_durable: bool,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
     deferred: Arc<Deferred>,
+    shared: Arc<SharedMessages>,
     /// It is in the list of its home core.
     is_deferred: AtomicBool,
     moves: moves::Moves,
@@ -68,22 +73,19 @@ pub type QueueRef = Arc<QueueHandle>;
 
 impl QueueHandle {
     /// Wraps a queue.
-    pub fn new(
-        info: Arc<QueueInfo>,
-        queue: ClassicQueue,
-        commit: Arc<Commit>,
-        reads: Arc<Reads>,
-        deferred: Arc<Deferred>,
-    ) -> QueueRef {
+    pub fn new(info: Arc<QueueInfo>, queue: ClassicQueue, services: &Services) -> QueueRef {
         let log_id = LogId(info.id.0);
+        let Services { commit, reads, deferred, shared, .. } = services.clone();
         Arc::new(Self {
             info,
             log_id,
+            is_durable: queue.is_durable(),
             inner: Mutex::new(queue),
             last_record: AtomicU64::new(0),
             commit,
             reads,
             deferred,
+            shared,
             is_deferred: AtomicBool::new(false),
             moves: moves::Moves::default(),
             deleted_messages: AtomicU64::new(0),
@@ -101,6 +103,21 @@ impl QueueHandle {
         self.log_id
     }
 
+    /// Whether persistent messages of it are logged.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.is_durable
+    }
+
+    /// Whether messages of it stand in this log.
+    pub(crate) fn reads_from(&self, log: LogId) -> bool {
+        log == self.log_id || log == LogId::SHARED && !self.inner.lock().references().is_empty()
+    }
+
+    /// Where the first message from `number` on stands that is in the shared log.
+    pub(crate) fn shared_place(&self, number: u64) -> Option<Place> {
+        self.inner.lock().references().place(number)
+    }
+
     /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. When the queue fails by it,
     /// everybody is told who waits for it. None when the queue panicked.
     fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> Option<R> {
@@ -111,13 +128,13 @@ impl QueueHandle {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let result = call(&mut queue, &mut effects);
                 if !effects.drops.is_empty() {
-                    self.log_settles(&effects.drops, SettleReason::Dropped, Wait::Lazy);
+                    self.log_settles(&mut queue, &effects.drops, SettleReason::Dropped, Wait::Lazy);
                 }
                 if !effects.settled.is_empty() {
-                    self.log_settles(&effects.settled, SettleReason::Acknowledged, Wait::Lazy);
+                    self.log_settles(&mut queue, &effects.settled, SettleReason::Acknowledged, Wait::Lazy);
                 }
                 if !effects.expired.is_empty() {
-                    self.log_settles(&effects.expired, SettleReason::Expired, Wait::Lazy);
+                    self.log_settles(&mut queue, &effects.expired, SettleReason::Expired, Wait::Lazy);
                 }
                 effects.deadline = queue.announce_deadline();
                 result
@@ -156,25 +173,46 @@ impl QueueHandle {
     }
 
     /// Appends settles of durable messages; returns the position of the last, if there was any.
-    fn log_settles(&self, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Position> {
+    fn log_settles(
+        &self,
+        queue: &mut ClassicQueue,
+        runs: &[Run],
+        reason: SettleReason,
+        wait: Wait,
+    ) -> Option<Position> {
         let ranges = durable_ranges(runs);
         if ranges.is_empty() {
             return None;
         }
         let position = self.commit.append(|log, now| log.append_settle(self.log_id, reason, &ranges, wait, now));
         self.last_record.store(position, Ordering::Relaxed);
+        self.release(queue, runs);
         Some(position)
     }
 
-    /// Offers `count` messages of a batch from `index` on.
+    /// These left the queue, and the record that says so was appended: the shared log need not keep them for it.
+    fn release(&self, queue: &mut ClassicQueue, runs: &[Run]) {
+        if queue.references().is_empty() {
+            return;
+        }
+        for run in runs.iter().filter(|run| run.durable) {
+            queue.references_mut().release(run.first, run.last, |first, last| self.shared.release(first, last));
+        }
+    }
+
+    /// Offers `count` messages of a batch from `index` on. With `shared` they stand in the shared log, all of the batch from
+    /// that number on, for this queue among others.
     pub fn publish(
         self: &Arc<Self>,
         batch: &Arc<Batch>,
         index: u32,
         count: u32,
         persistent: bool,
+        shared: Option<u64>,
         now: Nanos,
     ) -> Published {
+        let shared = shared.filter(|_| persistent && self.is_durable).map(|first| first + u64::from(index));
+        let mut referred = 0;
         let published = self.with(|queue, effects| {
             if *queue.state() == QueueState::Deleted {
                 // Routed before its deletion was known: as if it had come later, and found no queue.
@@ -189,9 +227,19 @@ impl QueueHandle {
                     let message = batch.message(at as usize);
                     Payload { head: message.head, body: message.large }
                 });
-                let position = self.commit.append(|log, now| {
-                    log.append_messages(self.log_id, submission.first, payloads, Wait::Confirm, now)
+                let (first, accepted) = (submission.first, submission.accepted);
+                let position = self.commit.append(|log, now| match shared {
+                    None => log.append_messages(self.log_id, first, payloads, Wait::Confirm, now),
+                    Some(shared) => {
+                        let record = encode_reference(batch, index, accepted, shared);
+                        let messages = u16::try_from(accepted).expect("a batch holds fewer messages");
+                        log.append_references(self.log_id, first, messages, &record, Wait::Confirm, now)
+                    }
                 });
+                if let Some(shared) = shared {
+                    queue.references_mut().add(first, u64::from(accepted), shared);
+                    referred = accepted;
+                }
                 self.last_record.store(position, Ordering::Relaxed);
                 position
             });
@@ -200,6 +248,9 @@ impl QueueHandle {
             Published { accepted: submission.accepted, position: queue.pending_position() }
         });
         let published = published.unwrap_or(Published { accepted: 0, position: 0 });
+        if let Some(first) = shared.filter(|_| referred < count) {
+            self.shared.release(first + u64::from(referred), first + u64::from(count) - 1);
+        }
         self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
         published
     }
@@ -244,7 +295,7 @@ impl QueueHandle {
                 return None;
             }
             queue.settle(id, runs, outcome, now, effects);
-            self.log_settles(runs, reason_of(outcome), wait)
+            self.log_settles(queue, runs, reason_of(outcome), wait)
         })
         .flatten()
     }
@@ -268,7 +319,7 @@ impl QueueHandle {
                 return Some(self.moves.wait(queue.moved_so_far(), queue.moving(), outbox, reason));
             }
             queue.settle(id, runs, Outcome::Dropped, now, effects);
-            Some(Ticket::at(self.log_settles(runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0)))
+            Some(Ticket::at(self.log_settles(queue, runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0)))
         });
         ticket.flatten().unwrap_or_else(|| moves::never(outbox, reason, &self.failure()))
     }
@@ -282,7 +333,7 @@ impl QueueHandle {
     pub fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Position) {
         let purged = self.with(|queue, effects| {
             let (count, runs) = queue.purge(now, effects);
-            (count, self.log_settles(&runs, SettleReason::Purged, Wait::Confirm).unwrap_or(0))
+            (count, self.log_settles(queue, &runs, SettleReason::Purged, Wait::Confirm).unwrap_or(0))
         });
         purged.unwrap_or((0, 0))
     }
@@ -373,7 +424,11 @@ impl QueueHandle {
 
     /// Its deletion is durable: consumers are told, memory goes.
     pub fn delete(self: &Arc<Self>) {
-        let count = self.with(|queue, effects| queue.delete(effects)).unwrap_or(0);
+        let deleted = self.with(|queue, effects| {
+            queue.references_mut().release(0, u64::MAX, |first, last| self.shared.release(first, last));
+            queue.delete(effects)
+        });
+        let count = deleted.unwrap_or(0);
         self.deleted_messages.store(count, Ordering::Relaxed);
         self.deferred.forget(self);
         // What was on its way is gone with the queue, which is durable.
@@ -431,7 +486,7 @@ impl QueueHandle {
                 position: self.last_record.load(Ordering::Relaxed),
                 live,
                 bytes,
-                state: queue.expiry_state(),
+                state: queue.kept(),
             })
         })
         .flatten()

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_log::Disk;
+use leveret_log::{Disk, LogId, ReadError};
 use leveret_message::{Batch, BatchBuilder, StoredError};
 use leveret_queue::ConsumerId;
 use parking_lot::{Mutex, RwLock};
@@ -69,12 +69,9 @@ impl ReadJob {
     /// nothing else does.
     pub fn run(self, disk: &dyn Disk, now: Now) {
         let Self { queue, from, purpose, commit } = self;
-        let plan = commit.inspect(|log| log.plan_read(queue.log_id(), from, READ_BYTES));
-        let runs = match plan.map(|plan| plan.run(disk)) {
-            None => Ok(Vec::new()),
-            Some(Ok(messages)) => into_runs(messages.into_iter().map(|message| (message.number, message.payload)))
-                .map_err(|error| error.to_string()),
-            Some(Err(error)) => Err(error.to_string()),
+        let runs = match stored(&queue, from, &commit, disk) {
+            Ok(messages) => into_runs(messages.into_iter()).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
         };
         match (runs, purpose) {
             (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
@@ -82,6 +79,33 @@ impl ReadJob {
             (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
             (Err(reason), _) => queue.fail(reason),
         }
+    }
+}
+
+/// Messages of a queue from number `from` on, from its own log or the shared one: what stands together.
+fn stored(queue: &QueueRef, mut from: u64, commit: &Commit, disk: &dyn Disk) -> Result<Vec<(u64, Bytes)>, ReadError> {
+    let read = |log, from| {
+        let plan = commit.inspect(|all| all.plan_read(log, from, READ_BYTES));
+        plan.map_or(Ok(Vec::new()), |plan| plan.run(disk))
+    };
+    loop {
+        let place = queue.shared_place(from);
+        let shared_from = place.map_or(u64::MAX, |place| place.first);
+        if shared_from > from {
+            let own = read(queue.log_id(), from)?.into_iter().map(|message| (message.number, message.payload));
+            let own: Vec<_> = own.take_while(|(number, _)| *number < shared_from).collect();
+            if !own.is_empty() {
+                return Ok(own);
+            }
+        }
+        let Some(place) = place else { return Ok(Vec::new()) };
+        let shared = read(LogId::SHARED, place.shared)?.into_iter();
+        let ours = shared.take_while(|message| message.number - place.shared < place.count);
+        let ours: Vec<_> = ours.map(|message| (place.first + message.number - place.shared, message.payload)).collect();
+        if !ours.is_empty() {
+            return Ok(ours);
+        }
+        from = place.first + place.count;
     }
 }
 

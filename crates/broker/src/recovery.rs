@@ -3,7 +3,8 @@
 use leveret_log::{LiveState, LogId, Replay, SettleRange, SettleReason};
 use leveret_message::stored;
 use leveret_model::{Model, QueueId};
-use leveret_queue::{Expiry, ExpiryStateError, Ledger, Outcome};
+use leveret_queue::shared::{ReferenceError, ReferenceRecord};
+use leveret_queue::{Expiry, Kept, KeptError, Ledger, Outcome, References};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -24,13 +25,23 @@ pub enum RecoveryError {
         /// The kind found.
         kind: u8,
     },
-    /// Times of messages that this version doesn't understand.
+    /// What a checkpoint keeps of a queue, and this version doesn't understand.
     #[error("log {log:?}: {error}")]
-    Expiry {
+    Kept {
         /// Whose.
         log: LogId,
-        /// What is wrong with them.
-        error: ExpiryStateError,
+        /// What is wrong with it.
+        error: KeptError,
+    },
+    /// A record about shared messages that isn't one.
+    #[error("log {log:?}, messages from {first} on: {error}")]
+    Reference {
+        /// Whose.
+        log: LogId,
+        /// The first of them.
+        first: u64,
+        /// What is wrong with it.
+        error: ReferenceError,
     },
     /// A message that isn't one.
     #[error("log {log:?}, message {number}: {error}")]
@@ -49,6 +60,7 @@ struct RecoveredLog {
     ledger: Ledger,
     delivered_below: u64,
     expiry: Expiry,
+    references: References,
 }
 
 /// What the log knows of a queue's messages.
@@ -60,6 +72,8 @@ pub struct RecoveredQueue {
     pub redelivered_below: u64,
     /// When they expire.
     pub expiry: Expiry,
+    /// Which of them stand in the shared log.
+    pub references: References,
 }
 
 /// Collects what the log replays.
@@ -67,6 +81,8 @@ pub struct RecoveredQueue {
 pub struct Recovered {
     /// The control plane.
     pub model: Model,
+    /// Every message of the shared log has a lower number.
+    pub shared_next: u64,
     logs: FxHashMap<LogId, RecoveredLog>,
     error: Option<RecoveryError>,
 }
@@ -83,14 +99,20 @@ impl Recovered {
     /// Takes out what is known of a queue. Which messages may have been delivered is known after a clean stop;
     /// after a crash it is every one.
     pub fn take(&mut self, id: QueueId, clean: bool) -> RecoveredQueue {
-        let Some(log) = self.logs.remove(&LogId(id.0)) else { return RecoveredQueue::default() };
+        let Some(mut log) = self.logs.remove(&LogId(id.0)) else { return RecoveredQueue::default() };
         let redelivered_below = if clean { log.delivered_below } else { log.ledger.next() };
-        RecoveredQueue { ledger: log.ledger, redelivered_below, expiry: log.expiry }
+        log.references.keep_live(&log.ledger);
+        RecoveredQueue { ledger: log.ledger, redelivered_below, expiry: log.expiry, references: log.references }
     }
 
     /// The messages of a log that are there.
     pub(crate) fn ledger(&self, log: LogId) -> Option<&Ledger> {
         self.logs.get(&log).map(|log| &log.ledger)
+    }
+
+    /// Every log with the messages that are there, and which of them stand in the shared log.
+    pub(crate) fn ledgers(&self) -> impl Iterator<Item = (LogId, &Ledger, &References)> {
+        self.logs.iter().map(|(id, log)| (*id, &log.ledger, &log.references))
     }
 
     /// Logs that no queue owns.
@@ -116,16 +138,25 @@ impl Replay for Recovered {
             }
             return;
         }
+        if state.log == LogId::SHARED {
+            // Which of them are alive is what the queues have.
+            self.shared_next = state.next;
+            return;
+        }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
-        match Expiry::decode(&state.state) {
-            Ok(expiry) => {
-                self.logs.insert(state.log, RecoveredLog { ledger, delivered_below: 0, expiry });
+        match Kept::decode(&state.state) {
+            Ok(Kept { expiry, references }) => {
+                self.logs.insert(state.log, RecoveredLog { ledger, delivered_below: 0, expiry, references });
             }
-            Err(error) => self.fail(RecoveryError::Expiry { log: state.log, error }),
+            Err(error) => self.fail(RecoveryError::Kept { log: state.log, error }),
         }
     }
 
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        if log == LogId::SHARED {
+            self.shared_next = number + 1;
+            return;
+        }
         match stored::lengths(payload) {
             Ok((_, body)) => {
                 let log = self.logs.entry(log).or_default();
@@ -137,6 +168,21 @@ impl Replay for Recovered {
                 }
             }
             Err(error) => self.fail(RecoveryError::Message { log, number, error }),
+        }
+    }
+
+    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        let count = u64::from(messages);
+        let record = match ReferenceRecord::decode(payload, count) {
+            Ok(record) => record,
+            Err(error) => return self.fail(RecoveryError::Reference { log, first, error }),
+        };
+        let log = self.logs.entry(log).or_default();
+        log.ledger.accept(first, count, record.body_bytes);
+        log.references.add(first, count, record.shared);
+        log.expiry.arrived(first, count, record.received_ms, log.ledger.low());
+        for (place, body_bytes, expiry_ms) in record.times() {
+            log.expiry.expires(first + place, expiry_ms, body_bytes);
         }
     }
 

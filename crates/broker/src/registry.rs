@@ -19,6 +19,7 @@ use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reads::Reads;
 use crate::recovery::RecoveredQueue;
 use crate::reply_to::ReplyTargets;
+use crate::shared_messages::SharedMessages;
 use crate::time::{Nanos, Now};
 
 /// Kind of the control records of the metadata log that carry a model command.
@@ -71,6 +72,7 @@ pub struct Submitted {
 }
 
 /// What all queues of a registry use.
+#[derive(Clone)]
 pub struct Services {
     /// Where their records go.
     pub commit: Arc<Commit>,
@@ -80,16 +82,15 @@ pub struct Services {
     pub deferred: Arc<Deferred>,
     /// What they hold in memory.
     pub budget: Arc<MemoryBudget>,
+    /// What stands once for several of them.
+    pub shared: Arc<SharedMessages>,
 }
 
 /// See the module.
 pub struct Registry {
     staged: Mutex<Staged>,
     published: ArcSwap<Snapshot>,
-    commit: Arc<Commit>,
-    reads: Arc<Reads>,
-    deferred: Arc<Deferred>,
-    budget: Arc<MemoryBudget>,
+    services: Services,
     /// Wall time of monotonic zero.
     epoch_ms: u64,
 }
@@ -105,23 +106,24 @@ impl Registry {
         replies: Arc<ReplyTargets>,
         now: Now,
     ) -> Self {
-        let Services { commit, reads, deferred, budget } = services;
         let epoch_ms = now.wall_ms - now.monotonic / NANOS_PER_MS;
         let now = now.monotonic;
         let topology = model.topology();
         let mut queues = imbl::HashMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
-            let RecoveredQueue { ledger, redelivered_below, expiry } = recovered(info.id);
+            let RecoveredQueue { ledger, redelivered_below, expiry, references } = recovered(info.id);
+            services.shared.restore(&references);
             let mut queue = ClassicQueue::new(
                 info.options.clone(),
                 info.is_logged(),
                 ledger,
                 redelivered_below,
-                budget.clone(),
+                services.budget.clone(),
                 now,
             );
             queue.start_clock(epoch_ms, expiry, now);
-            let handle = QueueHandle::new(info.clone(), queue, commit.clone(), reads.clone(), deferred.clone());
+            *queue.references_mut() = references;
+            let handle = QueueHandle::new(info.clone(), queue, &services);
             handle.announce();
             queues.insert(info.id, handle);
         }
@@ -135,10 +137,7 @@ impl Registry {
                 last_record: 0,
             }),
             published: ArcSwap::new(snapshot),
-            commit,
-            reads,
-            deferred,
-            budget,
+            services,
             epoch_ms,
         }
     }
@@ -166,7 +165,7 @@ impl Registry {
         let mut staged = self.staged.lock();
         let submitted = staged.model.submit(permit, command)?;
         let position = match &submitted.record {
-            Some(record) => self.commit.append(|log, now| {
+            Some(record) => self.services.commit.append(|log, now| {
                 log.append_control(LogId::METADATA, CONTROL_MODEL_COMMAND, record, Wait::Confirm, now)
             }),
             None => staged.unpublished.back().map_or(0, |last| last.position),
@@ -187,17 +186,11 @@ impl Registry {
                         info.is_logged(),
                         Ledger::default(),
                         0,
-                        self.budget.clone(),
+                        self.services.budget.clone(),
                         now,
                     );
                     queue.start_clock(self.epoch_ms, Expiry::default(), now);
-                    let handle = QueueHandle::new(
-                        info.clone(),
-                        queue,
-                        self.commit.clone(),
-                        self.reads.clone(),
-                        self.deferred.clone(),
-                    );
+                    let handle = QueueHandle::new(info.clone(), queue, &self.services);
                     declared.push(handle.clone());
                     next.queues.insert(info.id, handle);
                 }
@@ -215,14 +208,14 @@ impl Registry {
         for queue in declared {
             queue.announce();
         }
-        self.commit.announce();
+        self.services.commit.announce();
         self.publish();
         Ok(Submitted { outcome: submitted.outcome, position, deleted })
     }
 
     /// Publishes every change that is durable, and carries out its deletions.
     pub fn publish(&self) {
-        let durable = self.commit.durable();
+        let durable = self.services.commit.durable();
         let mut deleted = Vec::new();
         {
             let mut staged = self.staged.lock();
@@ -238,8 +231,9 @@ impl Registry {
         for queue in deleted {
             queue.delete();
             if queue.info().is_logged() {
-                self.commit.append(|log, _| log.forget(queue.log_id()));
-                self.commit.wake_background();
+                let commit = &self.services.commit;
+                commit.append(|log, _| log.forget(queue.log_id()));
+                commit.wake_background();
             }
         }
     }

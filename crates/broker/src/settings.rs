@@ -59,6 +59,8 @@ pub struct Settings {
     pub name_seed: (u64, u64),
     /// Bytes of message bodies that all queues together keep in memory before they leave them on disk.
     pub queue_memory_bytes: u64,
+    /// A message to more durable queues than this is logged once for all of them, whatever its size.
+    pub copied_to_queues_max: usize,
 }
 
 /// How much link credit a sending AMQP 1.0 client gets.
@@ -110,6 +112,7 @@ impl Default for Settings {
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
             name_seed: (0, 0),
             queue_memory_bytes: 64 << 20,
+            copied_to_queues_max: 8,
         }
     }
 }

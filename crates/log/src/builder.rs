@@ -124,6 +124,16 @@ impl Builder {
         self.count(log, head.kind, 0, RECORD_HEADER_BYTES + payload.len());
     }
 
+    /// `messages` messages of a log, numbered from `first` on, whose bytes stand in another one.
+    pub(crate) fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        let kind = RecordKind::References;
+        record::append(&mut self.data, self.seed, Head::alone(kind, 0), [payload, &[]]);
+        self.count(log, kind, first, RECORD_HEADER_BYTES + payload.len());
+        if let Some(run) = self.runs.last_mut() {
+            run.count = messages;
+        }
+    }
+
     /// Enters a record of `length` bytes into the run table: into the last run if it goes on there.
     #[inline]
     fn count(&mut self, log: LogId, kind: RecordKind, number: u64, length: usize) {
@@ -133,6 +143,7 @@ impl Builder {
         if let Some(run) = self.runs.last_mut() {
             let goes_on = run.log == log
                 && run.kind == kind
+                && kind != RecordKind::References
                 && (kind != RecordKind::Message || run.first + run.count as u64 == number)
                 && run.length as usize + length <= RUN_BYTES_MAX
                 && run.count < u16::MAX;

@@ -37,8 +37,10 @@ pub enum Dumped<'a> {
         position: Option<Position>,
         /// Whose it is.
         log: LogId,
-        /// The number of a message.
+        /// The number of a message, or of the first that references stand for.
         number: Option<u64>,
+        /// How many messages references stand for, else 1.
+        messages: u16,
         /// The record.
         record: Record<'a>,
     },
@@ -167,9 +169,13 @@ fn dump_batch(
         let mut at = offset + batch.header.prefix_bytes() + run.offset as u64;
         for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
             let Some(record) = record else { break };
-            let number = (run.kind == RecordKind::Message).then_some(run.first + i);
+            let number = match run.kind {
+                RecordKind::Message | RecordKind::References => Some(run.first + i),
+                _ => None,
+            };
             let position = (kind == FileKind::Wal && table_is_whole).then_some(first + i);
-            visit(Dumped::Record { offset: at, position, log: run.log, number, record })?;
+            let messages = if run.kind == RecordKind::References { run.count } else { 1 };
+            visit(Dumped::Record { offset: at, position, log: run.log, number, messages, record })?;
             at += (RECORD_HEADER_BYTES + record.payload.len()) as u64;
         }
     }

@@ -4,6 +4,7 @@
 pub mod batch;
 pub mod batch_check;
 pub(crate) mod checkpoint;
+pub(crate) mod closed;
 pub mod file_header;
 pub mod record;
 pub(crate) mod segment_index;

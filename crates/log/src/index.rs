@@ -41,6 +41,8 @@ impl LogIndex {
 #[derive(Clone, Debug, Default)]
 struct Growing {
     index: LogIndex,
+    /// The highest number in the file, of messages and references.
+    reached: Option<u64>,
     /// Where in the file the run of the last point begins.
     point_at: u64,
 }
@@ -66,6 +68,9 @@ impl FileIndex {
 
     pub(crate) fn note_run(&mut self, batch: u64, records_at: u64, row: usize, run: &Run) {
         let log = self.logs.entry(run.log).or_default();
+        if matches!(run.kind, RecordKind::Message | RecordKind::References) {
+            log.reached = log.reached.max(Some(run.last()));
+        }
         if run.kind != RecordKind::Message {
             return;
         }
@@ -89,6 +94,11 @@ impl FileIndex {
 
     pub(crate) fn log(&self, log: LogId) -> Option<&LogIndex> {
         self.logs.get(&log).map(|log| &log.index)
+    }
+
+    /// The highest number that the file gives to a message of this log, wherever its bytes stand.
+    pub(crate) fn reached(&self, log: LogId) -> Option<u64> {
+        self.logs.get(&log)?.reached
     }
 
     /// Every log that the file touches.
@@ -129,6 +139,16 @@ mod tests {
         assert_eq!(found.points_from(41, 1)[0].run, 4);
         assert_eq!(found.points_from(40, 1)[0].run, 0);
         assert_eq!(found.points_from(5000, 9).len(), 1);
+    }
+
+    #[test]
+    fn references_reach_a_number_and_are_no_messages() {
+        let mut index = FileIndex::default();
+        let log = LogId(1);
+        let run = Run { log, first: 7, offset: 0, length: 36, count: 50, kind: RecordKind::References };
+        index.note_run(512, 1000, 0, &run);
+        assert_eq!(index.reached(log), Some(56));
+        assert_eq!(index.log(log).unwrap(), &LogIndex::default());
     }
 
     #[test]

@@ -124,6 +124,27 @@ impl Log {
         self.appended_records(number - first, wait, now)
     }
 
+    /// Appends that a log has `messages` messages, numbered from `first` on, whose bytes stand in another log: where,
+    /// the payload says. Their owner keeps that in the state of its checkpoints, as it keeps which of them are alive; they
+    /// can't be read here. Returns the record's position.
+    ///
+    /// # Panics
+    /// As [`Log::append_messages`], and if `messages` is zero.
+    pub fn append_references(
+        &mut self,
+        log: LogId,
+        first: u64,
+        messages: u16,
+        payload: &[u8],
+        wait: Wait,
+        now: Nanos,
+    ) -> Position {
+        assert!(messages > 0, "references to no message");
+        self.make_room(payload.len());
+        self.active.references(log, first, messages, payload);
+        self.appended_records(1, wait, now)
+    }
+
     /// Appends that messages left a log. Returns the record's position.
     ///
     /// # Panics

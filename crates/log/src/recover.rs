@@ -8,10 +8,11 @@ use rustc_hash::FxHashMap;
 use crate::checkpoint::{self, Unusable};
 use crate::disk::{self, Disk};
 use crate::error::StorageError;
+use crate::format::closed::{CLOSED_BYTES, Closed};
 use crate::format::version;
 use crate::job::LiveState;
 use crate::log::{Log, Start};
-use crate::names::Name;
+use crate::names::{self, Name};
 use crate::options::Options;
 use crate::segment;
 use crate::store::Store;
@@ -33,6 +34,10 @@ pub trait Replay {
     fn restore(&mut self, state: LiveState);
     /// A message with a number from the restored `next` on.
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]);
+    /// The WAL holds these messages, whether they are replayed or in a restored state. For who looks for what is missing.
+    fn stands(&mut self, _log: LogId, _first: u64, _last: u64) {}
+    /// Messages numbered from `first` on, from the restored `next` on, whose bytes stand in another log.
+    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
     /// That message belongs to a group that was never committed: its number is used, but it was never in the log.
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]);
     /// Messages left a log.
@@ -131,6 +136,8 @@ pub(crate) struct Recovery<'a> {
     covered: FxHashMap<LogId, Covered>,
     /// The newest checkpoint, if none can be read, and why.
     bad_checkpoint: Option<(u64, Unusable)>,
+    /// What the last clean stop left.
+    closed: Option<Closed>,
     /// For a check, which goes on where a start refuses: a missing segment is a damage like others.
     pub(crate) is_check: bool,
 }
@@ -153,6 +160,7 @@ struct Nowhere;
 impl Replay for Nowhere {
     fn restore(&mut self, _: LiveState) {}
     fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
+    fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
     fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
     fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
@@ -169,6 +177,7 @@ impl<'a> Recovery<'a> {
             named: Vec::new(),
             covered: FxHashMap::default(),
             bad_checkpoint: None,
+            closed: None,
             is_check: false,
         }
     }
@@ -179,6 +188,7 @@ impl<'a> Recovery<'a> {
                 Some(Name::Wal(sequence)) => self.found.wal.push(sequence),
                 Some(Name::Segment(id)) => self.found.segments.push(id),
                 Some(Name::Checkpoint(sequence)) => self.found.checkpoints.push(sequence),
+                None if text == names::closed(self.options.wal_id) => self.read_closed(&text)?,
                 None => {}
             }
         }
@@ -190,6 +200,17 @@ impl<'a> Recovery<'a> {
         self.store.next_segment = found.segments.last().map_or(1, |last| last + 1);
         self.store.next_checkpoint = found.checkpoints.last().map_or(1, |last| last + 1);
         self.check_versions()
+    }
+
+    fn read_closed(&mut self, name: &str) -> Result<(), StorageError> {
+        let bytes = disk::read(self.disk, name, 0, CLOSED_BYTES + 1)?;
+        self.closed = Closed::decode(&bytes, self.options.node_id, self.options.wal_id);
+        if self.closed.is_none() {
+            let range = 0..disk::length(self.disk, name)?;
+            let nobody = Hit::Logs(Vec::new());
+            self.report.damaged.push(Damage::new(name, range, nobody, "what a clean stop left isn't whole"));
+        }
+        Ok(())
     }
 
     /// Files of another version are refused before anything is read from them, or removed.
@@ -276,6 +297,10 @@ impl<'a> Recovery<'a> {
         }
         self.report.restored = self.covered.len() as u64;
         let header = loaded.header;
+        if let Some(closed) = self.closed.filter(|closed| closed.checkpoint > sequence) {
+            let reason = format!("it is an older checkpoint: the last clean stop left {}", closed.checkpoint);
+            self.report.damaged.push(Damage::new(&name, 0..header.length, Hit::Any, reason));
+        }
         self.found.floor = header.floor;
         self.found.next_file = self.found.next_file.max(header.next_file);
         self.store.next_segment = self.store.next_segment.max(header.next_segment);
@@ -360,6 +385,9 @@ impl<'a> Recovery<'a> {
         replaying.takes_rest = self.is_check;
         for sequence in self.found.wal.iter().filter(|sequence| **sequence >= self.found.floor) {
             replaying.file(*sequence, report, replay)?;
+        }
+        if let Some(closed) = &self.closed {
+            replaying.must_reach(closed, report, replay);
         }
         // Without a checkpoint the WAL has to begin with the first batch of all.
         let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1);

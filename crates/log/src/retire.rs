@@ -295,8 +295,8 @@ impl Log {
                 "log {} has a live message from its next number on",
                 state.log
             );
-            let index = file.and_then(|file| file.index.log(state.log));
-            if index.is_some_and(|index| index.messages > 0 && index.last >= state.next) {
+            let reached = file.and_then(|file| file.index.reached(state.log));
+            if reached.is_some_and(|reached| reached >= state.next) {
                 again.push(state.log);
                 continue;
             }

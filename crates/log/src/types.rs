@@ -9,6 +9,8 @@ pub struct LogId(pub u64);
 impl LogId {
     /// The log of metadata commands.
     pub const METADATA: LogId = LogId(0);
+    /// The log of messages that several others refer to.
+    pub const SHARED: LogId = LogId(u64::MAX);
 }
 
 impl std::fmt::Display for LogId {

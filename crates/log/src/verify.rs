@@ -9,7 +9,7 @@ use crate::format::VERSION;
 use crate::format::file_header::FileKind;
 use crate::names::Name;
 use crate::options::Options;
-use crate::recover::{Damage, Hit, Recovery, Replay};
+use crate::recover::{Damage, Hit, Numbers, Recovery, Replay};
 use crate::types::{LogId, Position};
 
 mod alive;
@@ -21,6 +21,10 @@ use alive::AliveLogs;
 pub trait Owners: Replay {
     /// Whether this log still has an owner: messages of one that hasn't can't be lost.
     fn owns(&self, log: LogId) -> bool;
+    /// The messages of a log that stand in the shared one.
+    fn elsewhere(&self, log: LogId) -> Vec<Numbers>;
+    /// The live messages of all logs that stand in these of the shared one.
+    fn referring(&self, shared: &Numbers) -> Vec<Numbers>;
 }
 
 /// What a check found.
@@ -134,7 +138,7 @@ fn missing(alive: &AliveLogs<'_>, checkpoint: String) -> Option<Damage> {
     }
     let mut logs: Vec<LogId> = missing.iter().map(|numbers| numbers.log).collect();
     logs.dedup();
-    let reason = "messages that are alive in this checkpoint are in no segment";
+    let reason = "messages that are alive by this checkpoint are in no file";
     Some(Damage { messages: missing, ..Damage::new(&checkpoint, 0..0, Hit::Logs(logs), reason) })
 }
 

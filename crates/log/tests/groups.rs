@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod driver;
 
-use driver::{Driver, body, small};
+use driver::{Driver, body, check, small};
 use leveret_log::{GroupId, Lane, LogId, MemoryDisk, Options, Payload, Position, SettleRange, SettleReason, Wait};
 
 const A: LogId = LogId(1);

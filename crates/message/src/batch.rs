@@ -100,6 +100,11 @@ impl Batch {
         self.any_expiry
     }
 
+    /// True when some body is too large to be copied.
+    pub fn has_large(&self) -> bool {
+        !self.large.is_empty()
+    }
+
     /// Length of the body of the message at `index`, in bytes.
     pub fn body_length(&self, index: usize) -> u32 {
         self.entries[index].body_length

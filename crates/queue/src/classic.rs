@@ -21,6 +21,7 @@ use crate::group::{GroupPosition, Place};
 use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
+use crate::shared::References;
 use crate::wait::WaitReason;
 use crate::{Link, Nanos, Position};
 
@@ -85,6 +86,8 @@ pub struct ClassicQueue {
     pub(crate) redelivered_below: u64,
     pub(crate) failures: Failures,
     pub(crate) clockwork: Clockwork,
+    /// Which of its messages stand in the shared log.
+    pub(crate) references: References,
     pub(crate) ready: Length,
     pub(crate) unacknowledged: Length,
     /// Messages on their way to the dead-letter exchange.
@@ -136,6 +139,7 @@ impl ClassicQueue {
             redelivered_below,
             failures: Failures::default(),
             clockwork: Clockwork::default(),
+            references: References::default(),
             ready,
             unacknowledged: Length::default(),
             dead: DeadLetters::default(),
@@ -186,6 +190,16 @@ impl ClassicQueue {
     /// The ledger, for checkpoints.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Which of its messages stand in the shared log.
+    pub fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// To be changed when a record that says so was appended, under the same lock.
+    pub fn references_mut(&mut self) -> &mut References {
+        &mut self.references
     }
 
     /// What of the ledger outlives this process: the live durable messages and their body bytes.

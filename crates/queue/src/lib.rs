@@ -27,10 +27,12 @@ mod failures;
 mod get;
 pub mod group;
 mod held;
+mod kept;
 pub mod ledger;
 mod limits;
 mod loading;
 mod settle;
+pub mod shared;
 pub mod status;
 pub mod wait;
 
@@ -42,7 +44,9 @@ pub use effects::{Effects, Link, Run, Signal, Taken, push_run};
 pub use expiry::{Expiry, ExpiryStateError};
 pub use get::GetOutcome;
 pub use group::GroupPosition;
+pub use kept::{Kept, KeptError};
 pub use ledger::{Conservation, Ledger, Outcome};
+pub use shared::{References, SharedCounts};
 pub use status::{ConsumerStatus, QueueStatus};
 pub use wait::{QueueWait, WaitReason};
 

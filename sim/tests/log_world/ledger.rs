@@ -109,6 +109,10 @@ impl Replay for Ledgers {
         self.message_with(log, number, payload.len(), None);
     }
 
+    fn references(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
+        panic!("{log}/{first} refers to another log, and nobody wrote that");
+    }
+
     fn withdraw(&mut self, log: LogId, number: u64, _: &[u8]) {
         panic!("{log}/{number} is withdrawn, and there are no groups");
     }

@@ -25,6 +25,7 @@ use super::session::Session;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
+use crate::shared_messages::REFERENCE_BYTES;
 use crate::time::Now;
 
 /// Class of all content (specification 1.8).
@@ -311,15 +312,19 @@ impl Session {
         }
         let mut accepted = count;
         let mut position = 0;
-        let bytes = batch.memory() as u64;
+        let mut bytes = batch.memory() as u64;
+        let shared = self.broker.shared.share(&batch, &route.queues, persistent);
         for queue in &route.queues {
-            let published = queue.publish(&batch, 0, count, persistent, now.monotonic);
+            let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
             accepted = accepted.min(published.accepted);
             if published.position > 0 {
                 if position == 0 || !crate::planted::first_queue_confirms() {
                     position = position.max(published.position);
                 }
                 self.undurable.note(published.position, queue, bytes);
+                if shared.is_some() {
+                    bytes = REFERENCE_BYTES;
+                }
             }
         }
         for reply in &route.replies {

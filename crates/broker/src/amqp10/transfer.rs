@@ -18,6 +18,7 @@ use super::session::Session;
 use super::unconfirmed::Outcome;
 use crate::headers::MessageHeaders;
 use crate::route::{self, Route};
+use crate::shared_messages::REFERENCE_BYTES;
 use crate::time::Now;
 
 impl Connection {
@@ -245,12 +246,13 @@ impl Connection {
         let batch = Arc::new(run.builder.finish());
         let count = batch.len() as u32;
         let Some(route) = &run.route else { return };
-        let bytes = batch.memory() as u64;
+        let mut bytes = batch.memory() as u64;
+        let shared = self.broker.shared.share(&batch, &route.queues, run.persistent);
         let mut accepted = count;
         let mut position = 0;
         let mut refusing = None;
         for queue in &route.queues {
-            let published = queue.publish(&batch, 0, count, run.persistent, now.monotonic);
+            let published = queue.publish(&batch, 0, count, run.persistent, shared, now.monotonic);
             if published.accepted < accepted {
                 accepted = published.accepted;
                 refusing = Some(queue);
@@ -258,6 +260,9 @@ impl Connection {
             if published.position > 0 {
                 position = position.max(published.position);
                 self.undurable.note(published.position, queue, bytes);
+                if shared.is_some() {
+                    bytes = REFERENCE_BYTES;
+                }
             }
         }
         for reply in &route.replies {

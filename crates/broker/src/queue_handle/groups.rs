@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use leveret_log::{Payload, Position, SettleReason};
 use leveret_message::Batch;
 use leveret_model::Overflow;
-use leveret_queue::{ConsumerId, DeadTurn, Outcome, QueueState, Run};
+use leveret_queue::{ClassicQueue, ConsumerId, DeadTurn, Outcome, QueueState, Run};
 
 use super::{QueueHandle, Waiting, durable_ranges, reason_of};
 use crate::deferred::Refused;
@@ -67,11 +67,11 @@ impl QueueHandle {
     ) {
         self.with(|queue, effects| {
             queue.settle(id, runs, outcome, now, effects);
-            self.log_settles_in(group, runs, reason_of(outcome));
+            self.log_settles_in(queue, group, runs, reason_of(outcome));
         });
     }
 
-    fn log_settles_in(&self, group: &mut Group, runs: &[Run], reason: SettleReason) {
+    fn log_settles_in(&self, queue: &mut ClassicQueue, group: &mut Group, runs: &[Run], reason: SettleReason) {
         let ranges = durable_ranges(runs);
         if !ranges.is_empty() {
             let position = self.commit.append(|log, now| {
@@ -79,6 +79,7 @@ impl QueueHandle {
                 log.append_settle_in(group, self.log_id, reason, &ranges, now)
             });
             self.last_record.store(position, Ordering::Relaxed);
+            self.release(queue, runs);
         }
     }
 
@@ -101,7 +102,7 @@ impl QueueHandle {
     pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
-            self.log_settles_in(group, &runs, SettleReason::DeadLettered);
+            self.log_settles_in(queue, group, &runs, SettleReason::DeadLettered);
             group.moves(self, self.moves.through(queue.moved_so_far()));
         });
     }

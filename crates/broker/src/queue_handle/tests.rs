@@ -15,6 +15,8 @@ use crate::group::Group;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::reads::Reads;
 use crate::recovery::Recovered;
+use crate::registry::Services;
+use crate::shared_messages::SharedMessages;
 use crate::time::Now;
 
 const ID: QueueId = QueueId(7);
@@ -53,9 +55,11 @@ impl Fixture {
             options: options.clone(),
         };
         let budget = Arc::new(MemoryBudget::new(1 << 20));
-        let queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget, 0);
+        let queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget.clone(), 0);
         let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
-        let queue = QueueHandle::new(Arc::new(info), queue, commit.clone(), reads.clone(), deferred);
+        let shared = Arc::new(SharedMessages::new(0, commit.clone(), 8));
+        let services = Services { commit: commit.clone(), reads: reads.clone(), deferred, budget, shared };
+        let queue = QueueHandle::new(Arc::new(info), queue, &services);
         Self { queue, commit, reads, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))) }
     }
 
@@ -65,7 +69,7 @@ impl Fixture {
         for _ in 0..count {
             builder.push(&Envelope { durable: persistent, ..Envelope::default() }, b"\0\0", b"body");
         }
-        self.queue.publish(&Arc::new(builder.finish()), 0, count, persistent, 0);
+        self.queue.publish(&Arc::new(builder.finish()), 0, count, persistent, None, 0);
         self.sync();
         self.queue.apply();
         let link: Arc<dyn Link> = self.outbox.clone();

@@ -128,13 +128,13 @@ impl BatchHeader {
 pub struct Run {
     /// Whose records.
     pub log: LogId,
-    /// Number of the first message.
+    /// Number of the first message, 0 for kinds without numbers.
     pub first: u64,
     /// Where the run begins among the records of the batch.
     pub offset: u32,
     /// Its length in bytes.
     pub length: u32,
-    /// Its records.
+    /// Its records; of references, which are a single record, the messages.
     pub count: u16,
     /// Their kind.
     pub kind: RecordKind,
@@ -145,6 +145,15 @@ impl Run {
     #[must_use]
     pub fn last(&self) -> u64 {
         self.first + (self.count as u64 - 1)
+    }
+
+    /// How many records it has.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        match self.kind {
+            RecordKind::References => 1,
+            _ => self.count as u64,
+        }
     }
 
     pub(crate) fn encode(&self, seed: u32) -> [u8; RUN_BYTES] {
@@ -178,7 +187,7 @@ impl Run {
         let possible = bytes[27] == 0
             && run.count >= 1
             && run.first.checked_add(run.count as u64).is_some()
-            && run.length as usize >= run.count as usize * RECORD_HEADER_BYTES
+            && run.length as u64 >= run.records() * RECORD_HEADER_BYTES as u64
             && run.offset as u64 + run.length as u64 <= record_bytes;
         possible.then_some(run)
     }

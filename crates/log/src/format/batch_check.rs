@@ -66,7 +66,7 @@ impl Batch {
     pub(crate) fn records_left<'a>(&self, run: &Run, bytes: &'a [u8]) -> impl Iterator<Item = Option<Record<'a>>> {
         let (seed, kind) = (self.seed, run.kind);
         let mut rest = &bytes[run_range(&self.header, run)];
-        (0..run.count).map(move |_| match record::split(rest, seed) {
+        (0..run.records()).map(move |_| match record::split(rest, seed) {
             Ok((record, after)) => {
                 rest = after;
                 (record.kind == kind).then_some(record)
@@ -113,7 +113,7 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
         end = run.offset as u64 + run.length as u64;
         // Behind a bad row the count is unknown; the highest possible position makes sure that it is replayed.
         let position = if gap { header.last_position() } else { header.first_position + records };
-        records += run.count as u64;
+        records += run.records();
         match check_run(&bytes[run_range(&header, &run)], &run, seed) {
             Ok(()) => {
                 batch.runs.push(run);
@@ -123,11 +123,15 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
             Err(bad) => {
                 batch.faulty.push((run, position));
                 let start = run_range(&header, &run).start as u64;
-                let is_message = run.kind == RecordKind::Message;
+                let numbers = match run.kind {
+                    RecordKind::Message => Some((run.first + bad.first, run.first + bad.last)),
+                    RecordKind::References => Some((run.first, run.last())),
+                    _ => None,
+                };
                 batch.faults.push(Fault {
                     range: start + bad.bytes.start as u64..start + bad.bytes.end as u64,
                     log: Some(run.log),
-                    numbers: is_message.then(|| (run.first + bad.first, run.first + bad.last)),
+                    numbers,
                     unknown: 0,
                     reason: bad.reason,
                 });
@@ -168,7 +172,7 @@ struct BadRecords {
 fn check_run(bytes: &[u8], run: &Run, seed: u32) -> Result<(), BadRecords> {
     let mut bad: Option<BadRecords> = None;
     let mut at = 0;
-    for i in 0..run.count as u64 {
+    for i in 0..run.records() {
         let (reason, length) = match record::split(&bytes[at..], seed) {
             Ok((record, _)) if record.kind == run.kind => {
                 at += RECORD_HEADER_BYTES + record.payload.len();
@@ -183,19 +187,19 @@ fn check_run(bytes: &[u8], run: &Run, seed: u32) -> Result<(), BadRecords> {
         bad.bytes.end = at;
         bad.last = i;
         if length.is_none() {
-            bad.last = run.count as u64 - 1;
+            bad.last = run.records() - 1;
             break;
         }
     }
     match bad {
         Some(bad) if at != bytes.len() => {
-            Err(BadRecords { bytes: bad.bytes.start..bytes.len(), last: run.count as u64 - 1, ..bad })
+            Err(BadRecords { bytes: bad.bytes.start..bytes.len(), last: run.records() - 1, ..bad })
         }
         Some(bad) => Err(bad),
         None if at == bytes.len() => Ok(()),
         None => {
             let reason = "a run is longer than its records";
-            Err(BadRecords { bytes: at..bytes.len(), first: 0, last: run.count as u64 - 1, reason })
+            Err(BadRecords { bytes: at..bytes.len(), first: 0, last: run.records() - 1, reason })
         }
     }
 }

@@ -11,7 +11,7 @@ pub const SETTLE_RANGE_BYTES: usize = 24;
 /// Flag of a record that counts only together with the rest of its group; the bits above it are the group's slot.
 const FLAG_GROUP: u16 = 1;
 
-/// What a record is. Codes 6 and 7 are reserved, see `docs/storage.md`.
+/// What a record is. Code 7 is reserved, see `docs/storage.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RecordKind {
@@ -25,6 +25,8 @@ pub enum RecordKind {
     Close = 4,
     /// A group is complete: its records count.
     GroupCommit = 5,
+    /// Messages whose bytes stand in another log.
+    References = 6,
 }
 
 impl RecordKind {
@@ -37,6 +39,7 @@ impl RecordKind {
             3 => RecordKind::Control,
             4 => RecordKind::Close,
             5 => RecordKind::GroupCommit,
+            6 => RecordKind::References,
             _ => return None,
         })
     }
@@ -113,7 +116,7 @@ pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static st
     let group = (flags & FLAG_GROUP != 0).then_some(flags >> 1);
     let possible = match kind {
         RecordKind::Message | RecordKind::Settle => flags == 0 || group.is_some(),
-        RecordKind::Control | RecordKind::Close => flags == 0,
+        RecordKind::Control | RecordKind::Close | RecordKind::References => flags == 0,
         RecordKind::GroupCommit => group.is_some(),
     };
     if !possible {
@@ -187,7 +190,7 @@ mod tests {
             for kind in [RecordKind::Message, RecordKind::Settle, RecordKind::GroupCommit] {
                 assert_eq!(split_one(kind, Some(slot)), Ok(Some(slot)));
             }
-            for kind in [RecordKind::Control, RecordKind::Close] {
+            for kind in [RecordKind::Control, RecordKind::Close, RecordKind::References] {
                 assert!(split_one(kind, Some(slot)).is_err());
             }
         }

@@ -79,7 +79,7 @@ impl Damage {
         logs.sort_unstable();
         logs.dedup();
         self.logs = Hit::Logs(logs);
-        let messages = runs.iter().filter(|run| run.kind == RecordKind::Message);
+        let messages = runs.iter().filter(|run| matches!(run.kind, RecordKind::Message | RecordKind::References));
         self.messages.extend(messages.map(|run| Numbers { log: run.log, first: run.first, last: run.last() }));
         self
     }

@@ -119,6 +119,7 @@ mod tests {
     impl Replay for Seen {
         fn restore(&mut self, _: LiveState) {}
         fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
+        fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
         fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
             self.0.push(format!("withdraw {log}/{number} {}", payload.len()));
         }

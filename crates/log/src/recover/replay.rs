@@ -11,9 +11,11 @@ use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, Run};
 use crate::format::batch_check::{self, Batch};
+use crate::format::closed::Closed;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::record::{self, Record, RecordKind};
 use crate::format::{SECTOR, is_zero, u64_at};
+use crate::names::Name;
 use crate::options::Options;
 use crate::scan::{Window, find_batch};
 use crate::types::{LogId, Position, SettleReason};
@@ -129,7 +131,8 @@ impl<'a> Replaying<'a> {
                 },
             }
         }
-        if file.last_batch != 0 || report.damaged.len() > damages {
+        let is_in_doubt = self.doubt.as_ref().is_some_and(|doubt| *doubt.file == *file.name);
+        if file.last_batch != 0 || is_in_doubt || report.damaged.len() > damages {
             self.files.push_back(file);
         }
         Ok(())
@@ -228,6 +231,7 @@ impl<'a> Replaying<'a> {
             self.take(file, doubt.offset, &batch, &bytes, report, replay);
         } else if let Some(mut before) = self.files.pop_back() {
             // It is the last of the files before this one.
+            debug_assert_eq!(*before.name, *doubt.file);
             before.known.faulty.push(doubt.offset);
             self.take(&mut before, doubt.offset, &batch, &bytes, report, replay);
             self.files.push_back(before);
@@ -260,6 +264,9 @@ impl<'a> Replaying<'a> {
             if let Some(row) = row {
                 file.index.note_run(offset, records_at, row as usize, run);
             }
+            if run.kind == RecordKind::Message {
+                replay.stands(run.log, run.first, run.last());
+            }
             for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
                 let Some(record) = record else { continue };
                 self.replay_record(run, i, position + i, &record, bytes, report, replay);
@@ -287,7 +294,8 @@ impl<'a> Replaying<'a> {
     ) {
         let covered = self.covered.get(&run.log).copied().unwrap_or_default();
         let is_new = match run.kind {
-            RecordKind::Message => run.first + i >= covered.next,
+            // References to several messages came into their log together.
+            RecordKind::Message | RecordKind::References => run.first + i >= covered.next,
             // The state of its log says nothing about the group's other logs.
             RecordKind::GroupCommit => true,
             _ => position > covered.position,
@@ -305,6 +313,7 @@ impl<'a> Replaying<'a> {
                 }
                 replay.message(run.log, number, record.payload);
             }
+            RecordKind::References => replay.references(run.log, run.first, run.count, record.payload),
             RecordKind::Control => replay.control(run.log, record.detail, record.payload),
             RecordKind::Close => {}
             RecordKind::Settle => self.settle(run.log, position, record, report, replay),
@@ -339,6 +348,36 @@ impl<'a> Replaying<'a> {
         find_batch(self.disk, &file.name, &file.identity, offset + SECTOR, file.length, self.sequence)
     }
 
+    /// A clean stop left word that the log went on: what is in doubt was durable, and what isn't there is missing.
+    pub(super) fn must_reach(&mut self, closed: &Closed, report: &mut Report, replay: &mut dyn Replay) {
+        if closed.batch <= self.sequence {
+            return;
+        }
+        if let Some(doubt) = self.doubt.take()
+            && let Some(mut file) = self.files.pop_back()
+        {
+            self.damage(doubt, &mut file, report, replay);
+            self.files.push_back(file);
+        }
+        if closed.batch > self.sequence {
+            let name = Name::Wal(closed.file).text(self.options.wal_id);
+            let reason = format!("batches {} to {} are missing at the end", self.sequence + 1, closed.batch);
+            report.damaged.push(Damage::new(&name, 0..0, Hit::Any, reason));
+        }
+        self.sequence = self.sequence.max(closed.batch);
+        self.position = self.position.max(closed.position);
+    }
+
+    /// The file with nothing in it but what was in doubt isn't in use.
+    fn drop_doubtful_file(&mut self) {
+        let is_empty = |file: &WalFile| file.last_batch == 0 && file.known.is_empty();
+        if let Some(doubt) = &self.doubt
+            && self.files.back().is_some_and(|file| *file.name == *doubt.file && is_empty(file))
+        {
+            self.files.pop_back();
+        }
+    }
+
     /// What is still in doubt, the files in use, and whether the log was closed.
     pub(super) fn into_doubt(
         mut self,
@@ -346,6 +385,7 @@ impl<'a> Replaying<'a> {
         replay: &mut dyn Replay,
     ) -> (Option<Damage>, VecDeque<WalFile>, bool) {
         self.groups.withdraw_all(report, replay);
+        self.drop_doubtful_file();
         let torn = self.doubt.map(|doubt| {
             let damage = Damage::new(&doubt.file, doubt.offset..doubt.end, Hit::Any, "the last batch isn't whole");
             match (doubt.batch, doubt.runs) {
@@ -370,6 +410,7 @@ impl<'a> Replaying<'a> {
         replay: &mut dyn Replay,
     ) -> Result<(VecDeque<WalFile>, Position, u64), DiskError> {
         self.groups.withdraw_all(report, replay);
+        self.drop_doubtful_file();
         if let Some(doubt) = self.doubt.take() {
             let length = (doubt.end - doubt.offset) as usize;
             let bytes = disk::read(self.disk, &doubt.file, doubt.offset, length)?;

@@ -16,7 +16,7 @@ struct Alive {
     live: RoaringTreemap,
     /// Numbers that a settle names without being known alive: gone before, or among what is damaged.
     settled: RoaringTreemap,
-    /// Alive at the checkpoint, and in no segment looked at so far.
+    /// Alive at the checkpoint, and in no file looked at so far.
     wanted: RoaringTreemap,
 }
 
@@ -37,13 +37,6 @@ impl<'a> AliveLogs<'a> {
         self.all_are_owned || self.owners.owns(log)
     }
 
-    /// A segment holds these.
-    pub(super) fn found(&mut self, log: LogId, first: u64, last: u64) {
-        if let Some(alive) = self.logs.get_mut(&log) {
-            alive.wanted.remove_range(first..=last);
-        }
-    }
-
     /// Of these messages those that are alive.
     fn alive_of(&self, numbers: &Numbers) -> RoaringTreemap {
         let mut set = RoaringTreemap::new();
@@ -62,6 +55,13 @@ impl<'a> AliveLogs<'a> {
     pub(super) fn leave_alive(&mut self, damage: &mut Damage) {
         let mut left = Vec::new();
         for numbers in std::mem::take(&mut damage.messages) {
+            if numbers.log == LogId::SHARED {
+                if let Some(known) = self.logs.get_mut(&numbers.log) {
+                    known.wanted.remove_range(numbers.first..=numbers.last);
+                }
+                left.extend(self.owners.referring(&numbers));
+                continue;
+            }
             if !self.owns(numbers.log) {
                 continue;
             }
@@ -71,14 +71,24 @@ impl<'a> AliveLogs<'a> {
             }
             left.extend(ranges(numbers.log, &alive));
         }
+        left.sort_unstable();
         damage.messages = left;
     }
 
     /// Messages that are alive and nowhere.
     pub(super) fn missing(&self) -> Vec<Numbers> {
         let mut missing: Vec<Numbers> = Vec::new();
-        for (log, alive) in self.logs.iter().filter(|(log, _)| self.owns(**log)) {
-            missing.extend(ranges(*log, &(&alive.wanted & &alive.live)));
+        for (log, alive) in &self.logs {
+            let mut wanted = &alive.wanted & &alive.live;
+            if *log == LogId::SHARED {
+                let shared = ranges(*log, &wanted);
+                missing.extend(shared.iter().flat_map(|numbers| self.owners.referring(numbers)));
+            } else if self.owns(*log) {
+                for numbers in self.owners.elsewhere(*log) {
+                    wanted.remove_range(numbers.first..=numbers.last);
+                }
+                missing.extend(ranges(*log, &wanted));
+            }
         }
         missing.sort_unstable();
         missing
@@ -86,7 +96,8 @@ impl<'a> AliveLogs<'a> {
 
     /// Messages that are alive.
     pub(super) fn count(&self) -> u64 {
-        self.logs.iter().filter(|(log, _)| self.owns(**log)).map(|(_, alive)| alive.live.len()).sum()
+        let queues = self.logs.iter().filter(|(log, _)| **log != LogId::SHARED && self.owns(**log));
+        queues.map(|(_, alive)| alive.live.len()).sum()
     }
 }
 
@@ -113,6 +124,17 @@ impl Replay for AliveLogs<'_> {
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.logs.entry(log).or_default().live.insert(number);
         self.owners.message(log, number, payload);
+    }
+
+    fn stands(&mut self, log: LogId, first: u64, last: u64) {
+        if let Some(alive) = self.logs.get_mut(&log) {
+            alive.wanted.remove_range(first..=last);
+        }
+    }
+
+    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        self.logs.entry(log).or_default().live.insert_range(first..first + u64::from(messages));
+        self.owners.references(log, first, messages, payload);
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {

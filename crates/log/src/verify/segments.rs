@@ -11,7 +11,7 @@ use crate::format::{Identity, is_zero};
 use crate::index::{FileIndex, LogIndex};
 use crate::names::Name;
 use crate::options::Options;
-use crate::recover::{Damage, Hit};
+use crate::recover::{Damage, Hit, Replay};
 use crate::segment;
 use crate::types::LogId;
 use crate::walk::{Piece, Walk};
@@ -65,7 +65,7 @@ pub(super) fn verify(
 /// What is in a batch is there; of what is wrong in it the faults tell.
 fn found(batch: &Batch, alive: &mut AliveLogs<'_>) {
     for run in batch.runs.iter().chain(batch.faulty.iter().map(|(run, _)| run)) {
-        alive.found(run.log, run.first, run.last());
+        alive.stands(run.log, run.first, run.last());
     }
 }
 

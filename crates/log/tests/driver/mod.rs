@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use leveret_log::{
-    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Options, Owners, Payload, Position, Replay,
-    Report, SettleRange, SettleReason, StorageError, Verified, Wait, recover, verify,
+    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Numbers, Options, Owners, Payload,
+    Position, Replay, Report, SettleRange, SettleReason, StorageError, Verified, Wait, recover, verify,
 };
 
 /// What the owner of a log knows of it.
@@ -71,6 +71,14 @@ impl Replay for Ledgers {
         ledger.live.insert(number, payload.len() as u64);
     }
 
+    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        let ledger = self.0.entry(log).or_default();
+        assert!(first >= ledger.next.max(1), "{log} {first}");
+        ledger.next = first + u64::from(messages);
+        ledger.live.extend((first..ledger.next).map(|number| (number, 0)));
+        ledger.controls.push((0, payload.to_vec()));
+    }
+
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         let length = self.0.get_mut(&log).and_then(|ledger| ledger.live.remove(&number));
         assert_eq!(length, Some(payload.len() as u64), "{log} {number}");
@@ -94,6 +102,14 @@ impl Replay for Ledgers {
 impl Owners for Ledgers {
     fn owns(&self, _: LogId) -> bool {
         true
+    }
+
+    fn elsewhere(&self, _: LogId) -> Vec<Numbers> {
+        Vec::new()
+    }
+
+    fn referring(&self, _: &Numbers) -> Vec<Numbers> {
+        Vec::new()
     }
 }
 

@@ -1,7 +1,7 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use leveret_broker::offline::{Encoding, Offline, stored_message};
+use leveret_broker::offline::{Encoding, Offline, shared_reference, stored_message};
 use leveret_log::format::record::{Record, RecordKind, decode_ranges};
 use leveret_log::{Dumped, LogId, SettleReason};
 use serde_json::{Map, Value, json};
@@ -122,10 +122,11 @@ impl Dump<'_> {
                 "first_position": header.first_position, "records": header.records, "bytes": header.record_bytes,
                 "closing": header.flags & 1 != 0, "restart": header.flags & 2 != 0,
             }),
-            Dumped::Record { offset, position, log, number, record } => {
+            Dumped::Record { offset, position, log, number, messages, record } => {
                 let mut line = json!({ "what": "record", "offset": offset, "position": position });
                 self.name(&mut line, *log);
                 line["number"] = json!(number);
+                line["messages"] = json!((*messages > 1).then_some(*messages));
                 record_fields(&mut line, record, self.options.bodies);
                 line
             }
@@ -175,6 +176,7 @@ fn record_fields(line: &mut Value, record: &Record<'_>, bodies: bool) {
             let ranges = decode_ranges(record.payload).unwrap_or_default();
             line["settled"] = ranges.iter().map(|range| json!([range.first, range.last])).collect();
         }
+        RecordKind::References => line["shared"] = json!(shared_reference(record.payload)),
         RecordKind::Control => line["control"] = json!(record.detail),
         RecordKind::GroupCommit | RecordKind::Close => {}
     }

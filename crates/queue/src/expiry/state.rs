@@ -50,7 +50,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 impl Expiry {
     /// The bytes for a checkpoint. Numbers in `due` are due at once after a restart.
-    pub fn encode(&self, due: &RoaringTreemap) -> Vec<u8> {
+    pub(crate) fn encode(&self, due: &RoaringTreemap) -> Vec<u8> {
         let marks = self.arrivals.iter().count();
         // After a restart nobody has them, and their time is over.
         let overdue = &self.overdue | due;

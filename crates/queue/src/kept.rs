@@ -1,0 +1,110 @@
+//! What a checkpoint keeps of a queue besides its live messages: the state bytes of its entry (docs/storage.md).
+//!
+//! | version | content |
+//! |---|---|
+//! | none, no bytes at all | nothing |
+//! | 1 | times only: see [`crate::expiry`] |
+//! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches (first number, last number, number of the first in the shared log), then what version 1 has or nothing |
+
+use roaring::RoaringTreemap;
+use thiserror::Error;
+
+use crate::classic::ClassicQueue;
+use crate::expiry::{Expiry, ExpiryStateError};
+use crate::shared::References;
+
+const VERSION: u8 = 2;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// When its messages expire.
+    pub expiry: Expiry,
+    /// Which of them stand in the shared log.
+    pub references: References,
+}
+
+/// State bytes that this version can't read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum KeptError {
+    /// The times.
+    #[error(transparent)]
+    Expiry(#[from] ExpiryStateError),
+    /// The stretches.
+    #[error("the shared messages in a queue's state of {0} bytes don't add up")]
+    References(usize),
+}
+
+impl Kept {
+    /// What [`ClassicQueue::kept`] wrote.
+    ///
+    /// # Errors
+    /// [`KeptError`] when it is of another version or length.
+    pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
+        let Some((&VERSION, rest)) = bytes.split_first() else {
+            return Ok(Self { expiry: Expiry::decode(bytes)?, references: References::default() });
+        };
+        let (references, rest) = References::decode(rest).ok_or(KeptError::References(bytes.len()))?;
+        Ok(Self { expiry: Expiry::decode(rest)?, references })
+    }
+}
+
+impl Kept {
+    /// The state bytes for a checkpoint of a queue whose numbers are below `next`.
+    pub fn encode(&self, next: u64) -> Vec<u8> {
+        encode(&self.references, next, self.expiry.encode(&RoaringTreemap::new()))
+    }
+}
+
+impl ClassicQueue {
+    /// The state bytes for a checkpoint.
+    pub fn kept(&self) -> Vec<u8> {
+        encode(&self.references, self.ledger.next(), self.expiry_state())
+    }
+}
+
+fn encode(references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
+    if references.is_empty() {
+        return expiry;
+    }
+    let mut out = vec![VERSION];
+    references.encode(&mut out, next);
+    out.extend_from_slice(&expiry);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use leveret_model::QueueOptions;
+
+    use super::*;
+    use crate::contents::MemoryBudget;
+    use crate::ledger::Ledger;
+
+    #[test]
+    fn times_and_shared_messages_come_back() {
+        let budget = Arc::new(MemoryBudget::new(0));
+        let mut ledger = Ledger::default();
+        ledger.accept(4, 2, 0);
+        let mut queue = ClassicQueue::new(QueueOptions::default(), true, ledger, 0, budget, 0);
+        assert!(queue.kept().is_empty());
+        let mut expiry = Expiry::default();
+        expiry.expires(4, 1_700_000_010_000, 77);
+        queue.start_clock(0, expiry, 0);
+        let only_times = queue.kept();
+        assert!(Kept::decode(&only_times).unwrap().references.is_empty());
+        queue.references_mut().add(4, 2, 900);
+        let bytes = queue.kept();
+        let again = Kept::decode(&bytes).unwrap();
+        assert_eq!(again.references.place(5).unwrap().shared, 901);
+        assert!(!again.expiry.is_empty());
+        for end in 1..bytes.len() - only_times.len() {
+            assert_eq!(Kept::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
+        }
+        let mut newer = bytes;
+        newer[0] = 3;
+        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(3)))));
+    }
+}

@@ -1,0 +1,117 @@
+//! The payload of a reference record (docs/storage.md): where messages stand, and what a queue has to know of them after
+//! a restart without reading them.
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 8 | number of the first in the shared log |
+//! | 8 | 8 | when the last of them was received, in milliseconds since the Unix epoch |
+//! | 16 | 8 | sum of their body bytes |
+//! | 24 | | for each with a time to live of its own: |
+//! | | 4 | its place among them, from 0 |
+//! | | 4 | its body bytes |
+//! | | 8 | when it expires, in milliseconds since the Unix epoch |
+
+use leveret_message::Batch;
+use thiserror::Error;
+
+const HEAD: usize = 24;
+const TIME: usize = 16;
+
+/// Bytes that are no reference record: the disk's fault, since only this crate writes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a reference record of {length} bytes to {messages} messages doesn't add up")]
+pub struct ReferenceError {
+    /// Bytes there.
+    pub length: usize,
+    /// Messages that it is about.
+    pub messages: u64,
+}
+
+/// A reference record, parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReferenceRecord<'a> {
+    /// Number of the first in the shared log.
+    pub shared: u64,
+    /// When the last of them was received, in milliseconds since the Unix epoch.
+    pub received_ms: u64,
+    /// Sum of their body bytes.
+    pub body_bytes: u64,
+    times: &'a [u8],
+}
+
+/// The payload of a record about `count` messages of `batch` from `index` on, which stand in the shared log from `shared`
+/// on.
+pub fn encode_reference(batch: &Batch, index: u32, count: u32, shared: u64) -> Vec<u8> {
+    let (index, count) = (index as usize, count as usize);
+    let times = (index..index + count).map(|at| batch.times(at));
+    let received_ms = times.clone().map(|(received_ms, _)| received_ms).max().unwrap_or(0);
+    let mut out = Vec::with_capacity(HEAD);
+    for field in [shared, received_ms, batch.body_bytes(index, count)] {
+        out.extend_from_slice(&field.to_le_bytes());
+    }
+    if batch.any_expiry() {
+        for (place, (_, expiry_ms)) in (0u32..).zip(times).filter(|(_, (_, expiry_ms))| *expiry_ms != 0) {
+            out.extend_from_slice(&place.to_le_bytes());
+            out.extend_from_slice(&batch.body_length(index + place as usize).to_le_bytes());
+            out.extend_from_slice(&expiry_ms.to_le_bytes());
+        }
+    }
+    out
+}
+
+impl<'a> ReferenceRecord<'a> {
+    /// What [`encode_reference`] wrote about `messages` messages.
+    ///
+    /// # Errors
+    /// [`ReferenceError`] when it isn't that.
+    pub fn decode(payload: &'a [u8], messages: u64) -> Result<Self, ReferenceError> {
+        let error = ReferenceError { length: payload.len(), messages };
+        let (head, times) = payload.split_at_checked(HEAD).ok_or(error)?;
+        let record =
+            Self { shared: u64_at(head, 0), received_ms: u64_at(head, 8), body_bytes: u64_at(head, 16), times };
+        let right = times.len() % TIME == 0
+            && record.times().all(|(place, ..)| place < messages)
+            && record.shared.checked_add(messages).is_some();
+        right.then_some(record).ok_or(error)
+    }
+
+    /// Of each message with a time to live of its own: its place from 0, its body bytes, and when it expires in
+    /// milliseconds since the Unix epoch.
+    pub fn times(&self) -> impl Iterator<Item = (u64, u32, u64)> + use<'a> {
+        self.times.chunks_exact(TIME).map(|time| {
+            let first = u64_at(time, 0);
+            (first & u64::from(u32::MAX), (first >> 32) as u32, u64_at(time, 8))
+        })
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut wide = [0; 8];
+    wide.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_message::{BatchBuilder, Envelope};
+
+    use super::*;
+
+    #[test]
+    fn what_a_queue_has_to_know_comes_back() {
+        let mut builder = BatchBuilder::default();
+        for (at, expiry_ms) in [0, 7_000, 0, 9_000].into_iter().enumerate() {
+            let envelope = Envelope { received_ms: 1_000 + at as u64, expiry_ms, ..Envelope::default() };
+            builder.push(&envelope, b"\0\0", &vec![0; 10 + at]);
+        }
+        let batch = builder.finish();
+        let payload = encode_reference(&batch, 1, 3, 77);
+        let record = ReferenceRecord::decode(&payload, 3).unwrap();
+        assert_eq!((record.shared, record.received_ms, record.body_bytes), (77, 1_003, 36));
+        assert_eq!(record.times().collect::<Vec<_>>(), [(0, 11, 7_000), (2, 13, 9_000)]);
+        assert!(ReferenceRecord::decode(&payload, 2).is_err(), "a place behind the last");
+        for end in [0, 23, 25, payload.len() - 1] {
+            assert!(ReferenceRecord::decode(&payload[..end], 3).is_err());
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Which messages of a queue stand in the shared log.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringTreemap;
+use smallvec::SmallVec;
+
+use crate::ledger::Ledger;
+
+/// Bytes of a stretch in the state of a checkpoint.
+const STRETCH_BYTES: usize = 24;
+
+/// Consecutive numbers that stand side by side in the shared log, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    last: u64,
+    /// Number of the first in the shared log.
+    shared: u64,
+    /// Not released yet.
+    left: u64,
+}
+
+/// Where messages of a queue stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the first in the queue.
+    pub first: u64,
+    /// How many follow each other there and here, the first included.
+    pub count: u64,
+    /// Number of the first in the shared log.
+    pub shared: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct References {
+    /// By first number.
+    stretches: BTreeMap<u64, Stretch>,
+    /// Numbers within stretches, but not their first ones, that were released.
+    released: RoaringTreemap,
+}
+
+impl References {
+    /// True while no message of the queue stands in the shared log.
+    pub fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+
+    /// `count` messages from `first` on stand in the shared log from `shared` on.
+    pub fn add(&mut self, first: u64, count: u64, shared: u64) {
+        if count == 0 {
+            return;
+        }
+        let last = first + count - 1;
+        if let Some((start, stretch)) = self.stretches.iter_mut().next_back()
+            && stretch.last + 1 == first
+            && stretch.shared + (first - *start) == shared
+        {
+            stretch.last = last;
+            stretch.left += count;
+            return;
+        }
+        self.stretches.insert(first, Stretch { last, shared, left: count });
+    }
+
+    /// The queue doesn't have the messages from `first` to `last` any more. `release` is told those of them that stand in
+    /// the shared log and weren't released before: their first and last numbers there.
+    pub fn release(&mut self, first: u64, last: u64, mut release: impl FnMut(u64, u64)) {
+        let across = self.stretches.range(..=first).next_back().filter(|(_, stretch)| stretch.last >= first);
+        let start = across.map_or(first, |(start, _)| *start);
+        if start > last {
+            return;
+        }
+        let touched: SmallVec<[u64; 4]> = self.stretches.range(start..=last).map(|(start, _)| *start).collect();
+        for start in touched {
+            let Some(stretch) = self.stretches.remove(&start) else { continue };
+            let (from, to) = (first.max(start), last.min(stretch.last));
+            let mut newly = 0;
+            self.unreleased(from, to, |from, to| {
+                newly += to - from + 1;
+                release(stretch.shared + (from - start), stretch.shared + (to - start));
+            });
+            let left = stretch.left - newly;
+            if left == 0 {
+                self.released.remove_range(start..=stretch.last);
+            } else if from == start {
+                // The head moves on: what goes in order leaves nothing behind.
+                let mut head = to + 1;
+                while self.released.contains(head) {
+                    head += 1;
+                }
+                self.released.remove_range(start..head);
+                self.stretches.insert(head, Stretch { shared: stretch.shared + (head - start), left, ..stretch });
+            } else {
+                self.released.insert_range(from..=to);
+                self.stretches.insert(start, Stretch { left, ..stretch });
+            }
+        }
+    }
+
+    /// Tells which of `from..=to` weren't released, in runs.
+    fn unreleased(&self, from: u64, to: u64, mut tell: impl FnMut(u64, u64)) {
+        let below = from.checked_sub(1).map_or(0, |number| self.released.rank(number));
+        if self.released.is_empty() || self.released.rank(to) == below {
+            return tell(from, to);
+        }
+        let mut start = None;
+        for number in from..=to {
+            match (self.released.contains(number), start) {
+                (false, None) => start = Some(number),
+                (true, Some(first)) => {
+                    tell(first, number - 1);
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        if let Some(first) = start {
+            tell(first, to);
+        }
+    }
+
+    /// Where the first message from `number` on stands that is, or was, in the shared log.
+    pub fn place(&self, number: u64) -> Option<Place> {
+        let across = self.stretches.range(..=number).next_back().filter(|(_, stretch)| stretch.last >= number);
+        let (start, stretch) = across.or_else(|| self.stretches.range(number..).next())?;
+        let first = number.max(*start);
+        Some(Place { first, count: stretch.last - first + 1, shared: stretch.shared + (first - start) })
+    }
+
+    /// Tells what this queue has of the shared log: first and last numbers there.
+    pub fn each(&self, mut tell: impl FnMut(u64, u64)) {
+        for (start, stretch) in &self.stretches {
+            self.unreleased(*start, stretch.last, |from, to| {
+                tell(stretch.shared + (from - start), stretch.shared + (to - start));
+            });
+        }
+    }
+
+    /// All stretches by their numbers, released or not.
+    pub fn stretches(&self) -> impl Iterator<Item = Place> {
+        self.stretches.iter().map(|(first, stretch)| Place {
+            first: *first,
+            count: stretch.last - first + 1,
+            shared: stretch.shared,
+        })
+    }
+
+    /// After a restart: forgets what isn't in the queue's ledger.
+    pub fn keep_live(&mut self, ledger: &Ledger) {
+        let mut dead: Vec<(u64, u64)> = Vec::new();
+        for (start, stretch) in &self.stretches {
+            let mut at = *start;
+            while at <= stretch.last {
+                let (from, to) = ledger.live_run(at).unwrap_or((u64::MAX, u64::MAX));
+                if from > at {
+                    dead.push((at, stretch.last.min(from - 1)));
+                }
+                at = to.saturating_add(1);
+            }
+        }
+        for (first, last) in dead {
+            self.release(first, last, |_, _| ());
+        }
+    }
+
+    /// Appends the stretches to the state of a checkpoint, as far as their numbers are below `next`: the records of others
+    /// are replayed.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, next: u64) {
+        let stretches = self.stretches.range(..next);
+        out.extend_from_slice(&(stretches.clone().count() as u32).to_le_bytes());
+        for (first, stretch) in stretches {
+            for field in [*first, stretch.last.min(next - 1), stretch.shared] {
+                out.extend_from_slice(&field.to_le_bytes());
+            }
+        }
+    }
+
+    /// What [`References::encode`] wrote, and the rest of the bytes; none when they are too short or out of order. What
+    /// was released is known from the ledger: see [`References::keep_live`].
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (count, rest) = bytes.split_first_chunk::<4>()?;
+        let length = (u32::from_le_bytes(*count) as usize).checked_mul(STRETCH_BYTES)?;
+        let (stretches, rest) = rest.split_at_checked(length)?;
+        let mut references = Self::default();
+        let mut low = 0;
+        for bytes in stretches.chunks_exact(STRETCH_BYTES) {
+            let field = |at: usize| bytes[at..].first_chunk::<8>().map(|field| u64::from_le_bytes(*field));
+            let (first, last, shared) = (field(0)?, field(8)?, field(16)?);
+            if first < low || last < first || last == u64::MAX || shared.checked_add(last - first).is_none() {
+                return None;
+            }
+            references.add(first, last - first + 1, shared);
+            low = last + 1;
+        }
+        Some((references, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ledger::Outcome;
+
+    #[test]
+    fn what_comes_and_goes_in_order_is_one_stretch() {
+        let mut references = References::default();
+        for first in (1..10_000).step_by(10) {
+            references.add(first, 10, first + 500);
+        }
+        assert_eq!(references.stretches.len(), 1);
+        let mut gone = Vec::new();
+        for number in 1..9_000 {
+            references.release(number, number, |from, to| gone.push((from, to)));
+        }
+        assert_eq!(gone.len(), 8_999);
+        assert_eq!(gone[0], (501, 501));
+        assert!(references.released.is_empty());
+        assert_eq!(references.place(1), Some(Place { first: 9_000, count: 1_001, shared: 9_500 }));
+        references.release(0, 20_000, |from, to| assert_eq!((from, to), (9_500, 10_500)));
+        assert!(references.is_empty());
+    }
+
+    #[test]
+    fn a_checkpoint_keeps_them_and_the_ledger_says_which_are_left() {
+        let mut references = References::default();
+        references.add(3, 5, 100);
+        references.add(20, 4, 105);
+        let mut ledger = Ledger::default();
+        ledger.accept(3, 5, 0);
+        ledger.accept(20, 4, 0);
+        ledger.settle(4, 5, 0, Outcome::Settled);
+        ledger.settle(20, 23, 0, Outcome::Settled);
+        let mut bytes = Vec::new();
+        references.encode(&mut bytes, 24);
+        bytes.push(9);
+        let (mut again, rest) = References::decode(&bytes).unwrap();
+        assert_eq!(rest, [9]);
+        again.keep_live(&ledger);
+        let mut left = Vec::new();
+        again.each(|from, to| left.push((from, to)));
+        assert_eq!(left, [(100, 100), (103, 104)]);
+        for end in 0..bytes.len() - 1 {
+            assert!(References::decode(&bytes[..end]).is_none());
+        }
+        bytes[4..12].fill(0xff);
+        assert!(References::decode(&bytes).is_none());
+        let mut bytes = Vec::new();
+        references.encode(&mut bytes, 5);
+        let (early, _) = References::decode(&bytes).unwrap();
+        assert_eq!((early.place(4).unwrap().count, early.place(5)), (1, None), "what isn't applied is in its record");
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_plain_map(
+            steps in prop::collection::vec((any::<bool>(), 0u64..120, 1u64..12, 0u64..3), 1..60)
+        ) {
+            let mut references = References::default();
+            let mut plain = BTreeMap::new();
+            let (mut next, mut shared) = (0, 0);
+            for (adds, at, count, gap) in steps {
+                if adds {
+                    next += gap;
+                    shared += gap % 2;
+                    references.add(next, count, shared);
+                    plain.extend((0..count).map(|i| (next + i, shared + i)));
+                    next += count;
+                    shared += count;
+                } else {
+                    let mut gone = Vec::new();
+                    references.release(at, at + count - 1, |from, to| gone.extend(from..=to));
+                    let mut expected = Vec::new();
+                    for number in at..at + count {
+                        expected.extend(plain.remove(&number));
+                    }
+                    prop_assert_eq!(gone, expected);
+                }
+                let mut left = Vec::new();
+                references.each(|from, to| left.extend(from..=to));
+                prop_assert_eq!(left, plain.values().copied().collect::<Vec<_>>());
+                prop_assert_eq!(references.is_empty(), plain.is_empty());
+                for (number, there) in &plain {
+                    let place = references.place(*number).unwrap();
+                    prop_assert_eq!((place.first, place.shared), (*number, *there));
+                }
+            }
+        }
+    }
+}
