@@ -6,7 +6,7 @@ SIM_SEEDS ?= 1000
 SOAK_SECONDS ?= 3600
 BENCH ?=
 
-.PHONY: run test bench fuzz soak sim golden fmt deny build
+.PHONY: run test bench fuzz soak sim golden fixtures fmt deny build
 
 build:
 	cargo build --release --package leveret
@@ -47,6 +47,11 @@ golden:
 	RECORD_GOLDEN=$$(date +%F) LEVERET_TEST_URI=amqp://127.0.0.1:$(RABBITMQ_AMQP_PORT) \
 	  LEVERET_TEST_HTTP_URI=http://127.0.0.1:$(RABBITMQ_HTTP_PORT) \
 	  cargo test --profile ci --package leveret-tests --test golden_amqp10
+
+# The data directories that later versions must be able to read, by the present one. Only before it is released.
+fixtures:
+	cargo build --profile ci --package leveret
+	cargo test --profile ci --package leveret-tests --test offline -- --ignored --nocapture
 
 # The long tests, then a load over and over, each message verified; now and then the node is killed and started again.
 soak: build

@@ -50,6 +50,8 @@ pub struct Config {
     pub alarms_file: Option<String>,
     /// `debug.sync_delay_ms`: so much longer does every sync take. For tests.
     pub sync_delay_ms: f64,
+    /// `debug.wal_file_bytes`: length of a file of the write-ahead log. For tests.
+    pub wal_file_bytes: Option<u64>,
     /// `cores`: how many threads serve connections; `None` for one per core that we may use.
     pub cores: Option<u16>,
 }
@@ -195,6 +197,7 @@ impl Default for Config {
             total_memory_bytes: None,
             alarms_file: None,
             sync_delay_ms: 0.0,
+            wal_file_bytes: None,
             cores: None,
         }
     }

@@ -49,6 +49,7 @@ cluster_name = rabbit@here
 tcp_listen_options.nodelay = off
 tcp_listen_options.sndbuf = 196608
 debug.sync_delay_ms = 0.5
+debug.wal_file_bytes = 64KiB
 identity.rabbitmq_compatible = false
 cores = 2
 ",
@@ -71,6 +72,7 @@ cores = 2
     assert!(!config.tcp_options.nodelay);
     assert_eq!(config.tcp_options.sndbuf, Some(196_608));
     assert_eq!(config.sync_delay_ms, 0.5);
+    assert_eq!(config.wal_file_bytes, Some(65_536));
     assert!(!config.rabbitmq_compatible_identity);
     assert_eq!(config.cores, Some(2));
 }

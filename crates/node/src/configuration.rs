@@ -21,7 +21,7 @@ impl NodeOptions {
         Self {
             cores: config.cores.map(usize::from),
             sync_delay: Duration::from_secs_f64(config.sync_delay_ms / 1_000.0),
-            log: leveret_log::Options::default(),
+            log: log_options(config),
             broker: settings(config),
             first_user: first_user(&config.default_user),
             alarms: alarm_limits(config),
@@ -52,6 +52,16 @@ pub fn amqp_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
 /// The host can't be resolved.
 pub fn http_address(endpoint: &Endpoint) -> Result<SocketAddr, StartError> {
     address(endpoint.ip.as_deref(), endpoint.port)
+}
+
+fn log_options(config: &Config) -> leveret_log::Options {
+    let mut options = leveret_log::Options::default();
+    if let Some(bytes) = config.wal_file_bytes {
+        // What goes to the mixed segment shrinks with the files, so that small ones make segments of both kinds.
+        options.mixed_below = options.mixed_below * bytes / options.file_bytes;
+        options.file_bytes = bytes;
+    }
+    options
 }
 
 fn alarm_limits(config: &Config) -> AlarmLimits {

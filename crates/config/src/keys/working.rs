@@ -300,6 +300,16 @@ pub(super) const KEYS: &[Key] = &[
         config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
         Ok(())
     }),
+    key(
+        "debug.wal_file_bytes",
+        "bytes",
+        "67108864",
+        "length of a file of the write-ahead log; small ones are retired often, for tests",
+        |config, _, value| {
+            config.wal_file_bytes = Some(in_bytes(value, 16 << 10, 1 << 30)?);
+            Ok(())
+        },
+    ),
     key("cores", "integer", "all that we may use", "threads that serve connections", |config, _, value| {
         config.cores = Some(integer(value, 1, 256)? as u16);
         Ok(())
