@@ -16,7 +16,8 @@ const FAILURES_TOLD: usize = 20;
 struct Message {
     confirmed: bool,
     settle: Settle,
-    came_back: bool,
+    /// The last life in which it came back after somebody had asked to settle it.
+    came_back: u16,
     delivered: bool,
 }
 
@@ -32,6 +33,7 @@ enum Settle {
 /// A transaction whose commit was sent and not answered: messages that went and messages that came, each with its queue.
 #[derive(Debug)]
 struct Doubtful {
+    life: u16,
     gone: (usize, Vec<u64>),
     come: (usize, Vec<u64>),
 }
@@ -149,7 +151,7 @@ impl KillLedger {
             }
             Settle::No => {}
         }
-        let came_back = message.came_back || message.settle != Settle::No;
+        let came_back = if message.settle == Settle::No { message.came_back } else { life };
         inner.queues[queue][number as usize] = Message { settle: Settle::No, came_back, delivered: true, ..message };
         Some(number)
     }
@@ -176,7 +178,9 @@ impl KillLedger {
 
     /// The commit of a transaction was sent and never answered.
     pub fn doubtful(&self, gone: (usize, Vec<u64>), come: (usize, Vec<u64>)) {
-        self.lock().doubtful.push(Doubtful { gone, come });
+        let mut inner = self.lock();
+        let life = inner.life;
+        inner.doubtful.push(Doubtful { life, gone, come });
     }
 
     /// Something is wrong that no rule here is about.
@@ -247,11 +251,12 @@ impl KillLedger {
             .collect();
         lost.into_iter().for_each(|text| inner.fail(text));
         for transaction in std::mem::take(&mut inner.doubtful) {
-            let count = |(queue, numbers): &(usize, Vec<u64>), is: fn(&Message) -> bool| {
-                numbers.iter().filter(|number| is(&inner.queues[*queue][**number as usize])).count()
-            };
-            let back = count(&transaction.gone, |message| message.came_back);
-            let come = count(&transaction.come, |message| message.delivered);
+            let message = |queue: usize, number: u64| inner.queues[queue][number as usize];
+            let (from, to) = (transaction.gone.0, transaction.come.0);
+            // Some may have come back from an earlier attempt.
+            let is_back = |number: &&u64| message(from, **number).came_back > transaction.life;
+            let back = transaction.gone.1.iter().filter(is_back).count();
+            let come = transaction.come.1.iter().filter(|number| message(to, **number).delivered).count();
             let all = (transaction.gone.1.len(), transaction.come.1.len());
             if (back, come) != (0, all.1) && (back, come) != (all.0, 0) {
                 inner.fail(format!("a transaction is half there: {back} of {} back, {come} of {} come", all.0, all.1));

@@ -244,6 +244,11 @@ impl Node {
         Http::guest(format!("127.0.0.1:{}", self.ports.http))
     }
 
+    /// Its metrics port, which asks for no password.
+    pub fn prometheus(&self) -> Http {
+        Http::guest(format!("127.0.0.1:{}", self.ports.prometheus))
+    }
+
     /// What it printed.
     pub fn log(&mut self) -> String {
         self.process.as_mut().map(Process::log).unwrap_or_default()

@@ -14,9 +14,12 @@ use crate::PATIENCE;
 pub mod method {
     /// A class and a method.
     pub type Id = (u16, u16);
-    pub(super) const CONNECTION_START: Id = (10, 10);
-    pub(super) const CONNECTION_START_OK: Id = (10, 11);
-    pub(super) const CONNECTION_TUNE: Id = (10, 30);
+    /// connection.start
+    pub const CONNECTION_START: Id = (10, 10);
+    /// connection.start-ok
+    pub const CONNECTION_START_OK: Id = (10, 11);
+    /// connection.tune
+    pub const CONNECTION_TUNE: Id = (10, 30);
     pub(super) const CONNECTION_TUNE_OK: Id = (10, 31);
     pub(super) const CONNECTION_OPEN: Id = (10, 40);
     pub(super) const CONNECTION_OPEN_OK: Id = (10, 41);
@@ -64,6 +67,12 @@ pub mod method {
     pub const BASIC_RETURN: Id = (60, 50);
     /// basic.deliver
     pub const BASIC_DELIVER: Id = (60, 60);
+    /// channel.close-ok
+    pub const CHANNEL_CLOSE_OK: Id = (20, 41);
+    /// exchange.delete
+    pub const EXCHANGE_DELETE: Id = (40, 20);
+    /// exchange.delete-ok
+    pub const EXCHANGE_DELETE_OK: Id = (40, 21);
     /// basic.get
     pub const BASIC_GET: Id = (60, 70);
     /// basic.get-ok
@@ -268,6 +277,18 @@ impl Wire {
         let mut wire = Self::connect(address);
         wire.send(PROTOCOL_HEADER);
         let _ = wire.next_method(method::CONNECTION_START)?;
+        wire.log_in_to(tuning, vhost)?;
+        Ok(wire)
+    }
+
+    /// The handshake from connection.start on.
+    ///
+    /// # Errors
+    /// As [`Wire::handshake`].
+    ///
+    /// # Panics
+    /// When the socket fails.
+    pub fn log_in_to(&mut self, tuning: Tuning, vhost: &str) -> Result<(), Frame> {
         // With these a refused login is answered with a reason, and alarms are told.
         let mut capability = Writer::new();
         capability.put_short_string("authentication_failure_close").put(b"t\x01");
@@ -280,19 +301,19 @@ impl Wire {
             .put_short_string("PLAIN")
             .put_long_string(b"\0guest\0guest")
             .put_short_string("en_US");
-        wire.send(&method_frame(0, method::CONNECTION_START_OK, &arguments));
-        let tune = wire.next_method(method::CONNECTION_TUNE)?;
+        self.send(&method_frame(0, method::CONNECTION_START_OK, &arguments));
+        let tune = self.next_method(method::CONNECTION_TUNE)?;
         let mut offered = tune.arguments();
         let (channel_max, frame_max) = (offered.short(), offered.long());
         let frame_max = if tuning.frame_max == 0 { frame_max } else { tuning.frame_max };
         let mut arguments = Writer::new();
         arguments.put_short(channel_max).put_long(frame_max).put_short(tuning.heartbeat);
-        wire.send(&method_frame(0, method::CONNECTION_TUNE_OK, &arguments));
+        self.send(&method_frame(0, method::CONNECTION_TUNE_OK, &arguments));
         let mut arguments = Writer::new();
         arguments.put_short_string(vhost).put_short_string("").put_octet(0);
-        wire.send(&method_frame(0, method::CONNECTION_OPEN, &arguments));
-        wire.next_method(method::CONNECTION_OPEN_OK)?;
-        Ok(wire)
+        self.send(&method_frame(0, method::CONNECTION_OPEN, &arguments));
+        self.next_method(method::CONNECTION_OPEN_OK)?;
+        Ok(())
     }
 
     /// Opens a channel.

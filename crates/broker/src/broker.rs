@@ -1,7 +1,7 @@
 //! The node's broker: everything that sessions, disk threads and the HTTP API share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{
     Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report, StorageError,
@@ -21,6 +21,7 @@ use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_handle::QueueRef;
+use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{Registry, Services};
@@ -28,6 +29,7 @@ use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
 use crate::shared_messages::SharedMessages;
 use crate::time::{Nanos, Now};
+use crate::unauthenticated::Unauthenticated;
 
 /// Why a broker doesn't start.
 #[derive(Debug, Error)]
@@ -62,9 +64,14 @@ pub struct Broker {
     pub alarms: Alarms,
     /// Who waits for answers without a queue.
     pub replies: Arc<ReplyTargets>,
+    /// What connections have opened.
+    pub quota: Arc<Quota>,
+    /// What connections hold before their login.
+    pub unauthenticated: Arc<Unauthenticated>,
     counters: Vec<Arc<Counters>>,
     connections: Mutex<FxHashMap<ConnectionId, Arc<Outbox>>>,
     next_id: AtomicU64,
+    in_maintenance: AtomicBool,
 }
 
 impl Broker {
@@ -90,7 +97,8 @@ impl Broker {
         let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
         let shared =
             Arc::new(SharedMessages::new(recovered.shared_next, commit.clone(), settings.copied_to_queues_max));
-        let model = std::mem::take(&mut recovered.model);
+        let mut model = std::mem::take(&mut recovered.model);
+        model.set_limits(settings.limits.clone());
         let clean = report.clean;
         let replies = Arc::new(ReplyTargets::new(settings.name_seed));
         let registry = Registry::new(
@@ -125,6 +133,8 @@ impl Broker {
                 }
             }
         }
+        let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
+        let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let broker = Arc::new(Self {
             settings,
             registry,
@@ -136,9 +146,12 @@ impl Broker {
             shared,
             alarms: Alarms::default(),
             replies,
+            quota,
+            unauthenticated,
             counters,
             connections: Mutex::new(FxHashMap::default()),
             next_id: AtomicU64::new(1),
+            in_maintenance: AtomicBool::new(false),
         });
         Ok((broker, report))
     }
@@ -233,7 +246,7 @@ impl Broker {
         match self.settings.max_connections {
             Some(limit) if self.connection_count() > limit => Err(Refused::new(
                 RefusedKind::NotAllowed,
-                format!("connection refused: node connection limit ({limit}) is reached"),
+                format!("connection refused: node connection limit ({limit}) is reached; raise max_connections"),
             )),
             _ => Ok(()),
         }
@@ -257,10 +270,33 @@ impl Broker {
         let change = self.alarms.set(source, raised);
         if change.publishing {
             // One that is accepted from here on sees the alarm itself.
-            let all: Vec<_> = self.connections.lock().values().cloned().collect();
-            all.iter().for_each(|outbox| outbox.send(Event::Alarm));
+            self.tell_all(&Event::Alarm);
         }
         change.source
+    }
+
+    /// Leaves an event with every connection.
+    fn tell_all(&self, event: &Event) {
+        let all: Vec<_> = self.connections.lock().values().cloned().collect();
+        all.iter().for_each(|outbox| outbox.send(event.clone()));
+    }
+
+    /// Puts the node into maintenance: every open connection is closed, and those that open later are refused, but for
+    /// AMQP 1.0 clients that maintain the node and say so by the property `ignore-maintenance` of their `open`.
+    pub fn drain(&self) {
+        self.in_maintenance.store(true, Ordering::SeqCst);
+        // One that opens from here on sees it itself.
+        self.tell_all(&Event::Maintenance);
+    }
+
+    /// Ends the maintenance: clients may connect again.
+    pub fn revive(&self) {
+        self.in_maintenance.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the node is in maintenance.
+    pub fn is_in_maintenance(&self) -> bool {
+        self.in_maintenance.load(Ordering::SeqCst)
     }
 
     /// The counters of every core.
@@ -319,7 +355,7 @@ impl Broker {
         let state_of = |log: &LogId| {
             if *log == LogId::METADATA {
                 let (state, position) = self.registry.model_snapshot();
-                return Some(LiveState { log: *log, next: 0, position, live: Default::default(), bytes: 0, state });
+                return Some(LiveState { log: *log, next: 0, position, state, ..LiveState::default() });
             }
             if *log == LogId::SHARED {
                 return Some(self.shared.live_state());
@@ -338,11 +374,7 @@ impl Broker {
 
     /// Asks every connection to close, with this reason.
     pub fn close_all(&self, reason: &str) {
-        let reason: Arc<str> = reason.into();
-        let all: Vec<_> = self.connections.lock().values().cloned().collect();
-        for outbox in all {
-            outbox.send(Event::Close(reason.clone()));
-        }
+        self.tell_all(&Event::Close(reason.into()));
     }
 
     /// A clean stop: records what was delivered and closes the log. The commit lane then drains.

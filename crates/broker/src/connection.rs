@@ -14,6 +14,7 @@ use crate::broker::Broker;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::time::{Nanos, Now};
+use crate::unauthenticated::Part;
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,8 @@ impl Peer {
 /// was woken or a deadline passed, and writes [`Connection::output`].
 pub struct Connection {
     protocol: Protocol,
+    /// What is kept of its input, as long as it hasn't logged in.
+    unauthenticated: Option<Part>,
 }
 
 enum Protocol {
@@ -72,6 +75,7 @@ impl Connection {
         counters.connections_opened.add(1);
         let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
         let output = Output::default();
+        let unauthenticated = Some(Part::new(broker.unauthenticated.clone(), id, outbox.clone()));
         let unknown = Unknown {
             broker,
             id,
@@ -84,7 +88,7 @@ impl Connection {
             finished: false,
             gone: false,
         };
-        Self { protocol: Protocol::Unknown(Box::new(unknown)) }
+        Self { protocol: Protocol::Unknown(Box::new(unknown)), unauthenticated }
     }
 
     /// Handles input; returns how many bytes it used. The rest is a partial frame, or held back while
@@ -116,6 +120,21 @@ impl Connection {
             return input.len();
         }
         seen + self.receive(&input[seen..], now)
+    }
+
+    /// So many bytes of its input are kept for the connection. Until it has logged in they count in
+    /// [`crate::Unauthenticated`].
+    pub fn keeps(&mut self, bytes: usize) {
+        let Some(part) = &mut self.unauthenticated else { return };
+        let logged_in = match &self.protocol {
+            Protocol::Unknown(_) => false,
+            Protocol::Amqp091(session) => session.is_logged_in(),
+            Protocol::Amqp10(connection) => connection.is_logged_in(),
+        };
+        match logged_in {
+            true => self.unauthenticated = None,
+            false => part.set(bytes),
+        }
     }
 
     /// Confirms, deliveries, deadlines: whatever is due, up to one write's worth.
@@ -175,6 +194,7 @@ impl Connection {
 
     /// The socket is gone. Idempotent; also called after [`Connection::is_finished`].
     pub fn disconnected(&mut self, now: Now) {
+        self.unauthenticated = None;
         match &mut self.protocol {
             Protocol::Unknown(unknown) => unknown.disconnected(),
             Protocol::Amqp091(session) => session.disconnected(now),
@@ -207,7 +227,9 @@ impl Unknown {
     fn turn(&mut self, now: Now) {
         self.outbox.drain(&mut self.events);
         for event in self.events.drain(..) {
-            if let Event::Close(_) = event {
+            if let Event::Close(reason) | Event::Shed(reason) = event {
+                let name = self.peer.connection_name();
+                tracing::warn!(connection = name, error = %reason, "connection closed");
                 self.finished = true;
             }
         }

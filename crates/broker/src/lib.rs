@@ -28,6 +28,7 @@ pub mod output;
 mod partial;
 pub mod planted;
 pub mod queue_handle;
+pub mod quota;
 pub mod reads;
 pub mod recovery;
 pub mod registry;
@@ -38,6 +39,7 @@ pub mod shared_messages;
 mod ticket;
 pub mod time;
 pub mod transaction;
+pub mod unauthenticated;
 mod undurable;
 
 pub use alarms::{AlarmSource, Alarms};
@@ -47,9 +49,11 @@ pub use connection::{Connection, Peer};
 pub use connection_state::{ConnectionState, ConnectionStatus};
 pub use outbox::Wake;
 pub use output::Output;
+pub use quota::Quota;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
+pub use unauthenticated::Unauthenticated;
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{ConsumerStatus, QueueState, QueueStatus, QueueWait};

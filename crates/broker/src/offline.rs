@@ -234,7 +234,8 @@ impl Survivors for Offline {
             let next = found.ledger.next().max(live.max().map_or(1, |last| last + 1));
             let kept = Kept { expiry: found.expiry, references: found.references };
             self.messages += live.len();
-            states.push(LiveState { log, next, position, bytes: body_bytes, state: kept.encode(next), live });
+            let state = kept.encode(next);
+            states.push(LiveState { log, next, position, bytes: body_bytes, state, live, ..LiveState::default() });
         }
         states.sort_unstable_by_key(|state| state.log);
         states

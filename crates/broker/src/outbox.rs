@@ -28,6 +28,10 @@ pub enum Event {
     Reply(Reply),
     /// The node wants the connection closed, for this reason.
     Close(Arc<str>),
+    /// The node was put into maintenance: connections are closed, but for those whose clients maintain it.
+    Maintenance,
+    /// The connection has to go at once, for this reason, unless it has logged in.
+    Shed(Arc<str>),
 }
 
 /// See the module.

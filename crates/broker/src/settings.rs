@@ -1,5 +1,9 @@
 //! What the operator set, as far as sessions need to know it.
 
+use leveret_model::Limits;
+
+use crate::quota::QuotaLimits;
+
 /// Limits and identity. Defaults are RabbitMQ's.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -20,6 +24,8 @@ pub struct Settings {
     pub max_connections: Option<usize>,
     /// A connection that isn't open after this long is closed (`handshake_timeout`), in milliseconds.
     pub handshake_timeout_ms: u64,
+    /// Bytes that all connections together may hold that haven't logged in (`unauthenticated_bytes_max_per_node`).
+    pub unauthenticated_bytes_max: u64,
     /// SASL mechanisms in the order of preference (`auth_mechanisms`).
     pub auth_mechanisms: Vec<String>,
     /// User and password that ANONYMOUS logs in with (`anonymous_login_user`, `anonymous_login_pass`).
@@ -28,6 +34,14 @@ pub struct Settings {
     pub auth_failure_delay_ms: u64,
     /// The vhost of AMQP 1.0 connections that name none (`default_vhost`).
     pub default_vhost: String,
+    /// How much of what lives with connections there may be.
+    pub quota: QuotaLimits,
+    /// How much may be declared.
+    pub limits: Limits,
+    /// Consumers of an AMQP 0-9-1 channel at most (`consumer_max_per_channel`).
+    pub consumers_per_channel_max: u64,
+    /// Deliveries of an AMQP 0-9-1 channel that its client may leave unacknowledged (`unsettled_max_per_channel`).
+    pub unsettled_per_channel_max: u32,
     /// AMQP 1.0 sessions per connection at most (`session_max_per_connection`).
     pub session_max: u16,
     /// AMQP 1.0 links per session at most (`link_max_per_session`).
@@ -86,12 +100,17 @@ impl Default for Settings {
             max_message_size: 16 << 20,
             partial_message_bytes_max: 64 << 20,
             default_prefetch: 0,
-            max_connections: None,
+            max_connections: Some(200_000),
             handshake_timeout_ms: 10_000,
+            unauthenticated_bytes_max: 64 << 20,
             auth_mechanisms: ["PLAIN", "AMQPLAIN", "ANONYMOUS"].map(str::to_owned).to_vec(),
             anonymous_login: Some(("guest".into(), "guest".into())),
             auth_failure_delay_ms: 3000,
             default_vhost: "/".into(),
+            quota: QuotaLimits::default(),
+            limits: Limits::default(),
+            consumers_per_channel_max: 65_536,
+            unsettled_per_channel_max: 1 << 18,
             session_max: 64,
             link_max: 256,
             unsettled_max: 1 << 18,
@@ -117,6 +136,8 @@ impl Default for Settings {
     }
 }
 
+/// Why connections are closed and refused while the node is in maintenance: RabbitMQ's words.
+pub(crate) const IN_MAINTENANCE: &str = "Node was put into maintenance mode";
 /// A connection's published bytes that aren't durable yet: above this it isn't read.
 pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
 /// Largest AMQP 1.0 frame before `open`, in bytes: room for tokens (RabbitMQ's `initial_frame_max`).

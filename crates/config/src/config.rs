@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10;
+use crate::quotas::Quotas;
 
 /// Messages may not be allowed to be larger than this yet, since a body is held in memory while it arrives.
 pub const MAX_MESSAGE_SIZE_CAP: u64 = 32 << 20;
@@ -32,6 +33,8 @@ pub struct Config {
     pub handshake_timeout_ms: u64,
     /// Limits on what clients do.
     pub limits: Limits,
+    /// Limits on how much there may be of what clients open and declare.
+    pub quotas: Quotas,
     /// AMQP 1.0, and how to log in.
     pub amqp10: Amqp10,
     /// `disk_free_limit.*`.
@@ -115,6 +118,8 @@ pub struct Limits {
     pub max_message_size: u64,
     /// `partial_message_bytes_max_per_connection`.
     pub partial_message_bytes_max: u64,
+    /// `unauthenticated_bytes_max_per_node`.
+    pub unauthenticated_bytes_max: u64,
     /// `default_consumer_prefetch`; 0 for none.
     pub default_consumer_prefetch: u16,
 }
@@ -181,12 +186,14 @@ impl Default for Config {
             heartbeat_s: 60,
             frame_max: 131_072,
             channel_max: 2047,
-            max_connections: None,
+            max_connections: Some(200_000),
             handshake_timeout_ms: 10_000,
+            quotas: Quotas::default(),
             amqp10: Amqp10::default(),
             limits: Limits {
                 max_message_size: 16 << 20,
                 partial_message_bytes_max: 64 << 20,
+                unauthenticated_bytes_max: 64 << 20,
                 default_consumer_prefetch: 0,
             },
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),

@@ -6,6 +6,7 @@ use crate::grammar::{self, Assignment};
 use crate::suggest;
 
 mod amqp10;
+mod limits;
 mod other;
 mod working;
 
@@ -59,7 +60,7 @@ pub struct KeyDoc {
 
 /// Every row of the table.
 pub fn documented() -> impl Iterator<Item = KeyDoc> {
-    let working = working::KEYS.iter().chain(amqp10::KEYS).map(|key| KeyDoc {
+    let working = working::KEYS.iter().chain(limits::KEYS).chain(amqp10::KEYS).map(|key| KeyDoc {
         name: key.name,
         kind: key.kind,
         default: key.default,
@@ -114,7 +115,7 @@ impl Config {
 
     fn assign(&mut self, assignment: Assignment<'_>) -> Result<Option<String>, String> {
         let Assignment { key, value } = assignment;
-        for known in working::KEYS.iter().chain(amqp10::KEYS) {
+        for known in working::KEYS.iter().chain(limits::KEYS).chain(amqp10::KEYS) {
             if let Some(word) = matched(known.name, key) {
                 (known.set)(self, word, value).map_err(|error| format!("{key}: {error}"))?;
                 return Ok(None);

@@ -12,6 +12,7 @@ mod config;
 mod error;
 mod grammar;
 mod keys;
+mod quotas;
 mod suggest;
 mod units;
 
@@ -22,3 +23,4 @@ pub use config::{
 };
 pub use error::{ConfigError, Warning};
 pub use keys::{KeyDoc, KeyState, documented};
+pub use quotas::{Quota, Quotas, UNLIMITED};

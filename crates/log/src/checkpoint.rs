@@ -301,6 +301,7 @@ fn decode_state(entry: &Entry, bytes: &[u8]) -> Option<LiveState> {
         live,
         bytes: entry.bytes,
         state: state.to_vec(),
+        ..LiveState::default()
     })
 }
 
@@ -317,6 +318,7 @@ mod tests {
             bytes: 100 + log,
             live: live.collect(),
             state: vec![log as u8; log as usize],
+            ..LiveState::default()
         }
     }
 

@@ -13,6 +13,7 @@ use crate::format::Identity;
 use crate::format::batch_check::Batch;
 use crate::format::checkpoint::Header;
 use crate::format::record::RecordKind;
+use crate::index::{Breaks, FileIndex};
 use crate::job::LiveState;
 use crate::names::Name;
 use crate::options::Options;
@@ -48,7 +49,8 @@ pub fn repair(
     survivors: &mut dyn Survivors,
 ) -> Result<(), StorageError> {
     let files = dump::files(from, options)?;
-    let mut copy = Copy { to, options, writer: None, next_id: 1, length: 0, segments: Vec::new() };
+    let breaks = breaks(from, options, &files)?;
+    let mut copy = Copy { to, options, breaks, writer: None, next_id: 1, length: 0, segments: Vec::new() };
     let mut next_file = 1;
     for file in files.iter().filter(|file| !verified.unused.contains(file)) {
         let length = disk::length(from, file)?;
@@ -98,9 +100,46 @@ pub fn repair(
     Ok(())
 }
 
+/// Where parts begin in the segments that are there, and behind the last of each log: the messages come from them in this
+/// order, whatever their numbers.
+fn breaks(from: &dyn Disk, options: &Options, files: &[String]) -> Result<Breaks, StorageError> {
+    let mut parts: Vec<(LogId, u64, u64)> = Vec::new();
+    for file in files {
+        let Some(Name::Segment(id)) = Name::parse(file, options.wal_id) else { continue };
+        let length = disk::length(from, file)?;
+        let loaded = match segment::load(from, options.node_id, options.wal_id, id, length) {
+            Ok(loaded) => loaded.parts,
+            Err(segment::LoadError::Disk(error)) => return Err(error.into()),
+            Err(segment::LoadError::Damaged(..)) => {
+                let mut index = FileIndex::of_segment(Breaks::default());
+                let identity = Identity::segment(options.node_id, options.wal_id, id);
+                let mut walk = Walk::new(from, file, identity, segment::batches_end(from, file, length)?);
+                while let Some(piece) = walk.next()? {
+                    if let Piece::Batch { offset, batch, .. } = piece {
+                        let records_at = offset + batch.header.prefix_bytes();
+                        batch.runs.iter().for_each(|run| index.note_run(offset, records_at, 0, run));
+                    }
+                }
+                index.into_parts()
+            }
+        };
+        parts.extend(loaded.iter().map(|(log, index)| (*log, index.first, index.last)));
+    }
+    parts.sort_unstable();
+    let mut breaks = Breaks::default();
+    for (at, (log, first, last)) in parts.iter().enumerate() {
+        breaks.add(*log, *first);
+        if parts.get(at + 1).is_none_or(|(next, ..)| next != log) {
+            breaks.add(*log, last.saturating_add(1));
+        }
+    }
+    Ok(breaks)
+}
+
 struct Copy<'a> {
     to: &'a dyn Disk,
     options: &'a Options,
+    breaks: Breaks,
     writer: Option<SegmentWriter>,
     next_id: u64,
     /// Of the segment being written.
@@ -141,6 +180,7 @@ impl Copy<'_> {
                     options.wal_id,
                     id,
                     options.inline_below,
+                    self.breaks.clone(),
                 )?)
             }
         };
@@ -154,8 +194,8 @@ impl Copy<'_> {
 
     fn finish_segment(&mut self) -> Result<(), StorageError> {
         if let Some(writer) = self.writer.take() {
-            let (id, segment, _) = writer.finish(self.to)?;
-            self.segments.push((id, segment.length));
+            let written = writer.finish(self.to)?;
+            self.segments.push((written.id, written.segment.length));
         }
         disk::sync_directory(self.to)?;
         Ok(())

@@ -51,7 +51,8 @@ impl Api {
     /// The open ports with the protocol that each speaks, as the API names them.
     pub(crate) fn listeners(&self) -> Vec<(&'static str, u16)> {
         let ports = self.node().ports();
-        let named = [("amqp", ports.amqp), ("http", ports.http), ("http/prometheus", ports.prometheus)];
+        let amqp = ports.amqp.filter(|_| !self.broker().is_in_maintenance());
+        let named = [("amqp", amqp), ("http", ports.http), ("http/prometheus", ports.prometheus)];
         named.into_iter().filter_map(|(name, port)| Some((name, port?))).collect()
     }
 }

@@ -37,6 +37,7 @@ impl From<Refused> for Error {
             RefusedKind::NotImplemented => Error::NotImplemented(refused.text),
             RefusedKind::ResourceLocked
             | RefusedKind::PreconditionFailed
+            | RefusedKind::LimitReached
             | RefusedKind::CommandInvalid
             | RefusedKind::InternalError => Error::BadRequest(refused.text),
         }

@@ -20,9 +20,12 @@ fn failed(mut body: Value) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }
 
-/// Checks that hold whenever somebody answers: a storage error ends the node.
-pub(crate) async fn alive(_: Identity) -> Response {
-    ok()
+/// Whether the node isn't in maintenance. It runs: a storage error ends it.
+pub(crate) async fn in_service(_: Identity, State(api): State<Api>) -> Response {
+    match api.broker().is_in_maintenance() {
+        true => failed(json!({"reason": "this rabbit node is not currently available to serve"})),
+        false => ok(),
+    }
 }
 
 /// Whether an alarm of any node holds publishers back.
@@ -59,6 +62,9 @@ pub(crate) async fn certificates(_: Identity, Path((within, unit)): Path<(String
 
 /// Whether clients can be served: the node accepts connections.
 pub(crate) async fn ready(_: Identity, State(api): State<Api>) -> Response {
+    if api.broker().is_in_maintenance() {
+        return failed(json!({"reason": "the rabbit node is not currently available to serve"}));
+    }
     match api.node().ports().amqp {
         Some(_) => ok(),
         None => failed(json!({"reason": "No AMQP listener is open"})),

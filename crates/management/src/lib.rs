@@ -9,6 +9,7 @@ mod api;
 mod error;
 mod health;
 mod identity;
+mod maintenance;
 mod metrics;
 mod overview;
 mod process;

@@ -3,6 +3,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use leveret_broker::quota::Kind;
 use leveret_broker::{AlarmSource, ConnectionState};
 use leveret_metrics::{CONTENT_TYPE, Gauges, HistogramTotals, Scrape, Totals, encode};
 
@@ -38,6 +39,8 @@ fn read(api: &Api) -> Scrape {
     let mut gauges = Gauges {
         connections: broker.connection_count() as u64,
         channels: totals.channels_opened.saturating_sub(totals.channels_closed),
+        links: broker.quota.used(Kind::Links),
+        unauthenticated_bytes: broker.unauthenticated.bytes(),
         disk_space_available_bytes: free,
         disk_space_limit_bytes: limits.disk_free_bytes,
         resident_memory_bytes: process::resident_memory_bytes(),
@@ -67,5 +70,6 @@ fn read(api: &Api) -> Scrape {
         durability: api.durability().to_owned(),
         sync_us: HistogramTotals::estimated(&statistics.sync_histogram),
         log_bytes_written: statistics.bytes_written,
+        connections_shed: broker.unauthenticated.shed(),
     }
 }

@@ -7,7 +7,7 @@ use axum::routing::{delete, get};
 use crate::api::Api;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::{health, overview, queues, topic_permissions};
+use crate::{health, maintenance, overview, queues, topic_permissions};
 
 /// The largest body of a request.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -59,13 +59,17 @@ pub fn api(api: Api) -> Router {
         .route("/api/whoami", get(overview::whoami))
         .route("/api/health/checks/alarms", get(health::alarms))
         .route("/api/health/checks/local-alarms", get(health::local_alarms))
-        .route("/api/health/checks/is-in-service", get(health::alive))
+        .route("/api/health/checks/is-in-service", get(health::in_service))
         .route("/api/health/checks/node-is-quorum-critical", get(health::quorum_critical))
         .route("/api/health/checks/ready-to-serve-clients", get(health::ready))
         .route("/api/health/checks/virtual-hosts", get(health::virtual_hosts))
         .route("/api/health/checks/certificate-expiration/{within}/{unit}", get(health::certificates))
         .route("/api/health/checks/port-listener/{port}", get(health::port))
         .route("/api/health/checks/protocol-listener/{*protocol}", get(health::protocol))
+        .route(
+            "/api/nodes/{node}/maintenance",
+            get(maintenance::show).put(maintenance::drain).delete(maintenance::revive),
+        )
         .route("/api/queues", get(queues::list))
         .route("/api/queues/{vhost}", get(queues::list_of_vhost))
         .route("/api/queues/{vhost}/{name}", get(queues::show).put(queues::declare).delete(queues::delete))

@@ -21,6 +21,10 @@ pub struct Gauges {
     pub connections: u64,
     /// Open channels.
     pub channels: u64,
+    /// AMQP 1.0 links.
+    pub links: u64,
+    /// Bytes that sockets hold that haven't logged in.
+    pub unauthenticated_bytes: u64,
     /// Queues.
     pub queues: u64,
     /// Consumers.
@@ -72,6 +76,8 @@ pub struct Scrape {
     pub sync_us: HistogramTotals,
     /// Bytes written to the write-ahead log.
     pub log_bytes_written: u64,
+    /// Connections closed because sockets that hadn't logged in held too much.
+    pub connections_shed: u64,
 }
 
 /// The text of a scrape, in the OpenMetrics form.
@@ -147,6 +153,8 @@ const GAUGES: &[Read] = &[
     ("rabbitmq_disk_space_available_limit_bytes", "Free disk space alarm limit", |g| g.disk_space_limit_bytes),
     ("rabbitmq_process_resident_memory_bytes", "Resident memory", |g| g.resident_memory_bytes),
     ("rabbitmq_resident_memory_limit_bytes", "Memory high watermark", |g| g.resident_memory_limit_bytes),
+    ("leveret_links", "Attached AMQP 1.0 links", |g| g.links),
+    ("leveret_unauthenticated_bytes", "Bytes held by sockets that haven't logged in", |g| g.unauthenticated_bytes),
     ("leveret_connections_blocked", "Connections that an alarm holds back", |g| g.connections_blocked),
     ("leveret_connections_flow", "Connections whose publishes wait for the disk", |g| g.connections_in_flow),
     ("rabbitmq_process_open_fds", "Open file descriptors", |g| g.open_fds),
@@ -177,6 +185,7 @@ impl Collector for Families {
         for (name, help, value) in [
             ("rabbitmq_io_sync_ops", "Syncs of the write-ahead log", sync.count()),
             ("rabbitmq_io_write_bytes", "Bytes written to the write-ahead log", scrape.log_bytes_written),
+            ("leveret_connections_shed", "Connections closed before login for want of room", scrape.connections_shed),
         ] {
             let family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(family)?;

@@ -16,6 +16,7 @@ mod change;
 mod command;
 mod exchange;
 mod id;
+mod limits;
 mod model;
 mod permission;
 mod queue;
@@ -37,6 +38,7 @@ pub use command::{
 };
 pub use exchange::{Exchange, ExchangeType, HeadersMatch};
 pub use id::{ConnectionId, ExchangeId, QueueId};
+pub use limits::Limits;
 pub use model::Model;
 pub use permission::{Pattern, Permission};
 pub use queue::{DeadLetterOptions, Overflow, Queue, QueueOptions};

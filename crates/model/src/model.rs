@@ -5,7 +5,7 @@ use crate::id::TRANSIENT;
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
     Change, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId, ExchangeType,
-    Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, SetPermissions, Submitted, Topology, User,
+    Limits, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission, queue_arguments};
 
@@ -22,6 +22,7 @@ pub struct Model {
     next_queue: u64,
     next_exchange: u64,
     next_transient: u64,
+    limits: Limits,
 }
 
 impl Default for Model {
@@ -39,7 +40,18 @@ impl Model {
     }
 
     fn empty() -> Self {
-        Model { topology: Topology::default(), next_queue: 1, next_exchange: 1, next_transient: 0 }
+        Model {
+            topology: Topology::default(),
+            next_queue: 1,
+            next_exchange: 1,
+            next_transient: 0,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Sets how much may be declared from here on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// The state after all commands so far.
@@ -169,6 +181,7 @@ impl Model {
             return Ok((Outcome::Exists, Vec::new()));
         }
         check_name("vhost", &name)?;
+        self.limits.check_vhost(&self.topology, &name)?;
         self.topology.insert_vhost(&name);
         let mut changes = vec![Change::VhostCreated(name.clone())];
         for (exchange, kind, internal) in PREDECLARED {
@@ -311,6 +324,7 @@ impl Model {
                 alternate.type_name()
             )));
         }
+        self.limits.check_exchange(&self.topology, &vhost, &name)?;
         let id = self.exchange_id(durable);
         let exchange = Arc::new(Exchange { id, vhost, name, kind, durable, auto_delete, internal, arguments });
         self.topology.insert_exchange(exchange.clone());
@@ -370,6 +384,7 @@ impl Model {
         check_name("queue", &name)?;
         queue_arguments::check(&vhost, &name, &arguments)?;
         let arguments = queue_arguments::complete(&arguments);
+        self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         let queue = Arc::new(Queue {
             id: self.queue_id(durable && !exclusive),
             vhost,

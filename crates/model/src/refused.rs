@@ -11,6 +11,8 @@ pub enum RefusedKind {
     ResourceLocked,
     /// 406: the object exists with other properties, or an argument is wrong.
     PreconditionFailed,
+    /// 406: there are as many as there may be.
+    LimitReached,
     /// 503: the command makes no sense.
     CommandInvalid,
     /// 530: not by this user in this vhost.
@@ -28,7 +30,7 @@ impl RefusedKind {
             RefusedKind::AccessRefused => 403,
             RefusedKind::NotFound => 404,
             RefusedKind::ResourceLocked => 405,
-            RefusedKind::PreconditionFailed => 406,
+            RefusedKind::PreconditionFailed | RefusedKind::LimitReached => 406,
             RefusedKind::CommandInvalid => 503,
             RefusedKind::NotAllowed => 530,
             RefusedKind::NotImplemented => 540,
@@ -42,7 +44,7 @@ impl RefusedKind {
             RefusedKind::AccessRefused => "ACCESS_REFUSED",
             RefusedKind::NotFound => "NOT_FOUND",
             RefusedKind::ResourceLocked => "RESOURCE_LOCKED",
-            RefusedKind::PreconditionFailed => "PRECONDITION_FAILED",
+            RefusedKind::PreconditionFailed | RefusedKind::LimitReached => "PRECONDITION_FAILED",
             RefusedKind::CommandInvalid => "COMMAND_INVALID",
             RefusedKind::NotAllowed => "NOT_ALLOWED",
             RefusedKind::NotImplemented => "NOT_IMPLEMENTED",

@@ -17,6 +17,11 @@ pub struct Topology {
     pub(crate) generation: u64,
     pub(crate) vhosts: OrdMap<Arc<str>, Arc<Vhost>>,
     pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
+    /// How many exchanges and bindings there are in all vhosts.
+    pub(crate) exchanges: u64,
+    pub(crate) bindings: u64,
+    /// How many exclusive queues a connection has.
+    pub(crate) exclusive_queues: OrdMap<ConnectionId, u64>,
     pub(crate) users: OrdMap<Arc<str>, Arc<User>>,
     pub(crate) permissions: OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Permission>>>,
     /// By user, vhost and exchange.
@@ -31,6 +36,8 @@ pub(crate) struct Vhost {
     pub(crate) exchanges: OrdMap<Arc<str>, Arc<Exchange>>,
     pub(crate) by_source: OrdMap<Arc<str>, OrdSet<Arc<Binding>>>,
     pub(crate) by_destination: OrdMap<Destination, OrdSet<Arc<Binding>>>,
+    /// How many of them there are.
+    pub(crate) bindings: u64,
 }
 
 impl Topology {
@@ -67,6 +74,16 @@ impl Topology {
     /// How many queues there are in all vhosts.
     pub fn queue_count(&self) -> usize {
         self.queues.len()
+    }
+
+    /// How many exchanges there are in all vhosts, predeclared ones included.
+    pub fn exchange_count(&self) -> u64 {
+        self.exchanges
+    }
+
+    /// How many bindings there are in all vhosts.
+    pub fn binding_count(&self) -> u64 {
+        self.bindings
     }
 
     /// The queue, if it exists and isn't another connection's: what queue.declare with passive, get,

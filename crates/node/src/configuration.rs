@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_broker::Settings;
+use leveret_broker::quota::{QuotaLimits, Scoped};
 use leveret_broker::settings::LinkCredit;
 use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, MemoryWatermark};
+use leveret_model::Limits;
 
 use crate::alarms::AlarmLimits;
 use crate::authenticate::Passwords;
@@ -98,6 +100,7 @@ fn settings(config: &Config) -> Settings {
         default_prefetch: config.limits.default_consumer_prefetch,
         max_connections: config.max_connections.map(|limit| limit as usize),
         handshake_timeout_ms: config.handshake_timeout_ms,
+        unauthenticated_bytes_max: config.limits.unauthenticated_bytes_max,
         cluster_name: config.cluster_name.clone().unwrap_or_else(node_name),
         node_name: node_name(),
         default_vhost: config.default_user.vhost.clone(),
@@ -107,6 +110,25 @@ fn settings(config: &Config) -> Settings {
             .anonymous_user
             .clone()
             .map(|user| (user, config.amqp10.anonymous_password.clone())),
+        quota: QuotaLimits {
+            connections: scoped(config.quotas.connections),
+            channels: scoped(config.quotas.channels),
+            links: scoped(config.quotas.links),
+            consumers: scoped(config.quotas.consumers),
+            unsettled: scoped(config.quotas.unsettled),
+        },
+        limits: Limits {
+            vhosts: config.quotas.vhosts,
+            queues: config.quotas.queues,
+            queues_per_vhost: config.quotas.queues_per_vhost,
+            exclusive_queues_per_connection: config.quotas.exclusive_queues_per_connection,
+            exchanges: config.quotas.exchanges,
+            exchanges_per_vhost: config.quotas.exchanges_per_vhost,
+            bindings: config.quotas.bindings,
+            bindings_per_vhost: config.quotas.bindings_per_vhost,
+        },
+        consumers_per_channel_max: config.quotas.consumers_per_channel,
+        unsettled_per_channel_max: config.quotas.unsettled_per_channel,
         session_max: config.amqp10.session_max,
         link_max: config.amqp10.link_max,
         unsettled_max: config.amqp10.unsettled_max,
@@ -126,6 +148,10 @@ fn settings(config: &Config) -> Settings {
         settings.version = env!("CARGO_PKG_VERSION").to_owned();
     }
     settings
+}
+
+fn scoped(quota: leveret_config::Quota) -> Scoped {
+    Scoped { node: quota.node, vhost: quota.vhost, user: quota.user }
 }
 
 /// What this node is called: `leveret@` and the host's name.

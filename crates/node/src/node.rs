@@ -92,7 +92,6 @@ pub enum StartError {
 /// A node that runs. Dropping it without [`Node::stop`] is like a crash to its clients and its log.
 pub struct Node {
     inner: Arc<Inner>,
-    acceptors: Option<Acceptors>,
     ports_file: Option<PortsFile>,
     /// Ends before the cores, whose connections it wakes.
     alarms: Option<AlarmMonitor>,
@@ -118,6 +117,8 @@ struct Inner {
     descriptor_limit: u64,
     alarm_limits: AlarmLimits,
     ports: Mutex<Ports>,
+    /// None before connections are accepted, and when the node stops.
+    acceptors: Mutex<Option<Acceptors>>,
 }
 
 impl Node {
@@ -158,12 +159,12 @@ impl Node {
             descriptor_limit,
             alarm_limits: options.alarms,
             ports: Mutex::default(),
+            acceptors: Mutex::new(None),
         };
         let side = SideRuntime::start()?;
         let stop_signal = signals::listen(side.handle())?;
         let node = Self {
             inner: Arc::new(inner),
-            acceptors: None,
             ports_file: None,
             alarms: Some(alarms),
             disk_threads,
@@ -199,8 +200,8 @@ impl Node {
         let port = amqp.first().and_then(|listener| listener.local_addr().ok()).map(|address| address.port());
         let ports = Ports { amqp: port, http, prometheus };
         *self.inner.ports.lock() = ports;
-        self.acceptors =
-            Some(Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets));
+        let acceptors = Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets);
+        *self.inner.acceptors.lock() = Some(acceptors);
         let file = PortsFile::write(self.lock.directory(), ports)
             .map_err(|source| StartError::Directory { path: self.lock.directory().to_owned(), source })?;
         self.ports_file = Some(file);
@@ -235,8 +236,8 @@ impl Node {
     /// everything to the disk and a closing record.
     pub fn stop(mut self, reason: &str) {
         self.ports_file = None;
-        if let Some(mut acceptors) = self.acceptors.take() {
-            acceptors.stop();
+        if let Some(mut acceptors) = self.inner.acceptors.lock().take() {
+            acceptors.suspend();
         }
         self.alarms = None;
         self.inner.broker.close_all(reason);
@@ -261,6 +262,31 @@ impl NodeHandle {
     #[must_use]
     pub fn broker(&self) -> &Arc<Broker> {
         &self.inner.broker
+    }
+
+    /// Puts the node into maintenance: its listeners for AMQP are closed, then its connections, but for those of AMQP
+    /// 1.0 clients that ignore it. HTTP goes on.
+    pub async fn drain(&self) {
+        info!("This node is being put into maintenance (drain) mode");
+        let tasks = self.inner.acceptors.lock().as_mut().map(Acceptors::suspend).unwrap_or_default();
+        for task in tasks {
+            // It ends by being cancelled; its listener is closed then.
+            let _ = task.await;
+        }
+        self.inner.broker.drain();
+        info!("Suspended all listeners and will no longer accept client connections");
+    }
+
+    /// Ends the maintenance: its listeners are opened again.
+    ///
+    /// # Errors
+    /// Somebody else listens there by now; the node stays in maintenance.
+    pub fn revive(&self) -> io::Result<()> {
+        if let Some(acceptors) = &mut *self.inner.acceptors.lock() {
+            acceptors.resume(|| self.inner.broker.revive())?;
+            info!("Resumed all listeners and will accept client connections again");
+        }
+        Ok(())
     }
 
     /// The node's clock.

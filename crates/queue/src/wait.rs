@@ -11,7 +11,7 @@ pub enum WaitReason {
     Credit,
     /// Consumer: its receiver granted no more link credit (AMQP 1.0).
     LinkCredit,
-    /// Consumer: the incoming window of its session is used up, or too much of it is unsettled (AMQP 1.0).
+    /// Consumer: the incoming window of its session is used up (AMQP 1.0), or too much of its session or channel is unsettled.
     Window,
     /// Consumer: its connection doesn't take more bytes; the client must read its socket.
     Room,

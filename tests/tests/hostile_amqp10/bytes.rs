@@ -51,6 +51,11 @@ pub(crate) fn string(text: &str) -> Vec<u8> {
     [&[0xB1][..], &u32::try_from(text.len()).expect("a short text").to_be_bytes(), text.as_bytes()].concat()
 }
 
+/// A binary.
+pub(crate) fn binary(bytes: &[u8]) -> Vec<u8> {
+    [&[0xB0][..], &u32::try_from(bytes.len()).expect("few bytes").to_be_bytes(), bytes].concat()
+}
+
 /// A uint.
 pub(crate) fn uint(number: u32) -> Vec<u8> {
     [&[0x70][..], &number.to_be_bytes()].concat()

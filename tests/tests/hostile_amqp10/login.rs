@@ -1,10 +1,13 @@
 //! Before the login: nothing is owed, so that what isn't right is cut off, and nobody holds much.
 
 use leveret_amqp10::performative::Open;
-use leveret_amqp10::{FrameKind, HEADER_AMQP, HEADER_SASL, condition};
-use leveret_tests::node::Options;
+use std::io::{ErrorKind, Read as _};
 
-use super::bytes::{NULL, absurd_values, composite, compound, map_of, string, symbol, uint};
+use leveret_amqp10::{FrameKind, HEADER_AMQP, HEADER_SASL, condition};
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::{self, PROTOCOL_HEADER, Wire, Writer, method};
+
+use super::bytes::{NULL, absurd_values, binary, composite, compound, map_of, string, symbol, uint};
 use super::canary::{assert_grown, finish, stage};
 use super::peer::{Ended, Peer, amqp, of, raw};
 
@@ -126,4 +129,99 @@ fn many_halves_of_a_login_hold_little() {
     assert_grown(&node, before, SOCKETS * EACH_KIB / 1024 + 16, "800 halves of a login");
     drop(peers);
     finish(&node, canary);
+}
+
+/// What all may hold that haven't logged in, and what each of the halves below holds.
+const BUDGET: usize = 64 << 10;
+const HALF: usize = 8000;
+const FIT: usize = BUDGET / HALF;
+
+/// So many hold a part of a login, of which the first `gone` are closed without a word; the others log in afterwards.
+fn the_oldest_go<P>(
+    node: &Node,
+    mut half: impl FnMut() -> P,
+    mut until_closed: impl FnMut(P),
+    mut rest: impl FnMut(P),
+) {
+    const GONE: usize = 5;
+    // Those that hold nothing aren't touched, however old they are.
+    let idle: Vec<Wire> = (0..100).map(|_| Wire::connect(node.amqp())).collect();
+    let mut peers: Vec<P> = (0..FIT + GONE).map(|_| half()).collect();
+    let left = peers.split_off(GONE);
+    peers.into_iter().for_each(&mut until_closed);
+    left.into_iter().for_each(&mut rest);
+    for mut wire in idle {
+        wire.send(PROTOCOL_HEADER);
+        wire.next_method(method::CONNECTION_START).expect("an idle socket is still there");
+    }
+}
+
+fn small_budget() -> Options {
+    patient().set("unauthenticated_bytes_max_per_node", BUDGET)
+}
+
+fn finish_with_reasons(mut node: Node, canary: super::canary::Canary) {
+    finish(&node, canary);
+    node.ask_to_stop();
+    node.terminate_asked();
+    let log = node.log();
+    let reasons = log.matches("unauthenticated_bytes_max_per_node (65536) is exceeded").count();
+    assert_eq!(reasons, 5, "a line for each that went:\n{log}");
+}
+
+#[test]
+fn halves_of_logins_above_the_budget_cost_the_oldest_their_place() {
+    let (node, canary) = stage(small_budget());
+    let host = string(&"h".repeat(HALF));
+    let init = raw(FrameKind::Sasl, 0, &composite(0x41, &[&symbol("PLAIN"), &binary(b"\0guest\0guest"), &host]));
+    let (first, last) = init.split_at(HALF);
+    the_oldest_go(
+        &node,
+        || {
+            let mut peer = Peer::connect(node.amqp());
+            peer.send(&[&HEADER_SASL[..], first].concat());
+            // The node has read it.
+            peer.mechanisms();
+            peer
+        },
+        |mut peer| peer.until_closed(),
+        |mut peer| {
+            peer.send(last);
+            let (_, outcome) = peer.frame().expect("an outcome");
+            assert_eq!(outcome[..3], [0x00, 0x53, 0x44], "still served");
+        },
+    );
+    canary.sings("halves above the budget");
+    finish_with_reasons(node, canary);
+}
+
+#[test]
+fn half_handshakes_of_amqp_0_9_1_count_in_the_same_budget() {
+    let (node, canary) = stage(small_budget());
+    let mut properties = Writer::new();
+    properties.put_short_string("product").put_octet(b'S').put_long_string(&[b'x'; HALF]);
+    let mut arguments = Writer::new();
+    arguments.put_long_string(properties.bytes()).put_short_string("PLAIN").put_long_string(b"\0guest\0guest");
+    arguments.put_short_string("en_US");
+    let start_ok = wire::method_frame(0, method::CONNECTION_START_OK, &arguments);
+    let (first, last) = start_ok.split_at(HALF);
+    the_oldest_go(
+        &node,
+        || {
+            let mut wire = Wire::connect(node.amqp());
+            wire.send(&[&PROTOCOL_HEADER[..], first].concat());
+            wire.next_method(method::CONNECTION_START).expect("connection.start");
+            wire
+        },
+        |mut wire| match wire.socket.read(&mut [0]) {
+            Ok(read) => assert_eq!(read, 0, "it is closed without a word"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        },
+        |mut wire| {
+            wire.send(last);
+            wire.next_method(method::CONNECTION_TUNE).expect("still served");
+        },
+    );
+    canary.sings("half handshakes above the budget");
+    finish_with_reasons(node, canary);
 }

@@ -30,7 +30,7 @@ pub(crate) enum GiveBack {
 
 impl Session {
     /// `basic.ack`: collected until the read's frames are used up.
-    pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack) -> Result<()> {
+    pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack, now: Now) -> Result<()> {
         if self.transactions > 0
             && self.tx_settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge)?
         {
@@ -53,6 +53,7 @@ impl Session {
                 None => self.acks.push(PendingAck { source: source.clone(), runs }),
             }
         }
+        self.settled_some(channel, now);
         Ok(())
     }
 
@@ -86,6 +87,7 @@ impl Session {
         }
         let Some(settled) = self.channel(channel)?.settle(tag, multiple) else { return Err(unknown_tag(tag)) };
         self.give_back(channel, settled, what, now);
+        self.settled_some(channel, now);
         Ok(())
     }
 
@@ -97,6 +99,7 @@ impl Session {
         }
         let settled = settled.settle_all();
         self.give_back(channel, settled, GiveBack::Requeue, now);
+        self.settled_some(channel, now);
         if answer {
             encode_method(self.output.buffer(), channel, &Method::BasicRecoverOk(basic::RecoverOk {}));
         }

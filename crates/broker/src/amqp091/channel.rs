@@ -10,6 +10,10 @@ use super::reply_to::ReplyConsumer;
 use super::transaction::Tx;
 use crate::confirms::Confirms;
 use crate::queue_handle::QueueRef;
+use crate::quota::Account;
+
+/// Below so many entries it isn't worth to close gaps.
+const GAPS_MIN: usize = 1024;
 
 /// A delivery that its client hasn't settled.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +54,14 @@ pub(crate) struct Channel {
     pub reply: Option<ReplyConsumer>,
     next_tag: u64,
     deliveries: VecDeque<Delivery>,
+    /// Deliveries that aren't settled.
+    open: usize,
+    /// Those that are settled in the open transaction: `tx.rollback` brings them back.
+    pub in_transaction: usize,
+    /// What the account counts of both.
+    reported: u64,
+    /// Consumers that wait until the client settles something.
+    pub parked: Vec<u64>,
     pub sources: Vec<Source>,
 }
 
@@ -85,6 +97,18 @@ impl Channel {
             durable: taken.durable,
             settled: false,
         });
+        self.open += 1;
+    }
+
+    /// How many deliveries may be unsettled beside those that are, of `max`.
+    pub(crate) fn room(&self, max: u32, account: &Account) -> u32 {
+        let have = u32::try_from(self.open + self.in_transaction).unwrap_or(u32::MAX);
+        account.unsettled_allowed(max).saturating_sub(have)
+    }
+
+    /// Has the account count what is unsettled.
+    pub(crate) fn report(&mut self, account: &mut Account) {
+        self.reported = account.report_unsettled(self.reported, (self.open + self.in_transaction) as u64);
     }
 
     /// Takes out the delivery with this tag, or all up to it (all there are for tag 0). None when there
@@ -102,17 +126,25 @@ impl Channel {
             if std::mem::replace(&mut delivery.settled, true) {
                 return None;
             }
+            self.open -= 1;
             while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
+            // One delivery that stays open must not keep the place of all that came after it.
+            if self.deliveries.len() > GAPS_MIN.max(2 * self.open) {
+                self.deliveries.retain(|delivery| !delivery.settled);
+                self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
+            }
             return Some(vec![taken]);
         }
         if tag == 0 {
+            self.open = 0;
             return Some(self.deliveries.drain(..).filter(|delivery| !delivery.settled).collect());
         }
         let end = self.deliveries.binary_search_by_key(&tag, |delivery| delivery.tag).ok()?;
         if self.deliveries[end].settled {
             return None;
         }
-        let taken = self.deliveries.drain(..=end).filter(|delivery| !delivery.settled).collect();
+        let taken: Vec<Delivery> = self.deliveries.drain(..=end).filter(|delivery| !delivery.settled).collect();
+        self.open -= taken.len();
         while self.deliveries.pop_front_if(|first| first.settled).is_some() {}
         Some(taken)
     }
@@ -121,12 +153,14 @@ impl Channel {
     pub(super) fn restore(&mut self, deliveries: impl Iterator<Item = Delivery>) {
         self.deliveries.retain(|delivery| !delivery.settled);
         self.deliveries.extend(deliveries);
+        self.open = self.deliveries.len();
         self.deliveries.make_contiguous().sort_unstable_by_key(|delivery| delivery.tag);
     }
 
     /// Takes out all deliveries.
     pub(crate) fn settle_all(&mut self) -> Vec<Settled> {
         let all: Vec<Delivery> = self.deliveries.drain(..).filter(|delivery| !delivery.settled).collect();
+        self.open = 0;
         by_source(&all)
     }
 }

@@ -10,6 +10,7 @@ use super::channel::Channel;
 use super::error::ProtocolError;
 use super::held::Held;
 use super::session::{Phase, Session};
+use crate::quota::{Account, Kind};
 use crate::time::{Nanos, Now, SECOND};
 
 /// How long a client may take to answer our `connection.close`.
@@ -63,6 +64,15 @@ impl Session {
         self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
     }
 
+    /// Ends a connection that hasn't logged in, without a word: what it held is to be free now.
+    pub(crate) fn shed(&mut self, reason: &str, now: Now) {
+        if !self.is_logged_in() {
+            tracing::warn!(connection = %self.name, error = reason, "connection closed");
+            self.leave(now);
+            self.phase = Phase::Finished;
+        }
+    }
+
     /// A channel is over: its consumers end, its deliveries go back to their place.
     pub(crate) fn leave_channel(&mut self, number: u16, now: Now) {
         let keys: Vec<u64> =
@@ -73,6 +83,7 @@ impl Session {
         // Deliveries go back first, so that an auto-delete queue takes them with it.
         if let Some(channel) = self.channels.get_mut(&number) {
             let settled = channel.settle_all();
+            channel.report(&mut self.account);
             // A consumer that is about to end must not get them again.
             for key in &keys {
                 if let Some(consumer) = self.consumers.get(key) {
@@ -85,6 +96,7 @@ impl Session {
             self.remove_consumer(key, now);
         }
         if self.channels.remove(&number).is_some() {
+            self.account.give(Kind::Channels, 1);
             self.counters.channels_closed.add(1);
         }
         self.confirming.retain(|channel| *channel != number);
@@ -107,6 +119,7 @@ impl Session {
                 self.delete_by_broker(&queue, now);
             }
         }
+        self.account = Account::default();
         self.broker.commit.announce();
     }
 

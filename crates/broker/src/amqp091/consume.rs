@@ -8,11 +8,12 @@ use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::arguments;
 use super::deliver::Consumer;
-use super::error::{ProtocolError, Result, not_implemented};
+use super::error::{ProtocolError, Result, not_allowed, not_implemented};
 use super::publish::short;
 use super::reply_to::is_reply_name;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
+use crate::quota::Kind;
 use crate::reply_to::REPLY_TO;
 use crate::time::Now;
 
@@ -64,6 +65,7 @@ impl Session {
         let options = arguments::arguments(consume.arguments)?;
         leveret_model::check_consumer_arguments(&self.vhost, &name, &options)?;
         let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
+        self.take_consumer(channel)?;
         let id = ConsumerId(self.broker.fresh_id());
         let key = id.0;
         let default = self.broker.settings.default_prefetch;
@@ -86,6 +88,7 @@ impl Session {
             now.monotonic,
         );
         if !added {
+            self.account.give(Kind::Consumers, 1);
             let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.vhost);
             return Err(ProtocolError::new(ReplyCode::AccessRefused, text));
         }
@@ -97,6 +100,17 @@ impl Session {
             encode_method(self.output.buffer(), channel, &answer);
         }
         Ok(())
+    }
+
+    /// Counts one more consumer.
+    fn take_consumer(&mut self, channel: u16) -> Result<()> {
+        let limit = self.broker.settings.consumers_per_channel_max;
+        let have = self.consumers.values().filter(|consumer| consumer.channel == channel).count();
+        if have as u64 >= limit {
+            let text = format!("reached maximum ({limit}) of consumers per channel; raise consumer_max_per_channel");
+            return Err(not_allowed(text));
+        }
+        Ok(self.account.take(Kind::Consumers)?)
     }
 
     /// `basic.cancel` from the client. What was delivered stays to be settled.
@@ -118,6 +132,7 @@ impl Session {
     /// Ends a consumer; an auto-delete queue goes with its last one.
     pub(crate) fn remove_consumer(&mut self, key: u64, now: Now) {
         let Some(consumer) = self.consumers.remove(&key) else { return };
+        self.account.give(Kind::Consumers, 1);
         let left = consumer.queue.cancel(consumer.id, now.monotonic);
         if left == Some(0) && consumer.queue.info().auto_delete {
             self.delete_by_broker(consumer.queue.info(), now);
@@ -127,6 +142,7 @@ impl Session {
     /// The broker ended a consumer, since its queue is gone.
     pub(crate) fn cancelled(&mut self, key: u64) {
         let Some(consumer) = self.consumers.remove(&key) else { return };
+        self.account.give(Kind::Consumers, 1);
         if self.client_knows_cancel {
             let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
             encode_method(self.output.buffer(), consumer.channel, &method);

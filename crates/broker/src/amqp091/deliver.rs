@@ -82,11 +82,33 @@ impl Session {
         }
     }
 
+    /// The client settled something: what waited for that goes on.
+    pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        channel.report(&mut self.account);
+        for key in std::mem::take(&mut channel.parked) {
+            if let Some(consumer) = self.consumers.get(&key) {
+                consumer.queue.set_window(consumer.id, true, now.monotonic);
+            }
+        }
+    }
+
     /// One turn of one consumer.
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
         let Some(consumer) = self.consumers.get(&key) else { return TurnEnd::Done };
+        let mut most = TAKE_MESSAGES_MAX;
+        if !consumer.no_ack
+            && let Some(channel) = self.channels.get_mut(&consumer.channel)
+        {
+            most = most.min(channel.room(self.broker.settings.unsettled_per_channel_max, &self.account));
+            if most == 0 {
+                channel.parked.push(key);
+                consumer.queue.set_window(consumer.id, false, now.monotonic);
+                return TurnEnd::Done;
+            }
+        }
         let mut taken = std::mem::take(&mut self.taken);
-        let end = consumer.queue.take(consumer.id, TAKE_MESSAGES_MAX, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
         for run in &taken {
             self.encode_run(key, run);
         }
@@ -112,6 +134,7 @@ impl Session {
         if consumer.no_ack {
             self.counters.delivered_no_ack.add(count);
         } else {
+            channel.report(&mut self.account);
             self.counters.delivered_ack.add(count);
         }
         if taken.redelivered {

@@ -4,6 +4,7 @@ use leveret_amqp091::{DecodeError, Method, ReplyCode};
 use leveret_model::Refused;
 
 use crate::partial::TooManyPartialBytes;
+use crate::quota::LimitReached;
 
 /// Ends a channel or the connection (specification 1.1.3, `reply-code`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,12 @@ impl ProtocolError {
     /// RabbitMQ's form: the code's name, a dash, the reason.
     pub(crate) fn reply_text(&self) -> String {
         format!("{} - {}", self.code.text(), self.text)
+    }
+}
+
+impl From<LimitReached> for ProtocolError {
+    fn from(reached: LimitReached) -> Self {
+        precondition(reached.to_string())
     }
 }
 

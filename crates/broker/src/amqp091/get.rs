@@ -7,7 +7,7 @@ use leveret_message::deliver::to_amqp091;
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
 
-use super::error::Result;
+use super::error::{Result, precondition};
 use super::held::Held;
 use super::publish::short;
 use super::session::Session;
@@ -30,6 +30,17 @@ impl Session {
 
     /// Answers a get, or holds input back until it can be.
     pub(crate) fn try_get(&mut self, channel: u16, queue: QueueRef, no_ack: bool, now: Now) -> Result<()> {
+        let max = self.broker.settings.unsettled_per_channel_max;
+        if !no_ack
+            && let Some(entry) = self.channels.get(&channel)
+            && entry.room(max, &self.account) == 0
+        {
+            return Err(precondition(format!(
+                "number of unacknowledged deliveries on channel {channel} has reached the maximum allowed limit, its own \
+                 ({max}) or that of its user, vhost or node; acknowledge some, or raise unsettled_max_per_channel, \
+                 unsettled_max_per_user, unsettled_max_per_vhost or unsettled_max_per_node"
+            )));
+        }
         let link: Arc<dyn Link> = self.outbox.clone();
         let taken = match queue.get(no_ack, &link, 0, now.monotonic) {
             GetOutcome::Wait => {
@@ -70,6 +81,9 @@ impl Session {
         let content = to_amqp091(&message);
         encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
         encode_content_body(out, channel, &content.body, frame_max);
+        if let Some(entry) = self.channels.get_mut(&channel) {
+            entry.report(&mut self.account);
+        }
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! From the protocol header to `connection.open-ok` (specification 2.2.4).
 
+use std::sync::Arc;
+
 use leveret_amqp091::{FieldTable, Method, ReplyCode, ShortStr, Table, Value, encode_method, method::connection};
 use leveret_model::{Action, authorize};
 
@@ -7,6 +9,7 @@ use super::arguments;
 use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
+use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
 
 /// What clients may negotiate down to; older ones propose just this.
@@ -37,7 +40,6 @@ impl Session {
         self.client_knows_cancel = has("consumer_cancel_notify");
         self.client_knows_blocked = has("connection.blocked");
         let told = has("authentication_failure_close");
-        self.client_properties = start_ok.client_properties.into();
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
         let plain;
         let response = match mechanism.as_str() {
@@ -60,6 +62,8 @@ impl Session {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");
                 self.user = user.into();
+                // Whoever isn't let in leaves nothing here.
+                self.client_properties = start_ok.client_properties.into();
             }
             Err(reason) => {
                 self.counters.auth_failed.increment();
@@ -119,16 +123,22 @@ impl Session {
     /// `connection.open`: into a vhost.
     pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
         let vhost = arguments::name("vhost", open.virtual_host)?;
+        if self.broker.is_in_maintenance() {
+            return Err(ProtocolError::new(ReplyCode::ConnectionForced, IN_MAINTENANCE));
+        }
         self.broker.check_connection_limit()?;
         {
             let snapshot = self.broker.registry.snapshot();
             authorize(&snapshot.topology, &self.user, vhost, Action::Enter)?;
         }
-        self.vhost = vhost.into();
+        let vhost: Arc<str> = vhost.into();
+        self.account =
+            self.broker.quota.open(&vhost, &self.user).map_err(|reached| not_allowed(reached.to_string()))?;
+        self.vhost = vhost;
         self.phase = Phase::Running;
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
         encode_method(self.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
-        tracing::info!(connection = %self.name, user = %self.user, vhost, "connection opened");
+        tracing::info!(connection = %self.name, user = %self.user, vhost = %self.vhost, "connection opened");
         Ok(())
     }
 }

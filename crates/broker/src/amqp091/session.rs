@@ -23,9 +23,10 @@ use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::partial::PartialMessages;
+use crate::quota::Account;
 use crate::reply_to::Reply;
 use crate::route::RouteCache;
-use crate::settings::PRE_LOGIN_FRAME_MAX;
+use crate::settings::{IN_MAINTENANCE, PRE_LOGIN_FRAME_MAX};
 use crate::time::{Nanos, Now};
 use crate::undurable::Undurable;
 
@@ -66,6 +67,7 @@ pub(crate) struct Session {
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
     pub(crate) has_exclusive_queues: bool,
+    pub(crate) account: Account,
     pub(crate) frame_max: u32,
     pub(crate) channel_max: u16,
     /// Negotiated interval; 0 is off.
@@ -126,6 +128,7 @@ impl Session {
             told_blocked: false,
             alarm,
             has_exclusive_queues: false,
+            account: Account::default(),
             frame_max: PRE_LOGIN_FRAME_MAX,
             channel_max: 0,
             heartbeat: 0,
@@ -156,6 +159,11 @@ impl Session {
 
     pub(crate) fn output(&mut self) -> &mut Output {
         &mut self.output
+    }
+
+    /// Somebody has proved who they are.
+    pub(crate) fn is_logged_in(&self) -> bool {
+        !self.user.is_empty()
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -268,7 +276,7 @@ impl Session {
             },
             Method::BasicAck(ack) => {
                 self.flush_run(now);
-                self.ack(number, ack)
+                self.ack(number, ack, now)
             }
             _ => {
                 self.flush_run(now);
@@ -356,6 +364,13 @@ impl Session {
             Event::Durable => self.registered = None,
             Event::Alarm => self.alarm_changed(),
             Event::Reply(reply) => self.replies.push_back(reply),
+            // One that isn't open yet is refused then.
+            Event::Maintenance if self.phase != Phase::Running || !self.broker.is_in_maintenance() => {}
+            Event::Maintenance => {
+                let text = format!("CONNECTION_FORCED - {IN_MAINTENANCE}");
+                self.close(ReplyCode::ConnectionForced, &text, (0, 0), now);
+            }
+            Event::Shed(reason) => self.shed(&reason, now),
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");
                 self.close(ReplyCode::ConnectionForced, &text, (0, 0), now);

@@ -64,6 +64,7 @@ impl Session {
     /// `tx.commit`: the answer follows when all of it is durable.
     pub(crate) fn tx_commit(&mut self, number: u16, now: Now) -> Result<()> {
         let Tx { mut transaction, settled, returns, replies } = self.take_tx(number)?;
+        self.settled_some(number, now);
         let sources = &self.channel(number)?.sources;
         for (settlement, deliveries) in &settled {
             for Settled { source, runs } in by_source(deliveries) {
@@ -97,6 +98,7 @@ impl Session {
     fn take_tx(&mut self, number: u16) -> Result<Tx> {
         let tx = self.channel(number)?.tx.as_mut().map(std::mem::take);
         let tx = tx.ok_or_else(|| precondition("channel is not transactional"))?;
+        self.channel(number)?.in_transaction = 0;
         self.transaction_bytes -= tx.bytes();
         Ok(tx)
     }
@@ -106,6 +108,7 @@ impl Session {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let Some(tx) = channel.tx.take() else { return };
         self.transactions -= 1;
+        channel.in_transaction = 0;
         self.transaction_bytes -= tx.bytes();
         channel.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
     }
@@ -166,6 +169,7 @@ impl Session {
             return Ok(false);
         }
         let deliveries = entry.take(tag, multiple).ok_or_else(|| unknown_tag(tag))?;
+        entry.in_transaction += deliveries.len();
         if let Some(tx) = &mut entry.tx {
             tx.settled.push((settlement, deliveries));
         }

@@ -26,6 +26,7 @@ use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
 use crate::queue_handle::QueueRef;
+use crate::quota::Kind;
 use crate::reply_to::is_volatile;
 use crate::time::Now;
 
@@ -58,19 +59,36 @@ impl Connection {
                 format!("handle {handle} is already associated with a link"),
             ));
         }
-        let attached = check(attach).and_then(|()| match attach.role {
+        let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
+        if attached.is_err() {
+            self.declaring = None;
+        }
+        if let Err(Failure { scope: Scope::Link, .. }) = attached {
+            self.refuse(session.channel, attach)?;
+        }
+        attached
+    }
+
+    /// Attaches a link if there may be one more.
+    fn attach_counted(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
+        self.account.take(Kind::Links)?;
+        let receives = attach.role == Role::Receiver;
+        if receives && let Err(reached) = self.account.take(Kind::Consumers) {
+            self.account.give(Kind::Links, 1);
+            return Err(reached.into());
+        }
+        let attached = match attach.role {
             _ if is_for_management(attach) => match attach.role {
                 Role::Sender => self.attach_requests(session, attach),
                 Role::Receiver => self.attach_responses(session, attach),
             },
             Role::Sender => self.attach_publisher(session, attach, now),
             Role::Receiver => self.attach_consumer(session, attach, now),
-        });
-        if attached.is_err() {
-            self.declaring = None;
-        }
-        if let Err(Failure { scope: Scope::Link, .. }) = attached {
-            self.refuse(session.channel, attach)?;
+        };
+        if !session.is_attached(attach.handle) {
+            // Refused, or held until its queue is declared.
+            self.account.give(Kind::Links, 1);
+            self.account.give(Kind::Consumers, u64::from(receives));
         }
         attached
     }

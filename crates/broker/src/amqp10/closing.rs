@@ -11,6 +11,7 @@ use super::link::Link;
 use super::pending::Pending;
 use super::rejection::with_error;
 use super::session::Session;
+use crate::quota::{Account, Kind};
 use crate::time::{Nanos, Now, SECOND};
 
 /// How long a client may take to answer our `close`.
@@ -75,6 +76,14 @@ impl Connection {
         self.send_end(channel, Some(&failure));
     }
 
+    /// Ends a session at once that may not begin; what comes for it is ignored until the client ends it, too.
+    pub(crate) fn refuse_session(&mut self, session: &mut Session, failure: &Failure) {
+        let (condition, text, channel) = (failure.condition, &failure.description, session.channel);
+        tracing::warn!(connection = %self.name, channel, %condition, error = text, "session refused");
+        session.ending = true;
+        self.send_end(channel, Some(failure));
+    }
+
     /// Detaches a link with an error; what comes for it is ignored until the client detaches it, too.
     pub(crate) fn fail_link(&mut self, session: &mut Session, handle: u32, failure: Failure, now: Now) {
         let (condition, text, channel) = (failure.condition, &failure.description, session.channel);
@@ -127,6 +136,7 @@ impl Connection {
 
     /// A link is over: deliveries go back to their place, what it was sent is handed on.
     fn leave_link(&mut self, session: &mut Session, handle: u32, link: Link, now: Now) {
+        self.count_link_gone(&link);
         match link {
             Link::Publisher(mut publisher) => {
                 self.flush_run(session, handle, &mut publisher, now);
@@ -149,6 +159,7 @@ impl Connection {
                 consumer.queue.set_room(consumer.id, false, now.monotonic);
                 let mut unsent = Vec::new();
                 let unsettled = session.unsettled.settle_link(handle);
+                session.unsettled.report(&mut self.account);
                 for pending in session.pending.take_link(handle) {
                     if let Pending::Run { taken, .. } = pending
                         && !consumer.settled
@@ -181,6 +192,17 @@ impl Connection {
         }
     }
 
+    fn count_link_gone(&mut self, link: &Link) {
+        match link {
+            Link::Detached => {}
+            Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => {
+                self.account.give(Kind::Links, 1);
+                self.account.give(Kind::Consumers, 1);
+            }
+            Link::Publisher(_) | Link::Coordinator(_) | Link::Requests(_) => self.account.give(Kind::Links, 1),
+        }
+    }
+
     /// A session is over.
     pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) {
         for handle in session.handles() {
@@ -192,6 +214,7 @@ impl Connection {
         // Nothing may come on its channel after `end`, and the channel may get another session.
         self.answers.forget_session(session.channel);
         self.transactions.forget_channel(session.channel);
+        self.account.give(Kind::Channels, 1);
         self.counters.channels_closed.add(1);
     }
 
@@ -217,6 +240,7 @@ impl Connection {
                 self.delete_queue(&queue, now);
             }
         }
+        self.account = Account::default();
         self.broker.commit.announce();
     }
 

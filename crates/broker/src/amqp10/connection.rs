@@ -24,6 +24,7 @@ use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::partial::PartialMessages;
+use crate::quota::Account;
 use crate::route::RouteCache;
 use crate::settings::{INITIAL_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
@@ -97,6 +98,9 @@ pub(crate) struct Connection {
     pub(crate) held: Held,
     pub(crate) shown_wait: Option<ShownWait>,
     pub(crate) has_exclusive_queues: bool,
+    pub(crate) account: Account,
+    /// The client maintains the node and stays while that is in maintenance.
+    pub(crate) ignores_maintenance: bool,
     registered: Option<Position>,
     events: Vec<Event>,
     /// A queue that is being declared for the attach that is held.
@@ -156,6 +160,8 @@ impl Connection {
             held: Held::No,
             shown_wait: None,
             has_exclusive_queues: false,
+            account: Account::default(),
+            ignores_maintenance: false,
             registered: None,
             events: Vec::new(),
             declaring: None,
@@ -167,6 +173,11 @@ impl Connection {
 
     pub(crate) fn output(&mut self) -> &mut Output {
         &mut self.output
+    }
+
+    /// Somebody has proved who they are.
+    pub(crate) fn is_logged_in(&self) -> bool {
+        !self.user.is_empty()
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -435,6 +446,18 @@ impl Connection {
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
             Event::Durable => self.registered = None,
+            // One that isn't open yet is refused then.
+            Event::Maintenance if self.phase == Phase::Running => {
+                if let Err(failure) = self.check_maintenance() {
+                    self.fail(failure, now);
+                }
+            }
+            Event::Maintenance => {}
+            Event::Shed(reason) => {
+                if !self.is_logged_in() {
+                    self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, &*reason), now);
+                }
+            }
             Event::Close(reason) => {
                 let text = format!("Connection forced: {reason}");
                 self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);

@@ -106,7 +106,8 @@ impl Connection {
     ) -> (TurnEnd, Option<Failure>) {
         let mut room = if session.pending.is_empty() { session.window.room() } else { 0 };
         if !consumer.settled {
-            room = room.min(session.unsettled.room(session.next_delivery_id, self.broker.settings.unsettled_max));
+            let max = self.account.unsettled_allowed(self.broker.settings.unsettled_max);
+            room = room.min(session.unsettled.room(session.next_delivery_id, max));
         }
         if room == 0 {
             session.parked.push(handle);
@@ -126,6 +127,7 @@ impl Connection {
             failure = self.encode_run(session, handle, consumer, run, now);
         }
         self.taken = taken;
+        session.unsettled.report(&mut self.account);
         (end, failure)
     }
 

@@ -119,6 +119,7 @@ impl Connection {
         };
         let repeated = repeated(state);
         let settled = session.unsettled.settle(first, last);
+        session.unsettled.report(&mut self.account);
         if let Some(transaction) = transaction {
             self.check_transaction_limit(session, transaction, &settled, now)?;
         }

@@ -4,6 +4,7 @@ use leveret_amqp10::{DecodeError, Symbol, condition};
 use leveret_model::{Refused, RefusedKind};
 
 use crate::partial::TooManyPartialBytes;
+use crate::quota::LimitReached;
 
 /// What a failure ends (specification 2.4.5, 2.5.6 and 2.6.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,12 @@ impl From<TooManyPartialBytes> for Failure {
     }
 }
 
+impl From<LimitReached> for Failure {
+    fn from(reached: LimitReached) -> Self {
+        Self::link(condition::RESOURCE_LIMIT_EXCEEDED, reached.to_string())
+    }
+}
+
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         let condition = match refused.kind {
@@ -75,6 +82,7 @@ impl From<Refused> for Failure {
             RefusedKind::NotFound => condition::NOT_FOUND,
             RefusedKind::ResourceLocked => condition::RESOURCE_LOCKED,
             RefusedKind::PreconditionFailed => condition::PRECONDITION_FAILED,
+            RefusedKind::LimitReached => condition::RESOURCE_LIMIT_EXCEEDED,
             RefusedKind::CommandInvalid => condition::ILLEGAL_STATE,
             RefusedKind::NotAllowed => condition::NOT_ALLOWED,
             RefusedKind::NotImplemented => condition::NOT_IMPLEMENTED,

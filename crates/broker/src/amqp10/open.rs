@@ -10,15 +10,19 @@ use leveret_amqp10::{
 use leveret_model::{Action, RefusedKind};
 
 use super::connection::{Connection, Phase};
-use super::error::{Failure, Result};
+use super::error::{Failure, Result, Scope};
 use super::session::Session;
 use super::window::{OUTGOING_WINDOW, Window};
+use crate::quota::Kind;
+use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
 
 /// Every peer takes frames of this many bytes (2.7.1).
 const FRAME_MAX_LOWEST: u32 = 512;
 /// Shorter idle times than this aren't kept.
 const IDLE_LOWEST_MS: u32 = 1000;
+/// A property of `open`, as RabbitMQ's tools set it.
+const IGNORE_MAINTENANCE: &str = "ignore-maintenance";
 /// What we can, by the names of the extensions' specifications.
 const CAPABILITIES: [Symbol<'static>; 2] = [Symbol::new("LINK_PAIR_V1_0"), Symbol::new("ANONYMOUS-RELAY")];
 
@@ -31,6 +35,9 @@ impl Connection {
             None => self.broker.settings.default_vhost.as_str().into(),
         };
         self.vhost = vhost;
+        let ignores = open.properties.and_then(|properties| properties.lookup(IGNORE_MAINTENANCE));
+        self.ignores_maintenance = ignores.and_then(|value| value.as_bool()).unwrap_or(false);
+        self.check_maintenance()?;
         if let Err(refused) = self.broker.check_connection_limit() {
             return Err(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, refused.text));
         }
@@ -57,6 +64,11 @@ impl Connection {
                 format!("idle-time-out ({idle} ms) < minimum idle-time-out ({IDLE_LOWEST_MS} ms)"),
             ));
         }
+        self.account = self
+            .broker
+            .quota
+            .open(&self.vhost, &self.user)
+            .map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
         let settings = &self.broker.settings;
         self.frame_max_out = frame_max_out;
         self.frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
@@ -75,6 +87,15 @@ impl Connection {
             "connection opened"
         );
         Ok(())
+    }
+
+    /// Whether the connection may stay.
+    pub(crate) fn check_maintenance(&self) -> Result<()> {
+        if self.ignores_maintenance || !self.broker.is_in_maintenance() {
+            return Ok(());
+        }
+        let text = format!("Connection forced: {IN_MAINTENANCE}");
+        Err(Failure::connection(condition::CONNECTION_FORCED, text))
     }
 
     /// Our side of the opening.
@@ -114,7 +135,7 @@ impl Connection {
         window.set_shut(self.broker.alarms.publishing_blocked());
         // We answer on the client's handles, so that its limit is one for both.
         let handle_max = settings.link_max.saturating_sub(1).min(begin.handle_max);
-        let session = Box::new(Session::new(channel, window, handle_max));
+        let mut session = Box::new(Session::new(channel, window, handle_max));
         let flow = session.window.flow();
         let answer = Begin {
             remote_channel: Some(channel),
@@ -127,8 +148,12 @@ impl Connection {
             properties: None,
         };
         encode_performative(self.output.buffer(), channel, &Performative::Begin(answer));
+        match self.account.take(Kind::Channels) {
+            Ok(()) => self.counters.channels_opened.add(1),
+            // Only a session that has begun can end with the reason.
+            Err(reached) => self.refuse_session(&mut session, &reached.into()),
+        }
         self.put_session(session);
-        self.counters.channels_opened.add(1);
         Ok(())
     }
 }

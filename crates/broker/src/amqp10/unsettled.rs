@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use leveret_amqp10::Serial;
 use leveret_queue::{Run, push_run};
 
+use crate::quota::Account;
+
 /// Delivery-ids are compared as serial numbers: those of a session that are open must lie within half of the number
 /// space (RFC 1982), or an old one would count as one to come.
 const SPAN_MAX: u32 = (1 << 31) - 1;
@@ -40,11 +42,13 @@ pub(crate) struct Unsettled {
     base: u64,
     /// How many entries are open.
     open: usize,
+    /// What the account counts of them.
+    reported: u64,
 }
 
 impl Default for Unsettled {
     fn default() -> Self {
-        Self { deliveries: VecDeque::new(), base: 1, open: 0 }
+        Self { deliveries: VecDeque::new(), base: 1, open: 0, reported: 0 }
     }
 }
 
@@ -60,6 +64,11 @@ impl Unsettled {
         let left = (max as usize).saturating_sub(self.open);
         let span = self.deliveries.front().map_or(0, |oldest| next.since(oldest.id));
         u32::try_from(left).unwrap_or(u32::MAX).min(SPAN_MAX.saturating_sub(span))
+    }
+
+    /// Has the account count what is open.
+    pub(crate) fn report(&mut self, account: &mut Account) {
+        self.reported = account.report_unsettled(self.reported, self.open as u64);
     }
 
     /// Takes out the deliveries `first..=last` (2.7.6). Ids that aren't there were settled before.

@@ -164,20 +164,14 @@ pub(super) const KEYS: &[Key] = &[
         config.channel_max = integer(value, 0, 65_535)? as u16;
         Ok(())
     }),
-    key("max_connections", "integer or infinity", "infinity", "connections of the node", |config, _, value| {
+    key("max_connections", "integer or infinity", "200000", "connections of the node", |config, _, value| {
         config.max_connections = connections(value)?;
         Ok(())
     }),
-    key(
-        "connection_max",
-        "integer or infinity",
-        "infinity",
-        "the older name of max_connections",
-        |config, _, value| {
-            config.max_connections = connections(value)?;
-            Ok(())
-        },
-    ),
+    key("connection_max", "integer or infinity", "200000", "the older name of max_connections", |config, _, value| {
+        config.max_connections = connections(value)?;
+        Ok(())
+    }),
     key(
         "handshake_timeout",
         "milliseconds",
@@ -185,6 +179,16 @@ pub(super) const KEYS: &[Key] = &[
         "how long a socket may live without having logged in",
         |config, _, value| {
             config.handshake_timeout_ms = integer(&milliseconds(value, 1)?.to_string(), 100, 600_000)?;
+            Ok(())
+        },
+    ),
+    key(
+        "unauthenticated_bytes_max_per_node",
+        "bytes",
+        "67108864",
+        "what all sockets together may hold that haven't logged in; above it the oldest are closed",
+        |config, _, value| {
+            config.limits.unauthenticated_bytes_max = in_bytes(value, 16 << 10, 1 << 40)?;
             Ok(())
         },
     ),

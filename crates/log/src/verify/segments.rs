@@ -1,19 +1,16 @@
 //! Segments, batch by batch, and their index.
 
-use std::collections::BTreeMap;
-
 use super::alive::AliveLogs;
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
 use crate::format::batch_check::Batch;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::{Identity, is_zero};
-use crate::index::{FileIndex, LogIndex};
+use crate::index::{Breaks, FileIndex};
 use crate::names::Name;
 use crate::options::Options;
 use crate::recover::{Damage, Hit, Replay};
 use crate::segment;
-use crate::types::LogId;
 use crate::walk::{Piece, Walk};
 
 /// Checks a segment that the checkpoint names and that is there.
@@ -30,12 +27,12 @@ pub(super) fn verify(
     // A wrong index was found with the checkpoint; then the batches say how far they go.
     let loaded = segment::load(disk, options.node_id, options.wal_id, id, length);
     let (end, index) = match loaded {
-        Ok((segment, logs)) => (segment.end, Some(logs)),
+        Ok(loaded) => (loaded.segment.end, Some(loaded.parts)),
         Err(segment::LoadError::Disk(error)) => return Err(error),
         Err(segment::LoadError::Damaged(..)) => (length, None),
     };
     let before = damaged.len();
-    let mut rebuilt = FileIndex::default();
+    let mut rebuilt = FileIndex::of_segment(index.as_deref().map(Breaks::of).unwrap_or_default());
     let mut walk = Walk::new(disk, &name, identity, end);
     while let Some(piece) = walk.next()? {
         match piece {
@@ -54,9 +51,9 @@ pub(super) fn verify(
             }
         }
     }
-    let rebuilt: BTreeMap<LogId, LogIndex> = rebuilt.into_logs().collect();
-    if let Some(logs) = index.filter(|logs| damaged.len() == before && *logs != rebuilt) {
-        let hit = Hit::Logs(logs.into_keys().collect());
+    let rebuilt = rebuilt.into_parts();
+    if let Some(parts) = index.filter(|parts| damaged.len() == before && *parts != rebuilt) {
+        let hit = Hit::Logs(parts.into_iter().map(|(log, _)| log).collect());
         damaged.push(Damage::new(&name, end..length, hit, "the index isn't that of the messages"));
     }
     Ok(())

@@ -27,6 +27,7 @@ impl Model {
         if self.topology.has_binding(&binding) {
             return Ok((Outcome::Exists, Vec::new()));
         }
+        self.limits.check_binding(&self.topology, &binding.vhost)?;
         self.topology.insert_binding(binding.clone());
         Ok((Outcome::Created, vec![Change::Bound(binding)]))
     }

@@ -15,6 +15,7 @@ impl Topology {
             exchanges: OrdMap::new(),
             by_source: OrdMap::new(),
             by_destination: OrdMap::new(),
+            bindings: 0,
         };
         self.vhosts.insert(name.clone(), Arc::new(vhost));
     }
@@ -26,7 +27,10 @@ impl Topology {
         };
         for queue in vhost.queues.values() {
             self.queues.remove(&queue.id);
+            self.forget_owned(queue);
         }
+        self.exchanges -= vhost.exchanges.len() as u64;
+        self.bindings -= vhost.bindings;
         let users: Vec<_> = self.permissions.keys().cloned().collect();
         for user in users {
             self.remove_permission(&user, name);
@@ -47,22 +51,41 @@ impl Topology {
             return;
         };
         vhost.queues.insert(queue.name.clone(), queue.clone());
+        if let Some(owner) = queue.exclusive_owner {
+            *self.exclusive_queues.entry(owner).or_default() += 1;
+        }
         self.queues.insert(queue.id, queue);
+    }
+
+    fn forget_owned(&mut self, queue: &Queue) {
+        let Some(owner) = queue.exclusive_owner else { return };
+        if let Some(count) = self.exclusive_queues.get_mut(&owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.exclusive_queues.remove(&owner);
+            }
+        }
     }
 
     /// Takes a queue away and returns the bindings that led to it, which are gone too.
     pub(crate) fn remove_queue(&mut self, queue: &Queue) -> Vec<Arc<Binding>> {
         self.queues.remove(&queue.id);
+        self.forget_owned(queue);
         let Some(vhost) = self.vhost_mut(&queue.vhost) else {
             return Vec::new();
         };
         vhost.queues.remove(&queue.name);
-        vhost.remove_destination(&queue.destination())
+        let removed = vhost.remove_destination(&queue.destination());
+        vhost.bindings -= removed.len() as u64;
+        self.bindings -= removed.len() as u64;
+        removed
     }
 
     pub(crate) fn insert_exchange(&mut self, exchange: Arc<Exchange>) {
-        if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
-            vhost.exchanges.insert(exchange.name.clone(), exchange);
+        if let Some(vhost) = self.vhost_mut(&exchange.vhost)
+            && vhost.exchanges.insert(exchange.name.clone(), exchange).is_none()
+        {
+            self.exchanges += 1;
         }
     }
 
@@ -71,13 +94,16 @@ impl Topology {
         let Some(vhost) = self.vhost_mut(&exchange.vhost) else {
             return Vec::new();
         };
-        vhost.exchanges.remove(&exchange.name);
+        let known = vhost.exchanges.remove(&exchange.name).is_some();
         let from = vhost.by_source.remove(&exchange.name).unwrap_or_default();
         let mut removed: Vec<Arc<Binding>> = from.iter().cloned().collect();
         for binding in &removed {
             unindex(&mut vhost.by_destination, &binding.destination, binding);
         }
         removed.extend(vhost.remove_destination(&exchange.destination()));
+        vhost.bindings -= removed.len() as u64;
+        self.bindings -= removed.len() as u64;
+        self.exchanges -= u64::from(known);
         removed
     }
 
@@ -85,16 +111,22 @@ impl Topology {
         let Some(vhost) = self.vhost_mut(&binding.vhost) else {
             return;
         };
-        index(&mut vhost.by_source, &binding.source, &binding);
         index(&mut vhost.by_destination, &binding.destination, &binding);
+        if index(&mut vhost.by_source, &binding.source, &binding) {
+            vhost.bindings += 1;
+            self.bindings += 1;
+        }
     }
 
     pub(crate) fn remove_binding(&mut self, binding: &Arc<Binding>) {
         let Some(vhost) = self.vhost_mut(&binding.vhost) else {
             return;
         };
-        unindex(&mut vhost.by_source, &binding.source, binding);
         unindex(&mut vhost.by_destination, &binding.destination, binding);
+        if unindex(&mut vhost.by_source, &binding.source, binding) {
+            vhost.bindings -= 1;
+            self.bindings -= 1;
+        }
     }
 
     pub(crate) fn has_binding(&self, binding: &Binding) -> bool {
@@ -176,15 +208,17 @@ impl Exchange {
     }
 }
 
-fn index<K: Ord + Clone>(map: &mut OrdMap<K, OrdSet<Arc<Binding>>>, key: &K, binding: &Arc<Binding>) {
-    map.entry(key.clone()).or_default().insert(binding.clone());
+/// True when it is new.
+fn index<K: Ord + Clone>(map: &mut OrdMap<K, OrdSet<Arc<Binding>>>, key: &K, binding: &Arc<Binding>) -> bool {
+    map.entry(key.clone()).or_default().insert(binding.clone()).is_none()
 }
 
-fn unindex<K: Ord + Clone>(map: &mut OrdMap<K, OrdSet<Arc<Binding>>>, key: &K, binding: &Binding) {
-    if let Some(bindings) = map.get_mut(key) {
-        bindings.remove(binding);
-        if bindings.is_empty() {
-            map.remove(key);
-        }
+/// True when it was there.
+fn unindex<K: Ord + Clone>(map: &mut OrdMap<K, OrdSet<Arc<Binding>>>, key: &K, binding: &Binding) -> bool {
+    let Some(bindings) = map.get_mut(key) else { return false };
+    let known = bindings.remove(binding).is_some();
+    if bindings.is_empty() {
+        map.remove(key);
     }
+    known
 }

@@ -89,8 +89,13 @@ fn has_no_ipv6(error: &io::Error) -> bool {
 }
 
 /// The tasks that accept connections and hand each to the core with the least to do.
-#[derive(Debug)]
 pub(crate) struct Acceptors {
+    /// Where they listen, to do so again after maintenance.
+    addresses: Vec<SocketAddr>,
+    seats: Vec<Seat>,
+    broker: Arc<Broker>,
+    population: Arc<Population>,
+    sockets: SocketOptions,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -110,19 +115,43 @@ impl Acceptors {
         population: &Arc<Population>,
         sockets: SocketOptions,
     ) -> Self {
-        let seats: Vec<Seat> = cores.iter().map(|c| Seat { core: c.core.clone(), handle: c.handle.clone() }).collect();
-        let tasks = listeners
-            .into_iter()
-            .map(|listener| {
-                cores[0].handle.spawn(accept(listener, seats.clone(), broker.clone(), population.clone(), sockets))
-            })
-            .collect();
-        Self { tasks }
+        let mut this = Self {
+            addresses: listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect(),
+            seats: cores.iter().map(|c| Seat { core: c.core.clone(), handle: c.handle.clone() }).collect(),
+            broker: broker.clone(),
+            population: population.clone(),
+            sockets,
+            tasks: Vec::new(),
+        };
+        this.spawn(listeners);
+        this
     }
 
-    /// Closes the listeners.
-    pub(crate) fn stop(&mut self) {
-        self.tasks.drain(..).for_each(|task| task.abort());
+    fn spawn(&mut self, listeners: Vec<std::net::TcpListener>) {
+        for listener in listeners {
+            let (seats, broker, population) = (self.seats.clone(), self.broker.clone(), self.population.clone());
+            let task = accept(listener, seats, broker, population, self.sockets);
+            self.tasks.push(self.seats[0].handle.spawn(task));
+        }
+    }
+
+    /// Closes the listeners. They are closed when these tasks have ended.
+    pub(crate) fn suspend(&mut self) -> Vec<JoinHandle<()>> {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        std::mem::take(&mut self.tasks)
+    }
+
+    /// Opens the listeners again, unless they are open. `ready` is called before anybody is accepted.
+    ///
+    /// # Errors
+    /// Somebody else listens there by now; then none is open.
+    pub(crate) fn resume(&mut self, ready: impl FnOnce()) -> io::Result<()> {
+        if self.tasks.is_empty() {
+            let listeners = self.addresses.iter().map(|address| listen(*address)).collect::<io::Result<_>>()?;
+            ready();
+            self.spawn(listeners);
+        }
+        Ok(())
     }
 }
 

@@ -93,6 +93,7 @@ impl ConnectionTask {
         }
         let held = held_before || !self.connection.wants_read();
         self.connection.turn(now);
+        self.connection.keeps(self.kept.capacity());
         let output = self.write(cx, now);
         // The turn or the write may have ended what held input back; nothing else would wake this task for it.
         let released = held && self.connection.wants_read();

@@ -56,7 +56,7 @@ impl Refusal {
     pub(super) fn of_model(refused: Refused) -> Self {
         let status = match refused.kind {
             RefusedKind::PreconditionFailed => Status::Conflict,
-            RefusedKind::AccessRefused => Status::Forbidden,
+            RefusedKind::AccessRefused | RefusedKind::LimitReached => Status::Forbidden,
             RefusedKind::NotImplemented => Status::NotImplemented,
             RefusedKind::NotFound
             | RefusedKind::ResourceLocked

@@ -1,0 +1,414 @@
+//! How much of what lives with connections there may be: on the node, in a vhost, of a user.
+//!
+//! Connections, channels and sessions, links, consumers and unsettled deliveries are counted where they begin and end,
+//! in the connection's [`Account`]: what it took is given back when it says so, and all of it when it goes. Queues,
+//! exchanges and bindings outlive connections, so the model counts those ([`leveret_model::Limits`]).
+//!
+//! Limits protect against exhaustion. What exceeds one is refused with its value and the key that changes it; unsettled
+//! deliveries are the exception, since there is nobody to refuse: consumers wait.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Open connections.
+    Connections,
+    /// Channels of AMQP 0-9-1 and sessions of AMQP 1.0.
+    Channels,
+    /// Links of AMQP 1.0.
+    Links,
+    /// Consumers, receiving links included.
+    Consumers,
+    /// Deliveries that their client hasn't settled, in steps of [`UNSETTLED_STEP`].
+    Unsettled,
+}
+
+const KINDS: usize = 5;
+
+/// Unsettled deliveries of a channel or session are counted in steps of so many, so that nothing is shared for each
+/// message. When a limit on them is reached, so many each may still have: whoever waits then has deliveries of its own
+/// whose settlement lets it go on.
+pub const UNSETTLED_STEP: u64 = 256;
+
+/// How much there may be of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scoped {
+    /// On the node.
+    pub node: u64,
+    /// In each vhost.
+    pub vhost: u64,
+    /// Of each user.
+    pub user: u64,
+}
+
+/// How much there may be of everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaLimits {
+    /// `connection_max_per_vhost`, `connection_max_per_user`. Those of the node are counted before they are open
+    /// ([`crate::Settings::max_connections`]).
+    pub connections: Scoped,
+    /// `channel_max_per_node`, `channel_max_per_vhost`, `channel_max_per_user`.
+    pub channels: Scoped,
+    /// `link_max_per_node`, `link_max_per_vhost`, `link_max_per_user`.
+    pub links: Scoped,
+    /// `consumer_max_per_node`, `consumer_max_per_vhost`, `consumer_max_per_user`.
+    pub consumers: Scoped,
+    /// `unsettled_max_per_node`, `unsettled_max_per_vhost`, `unsettled_max_per_user`.
+    pub unsettled: Scoped,
+}
+
+impl Default for QuotaLimits {
+    fn default() -> Self {
+        let of = |node: u64| Scoped { node, vhost: node / 2, user: node / 2 };
+        Self {
+            connections: of(200_000),
+            channels: of(1_000_000),
+            links: of(2_000_000),
+            consumers: of(2_000_000),
+            unsettled: of(20_000_000),
+        }
+    }
+}
+
+impl QuotaLimits {
+    fn of(&self, kind: Kind) -> Scoped {
+        match kind {
+            Kind::Connections => self.connections,
+            Kind::Channels => self.channels,
+            Kind::Links => self.links,
+            Kind::Consumers => self.consumers,
+            Kind::Unsettled => self.unsettled,
+        }
+    }
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scope {
+    Node(Arc<str>),
+    Vhost(Arc<str>),
+    User(Arc<str>),
+}
+
+/// A limit is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitReached {
+    kind: Kind,
+    scope: Scope,
+    limit: u64,
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = self.limit;
+        let (scope, word) = match &self.scope {
+            Scope::Node(name) => (format!("on node '{name}'"), "node"),
+            Scope::Vhost(name) => (format!("in vhost '{name}'"), "vhost"),
+            Scope::User(name) => (format!("for user '{name}'"), "user"),
+        };
+        let (counted, key) = match self.kind {
+            Kind::Connections => {
+                return match &self.scope {
+                    Scope::Node(_) => write!(f, "connection refused: node connection limit ({limit}) is reached"),
+                    _ => write!(
+                        f,
+                        "connection refused {scope}: {word} connection limit ({limit}) is reached; raise \
+                         connection_max_per_{word}"
+                    ),
+                };
+            }
+            Kind::Channels => ("channels opened", "channel"),
+            Kind::Links => ("links attached", "link"),
+            Kind::Consumers => ("consumers", "consumer"),
+            Kind::Unsettled => ("unsettled deliveries", "unsettled"),
+        };
+        write!(
+            f,
+            "number of {counted} {scope} has reached the maximum allowed limit of ({limit}); raise {key}_max_per_{word}"
+        )
+    }
+}
+
+#[derive(Debug, Default)]
+struct Usage([AtomicU64; KINDS]);
+
+impl Usage {
+    /// One more, unless there are `limit` of them.
+    fn take(&self, kind: Kind, limit: u64) -> bool {
+        // One who is refused at the same time may see it one too high.
+        let had = self.0[kind as usize].fetch_add(1, Ordering::Relaxed);
+        if had >= limit {
+            self.give(kind, 1);
+        }
+        had < limit
+    }
+
+    fn give(&self, kind: Kind, count: u64) {
+        let had = self.0[kind as usize].fetch_sub(count, Ordering::Relaxed);
+        debug_assert!(had >= count, "more {kind:?} are given back than were taken");
+    }
+
+    fn add(&self, kind: Kind, count: u64) {
+        self.0[kind as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn get(&self, kind: Kind) -> u64 {
+        self.0[kind as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// See the module.
+pub struct Quota {
+    limits: QuotaLimits,
+    name: Arc<str>,
+    node: Usage,
+    shared: Mutex<Shared>,
+}
+
+/// Vhosts and users with open connections.
+#[derive(Default)]
+struct Shared {
+    vhosts: FxHashMap<Arc<str>, Arc<Usage>>,
+    users: FxHashMap<Arc<str>, Arc<Usage>>,
+}
+
+impl Quota {
+    /// The quota of the node with this name.
+    pub fn new(limits: QuotaLimits, node: &str) -> Self {
+        Self { limits, name: node.into(), node: Usage::default(), shared: Mutex::default() }
+    }
+
+    /// How many there are on the node.
+    pub fn used(&self, kind: Kind) -> u64 {
+        self.node.get(kind)
+    }
+
+    /// A connection of a user opens in a vhost.
+    ///
+    /// # Errors
+    /// There are as many as there may be.
+    pub(crate) fn open(self: &Arc<Self>, vhost: &Arc<str>, user: &Arc<str>) -> Result<Account, LimitReached> {
+        let (in_vhost, of_user) = {
+            let mut shared = self.shared.lock();
+            let in_vhost = shared.vhosts.entry(vhost.clone()).or_default().clone();
+            (in_vhost, shared.users.entry(user.clone()).or_default().clone())
+        };
+        let open = Open {
+            quota: self.clone(),
+            vhost: vhost.clone(),
+            user: user.clone(),
+            in_vhost,
+            of_user,
+            held: Default::default(),
+        };
+        let mut account = Account { open: Some(Box::new(open)) };
+        account.take(Kind::Connections)?;
+        Ok(account)
+    }
+}
+
+/// What one connection holds; nothing before it is open. Dropping it gives everything back.
+#[derive(Default)]
+pub(crate) struct Account {
+    open: Option<Box<Open>>,
+}
+
+struct Open {
+    quota: Arc<Quota>,
+    vhost: Arc<str>,
+    user: Arc<str>,
+    in_vhost: Arc<Usage>,
+    of_user: Arc<Usage>,
+    held: [u64; KINDS],
+}
+
+impl Account {
+    /// One more of a kind.
+    ///
+    /// # Errors
+    /// There are as many as there may be.
+    pub(crate) fn take(&mut self, kind: Kind) -> Result<(), LimitReached> {
+        match &mut self.open {
+            Some(open) => open.take(kind),
+            None => Ok(()),
+        }
+    }
+
+    /// So many are gone.
+    pub(crate) fn give(&mut self, kind: Kind, count: u64) {
+        if let Some(open) = &mut self.open {
+            open.give(kind, count);
+        }
+    }
+
+    /// So many more, whatever the limit is.
+    pub(crate) fn add(&mut self, kind: Kind, count: u64) {
+        if let Some(open) = &mut self.open {
+            open.held[kind as usize] += count;
+            [&open.quota.node, &*open.in_vhost, &*open.of_user].iter().for_each(|usage| usage.add(kind, count));
+        }
+    }
+
+    /// Whether there may be more.
+    pub(crate) fn has_room(&self, kind: Kind) -> bool {
+        let Some(open) = &self.open else { return true };
+        let limits = open.quota.limits.of(kind);
+        open.quota.node.get(kind) < limits.node
+            && open.in_vhost.get(kind) < limits.vhost
+            && open.of_user.get(kind) < limits.user
+    }
+
+    /// Of `max` unsettled deliveries that one channel or session may have, how many it may at the moment.
+    pub(crate) fn unsettled_allowed(&self, max: u32) -> u32 {
+        if self.has_room(Kind::Unsettled) { max } else { max.min(UNSETTLED_STEP as u32) }
+    }
+
+    /// A channel or session that counted `reported` unsettled deliveries has `open` now; what it is to count from here on.
+    pub(crate) fn report_unsettled(&mut self, reported: u64, open: u64) -> u64 {
+        let rounded = open - open % UNSETTLED_STEP;
+        // One step of slack, so that a client that settles one by one doesn't change it each time.
+        if open > 0 && reported.abs_diff(rounded) < UNSETTLED_STEP + u64::from(reported > rounded) {
+            return reported;
+        }
+        match rounded > reported {
+            true => self.add(Kind::Unsettled, rounded - reported),
+            false => self.give(Kind::Unsettled, reported - rounded),
+        }
+        rounded
+    }
+}
+
+impl Open {
+    fn take(&mut self, kind: Kind) -> Result<(), LimitReached> {
+        let limits = self.quota.limits.of(kind);
+        let node = &self.quota.node;
+        let reached = |scope: Scope, limit: u64| Err(LimitReached { kind, scope, limit });
+        if !node.take(kind, limits.node) {
+            return reached(Scope::Node(self.quota.name.clone()), limits.node);
+        }
+        if !self.in_vhost.take(kind, limits.vhost) {
+            node.give(kind, 1);
+            return reached(Scope::Vhost(self.vhost.clone()), limits.vhost);
+        }
+        if !self.of_user.take(kind, limits.user) {
+            node.give(kind, 1);
+            self.in_vhost.give(kind, 1);
+            return reached(Scope::User(self.user.clone()), limits.user);
+        }
+        self.held[kind as usize] += 1;
+        Ok(())
+    }
+
+    fn give(&mut self, kind: Kind, count: u64) {
+        let held = &mut self.held[kind as usize];
+        debug_assert!(*held >= count, "more {kind:?} are given back than the connection has");
+        let count = count.min(*held);
+        *held -= count;
+        [&self.quota.node, &*self.in_vhost, &*self.of_user].iter().for_each(|usage| usage.give(kind, count));
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        for kind in [Kind::Connections, Kind::Channels, Kind::Links, Kind::Consumers, Kind::Unsettled] {
+            self.give(kind, self.held[kind as usize]);
+        }
+        // The last one of a vhost or user takes its counters along. Clones are only made under this lock.
+        let mut shared = self.quota.shared.lock();
+        if Arc::strong_count(&self.in_vhost) == 2 {
+            shared.vhosts.remove(&self.vhost);
+        }
+        if Arc::strong_count(&self.of_user) == 2 {
+            shared.users.remove(&self.user);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quota(channels: Scoped) -> Arc<Quota> {
+        Arc::new(Quota::new(QuotaLimits { channels, ..QuotaLimits::default() }, "leveret@here"))
+    }
+
+    fn text(refused: Result<(), LimitReached>) -> String {
+        refused.expect_err("a limit").to_string()
+    }
+
+    #[test]
+    fn each_scope_has_its_limit_and_names_it() {
+        let quota = quota(Scoped { node: 4, vhost: 3, user: 2 });
+        let mut first = quota.open(&"/".into(), &"me".into()).expect("room");
+        let mut second = quota.open(&"/".into(), &"you".into()).expect("room");
+        let mut third = quota.open(&"other".into(), &"them".into()).expect("room");
+        first.take(Kind::Channels).expect("room");
+        first.take(Kind::Channels).expect("room");
+        assert_eq!(
+            text(first.take(Kind::Channels)),
+            "number of channels opened for user 'me' has reached the maximum allowed limit of (2); raise \
+             channel_max_per_user"
+        );
+        second.take(Kind::Channels).expect("room");
+        assert!(
+            text(second.take(Kind::Channels)).contains("in vhost '/' has reached the maximum allowed limit of (3)")
+        );
+        third.take(Kind::Channels).expect("room");
+        assert!(text(third.take(Kind::Channels)).contains("on node 'leveret@here' has reached"));
+        // Nothing is left of what was refused.
+        first.give(Kind::Channels, 1);
+        third.take(Kind::Channels).expect("room");
+        assert_eq!(quota.used(Kind::Channels), 4);
+    }
+
+    #[test]
+    fn everything_goes_with_its_connection() {
+        let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
+        let mut account = quota.open(&"/".into(), &"me".into()).expect("room");
+        let other = quota.open(&"/".into(), &"me".into()).expect("room");
+        account.take(Kind::Channels).expect("room");
+        account.add(Kind::Unsettled, 512);
+        drop(account);
+        assert_eq!((quota.used(Kind::Connections), quota.used(Kind::Channels)), (1, 0));
+        assert_eq!(quota.used(Kind::Unsettled), 0);
+        assert_eq!(quota.shared.lock().vhosts.len(), 1);
+        drop(other);
+        assert_eq!(quota.used(Kind::Connections), 0);
+        let shared = quota.shared.lock();
+        assert!(shared.vhosts.is_empty() && shared.users.is_empty());
+    }
+
+    #[test]
+    fn unsettled_deliveries_count_in_steps() {
+        let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
+        let mut account = quota.open(&"/".into(), &"me".into()).expect("room");
+        let mut reported = 0;
+        for (open, counted) in
+            [(255, 0), (256, 256), (255, 256), (256, 256), (600, 512), (511, 512), (300, 512), (255, 0)]
+        {
+            reported = account.report_unsettled(reported, open);
+            assert_eq!((reported, quota.used(Kind::Unsettled)), (counted, counted), "{open} open");
+        }
+        reported = account.report_unsettled(reported, 300);
+        assert_eq!(account.report_unsettled(reported, 0), 0);
+        assert_eq!(quota.used(Kind::Unsettled), 0);
+    }
+
+    #[test]
+    fn at_the_limit_everybody_may_still_have_some() {
+        let unsettled = Scoped { node: 256, vhost: 1000, user: 1000 };
+        let quota = Arc::new(Quota::new(QuotaLimits { unsettled, ..QuotaLimits::default() }, "leveret@here"));
+        let mut account = quota.open(&"/".into(), &"me".into()).expect("room");
+        assert_eq!(account.unsettled_allowed(5000), 5000);
+        let reported = account.report_unsettled(0, 300);
+        assert_eq!((account.unsettled_allowed(5000), account.unsettled_allowed(10)), (256, 10));
+        account.report_unsettled(reported, 0);
+        assert_eq!(account.unsettled_allowed(5000), 5000);
+    }
+}

@@ -1,0 +1,98 @@
+use crate::{ConnectionId, Refused, RefusedKind, Topology};
+
+/// How much may be declared. Reached limits refuse what is new; what is there stays, whatever it counts.
+///
+/// Objects belong to their vhost and not to the user who declared them, so no user has limits of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Vhosts (`vhost_max`).
+    pub vhosts: u64,
+    /// Queues of all vhosts (`cluster_queue_limit`).
+    pub queues: u64,
+    /// Queues of one vhost (`queue_max_per_vhost`).
+    pub queues_per_vhost: u64,
+    /// Exclusive queues of one connection (`exclusive_queue_max_per_connection`).
+    pub exclusive_queues_per_connection: u64,
+    /// Exchanges of all vhosts, predeclared ones included (`cluster_exchange_limit`).
+    pub exchanges: u64,
+    /// Exchanges of one vhost, predeclared ones included (`exchange_max_per_vhost`).
+    pub exchanges_per_vhost: u64,
+    /// Bindings of all vhosts (`binding_max_per_node`).
+    pub bindings: u64,
+    /// Bindings of one vhost (`binding_max_per_vhost`).
+    pub bindings_per_vhost: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            vhosts: 10_000,
+            queues: 4_000_000,
+            queues_per_vhost: 2_000_000,
+            exclusive_queues_per_connection: 65_536,
+            exchanges: 1_000_000,
+            exchanges_per_vhost: 500_000,
+            bindings: 20_000_000,
+            bindings_per_vhost: 10_000_000,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn check_vhost(&self, topology: &Topology, name: &str) -> Result<(), Refused> {
+        check(topology.vhosts.len() as u64, self.vhosts, |limit| {
+            format!("cannot create vhost '{name}': vhost limit of {limit} is reached; raise vhost_max")
+        })
+    }
+
+    pub(crate) fn check_queue(
+        &self,
+        topology: &Topology,
+        vhost: &str,
+        name: &str,
+        owner: Option<ConnectionId>,
+    ) -> Result<(), Refused> {
+        let cannot = format!("cannot declare queue '{name}': ");
+        check(topology.queue_count() as u64, self.queues, |limit| {
+            format!("{cannot}queue limit in cluster ({limit}) is reached; raise cluster_queue_limit")
+        })?;
+        let in_vhost = topology.vhosts.get(vhost).map_or(0, |vhost| vhost.queues.len());
+        check(in_vhost as u64, self.queues_per_vhost, |limit| {
+            format!("{cannot}queue limit in vhost '{vhost}' ({limit}) is reached; raise queue_max_per_vhost")
+        })?;
+        let Some(owner) = owner else { return Ok(()) };
+        let of_owner = topology.exclusive_queues.get(&owner).copied().unwrap_or(0);
+        check(of_owner, self.exclusive_queues_per_connection, |limit| {
+            format!(
+                "{cannot}limit of exclusive queues of a connection ({limit}) is reached; raise \
+                 exclusive_queue_max_per_connection"
+            )
+        })
+    }
+
+    pub(crate) fn check_exchange(&self, topology: &Topology, vhost: &str, name: &str) -> Result<(), Refused> {
+        let cannot = format!("cannot declare exchange '{name}' in vhost '{vhost}': ");
+        check(topology.exchanges, self.exchanges, |limit| {
+            format!("{cannot}exchange limit of {limit} is reached; raise cluster_exchange_limit")
+        })?;
+        let in_vhost = topology.vhosts.get(vhost).map_or(0, |vhost| vhost.exchanges.len());
+        check(in_vhost as u64, self.exchanges_per_vhost, |limit| {
+            format!("{cannot}exchange limit of {limit} in this vhost is reached; raise exchange_max_per_vhost")
+        })
+    }
+
+    pub(crate) fn check_binding(&self, topology: &Topology, vhost: &str) -> Result<(), Refused> {
+        let cannot = "cannot bind: binding limit";
+        check(topology.bindings, self.bindings, |limit| {
+            format!("{cannot} of the node ({limit}) is reached; raise binding_max_per_node")
+        })?;
+        let in_vhost = topology.vhosts.get(vhost).map_or(0, |vhost| vhost.bindings);
+        check(in_vhost, self.bindings_per_vhost, |limit| {
+            format!("{cannot} in vhost '{vhost}' ({limit}) is reached; raise binding_max_per_vhost")
+        })
+    }
+}
+
+fn check(have: u64, limit: u64, text: impl FnOnce(u64) -> String) -> Result<(), Refused> {
+    if have < limit { Ok(()) } else { Err(Refused::new(RefusedKind::LimitReached, text(limit))) }
+}

@@ -1,0 +1,36 @@
+//! Limits on how much there may be of what clients open and declare: each with a small value, at the wire. What is
+//! refused names the limit and the key, everybody else goes on, and what goes makes room again.
+
+mod limits {
+    mod amqp091;
+    mod amqp10;
+    mod declared;
+    mod unsettled;
+
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use leveret_tests::PATIENCE;
+    use leveret_tests::node::{Node, Options};
+
+    /// A node with one limit of its own.
+    pub(crate) fn node(key: &str, limit: u32) -> Node {
+        Node::start(Options::new().set(key, limit))
+    }
+
+    /// The value of a metric.
+    pub(crate) fn metric(node: &Node, name: &str) -> u64 {
+        let text = node.prometheus().get("/metrics").expect("metrics").body;
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+    }
+
+    /// Polls until a metric has this value: the node learns of a cut socket when it learns of it.
+    pub(crate) fn until(node: &Node, name: &str, wanted: u64) {
+        let deadline = Instant::now() + PATIENCE;
+        while metric(node, name) != wanted {
+            assert!(Instant::now() < deadline, "{name} is {}, {wanted} expected", metric(node, name));
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
