@@ -6,7 +6,7 @@ SIM_SEEDS ?= 1000
 SOAK_SECONDS ?= 3600
 BENCH ?=
 
-.PHONY: run test bench fuzz soak sim golden fixtures fmt deny build
+.PHONY: run test bench fuzz soak sim golden fixtures kill powercut fmt deny build
 
 build:
 	cargo build --release --package leveret
@@ -56,6 +56,19 @@ fixtures:
 # The long tests, then a load over and over, each message verified; now and then the node is killed and started again.
 soak: build
 	benches/soak $(SOAK_SECONDS)
+
+# As root: power cuts through a file system of ours, CUTS of them.
+CUTS ?= 200
+
+powercut: build
+	LEVERET_BIN=$$(realpath target/release/leveret) cargo run --release --manifest-path tests/powercut/Cargo.toml -- $(CUTS)
+
+# Kills a node by SIGKILL this often, under a verified load.
+KILL_ROUNDS ?= 1000
+
+kill: build
+	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_KILL_ROUNDS=$(KILL_ROUNDS) \
+	  cargo test --release --package leveret-tests --test kill_loop -- --nocapture
 
 sim:
 	SIM_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs -- --nocapture

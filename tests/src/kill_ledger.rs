@@ -1,6 +1,6 @@
 //! What a broker was told and promised while it is killed over and over, and the verdict on all that it hands out.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::PATIENCE;
@@ -44,6 +44,7 @@ struct Inner {
     live: Vec<u64>,
     life: u16,
     is_over: bool,
+    may_end: bool,
     ready: usize,
     confirms_of_life: u64,
     confirms: u64,
@@ -69,6 +70,17 @@ pub struct Totals {
     pub settles: u64,
     /// Messages whose settlement was asked for and not confirmed, and which came back.
     pub returned: u64,
+}
+
+impl Display for Totals {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Totals { confirms, settles, returned } = self;
+        write!(
+            f,
+            "{confirms} messages confirmed, none lost; {settles} settlements confirmed, none undone; {returned} \
+             unconfirmed ones came back, all flagged"
+        )
+    }
 }
 
 /// The bytes of a message: who sent it, its number, and a length and content that follow from them.
@@ -223,16 +235,23 @@ impl KillLedger {
         self.changed.notify_all();
     }
 
-    /// Whether the broker is about to be killed, or is dead.
+    /// Something may end the broker at any time: a client whose socket fails is no failure any more, but all go on.
+    pub fn end_life_softly(&self) {
+        self.lock().may_end = true;
+    }
+
+    /// Whether the broker is about to be killed, may end at any time, or is dead.
     pub fn is_over(&self) -> bool {
-        self.lock().is_over
+        let inner = self.lock();
+        inner.is_over || inner.may_end
     }
 
     /// The broker starts again.
     pub fn begin_life(&self) {
         let mut inner = self.lock();
         inner.life += 1;
-        (inner.is_over, inner.ready, inner.confirms_of_life) = (false, 0, 0);
+        (inner.is_over, inner.may_end) = (false, false);
+        (inner.ready, inner.confirms_of_life) = (0, 0);
     }
 
     /// All queues were read to their end, and everything settled: what is missing now is lost.

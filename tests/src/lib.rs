@@ -17,6 +17,7 @@ pub mod data_directory;
 pub mod go_suite;
 pub mod http;
 pub mod kill_ledger;
+pub mod kill_load;
 pub mod node;
 pub mod peer;
 pub mod random;

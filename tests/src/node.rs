@@ -306,6 +306,22 @@ impl Node {
         process.wait_for_line("");
     }
 
+    /// Starts it again on the same directory and ports; false when it ends before it accepts connections.
+    pub fn try_restart(&mut self) -> bool {
+        self.process = None;
+        let _ = fs::remove_file(self.directory.path().join("ports.json"));
+        let options = self
+            .options
+            .clone()
+            .set("listeners.tcp.default", self.ports.amqp)
+            .set("management.tcp.port", self.ports.http);
+        let mut process = Process::spawn(&options.arguments(self.directory.path()));
+        let is_ready = process.wait_for_line(READY);
+        self.ports.pid = process.pid();
+        self.process = Some(process);
+        is_ready
+    }
+
     /// Resident memory of the process in bytes.
     pub fn resident_bytes(&self) -> u64 {
         memory_bytes(self.ports.pid, "VmRSS:")

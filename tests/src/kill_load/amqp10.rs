@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use crate::amqp10::{Amqp10, CHANNEL, Seen, Silence};
+use crate::kill_ledger::{KillLedger, body};
 use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp10::{DeliveryState, Role, Serial};
 use leveret_strict_client::amqp10::{Event, Send, State};
-use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, Silence};
-use leveret_tests::kill_ledger::{KillLedger, body};
 
-use super::super::QUEUES;
+use super::QUEUES;
 
 const WINDOW: usize = 100;
 const CREDIT: u32 = 100;
@@ -40,7 +40,7 @@ fn each(first: Serial, last: Serial) -> impl Iterator<Item = u32> {
 }
 
 /// Publishes; an outcome is a confirm.
-pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize) {
+pub fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut client = Amqp10::open(address);
     client.sender(0, &address_of(queue));
     ledger.ready();
@@ -83,7 +83,7 @@ pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize)
 }
 
 /// Accepts what comes without settling it, and waits until the broker settles it: then the settlement is confirmed.
-pub(crate) fn settle_and_wait(ledger: &KillLedger, address: SocketAddr, queue: usize) {
+pub fn settle_and_wait(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut client = Amqp10::open(address);
     client.receiver(0, &address_of(queue), CREDIT);
     ledger.ready();
