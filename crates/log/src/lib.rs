@@ -15,6 +15,7 @@
 //! front), `background`, `retire` and `rewrite` (the back), `recover`.
 
 mod background;
+mod body_file;
 mod builder;
 mod checkpoint;
 mod commit;
@@ -44,6 +45,7 @@ mod verify;
 mod wal;
 mod walk;
 
+pub use body_file::BodyFiles;
 pub use disk::Disk;
 pub use dump::{Dumped, dump, files};
 pub use error::{DiskError, Operation, ReadError, StorageError};
