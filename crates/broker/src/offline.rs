@@ -13,6 +13,7 @@ use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
 use crate::recovery::{Recovered, RecoveryError};
+use crate::shared_messages::RecoveredShared;
 
 /// Looks on while the log is replayed, and knows the queues afterwards.
 #[derive(Default)]
@@ -62,6 +63,28 @@ impl Offline {
         let topology = self.topology();
         let queues = topology.vhosts().filter_map(|vhost| topology.queue(vhost, name));
         queues.filter(|queue| queue.is_logged()).map(|queue| LogId(queue.id.0)).collect()
+    }
+
+    /// The body files of messages that some queue has: number in the shared log, and id.
+    #[must_use]
+    pub fn body_files(&self) -> Vec<(u64, u64)> {
+        let is_wanted =
+            |number: u64| !self.referring(&Numbers { log: LogId::SHARED, first: number, last: number }).is_empty();
+        let files = self.recovered.shared.files.iter().map(|(number, id)| (*number, *id));
+        files.filter(|(number, _)| is_wanted(*number)).collect()
+    }
+
+    /// A body file is damaged: what is lost with the message that refers to it.
+    #[must_use]
+    pub fn with_messages(&self, mut damage: Damage, number: u64) -> Damage {
+        damage.messages = self.referring(&Numbers { log: LogId::SHARED, first: number, last: number });
+        damage.logs = Hit::Logs(damage.messages.iter().map(|numbers| numbers.log).collect());
+        damage
+    }
+
+    /// A message of the shared log is left out of the copy.
+    pub fn leave_out(&mut self, number: u64) {
+        self.shared.remove(number);
     }
 
     /// How many queues there are.
@@ -212,9 +235,12 @@ impl Survivors for Offline {
         let shared = self.copied.remove(&LogId::SHARED).unwrap_or_default().live;
         let state = self.recovered.model.snapshot();
         let mut states = vec![LiveState { position, state, ..LiveState::default() }];
-        if self.recovered.shared_next > 0 {
-            let next = self.recovered.shared_next;
-            states.push(LiveState { log: LogId::SHARED, next, position, live: shared.clone(), ..LiveState::default() });
+        let RecoveredShared { next, files } = std::mem::take(&mut self.recovered.shared);
+        if next > 0 {
+            let files = files.into_iter().filter(|(number, _)| shared.contains(*number)).collect();
+            let state = RecoveredShared::encode(&files);
+            let log = LogId::SHARED;
+            states.push(LiveState { log, next, position, live: shared.clone(), state, ..LiveState::default() });
         }
         let topology = self.topology();
         let logged = topology.vhosts().flat_map(|vhost| topology.queues(vhost)).filter(|queue| queue.is_logged());
@@ -258,10 +284,13 @@ pub fn by_log(damage: &Damage) -> Vec<(LogId, Vec<Numbers>)> {
     logs
 }
 
-/// A stored message, if these bytes are one.
+/// A stored message, if these bytes are one, and the file with its body, if it has one, with its length.
 #[must_use]
-pub fn stored_message(payload: &[u8]) -> Option<StoredMessage<'_>> {
-    StoredMessage::parse(payload).ok()
+pub fn stored_message(payload: &[u8]) -> Option<(StoredMessage<'_>, Option<(u64, usize)>)> {
+    match stored::body_file(payload).ok()? {
+        Some((id, _, length)) => Some((StoredMessage::parse_head(payload).ok()?, Some((id, length)))),
+        None => Some((StoredMessage::parse(payload).ok()?, None)),
+    }
 }
 
 /// Where in the shared log the messages of a reference record begin.

@@ -128,7 +128,7 @@ pub fn dump(
         return Ok(());
     }
     let end = match kind {
-        FileKind::Wal => length,
+        FileKind::Wal | FileKind::Body => length,
         FileKind::Segment => segment::batches_end(disk, file, length)?,
     };
     let mut walk = Walk::new(disk, file, identity, end);

@@ -5,8 +5,7 @@
 
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
-use crate::format::VERSION;
-use crate::format::file_header::FileKind;
+use crate::format::{Identity, VERSION};
 use crate::names::Name;
 use crate::options::Options;
 use crate::recover::{Damage, Hit, Numbers, Recovery, Replay};
@@ -150,12 +149,12 @@ fn verify_alone(disk: &dyn Disk, options: &Options, verified: &mut Verified) -> 
         let Some(name) = Name::parse(&text, options.wal_id) else { continue };
         verified.files += 1;
         verified.bytes += disk::length(disk, &text)?;
-        let what = match name {
-            Name::Wal(sequence) => (FileKind::Wal, sequence),
-            Name::Segment(id) => (FileKind::Segment, id),
+        let identity = match name {
+            Name::Wal(sequence) => Identity::wal(options.node_id, options.wal_id, sequence),
+            Name::Segment(id) => Identity::segment(options.node_id, options.wal_id, id),
             Name::Checkpoint(_) => continue,
         };
-        segments::verify_alone(disk, options, &text, what, &mut verified.damaged)?;
+        segments::verify_alone(disk, &text, identity, &mut verified.damaged)?;
     }
     Ok(())
 }

@@ -76,17 +76,17 @@ pub struct Disk {
     next: u64,
     /// Operations until the power goes; none when nothing says so.
     pub until_cut: Option<u64>,
+    /// It says that it syncs and doesn't.
+    pub lies: bool,
     /// The power is gone: nothing works.
     pub is_dead: bool,
-    /// Operations that change something.
-    pub operations: u64,
 }
 
 impl Disk {
     /// An empty one.
     pub fn new() -> Self {
         let directories = BTreeMap::from([(ROOT, Directory::default())]);
-        Self { files: BTreeMap::new(), directories, next: ROOT + 1, until_cut: None, is_dead: false, operations: 0 }
+        Self { files: BTreeMap::new(), directories, next: ROOT + 1, until_cut: None, lies: false, is_dead: false }
     }
 
     /// Before each change. None when the power is gone.
@@ -95,7 +95,6 @@ impl Disk {
             *left = left.saturating_sub(1);
             self.is_dead |= *left == 0;
         }
-        self.operations += 1;
         (!self.is_dead).then_some(())
     }
 
@@ -217,6 +216,9 @@ impl Disk {
     /// Makes a file's bytes and length durable, or a directory's names.
     pub fn sync(&mut self, node: u64) -> Option<()> {
         self.work()?;
+        if self.lies {
+            return Some(());
+        }
         if let Some(file) = self.files.get_mut(&node) {
             file.changes.drain(..).for_each(|change| change.apply(&mut file.durable));
         } else if let Some(directory) = self.directories.get_mut(&node) {

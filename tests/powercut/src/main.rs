@@ -1,7 +1,8 @@
 //! Real power cuts, but for the electricity: a node works on a file system of ours that forgets, when the power goes,
 //! what wasn't synced, in pieces and in any order. After each cut it starts on what is left.
 //!
-//! `powercut CUTS [SEED]`, as root: it mounts through /dev/fuse. The node is `LEVERET_BIN`.
+//! `powercut CUTS [SEED]`, as root: it mounts through /dev/fuse. The node is `LEVERET_BIN`. With `lie` behind them, the
+//! disk doesn't do what it is asked to sync once the queues are there: then messages must be lost, and the verdict say so.
 
 mod disk;
 mod mount;
@@ -34,11 +35,14 @@ struct Cuts {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = env::args().skip(1).map(|argument| argument.parse::<u64>());
-    let (Some(Ok(cuts)), Ok(seed)) = (arguments.next(), arguments.next().unwrap_or(Ok(1))) else {
-        eprintln!("usage: powercut CUTS [SEED]");
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let lies = arguments.last().is_some_and(|last| last == "lie");
+    let mut numbers = arguments.iter().filter_map(|argument| argument.parse::<u64>().ok());
+    let Some(cuts) = numbers.next() else {
+        eprintln!("usage: powercut CUTS [SEED] [lie]");
         return ExitCode::FAILURE;
     };
+    let seed = numbers.next().unwrap_or(1);
     let disk = Arc::new(Mutex::new(Disk::new()));
     let directory = new_directory();
     let mount_point = directory.path().to_owned();
@@ -52,15 +56,16 @@ fn main() -> ExitCode {
     };
     // Small files, so that retirement and rewriting are cut too.
     let node = Node::start_in(directory, Options::new().set("debug.wal_file_bytes", 256 << 10));
-    run(node, &disk, cuts, seed);
+    run(node, &disk, cuts, seed, lies);
     session.join();
     let _ = std::fs::remove_dir(mount_point);
     ExitCode::SUCCESS
 }
 
-fn run(mut node: Node, disk: &Arc<Mutex<Disk>>, cuts: u64, seed: u64) {
+fn run(mut node: Node, disk: &Arc<Mutex<Disk>>, cuts: u64, seed: u64, lies: bool) {
     let on_disk = || disk.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     declare(&node);
+    on_disk().lies = lies;
     let ledger = KillLedger::new(QUEUES.len());
     let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut done, mut starts) = (Cuts::default(), Vec::new());
@@ -102,7 +107,8 @@ fn run(mut node: Node, disk: &Arc<Mutex<Disk>>, cuts: u64, seed: u64) {
             assert!(on_disk().is_dead, "the node doesn't start: {}", node.log());
             node.kill();
             done.in_recovery += 1;
-            on_disk().come_back(&mut random, LUCK[random.below(LUCK.len())]);
+            let luck = LUCK[random.below(LUCK.len())];
+            on_disk().come_back(&mut random, luck);
             start = Instant::now();
         }
         starts.push(start.elapsed());

@@ -4,7 +4,7 @@ use super::alive::AliveLogs;
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
 use crate::format::batch_check::Batch;
-use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader};
 use crate::format::{Identity, is_zero};
 use crate::index::{Breaks, FileIndex};
 use crate::names::Name;
@@ -69,16 +69,11 @@ fn found(batch: &Batch, alive: &mut AliveLogs<'_>) {
 /// Checks header and batches of a file for themselves.
 pub(super) fn verify_alone(
     disk: &dyn Disk,
-    options: &Options,
     name: &str,
-    (kind, sequence): (FileKind, u64),
+    identity: Identity,
     damaged: &mut Vec<Damage>,
 ) -> Result<(), DiskError> {
     let nobody = || Hit::Logs(Vec::new());
-    let identity = match kind {
-        FileKind::Wal => Identity::wal(options.node_id, options.wal_id, sequence),
-        FileKind::Segment => Identity::segment(options.node_id, options.wal_id, sequence),
-    };
     let header = disk::read(disk, name, 0, FILE_HEADER_BYTES as usize)?;
     if FileHeader::decode(&header).is_none() && !is_zero(&header) {
         damaged.push(Damage::new(name, 0..FILE_HEADER_BYTES, nobody(), "the file header is wrong"));

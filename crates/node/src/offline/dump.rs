@@ -183,7 +183,7 @@ fn record_fields(line: &mut Value, record: &Record<'_>, bodies: bool) {
 }
 
 fn message_fields(line: &mut Value, payload: &[u8], bodies: bool) {
-    let Some(message) = stored_message(payload) else {
+    let Some((message, file)) = stored_message(payload) else {
         line["message"] = "not a stored message of this version".into();
         return;
     };
@@ -201,8 +201,10 @@ fn message_fields(line: &mut Value, payload: &[u8], bodies: bool) {
     line["expiry_ms"] = json!((envelope.expiry_ms != 0).then_some(envelope.expiry_ms));
     line["overlay_bytes"] = json!(message.overlay.as_bytes().len());
     line["properties_bytes"] = json!(message.properties.len());
-    line["body_bytes"] = json!(message.body.len());
-    if bodies {
+    line["body_bytes"] = json!(file.map_or(message.body.len(), |(_, length)| length));
+    if let Some((id, _)) = file {
+        line["body_file"] = json!(id);
+    } else if bodies {
         match std::str::from_utf8(message.body) {
             Ok(body) => line["body"] = body.into(),
             Err(_) => {

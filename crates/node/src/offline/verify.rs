@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use leveret_broker::offline::Offline;
-use leveret_log::Verified;
+use leveret_log::{BodyFiles, StorageError, Verified};
 
 use super::directory::{CannotCheck, OfflineDirectory, STORE};
 use crate::disk::FsDisk;
@@ -34,11 +34,31 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
     {
         verified.refused = Some(error.to_string());
     }
+    let files = BodyFiles { node_id: options.node_id, wal_id: options.wal_id };
+    let mut sound = Vec::new();
+    let mut bad = Vec::new();
+    for (number, id) in offline.body_files() {
+        match files.verify(&directory.disk, id) {
+            Ok(bytes) => {
+                verified.files += 1;
+                verified.bytes += bytes;
+                sound.push(id);
+            }
+            Err(damage) => {
+                bad.push(number);
+                verified.damaged.push(offline.with_messages(damage, number));
+            }
+        }
+    }
     let took = begin.elapsed();
     let mut copied = None;
     if let Some(path) = copy {
         offline.salvage(&verified)?;
+        bad.into_iter().for_each(|number| offline.leave_out(number));
         let disk = new_directory(path)?;
+        for id in sound {
+            files.copy(&directory.disk, &disk, id).map_err(StorageError::from)?;
+        }
         leveret_log::repair(&directory.disk, &disk, &options, &verified, &mut offline)?;
         copied = Some(offline.copied());
     }
