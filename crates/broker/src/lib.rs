@@ -23,6 +23,7 @@ mod expire;
 pub mod group;
 mod headers;
 pub mod mailbox;
+pub mod offline;
 pub mod outbox;
 pub mod output;
 mod partial;

@@ -112,6 +112,16 @@ impl Recovered {
         RecoveredQueue { ledger: log.ledger, redelivered_below, expiry: log.expiry, references: log.references }
     }
 
+    /// The messages of a log that are there.
+    pub(crate) fn ledger(&self, log: LogId) -> Option<&Ledger> {
+        self.logs.get(&log).map(|log| &log.ledger)
+    }
+
+    /// Every log with the messages that are there, and which of them stand in the shared log.
+    pub(crate) fn ledgers(&self) -> impl Iterator<Item = (LogId, &Ledger, &References)> {
+        self.logs.iter().map(|(id, log)| (*id, &log.ledger, &log.references))
+    }
+
     /// Logs that no queue owns.
     pub fn orphans(&self) -> Vec<LogId> {
         let mut orphans: Vec<_> = self.logs.keys().copied().filter(|log| *log != LogId::METADATA).collect();

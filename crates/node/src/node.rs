@@ -19,6 +19,7 @@ use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_user::FirstUser;
 use crate::http::SideRuntime;
 use crate::lock::DirectoryLock;
+use crate::offline::STORE;
 use crate::ports::{Ports, PortsFile};
 use crate::signals;
 
@@ -135,7 +136,7 @@ impl Node {
         let data_directory = lock.directory().to_owned();
         let directory = |path: PathBuf| move |source| StartError::Directory { path, source };
         PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
-        let store = data_directory.join("store");
+        let store = data_directory.join(STORE);
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store))?);
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
