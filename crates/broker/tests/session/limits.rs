@@ -10,7 +10,7 @@ fn one_connection_too_many_is_refused_when_it_opens() {
     let mut stage = Stage::with(Settings { max_connections: Some(2), ..Settings::default() });
     let (_, second) = (stage.connect(), stage.connect());
     let third = stage.dial(Options::default());
-    let text = "NOT_ALLOWED - connection refused: node connection limit (2) is reached";
+    let text = "NOT_ALLOWED - connection refused: node connection limit (2) is reached; raise max_connections";
     assert_eq!(stage.links[third].refusal(), Some((530, text.to_owned())));
     let now = stage.now;
     stage.links[third].connection.disconnected(now);
