@@ -254,7 +254,7 @@ impl World {
     fn state(&self, log: LogId) -> LiveState {
         let owner = self.owners.get(&log).expect("only these are touched");
         let (next, position) = (owner.next_applied, owner.last_record);
-        LiveState { log, next, position, live: owner.live.iter().collect(), bytes: 0, state: Vec::new() }
+        LiveState { log, next, position, live: owner.live.iter().collect(), ..LiveState::default() }
     }
 
     fn step(&mut self, lane: Lane) -> Result<bool, StorageError> {

@@ -19,6 +19,7 @@ struct Counts {
     cuts: usize,
     removed: [usize; 3],
     in_recovery: usize,
+    rewrites: u64,
 }
 
 impl Counts {
@@ -44,6 +45,7 @@ fn run(options: &Options, seed: u64) -> Result<World, String> {
 /// Cuts the power after every change. The first check that fails ends it.
 fn cut_everywhere(options: &Options, seed: u64, counts: &mut Counts) -> Result<(), String> {
     let world = run(options, seed)?;
+    counts.rewrites += world.log.statistics().rewrites;
     if let Some(fault) = world.history.faults.first() {
         return Err(format!("order check: {fault}"));
     }
@@ -125,12 +127,14 @@ fn nothing_confirmed_is_lost_at_any_power_cut() {
         let world = run(&options(), seed).unwrap();
         assert!(world.log.statistics().retirements >= 2, "{:?}", world.log.statistics());
         assert!(world.log.statistics().messages_copied > 0);
+        assert!(world.log.statistics().rewrites > 0, "{:?}", world.log.statistics());
         if let Err(text) = cut_everywhere(&options(), seed, &mut counts) {
             panic!("seed {seed}: {text}");
         }
     }
     println!("{counts:?}");
-    let Counts { moments, recoveries, cuts, removed, in_recovery } = counts;
+    let Counts { moments, recoveries, cuts, removed, in_recovery, rewrites } = counts;
+    assert!(rewrites > 2, "{rewrites} rewrites");
     assert!(moments >= 400 && recoveries > moments && in_recovery > moments);
     assert!(cuts > 0, "no batch was torn");
     assert!(removed.iter().all(|count| *count > 0), "not every kind of leftover was met: {removed:?}");

@@ -355,7 +355,7 @@ impl Broker {
         let state_of = |log: &LogId| {
             if *log == LogId::METADATA {
                 let (state, position) = self.registry.model_snapshot();
-                return Some(LiveState { log: *log, next: 0, position, live: Default::default(), bytes: 0, state });
+                return Some(LiveState { log: *log, next: 0, position, state, ..LiveState::default() });
             }
             if *log == LogId::SHARED {
                 return Some(self.shared.live_state());

@@ -486,6 +486,7 @@ impl QueueHandle {
                 position: self.last_record.load(Ordering::Relaxed),
                 live,
                 bytes,
+                elsewhere: queue.references().numbers(),
                 state: queue.kept(),
             })
         })

@@ -88,8 +88,7 @@ impl SharedMessages {
             next: inner.next,
             position: inner.last_record,
             live: inner.counts.live(),
-            bytes: 0,
-            state: Vec::new(),
+            ..LiveState::default()
         }
     }
 }

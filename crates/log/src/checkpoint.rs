@@ -286,6 +286,7 @@ fn decode_state(entry: &Entry, bytes: &[u8]) -> Option<LiveState> {
         live,
         bytes: entry.bytes,
         state: state.to_vec(),
+        ..LiveState::default()
     })
 }
 
@@ -302,6 +303,7 @@ mod tests {
             bytes: 100 + log,
             live: live.collect(),
             state: vec![log as u8; log as usize],
+            ..LiveState::default()
         }
     }
 

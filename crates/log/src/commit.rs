@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crate::builder::Sealed;
+use crate::format::batch::Run;
+use crate::format::record::RecordKind;
 use crate::job::{Event, Job, JobId, Next, WriteJob};
 use crate::log::Log;
 use crate::options::Options;
-use crate::types::{Nanos, Wait};
+use crate::types::{LogId, Nanos, Wait};
 
 /// State of the commit lane.
 #[derive(Debug)]
@@ -193,6 +195,20 @@ impl Log {
         Next::Run(id, job)
     }
 
+    /// Notes whose messages in segments are fewer now.
+    fn note_settles(&mut self, runs: &[Run]) {
+        let is_copying = self.retirement.is_some();
+        for run in runs.iter().filter(|run| run.kind == RecordKind::Settle) {
+            if is_copying || self.store.has_log(run.log) {
+                self.store.settled.insert(run.log);
+            }
+            // It may have been a reference.
+            if self.store.has_log(LogId::SHARED) {
+                self.store.settled.insert(LogId::SHARED);
+            }
+        }
+    }
+
     pub(crate) fn complete_commit(&mut self, now: Nanos, events: &mut Vec<Event>) {
         self.commit.outstanding = None;
         if std::mem::take(&mut self.commit.preparing) {
@@ -214,6 +230,7 @@ impl Log {
         self.statistics.note_sync(self.commit.sync_took);
 
         let header = flying.batch.header;
+        self.note_settles(&flying.batch.runs);
         let file = &mut self.wal.current;
         file.index.note(file.end, &header, &flying.batch.runs);
         file.end += header.padded_bytes();

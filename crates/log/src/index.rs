@@ -1,5 +1,7 @@
 //! Which logs a file holds and, sparsely, where: one point per 64 KiB and log, none per message.
 
+use std::mem;
+
 use rustc_hash::FxHashMap;
 
 use crate::format::RUN_BYTES_MAX;
@@ -47,13 +49,46 @@ struct Growing {
     point_at: u64,
 }
 
+/// Numbers at which a log's next part begins in a segment: another file holds messages between those before and those
+/// behind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Breaks(FxHashMap<LogId, Vec<u64>>);
+
+impl Breaks {
+    /// Those of a segment with this index.
+    pub(crate) fn of(parts: &[(LogId, LogIndex)]) -> Breaks {
+        let mut breaks = Breaks::default();
+        parts.iter().for_each(|(log, index)| breaks.add(*log, index.first));
+        breaks
+    }
+
+    /// A part of this log begins at `number`; larger ones come later.
+    pub(crate) fn add(&mut self, log: LogId, number: u64) {
+        self.0.entry(log).or_default().push(number);
+    }
+
+    /// Whether a part begins behind `last`, at `number` or before it.
+    fn is_between(&self, log: LogId, last: u64, number: u64) -> bool {
+        let breaks = self.0.get(&log).map_or(&[][..], Vec::as_slice);
+        breaks.get(breaks.partition_point(|at| *at <= last)).is_some_and(|at| *at <= number)
+    }
+}
+
 /// The index of a file that is being written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileIndex {
     logs: FxHashMap<LogId, Growing>,
+    /// In a segment: where parts begin, and those that are complete. In a WAL file each log is one part.
+    breaks: Option<Breaks>,
+    complete: Vec<(LogId, LogIndex)>,
 }
 
 impl FileIndex {
+    /// Of a segment, in which a log has several parts if its messages don't all come in a row.
+    pub(crate) fn of_segment(breaks: Breaks) -> FileIndex {
+        FileIndex { breaks: Some(breaks), ..FileIndex::default() }
+    }
+
     /// Takes in a batch that is now in the file at `offset`.
     pub(crate) fn note(&mut self, offset: u64, header: &BatchHeader, runs: &[Run]) {
         let records_at = offset + header.prefix_bytes();
@@ -75,6 +110,12 @@ impl FileIndex {
             return;
         }
         let at = records_at + run.offset as u64;
+        if let Some(breaks) = &self.breaks
+            && log.index.messages > 0
+            && (run.first <= log.index.last || breaks.is_between(run.log, log.index.last, run.first))
+        {
+            self.complete.push((run.log, mem::take(&mut log.index)));
+        }
         let index = &mut log.index;
         if index.messages == 0 {
             index.first = run.first;
@@ -106,8 +147,12 @@ impl FileIndex {
         self.logs.iter().map(|(log, growing)| (*log, &growing.index))
     }
 
-    pub(crate) fn into_logs(self) -> impl Iterator<Item = (LogId, LogIndex)> {
-        self.logs.into_iter().map(|(log, growing)| (log, growing.index))
+    /// The parts, in order of logs and numbers.
+    pub(crate) fn into_parts(self) -> Vec<(LogId, LogIndex)> {
+        let mut parts = self.complete;
+        parts.extend(self.logs.into_iter().map(|(log, growing)| (log, growing.index)));
+        parts.sort_unstable_by_key(|(log, index)| (*log, index.first));
+        parts
     }
 }
 
@@ -139,6 +184,31 @@ mod tests {
         assert_eq!(found.points_from(41, 1)[0].run, 4);
         assert_eq!(found.points_from(40, 1)[0].run, 0);
         assert_eq!(found.points_from(5000, 9).len(), 1);
+    }
+
+    #[test]
+    fn a_part_ends_at_a_break_and_where_numbers_go_back() {
+        let mut breaks = Breaks::default();
+        breaks.add(LogId(1), 20);
+        // What isn't copied in order is split wherever a part began.
+        [1, 5, 8].into_iter().for_each(|number| breaks.add(LogId(2), number));
+        let mut index = FileIndex::of_segment(breaks);
+        for (row, (log, first)) in [(1, 1), (2, 5), (1, 11), (1, 25), (2, 1), (1, 31), (2, 8)].into_iter().enumerate() {
+            let run = Run {
+                log: LogId(log),
+                first,
+                offset: row as u32 * 100,
+                length: 100,
+                count: 3,
+                kind: RecordKind::Message,
+            };
+            index.note_run(512, 1000, row, &run);
+        }
+        let parts = index.into_parts();
+        let found: Vec<_> = parts.iter().map(|(log, part)| (log.0, part.first, part.last, part.messages)).collect();
+        assert_eq!(found, [(1, 1, 13, 6), (1, 25, 33, 6), (2, 1, 3, 3), (2, 5, 7, 3), (2, 8, 10, 3)]);
+        let rows: Vec<u32> = parts.iter().map(|(_, part)| part.points[0].run).collect();
+        assert_eq!(rows, [0, 3, 4, 1, 6], "each can be found");
     }
 
     #[test]

@@ -138,6 +138,8 @@ pub struct LiveState {
     pub live: RoaringTreemap,
     /// Sum of their body sizes.
     pub bytes: u64,
+    /// Numbers of messages whose bytes stand in another log, alive or not; checkpoints don't keep them.
+    pub elsewhere: RoaringTreemap,
     /// The rest of the ledger; for [`LogId::METADATA`] the encoded model.
     pub state: Vec<u8>,
 }

@@ -12,8 +12,9 @@
 //! bytes, a control record's kind a number.
 //!
 //! Reading order: [`types`], `format/` (bytes), `builder` (a batch being filled), `log` and `commit` (the
-//! front), `retire` (the back), `recover`.
+//! front), `background`, `retire` and `rewrite` (the back), `recover`.
 
+mod background;
 mod builder;
 mod checkpoint;
 mod commit;
@@ -30,10 +31,12 @@ mod options;
 mod read;
 mod recover;
 mod retire;
+mod rewrite;
 mod scan;
 mod segment;
 mod statistics;
 mod store;
+mod survey;
 mod types;
 mod verify;
 mod wal;

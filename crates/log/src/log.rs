@@ -16,8 +16,10 @@ use crate::job::{Done, Event, JobId, Lane, Next};
 use crate::options::Options;
 use crate::read::{ReadPlan, Source};
 use crate::retire::Retirement;
+use crate::retire::gate::Gate;
 use crate::statistics::Statistics;
 use crate::store::Store;
+use crate::survey::Survey;
 use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
 use crate::wal::WalFiles;
 
@@ -42,11 +44,16 @@ pub struct Log {
     pub(crate) store: Store,
     pub(crate) commit: Commit,
     pub(crate) retirement: Option<Retirement>,
+    pub(crate) rewrite: Option<Retirement>,
+    /// Whether segments were counted since it was last looked which to rewrite.
+    pub(crate) rewrite_due: bool,
+    pub(crate) survey: Survey,
+    pub(crate) gate: Gate,
     /// Deleted logs, with the position up to which their deletion was appended.
     pub(crate) forgotten: FxHashMap<LogId, Position>,
     pub(crate) groups: Groups,
     pub(crate) next_job_id: u64,
-    pub(crate) background: Option<(JobId, crate::retire::Doing)>,
+    pub(crate) background: Option<(JobId, crate::background::Doing)>,
     pub(crate) had_room: bool,
     pub(crate) closing: bool,
     pub(crate) statistics: Statistics,
@@ -76,6 +83,10 @@ impl Log {
             wal: start.wal,
             store: start.store,
             retirement: None,
+            rewrite: None,
+            rewrite_due: false,
+            survey: Survey::default(),
+            gate: Gate::default(),
             forgotten: FxHashMap::default(),
             groups: Groups::default(),
             next_job_id: 1,
@@ -271,13 +282,6 @@ impl Log {
         }
     }
 
-    /// Whether the background lane has to be told about new work, other than what [`Log::forget`] makes.
-    #[must_use]
-    pub fn background_waiting(&self) -> bool {
-        let full = self.wal.full.len() + 1 >= self.options.unretired_max;
-        self.background.is_none() && (self.wal.wants_spare() || self.retirement.is_none() && full)
-    }
-
     /// Takes the result of a job. Ask both lanes for their next job afterwards.
     ///
     /// # Errors
@@ -352,6 +356,10 @@ impl Log {
     /// record is durable and a checkpoint says so.
     pub fn forget(&mut self, log: LogId) {
         self.forgotten.insert(log, self.appended());
+        if self.store.has_log(LogId::SHARED) {
+            // It may have had references.
+            self.store.settled.insert(LogId::SHARED);
+        }
     }
 
     /// Stops cleanly: appends the closing record. Run the commit lane until it is idle. Nothing is appended after it.
@@ -372,7 +380,9 @@ impl Log {
     }
 
     pub(crate) fn refresh_statistics(&mut self) {
-        self.statistics.segments = self.store.segments.len() as u64;
+        let segments = &self.store.segments;
+        self.statistics.segments = segments.len() as u64;
+        self.statistics.segment_bytes = segments.values().map(|segment| segment.length).sum();
         self.statistics.unretired_files = self.wal.unretired() as u64;
     }
 }

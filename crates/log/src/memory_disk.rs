@@ -1,15 +1,42 @@
-//! A disk in memory without faults, for tests and benchmarks. Faults and power cuts are in `sim`.
+//! A disk in memory, for tests and benchmarks: it may be full, and bytes may be unreadable. Power cuts are in `sim`.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Mutex;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard};
 
 use crate::disk::Disk;
+
+/// What the operating system says (Linux): no space is left, an error of the device.
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    files: BTreeMap<String, Vec<u8>>,
+    /// Bytes of all files together, if that is limited.
+    capacity: Option<u64>,
+    unreadable: Vec<(String, Range<u64>)>,
+}
+
+impl State {
+    fn grow(&self, bytes: u64) -> io::Result<()> {
+        let used: u64 = self.files.values().map(|file| file.len() as u64).sum();
+        match self.capacity {
+            Some(capacity) if bytes > 0 && used + bytes > capacity => Err(io::Error::from_raw_os_error(ENOSPC)),
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&mut self, name: &str) -> io::Result<&mut Vec<u8>> {
+        self.files.get_mut(name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+}
 
 /// A [`Disk`] whose every write is durable at once.
 #[derive(Debug, Default)]
 pub struct MemoryDisk {
-    files: Mutex<BTreeMap<String, Vec<u8>>>,
+    state: Mutex<State>,
 }
 
 impl MemoryDisk {
@@ -22,57 +49,73 @@ impl MemoryDisk {
     /// The bytes of a file, if it is there.
     #[must_use]
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
-        self.with(|files| files.get(name).cloned())
+        self.lock().files.get(name).cloned()
     }
 
     /// Replaces a file, or makes it.
     pub fn put(&self, name: &str, content: Vec<u8>) {
-        self.with(|files| files.insert(name.to_owned(), content));
+        self.lock().files.insert(name.to_owned(), content);
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> T {
-        act(&mut self.files.lock().unwrap_or_else(|error| error.into_inner()))
+    /// From now on files can't grow beyond so many bytes together.
+    pub fn limit(&self, capacity: Option<u64>) {
+        self.lock().capacity = capacity;
     }
 
-    fn with_file<T>(&self, name: &str, act: impl FnOnce(&mut Vec<u8>) -> T) -> io::Result<T> {
-        self.with(|files| {
-            let file = files.get_mut(name).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-            Ok(act(file))
-        })
+    /// From now on reads of these bytes fail.
+    pub fn spoil(&self, name: &str, range: Range<u64>) {
+        self.lock().unreadable.push((name.to_owned(), range));
+    }
+
+    /// Bytes of all files.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.lock().files.values().map(|file| file.len() as u64).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
 
 impl Clone for MemoryDisk {
     fn clone(&self) -> MemoryDisk {
-        MemoryDisk { files: Mutex::new(self.with(|files| files.clone())) }
+        MemoryDisk { state: Mutex::new(self.lock().clone()) }
     }
 }
 
 impl Disk for MemoryDisk {
     fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.with(|files| files.keys().cloned().collect()))
+        Ok(self.lock().files.keys().cloned().collect())
     }
 
     fn create(&self, name: &str, length: u64) -> io::Result<()> {
-        self.put(name, vec![0; length as usize]);
+        let mut state = self.lock();
+        state.files.insert(name.to_owned(), Vec::new());
+        state.grow(length)?;
+        *state.file(name)? = vec![0; length as usize];
         Ok(())
     }
 
     fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
-        self.with_file(name, |file| {
-            let mut at = offset as usize;
-            for slice in slices {
-                if file.len() < at + slice.len() {
-                    file.resize(at + slice.len(), 0);
-                }
-                file[at..at + slice.len()].copy_from_slice(slice);
-                at += slice.len();
+        let mut state = self.lock();
+        let mut at = offset as usize;
+        for slice in slices {
+            let end = at + slice.len();
+            let length = state.file(name)?.len();
+            state.grow(end.saturating_sub(length) as u64)?;
+            let file = state.file(name)?;
+            if length < end {
+                file.resize(end, 0);
             }
-        })
+            file[at..end].copy_from_slice(slice);
+            at = end;
+        }
+        Ok(())
     }
 
     fn sync(&self, name: &str) -> io::Result<()> {
-        self.with_file(name, |_| ())
+        self.lock().file(name).map(|_| ())
     }
 
     fn sync_directory(&self) -> io::Result<()> {
@@ -80,28 +123,31 @@ impl Disk for MemoryDisk {
     }
 
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.with_file(name, |file| {
-            let rest = file.get(offset as usize..).unwrap_or(&[]);
-            let count = rest.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&rest[..count]);
-            count
-        })
+        let mut state = self.lock();
+        let end = offset + buffer.len() as u64;
+        let is_hit = |(file, range): &(String, Range<u64>)| file == name && range.start < end && offset < range.end;
+        if state.unreadable.iter().any(is_hit) {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
+        let rest = state.file(name)?.get(offset as usize..).unwrap_or(&[]);
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {
-        self.with_file(name, |file| file.len() as u64)
+        Ok(self.lock().file(name)?.len() as u64)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.with(|files| files.remove(name)).map(|_| ()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        self.lock().files.remove(name).map(|_| ()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.with(|files| {
-            let file = files.remove(from).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-            files.insert(to.to_owned(), file);
-            Ok(())
-        })
+        let mut state = self.lock();
+        let file = state.files.remove(from).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        state.files.insert(to.to_owned(), file);
+        Ok(())
     }
 }
 
@@ -122,5 +168,23 @@ mod tests {
         assert_eq!(disk.len("b").unwrap(), 5);
         disk.remove("b").unwrap();
         assert!(disk.sync("b").is_err());
+    }
+
+    #[test]
+    fn a_full_disk_takes_no_more_and_bad_bytes_cant_be_read() {
+        let disk = MemoryDisk::new();
+        disk.create("a", 100).unwrap();
+        disk.limit(Some(120));
+        let error = disk.create("b", 21).unwrap_err();
+        assert_eq!((error.kind(), error.raw_os_error()), (io::ErrorKind::StorageFull, Some(ENOSPC)));
+        assert_eq!(disk.len("b").unwrap(), 0, "the name is there");
+        disk.write_at("a", 50, &[&[1; 50]]).unwrap();
+        assert!(disk.write_at("a", 100, &[&[2; 20], &[3; 1]]).is_err());
+        assert_eq!(disk.used(), 120, "a part of it is there");
+        disk.limit(None);
+        disk.spoil("a", 10..20);
+        let mut buffer = [0; 10];
+        assert_eq!(disk.read_at("a", 0, &mut buffer).unwrap(), 10);
+        assert_eq!(disk.read_at("a", 11, &mut buffer[..2]).unwrap_err().raw_os_error(), Some(EIO));
     }
 }

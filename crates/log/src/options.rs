@@ -20,6 +20,8 @@ pub struct Options {
     pub mixed_below: u64,
     /// WAL files that may be unretired, the current one included. At least 2.
     pub unretired_max: usize,
+    /// Owners of stored messages are asked at most this often which of them are alive, while no WAL file is retired.
+    pub survey_interval: Nanos,
     /// Records that nobody waits for are durable within this time.
     pub lazy_flush: Nanos,
     /// A sync starts at once when the last one ended longer ago than this.
@@ -50,6 +52,7 @@ impl Default for Options {
             inline_below: 4096,
             mixed_below: 256 << 10,
             unretired_max: 4,
+            survey_interval: 3_000 * MILLISECOND,
             lazy_flush: 50 * MILLISECOND,
             sync_idle: MILLISECOND,
             confirm_batch: 64,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 
@@ -190,7 +192,8 @@ impl<'a> Recovery<'a> {
         found.segments.sort_unstable();
         found.checkpoints.sort_unstable();
         found.next_file = found.wal.last().map_or(1, |last| last + 1);
-        self.store.next_segment = found.segments.last().map_or(1, |last| last + 1);
+        let next_segment = found.segments.last().map_or(1, |last| last + 1);
+        self.store.next_segment = Arc::new(AtomicU64::new(next_segment));
         self.store.next_checkpoint = found.checkpoints.last().map_or(1, |last| last + 1);
         Ok(())
     }
@@ -255,6 +258,14 @@ impl<'a> Recovery<'a> {
             }
         })?
         .map_err(unreadable)?;
+        // A log that was deleted has no entry any more.
+        let entries = &loaded.file.entries;
+        let is_there = |log: LogId| {
+            let found = entries.binary_search_by_key(&log, |entry| entry.log);
+            found.is_ok_and(|at| entries[at].deleted.is_none())
+        };
+        self.store.retain_logs(is_there);
+        self.store.settled = self.store.logs().collect();
         for place in &loaded.damaged {
             self.report.damaged.push(Damage {
                 file: loaded.file.name.to_string(),
@@ -267,7 +278,7 @@ impl<'a> Recovery<'a> {
         let header = loaded.header;
         self.found.floor = header.floor;
         self.found.next_file = self.found.next_file.max(header.next_file);
-        self.store.next_segment = self.store.next_segment.max(header.next_segment);
+        self.store.next_segment.fetch_max(header.next_segment, Ordering::Relaxed);
         self.store.retired_position = header.position;
         self.store.retired_batch = header.batch;
         self.store.checkpoint = Some(loaded.file);
@@ -281,7 +292,7 @@ impl<'a> Recovery<'a> {
             return Err(StorageError::Missing { file: name, reason: "the checkpoint names it".into() });
         }
         match segment::load(self.disk, node_id, wal_id, id, length) {
-            Ok((segment, logs)) => self.store.add(id, segment, logs),
+            Ok(segment) => self.store.add(segment),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
             Err(segment::LoadError::Damaged(reason)) => {
                 self.report.damaged.push(Damage { file: name, range: 0..length, logs: Hit::Any, reason })

@@ -1,52 +1,48 @@
-//! The background lane: the next WAL file, retirement of the oldest one, and what can be deleted.
+//! Moving what is alive out of the oldest WAL file, or out of sparse segments, and the checkpoint that says so. What
+//! both have in common, and retirement.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::background::{Doing, LATER, Slot};
 use crate::checkpoint::Plan;
 use crate::error::ReadError;
 use crate::format::checkpoint::Header;
-use crate::group::GroupId;
 use crate::index::LogIndex;
-use crate::job::{Done, Event, Job, LiveState, Next, RetireJob, Step};
+use crate::job::{Event, Job, LiveState, Next, RetireJob, Step};
 use crate::log::Log;
-use crate::store::CheckpointFile;
+use crate::store::{CheckpointFile, Segment};
 use crate::types::{LogId, Nanos, Position};
 
+pub(crate) mod gate;
+mod lost;
 pub(crate) mod worker;
 
 use worker::{Copied, Limits, Origin, Progress, Worker};
 
 /// Logs in one [`Job::Live`]: their owners' locks are taken one after the other in one go.
-const LIVE_LOGS_MAX: usize = 256;
-/// Until something is looked at again that no event tells.
-const LATER: Nanos = 1_000_000;
+pub(crate) const LIVE_LOGS_MAX: usize = 256;
 
-/// What the background job that was handed out does.
+/// What is moved.
 #[derive(Debug)]
-pub(crate) enum Doing {
-    Prepare,
-    Discard,
-    Ask(Vec<LogId>),
-    Work,
-    Clean,
+pub(crate) enum What {
+    /// The oldest full WAL file.
+    File,
+    /// Nothing: a log with segments was deleted.
+    Garbage,
+    /// These segments.
+    Segments(Vec<u64>),
 }
 
-/// A WAL file on its way out, or only a checkpoint (after a log with segments was deleted).
+/// Messages on their way.
 #[derive(Debug)]
 pub(crate) struct Retirement {
+    pub what: What,
     phase: Phase,
-    /// Whether the oldest full WAL file is retired.
-    has_file: bool,
     worker: Arc<Mutex<Worker>>,
-    /// Everything that the states reflect has positions up to here.
-    gate: Position,
-    /// Groups that were open when a state was taken: it may reflect their settles, so their commit records have to be
-    /// behind the gate, too.
-    open_groups: Vec<GroupId>,
     /// Deleted logs and up to where their records don't count any more.
     removed: Vec<(LogId, Position)>,
-    copied: Copied,
+    pub copied: Copied,
     old_checkpoint: Option<Arc<str>>,
 }
 
@@ -64,6 +60,25 @@ enum Phase {
 }
 
 impl Retirement {
+    /// Begins with asking these logs.
+    pub(crate) fn new(what: What, mut ask: Vec<LogId>, worker: Worker, now: Nanos) -> Retirement {
+        ask.sort_unstable();
+        ask.dedup();
+        Retirement {
+            what,
+            phase: Phase::Asking { rest: ask, not_before: now },
+            worker: Arc::new(Mutex::new(worker)),
+            removed: Vec::new(),
+            copied: Copied::default(),
+            old_checkpoint: None,
+        }
+    }
+
+    /// Whether its checkpoint is being written, or is.
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Writing | Phase::Cleaning)
+    }
+
     fn worker(&self) -> MutexGuard<'_, Worker> {
         self.worker.lock().unwrap_or_else(|error| error.into_inner())
     }
@@ -72,36 +87,27 @@ impl Retirement {
 impl Log {
     /// Whether a retirement can't go on before more is durable.
     pub(crate) fn waits_for_gate(&self) -> bool {
-        self.retirement.as_ref().is_some_and(|retirement| retirement.gate > self.durable)
+        self.retirement.is_some() && self.gate.position() > self.durable
     }
 
-    pub(crate) fn next_background_job(&mut self, now: Nanos) -> Next {
-        if self.background.is_some() {
-            return Next::Idle;
+    fn slot(&mut self, slot: Slot) -> &mut Option<Retirement> {
+        match slot {
+            Slot::Retirement => &mut self.retirement,
+            Slot::Rewrite => &mut self.rewrite,
         }
-        if let Some(steps) = self.wal.prepare(&self.options) {
-            return self.run_background(Doing::Prepare, Job::Steps(steps));
-        }
-        if self.closing && self.wal.wanted.is_none() {
-            return Next::Idle;
-        }
-        if let Some(steps) = self.wal.discard(&self.options) {
-            return self.run_background(Doing::Discard, Job::Steps(steps));
-        }
-        if self.retirement.is_none() && !self.begin_retirement(now) {
-            return Next::Idle;
-        }
-        self.next_retirement_job(now)
     }
 
-    fn run_background(&mut self, doing: Doing, job: Job) -> Next {
-        let id = self.job_id();
-        self.background = Some((id, doing));
-        Next::Run(id, job)
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            node_id: self.options.node_id,
+            wal_id: self.options.wal_id,
+            inline_below: self.options.inline_below,
+            mixed_below: self.options.mixed_below,
+        }
     }
 
-    fn begin_retirement(&mut self, now: Nanos) -> bool {
-        let has_file = self.wal.full.len() + 1 >= self.options.unretired_max;
+    pub(crate) fn begin_retirement(&mut self, now: Nanos) -> bool {
+        let has_file = self.is_file_due();
         let has_garbage = self.forgotten.keys().any(|log| self.store.has_log(*log));
         if !has_file && !has_garbage {
             return false;
@@ -116,37 +122,23 @@ impl Log {
                 (log, index)
             })
             .collect();
-        let mut rest: Vec<LogId> = touched.iter().map(|(log, _)| *log).collect();
-        rest.sort_unstable();
-        let limits = Limits {
-            node_id: self.options.node_id,
-            wal_id: self.options.wal_id,
-            inline_below: self.options.inline_below,
-            mixed_below: self.options.mixed_below,
-        };
+        let ask = touched.iter().map(|(log, _)| *log).collect();
         let origin = file.map(|file| Origin {
             name: file.name.clone(),
             identity: file.identity,
             end: file.end,
             known: file.known.clone(),
+            _pin: None,
         });
-        let worker = Worker::new(limits, origin, touched, self.store.next_segment);
-        self.retirement = Some(Retirement {
-            phase: Phase::Asking { rest, not_before: now },
-            has_file,
-            worker: Arc::new(Mutex::new(worker)),
-            gate: 0,
-            open_groups: Vec::new(),
-            removed: Vec::new(),
-            copied: Copied::default(),
-            old_checkpoint: None,
-        });
+        let worker = Worker::new(self.limits(), origin.into_iter().collect(), touched, self.store.next_segment.clone());
+        let what = if has_file { What::File } else { What::Garbage };
+        self.retirement = Some(Retirement::new(what, ask, worker, now));
         true
     }
 
-    fn next_retirement_job(&mut self, now: Nanos) -> Next {
+    pub(crate) fn next_move_job(&mut self, slot: Slot, now: Nanos) -> Next {
         loop {
-            let Some(retirement) = &mut self.retirement else {
+            let Some(retirement) = self.slot(slot) else {
                 return Next::Idle;
             };
             match &mut retirement.phase {
@@ -155,70 +147,82 @@ impl Log {
                 }
                 Phase::Asking { rest, .. } if !rest.is_empty() => {
                     let logs = rest.split_off(rest.len().saturating_sub(LIVE_LOGS_MAX));
-                    let asked = Doing::Ask(logs.clone());
+                    let asked = Doing::Ask(slot, logs.clone());
                     return self.run_background(asked, Job::Live { logs });
                 }
                 Phase::Asking { .. } => {
+                    retirement.phase = Phase::Copying;
                     // What is deleted by now is left out of the checkpoint, once the deletion is durable.
                     let deleted = self.forgotten.values().copied().max().unwrap_or(0);
-                    retirement.gate = retirement.gate.max(deleted);
-                    retirement.phase = Phase::Copying;
+                    self.gate.raise(deleted);
                 }
-                #[cfg(feature = "planted-bugs")]
-                Phase::Gate if self.options.has_bug(crate::options::Bug::CutGroupByCheckpoint) => {
-                    if retirement.gate > self.durable {
+                Phase::Gate => {
+                    if !self.gate_is_passed() {
                         return Next::At(now.saturating_add(LATER));
                     }
-                    self.begin_checkpoint();
+                    self.begin_checkpoint(slot);
                 }
-                #[cfg(feature = "planted-bugs")]
-                Phase::Gate if self.options.has_bug(crate::options::Bug::UnlinkBeforeSettleDurable) => {
-                    self.begin_checkpoint();
-                }
-                Phase::Gate if !retirement.open_groups.is_empty() => {
-                    retirement.open_groups.retain(|group| self.groups.is_open(*group));
-                    if !retirement.open_groups.is_empty() {
-                        return Next::At(now.saturating_add(LATER));
-                    }
-                    retirement.gate = self.active.next_position() - 1;
-                }
-                Phase::Gate if retirement.gate > self.durable => return Next::At(now.saturating_add(LATER)),
-                Phase::Gate => self.begin_checkpoint(),
                 Phase::Copying | Phase::Writing => {
                     let worker = RetireJob(retirement.worker.clone());
-                    return self.run_background(Doing::Work, Job::Retire(worker));
+                    return self.run_background(Doing::Work(slot), Job::Retire(worker));
                 }
                 Phase::Cleaning => {
-                    let steps = self.cleaning_steps();
-                    return self.run_background(Doing::Clean, Job::Steps(steps));
+                    let steps = self.cleaning_steps(slot);
+                    return self.run_background(Doing::Clean(slot), Job::Steps(steps));
                 }
             }
         }
     }
 
-    fn begin_checkpoint(&mut self) {
-        let Some(retirement) = &mut self.retirement else {
+    fn gate_is_passed(&mut self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if self.options.has_bug(crate::options::Bug::CutGroupByCheckpoint) {
+            return self.gate.position() <= self.durable;
+        }
+        #[cfg(feature = "planted-bugs")]
+        if self.options.has_bug(crate::options::Bug::UnlinkBeforeSettleDurable) {
+            return true;
+        }
+        let appended = self.appended();
+        self.gate.is_passed(appended, self.durable, &self.groups)
+    }
+
+    fn begin_checkpoint(&mut self, slot: Slot) {
+        let Some(mut retirement) = self.slot(slot).take() else {
             return;
         };
-        let gate = retirement.gate;
+        let gate = self.gate.position();
         let deleted = self.forgotten.iter().filter(|(_, at)| **at <= gate);
         retirement.removed.extend(deleted.map(|(log, at)| (*log, *at)));
         for (log, _) in &retirement.removed {
             self.store.remove_log(*log);
         }
-        self.store.bury_dead();
-        if retirement.has_file {
-            let file = &self.wal.full[0];
-            self.store.retired_position = self.store.retired_position.max(file.last_position);
-            self.store.retired_batch = self.store.retired_batch.max(file.last_batch);
+        let mut skip = 0;
+        match &retirement.what {
+            What::File => {
+                let file = &self.wal.full[0];
+                self.store.retired_position = self.store.retired_position.max(file.last_position);
+                self.store.retired_batch = self.store.retired_batch.max(file.last_batch);
+                skip = 1;
+            }
+            What::Garbage => {}
+            What::Segments(old) => {
+                let new = mem::take(&mut retirement.copied.segments);
+                let before: u64 = old.iter().filter_map(|id| self.store.segments.get(id)).map(|old| old.length).sum();
+                let after: u64 = new.iter().map(|new| new.segment.length).sum();
+                self.statistics.bytes_reclaimed += before.saturating_sub(after);
+                self.store.replace(old, new);
+                retirement.worker().forget_states();
+            }
         }
+        self.store.bury_dead();
         let header = Header {
             sequence: self.store.next_checkpoint,
-            floor: self.wal.floor(usize::from(retirement.has_file)),
+            floor: self.wal.floor(skip),
             position: self.store.retired_position,
             batch: self.store.retired_batch,
             next_file: self.wal.next_sequence,
-            next_segment: self.store.next_segment,
+            next_segment: self.store.next_segment.load(std::sync::atomic::Ordering::Relaxed),
             segments: 0,
             logs: 0,
             length: 0,
@@ -236,82 +240,64 @@ impl Log {
         };
         retirement.worker().begin_checkpoint(plan);
         retirement.phase = Phase::Writing;
+        *self.slot(slot) = Some(retirement);
     }
 
     /// The old checkpoint goes before a WAL file that only it needs is recycled.
-    fn cleaning_steps(&mut self) -> Vec<Step> {
+    fn cleaning_steps(&mut self, slot: Slot) -> Vec<Step> {
         let mut steps = Vec::new();
-        if let Some(retirement) = &mut self.retirement {
+        if let Some(retirement) = self.slot(slot) {
             steps.extend(retirement.old_checkpoint.take().map(Step::Remove));
         }
-        let (pinned, free) =
-            mem::take(&mut self.store.dead).into_iter().partition(|segment| Arc::strong_count(&segment.pin) > 1);
-        self.store.dead = pinned;
-        let free: Vec<crate::store::Segment> = free;
-        steps.extend(free.into_iter().map(|segment| Step::Remove(segment.name)));
-        if let Some(file) = self.wal.full.front().filter(|_| self.keeps_file()) {
-            let aside = format!("damaged-{}", file.name);
-            steps.push(Step::Rename(file.name.clone(), aside.into()));
+        steps.extend(self.burial_steps());
+        if let Some(file) = self.wal.full.front().filter(|_| slot == Slot::Retirement && self.keeps_file()) {
+            steps.push(set_aside(&file.name));
         }
         steps.push(Step::SyncDirectory);
         steps
     }
 
+    /// Unlinks the segments that are out of use and that nobody reads.
+    pub(crate) fn burial_steps(&mut self) -> Vec<Step> {
+        let (pinned, free): (Vec<Segment>, Vec<Segment>) =
+            mem::take(&mut self.store.dead).into_iter().partition(Segment::is_pinned);
+        self.store.dead = pinned;
+        let put_away = |segment: Segment| match segment.is_damaged {
+            true => set_aside(&segment.name),
+            false => Step::Remove(segment.name),
+        };
+        free.into_iter().map(put_away).collect()
+    }
+
     /// Whether the file that is retired is damaged: it is kept for somebody to look at.
     fn keeps_file(&self) -> bool {
-        let Some(retirement) = self.retirement.as_ref().filter(|retirement| retirement.has_file) else {
+        let is_file = |retirement: &&Retirement| matches!(retirement.what, What::File);
+        let Some(retirement) = self.retirement.as_ref().filter(is_file) else {
             return false;
         };
         let known = self.wal.full.front().is_some_and(|file| !file.known.is_empty());
         known || !retirement.copied.damaged.is_empty()
     }
 
-    pub(crate) fn complete_background(&mut self, doing: Doing, done: Done, now: Nanos, events: &mut Vec<Event>) {
-        match (doing, done) {
-            (Doing::Prepare, Done::Yes) => self.wal.prepared(),
-            (Doing::Discard, Done::Yes) => {}
-            (Doing::Ask(asked), Done::Live(states)) => self.take_states(&asked, states, now),
-            (Doing::Work, Done::Retired(progress)) => self.take_progress(progress.0, events),
-            (Doing::Clean, Done::Yes) => self.end_retirement(events),
-            (doing, done) => panic!("{done:?} is no result of {doing:?}"),
-        }
-        self.refresh_statistics();
-    }
-
     /// Takes the states of logs. One whose owner hasn't applied all durable messages of the file yet is asked again:
     /// what it doesn't count as alive would not be copied. One that is left out was deleted.
-    fn take_states(&mut self, asked: &[LogId], states: Vec<LiveState>, now: Nanos) {
-        let appended = self.appended();
-        let Some(retirement) = &mut self.retirement else {
+    pub(crate) fn take_states(&mut self, slot: Slot, asked: &[LogId], states: Vec<LiveState>, now: Nanos) {
+        self.note_states(asked, &states);
+        let Some(mut retirement) = self.slot(slot).take() else {
             return;
         };
-        let mut answered: Vec<LogId> = states.iter().map(|state| state.log).collect();
-        answered.sort_unstable();
-        let file = self.wal.full.front().filter(|_| retirement.has_file);
+        let file = self.wal.full.front().filter(|_| matches!(retirement.what, What::File));
         let mut again = Vec::new();
-        for state in states {
-            assert!(
-                state.live.max().is_none_or(|max| max < state.next),
-                "log {} has a live message from its next number on",
-                state.log
-            );
+        for mut state in states {
             let reached = file.and_then(|file| file.index.reached(state.log));
             if reached.is_some_and(|reached| reached >= state.next) {
                 again.push(state.log);
                 continue;
             }
-            self.store.count_live(state.log, &state.live);
-            retirement.worker().states.insert(state.log, state);
-        }
-        let left_out = asked.iter().filter(|log| answered.binary_search(log).is_err());
-        for log in left_out {
-            self.forgotten.entry(*log).or_insert(appended);
-        }
-        retirement.gate = appended;
-        for group in self.groups.open() {
-            if !retirement.open_groups.contains(&group) {
-                retirement.open_groups.push(group);
+            if slot == Slot::Rewrite {
+                state.state = Vec::new();
             }
+            retirement.worker().states.insert(state.log, state);
         }
         if let Phase::Asking { rest, not_before } = &mut retirement.phase
             && !again.is_empty()
@@ -319,18 +305,41 @@ impl Log {
             *not_before = now.saturating_add(LATER);
             rest.extend(again);
         }
+        *self.slot(slot) = Some(retirement);
     }
 
-    fn take_progress(&mut self, progress: Progress, events: &mut Vec<Event>) {
-        let Some(retirement) = &mut self.retirement else {
+    /// What every answer of owners says: how much of their messages in segments is alive, and who was deleted.
+    pub(crate) fn note_states(&mut self, asked: &[LogId], states: &[LiveState]) {
+        let appended = self.appended();
+        let mut answered: Vec<LogId> = states.iter().map(|state| state.log).collect();
+        answered.sort_unstable();
+        for state in states {
+            assert!(
+                state.live.max().is_none_or(|max| max < state.next),
+                "log {} has a live message from its next number on",
+                state.log
+            );
+            match state.elsewhere.is_empty() {
+                true => self.store.count_live(state.log, &state.live),
+                false => self.store.count_live(state.log, &(&state.live - &state.elsewhere)),
+            }
+        }
+        let left_out = asked.iter().filter(|log| answered.binary_search(log).is_err());
+        for log in left_out {
+            self.forgotten.entry(*log).or_insert(appended);
+        }
+        self.gate.note_states(appended, &self.groups);
+    }
+
+    pub(crate) fn take_progress(&mut self, slot: Slot, progress: Progress, events: &mut Vec<Event>) {
+        let Some(mut retirement) = self.slot(slot).take() else {
             return;
         };
         match progress {
             Progress::More => {}
             Progress::Copied(mut copied) => {
-                self.store.next_segment = copied.next_segment;
-                for (id, segment, logs) in mem::take(&mut copied.segments) {
-                    self.store.add(id, segment, logs);
+                if slot == Slot::Retirement {
+                    mem::take(&mut copied.segments).into_iter().for_each(|segment| self.store.add(segment));
                 }
                 self.statistics.messages_copied += copied.messages;
                 self.statistics.bytes_copied += copied.bytes;
@@ -341,6 +350,8 @@ impl Log {
                     reason: error.reason.clone(),
                 });
                 events.extend(damaged.map(Event::Damaged));
+                let segments = self.store.segments.values_mut().chain(&mut self.store.dead);
+                segments.for_each(|segment| segment.is_damaged |= copied.has_damage_in(&segment.name));
                 retirement.copied = copied;
                 retirement.phase = Phase::Gate;
             }
@@ -351,17 +362,26 @@ impl Log {
                 self.statistics.checkpoints += 1;
             }
         }
+        *self.slot(slot) = Some(retirement);
     }
 
-    fn end_retirement(&mut self, events: &mut Vec<Event>) {
-        let keeps_file = self.keeps_file();
-        let Some(retirement) = self.retirement.take() else {
-            return;
-        };
+    /// The logs that its checkpoint leaves out are over.
+    pub(crate) fn end_move(&mut self, slot: Slot, now: Nanos) -> Option<Retirement> {
+        let retirement = self.slot(slot).take()?;
         for (log, _) in &retirement.removed {
             self.forgotten.remove(log);
         }
-        if !retirement.has_file {
+        self.put_survey_off(now);
+        self.rewrite_due = true;
+        Some(retirement)
+    }
+
+    pub(crate) fn end_retirement(&mut self, now: Nanos, events: &mut Vec<Event>) {
+        let keeps_file = self.keeps_file();
+        let Some(retirement) = self.end_move(Slot::Retirement, now) else {
+            return;
+        };
+        if !matches!(retirement.what, What::File) {
             return;
         }
         let Some(file) = self.wal.full.pop_front() else {
@@ -377,4 +397,9 @@ impl Log {
             self.wal.retired.push(file);
         }
     }
+}
+
+/// Keeps a damaged file for somebody to look at.
+fn set_aside(name: &Arc<str>) -> Step {
+    Step::Rename(name.clone(), format!("damaged-{name}").into())
 }

@@ -15,6 +15,12 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// What was read isn't used any more: the next bytes are of another file.
+    pub(crate) fn forget(&mut self) {
+        self.at = 0;
+        self.chunk = Bytes::new();
+    }
+
     /// The bytes at `offset`, or fewer if the file ends at `end`. What is read beyond them, up to `chunk` bytes in all,
     /// is kept for the next call.
     pub(crate) fn fetch(
@@ -30,7 +36,13 @@ impl Window {
         if !inside {
             let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
             let wanted = length.max(chunk).min(rest);
-            self.chunk = disk::read(disk, file, offset, wanted)?.into();
+            self.forget();
+            let mut read = disk::read(disk, file, offset, wanted);
+            if read.is_err() && wanted > length {
+                // What can't be read may be beyond what is asked for.
+                read = disk::read(disk, file, offset, length);
+            }
+            self.chunk = read?.into();
             self.at = offset;
             self.taken += wanted;
         }

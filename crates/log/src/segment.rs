@@ -1,6 +1,5 @@
 //! Writing a segment, and reading its index back.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,13 +10,21 @@ use crate::error::DiskError;
 use crate::format::Identity;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
-use crate::index::{FileIndex, LogIndex};
+use crate::index::{Breaks, FileIndex, LogIndex};
 use crate::names::Name;
 use crate::store::Segment;
 use crate::types::{LogId, Payload};
 
 /// Bytes written between syncs, so that no single sync takes long.
 const UNSYNCED_MAX: u64 = 4 << 20;
+
+/// A segment that was written or read, and the parts of logs in it, in order of logs and numbers.
+#[derive(Debug)]
+pub(crate) struct NewSegment {
+    pub id: u64,
+    pub segment: Segment,
+    pub parts: Vec<(LogId, LogIndex)>,
+}
 
 /// A segment being written.
 #[derive(Debug)]
@@ -41,6 +48,7 @@ impl SegmentWriter {
         wal_id: u16,
         id: u64,
         inline_below: usize,
+        breaks: Breaks,
     ) -> Result<SegmentWriter, DiskError> {
         let name: Arc<str> = Name::Segment(id).text(wal_id).into();
         let identity = Identity::segment(node_id, wal_id, id);
@@ -54,7 +62,7 @@ impl SegmentWriter {
             identity,
             inline_below,
             sequence: 1,
-            index: FileIndex::default(),
+            index: FileIndex::of_segment(breaks),
             end: FILE_HEADER_BYTES,
             unsynced: 0,
         })
@@ -98,27 +106,21 @@ impl SegmentWriter {
     }
 
     /// Writes what is left, index and footer, and syncs the file. Its name isn't durable yet.
-    pub(crate) fn finish(mut self, disk: &dyn Disk) -> Result<(u64, Segment, BTreeMap<LogId, LogIndex>), DiskError> {
+    pub(crate) fn finish(mut self, disk: &dyn Disk) -> Result<NewSegment, DiskError> {
         self.flush(disk)?;
-        let logs: BTreeMap<_, _> = self.index.into_logs().collect();
-        let index = segment_index::encode(&logs);
+        let parts = self.index.into_parts();
+        let index = segment_index::encode(&parts);
         let footer = Footer {
             index_offset: self.end,
             salt: self.identity.salt,
-            logs: logs.len() as u32,
+            parts: parts.len() as u32,
             index_crc: crc32c::crc32c(&index),
         };
         disk::write(disk, &self.name, self.end, &[&index, &footer.encode()])?;
         disk::sync(disk, &self.name)?;
-        let segment = Segment {
-            name: self.name,
-            identity: self.identity,
-            end: self.end,
-            length: self.end + (index.len() + FOOTER_BYTES) as u64,
-            live: 0,
-            pin: Arc::new(()),
-        };
-        Ok((self.id, segment, logs))
+        let length = self.end + (index.len() + FOOTER_BYTES) as u64;
+        let segment = Segment::new(self.name, self.identity, self.end, length);
+        Ok(NewSegment { id: self.id, segment, parts })
     }
 }
 
@@ -140,13 +142,7 @@ impl From<DiskError> for LoadError {
 }
 
 /// Reads header, footer and index of a segment that has `length` bytes according to the checkpoint.
-pub(crate) fn load(
-    disk: &dyn Disk,
-    node_id: u64,
-    wal_id: u16,
-    id: u64,
-    length: u64,
-) -> Result<(Segment, BTreeMap<LogId, LogIndex>), LoadError> {
+pub(crate) fn load(disk: &dyn Disk, node_id: u64, wal_id: u16, id: u64, length: u64) -> Result<NewSegment, LoadError> {
     let damaged = |reason: &str| LoadError::Damaged(reason.to_owned());
     let name: Arc<str> = Name::Segment(id).text(wal_id).into();
     let identity = Identity::segment(node_id, wal_id, id);
@@ -164,9 +160,8 @@ pub(crate) fn load(
         .ok_or_else(|| damaged("the footer is wrong"))?;
     let index_length = (footer_at - footer.index_offset) as usize;
     let index = disk::read(disk, &name, footer.index_offset, index_length)?;
-    let logs = segment_index::decode(&index, &footer).ok_or_else(|| damaged("the index is wrong"))?;
-    let segment = Segment { name, identity, end: footer.index_offset, length, live: 0, pin: Arc::new(()) };
-    Ok((segment, logs))
+    let parts = segment_index::decode(&index, &footer).ok_or_else(|| damaged("the index is wrong"))?;
+    Ok(NewSegment { id, segment: Segment::new(name, identity, footer.index_offset, length), parts })
 }
 
 #[cfg(test)]
@@ -175,8 +170,8 @@ mod tests {
     use crate::memory_disk::MemoryDisk;
     use crate::read::{ReadPlan, Source};
 
-    fn write(disk: &MemoryDisk) -> (u64, Segment, BTreeMap<LogId, LogIndex>) {
-        let mut writer = SegmentWriter::create(disk, 5, 0, 3, 4096).unwrap();
+    fn write(disk: &MemoryDisk) -> NewSegment {
+        let mut writer = SegmentWriter::create(disk, 5, 0, 3, 4096, Breaks::default()).unwrap();
         for number in 1..=500u64 {
             let log = LogId(1 + number % 2);
             let payload = Bytes::from(vec![number as u8; (number * 7 % 9000) as usize]);
@@ -188,9 +183,10 @@ mod tests {
     #[test]
     fn what_is_written_is_loaded_and_read() {
         let disk = MemoryDisk::new();
-        let (id, segment, logs) = write(&disk);
-        let (loaded, index) = load(&disk, 5, 0, id, segment.length).unwrap();
-        assert_eq!(index, logs);
+        let NewSegment { id, segment, parts } = write(&disk);
+        let loaded = load(&disk, 5, 0, id, segment.length).unwrap();
+        assert_eq!(loaded.parts, parts);
+        let loaded = loaded.segment;
         assert_eq!(loaded.end, segment.end);
         let mut from = 1;
         let mut numbers = Vec::new();
@@ -200,7 +196,7 @@ mod tests {
                 pin: &loaded.pin,
                 identity: loaded.identity,
                 end: loaded.end,
-                index: &index[&LogId(1)],
+                index: &parts[0].1,
                 known: None,
             };
             let plan = ReadPlan::new(LogId(1), from, 100_000, &source);
@@ -218,7 +214,7 @@ mod tests {
     #[test]
     fn damage_is_found() {
         let disk = MemoryDisk::new();
-        let (id, segment, _) = write(&disk);
+        let NewSegment { id, segment, .. } = write(&disk);
         let bytes = disk.content(&segment.name).unwrap();
         assert!(load(&disk, 5, 0, id, segment.length + 1).is_err());
         assert!(load(&disk, 6, 0, id, segment.length).is_err());

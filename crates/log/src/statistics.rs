@@ -23,10 +23,18 @@ pub struct Statistics {
     pub messages_copied: u64,
     /// Payload bytes copied to segments.
     pub bytes_copied: u64,
+    /// Times that sparse or small segments were written again.
+    pub rewrites: u64,
+    /// Segments that this took out of use, dead ones included.
+    pub segments_rewritten: u64,
+    /// Bytes that the files are shorter since.
+    pub bytes_reclaimed: u64,
     /// Checkpoints written.
     pub checkpoints: u64,
     /// Segments there are.
     pub segments: u64,
+    /// Bytes of their files.
+    pub segment_bytes: u64,
     /// Unretired WAL files, the current one included.
     pub unretired_files: u64,
 }

@@ -1,13 +1,16 @@
 //! What has left the WAL: segments, and the checkpoint that says what is alive in them.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use roaring::RoaringTreemap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::format::Identity;
 use crate::index::LogIndex;
+use crate::segment::NewSegment;
 use crate::types::{LogId, Position};
 
 /// A segment file.
@@ -21,15 +24,67 @@ pub(crate) struct Segment {
     pub length: u64,
     /// Live messages in it, as of the last time its logs were asked.
     pub live: u64,
+    /// Payload bytes of these, estimated from the average of each part, and of all messages in it.
+    live_bytes: u64,
+    bytes: u64,
+    /// Whose messages, deleted logs included.
+    logs: Vec<LogId>,
+    /// Its bytes were found to be wrong: it is kept for somebody to look at.
+    pub is_damaged: bool,
     pub pin: Arc<()>,
 }
 
-/// What a segment holds of one log.
+impl Segment {
+    /// Without messages until it is added to the store.
+    pub(crate) fn new(name: Arc<str>, identity: Identity, end: u64, length: u64) -> Segment {
+        let pin = Arc::new(());
+        Segment {
+            name,
+            identity,
+            end,
+            length,
+            live: 0,
+            live_bytes: 0,
+            bytes: 0,
+            logs: Vec::new(),
+            is_damaged: false,
+            pin,
+        }
+    }
+
+    /// The part of its length that is alive.
+    pub(crate) fn live_length(&self) -> u64 {
+        match self.live {
+            0 => 0,
+            _ => scale(self.length, self.live_bytes, self.bytes).max(1),
+        }
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        Arc::strong_count(&self.pin) > 1
+    }
+}
+
+/// `share` of `whole` of this many bytes.
+fn scale(bytes: u64, share: u64, whole: u64) -> u64 {
+    if share >= whole {
+        return bytes;
+    }
+    (u128::from(bytes) * u128::from(share) / u128::from(whole)) as u64
+}
+
+/// What a segment holds of one log: messages in a row, with no other segment's between them.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub segment: u64,
     pub index: LogIndex,
-    live: u64,
+    pub live: u64,
+}
+
+impl Part {
+    fn live_bytes(&self) -> u64 {
+        scale(self.index.bytes, self.live, self.index.messages)
+    }
 }
 
 /// Where the entry of a log is in the checkpoint file.
@@ -54,16 +109,19 @@ pub(crate) struct CheckpointFile {
 #[derive(Debug)]
 pub(crate) struct Store {
     pub segments: BTreeMap<u64, Segment>,
-    /// In order of numbers.
+    /// In order of numbers, none overlapping another.
     parts: FxHashMap<LogId, Vec<Part>>,
     pub checkpoint: Option<CheckpointFile>,
-    pub next_segment: u64,
+    /// Shared by those who write segments: no id is used twice.
+    pub next_segment: Arc<AtomicU64>,
     pub next_checkpoint: u64,
     /// Of the last retired WAL file.
     pub retired_position: Position,
     pub retired_batch: u64,
-    /// Without a live message, their names unlinked when nobody reads them.
+    /// Out of use; to be unlinked when the checkpoint that doesn't name them is durable and nobody reads them.
     pub dead: Vec<Segment>,
+    /// Logs with settled messages that aren't reflected in the live counts yet.
+    pub settled: FxHashSet<LogId>,
 }
 
 impl Store {
@@ -72,67 +130,140 @@ impl Store {
             segments: BTreeMap::new(),
             parts: FxHashMap::default(),
             checkpoint: None,
-            next_segment: 1,
+            next_segment: Arc::new(AtomicU64::new(1)),
             next_checkpoint: 1,
             retired_position: 0,
             retired_batch: 0,
             dead: Vec::new(),
+            settled: FxHashSet::default(),
         }
     }
 
     /// Adds a segment, all of whose messages are alive until [`Store::count_live`] says otherwise.
-    pub(crate) fn add(&mut self, id: u64, segment: Segment, logs: impl IntoIterator<Item = (LogId, LogIndex)>) {
-        let mut live = 0;
-        for (log, index) in logs {
-            live += index.messages;
-            let parts = self.parts.entry(log).or_default();
-            debug_assert!(parts.last().is_none_or(|last| last.index.last < index.first));
-            parts.push(Part { segment: id, live: index.messages, index });
+    pub(crate) fn add(&mut self, new: NewSegment) {
+        let NewSegment { id, segment, parts } = new;
+        self.segments.insert(id, segment);
+        for (log, index) in parts {
+            let live = index.messages;
+            self.add_part(log, Part { segment: id, live, index });
         }
-        self.segments.insert(id, Segment { live, ..segment });
+    }
+
+    fn add_part(&mut self, log: LogId, part: Part) {
+        if let Some(segment) = self.segments.get_mut(&part.segment) {
+            segment.live += part.live;
+            segment.live_bytes += part.live_bytes();
+            segment.bytes += part.index.bytes;
+            if segment.logs.last() != Some(&log) {
+                segment.logs.push(log);
+            }
+        }
+        let parts = self.parts.entry(log).or_default();
+        let at = parts.partition_point(|other| other.index.first < part.index.first);
+        debug_assert!(at == 0 || parts[at - 1].index.last < part.index.first);
+        debug_assert!(parts.get(at).is_none_or(|next| part.index.last < next.index.first));
+        parts.insert(at, part);
+    }
+
+    /// Puts new segments in the place of old ones, whose live messages they hold. Of a log that is gone by now, or
+    /// of which nothing was alive any more, nothing is taken.
+    pub(crate) fn replace(&mut self, old: &[u64], new: Vec<NewSegment>) {
+        let mut replaced: FxHashMap<LogId, Vec<Part>> = FxHashMap::default();
+        for id in old {
+            let Some(mut segment) = self.segments.remove(id) else {
+                continue;
+            };
+            for log in mem::take(&mut segment.logs) {
+                let taken = self.take_parts(log, *id);
+                replaced.entry(log).or_default().extend(taken);
+            }
+            self.dead.push(segment);
+        }
+        for NewSegment { id, segment, parts } in new {
+            self.segments.insert(id, segment);
+            for (log, index) in parts {
+                let Some(old) = replaced.get(&log).filter(|old| !old.is_empty()) else {
+                    continue;
+                };
+                // The logs may have been asked since: what is counted in the old parts is the latest.
+                let inside = |part: &&Part| part.index.first <= index.last && index.first <= part.index.last;
+                let live: u64 = old.iter().filter(inside).map(|part| part.live).sum();
+                let live = live.min(index.messages);
+                self.add_part(log, Part { segment: id, live, index });
+            }
+        }
+    }
+
+    /// Removes the parts of a log that are in this segment.
+    fn take_parts(&mut self, log: LogId, segment: u64) -> Vec<Part> {
+        let Some(parts) = self.parts.get_mut(&log) else {
+            return Vec::new();
+        };
+        let taken = parts.extract_if(.., |part| part.segment == segment).collect();
+        if parts.is_empty() {
+            self.parts.remove(&log);
+        }
+        taken
     }
 
     /// Takes in which messages of a log are alive.
     pub(crate) fn count_live(&mut self, log: LogId, alive: &RoaringTreemap) {
+        self.settled.remove(&log);
         let below = |number: u64| match number.checked_sub(1) {
             Some(last) => alive.rank(last),
             None => 0,
         };
         for part in self.parts.get_mut(&log).into_iter().flatten() {
-            let live = alive.rank(part.index.last) - below(part.index.first);
-            if let Some(segment) = self.segments.get_mut(&part.segment) {
-                segment.live = segment.live - part.live + live;
-            }
+            let live = (alive.rank(part.index.last) - below(part.index.first)).min(part.index.messages);
+            let before = (part.live, part.live_bytes());
             part.live = live;
+            if let Some(segment) = self.segments.get_mut(&part.segment) {
+                segment.live = segment.live - before.0 + live;
+                segment.live_bytes = segment.live_bytes - before.1 + part.live_bytes();
+            }
         }
     }
 
     /// Forgets the messages of a log.
     pub(crate) fn remove_log(&mut self, log: LogId) {
+        self.settled.remove(&log);
         for part in self.parts.remove(&log).into_iter().flatten() {
             if let Some(segment) = self.segments.get_mut(&part.segment) {
                 segment.live -= part.live;
+                segment.live_bytes -= part.live_bytes();
             }
         }
+    }
+
+    /// Forgets the messages of all logs but these.
+    pub(crate) fn retain_logs(&mut self, is_kept: impl Fn(LogId) -> bool) {
+        let gone: Vec<LogId> = self.parts.keys().copied().filter(|log| !is_kept(*log)).collect();
+        gone.into_iter().for_each(|log| self.remove_log(log));
     }
 
     pub(crate) fn has_log(&self, log: LogId) -> bool {
         self.parts.contains_key(&log)
     }
 
+    /// Every log with messages here.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = LogId> {
+        self.parts.keys().copied()
+    }
+
+    /// The parts of a log, in order of numbers.
+    pub(crate) fn parts(&self, log: LogId) -> &[Part] {
+        self.parts.get(&log).map_or(&[], Vec::as_slice)
+    }
+
+    /// The logs with messages in a segment, some perhaps without by now.
+    pub(crate) fn logs_of(&self, segment: u64) -> &[LogId] {
+        self.segments.get(&segment).map_or(&[], |segment| &segment.logs)
+    }
+
     /// Takes the segments without a live message out of use.
     pub(crate) fn bury_dead(&mut self) {
         let dead: Vec<u64> = self.segments.iter().filter(|(_, segment)| segment.live == 0).map(|(id, _)| *id).collect();
-        if dead.is_empty() {
-            return;
-        }
-        for id in &dead {
-            self.dead.extend(self.segments.remove(id));
-        }
-        self.parts.retain(|_, parts| {
-            parts.retain(|part| self.segments.contains_key(&part.segment));
-            !parts.is_empty()
-        });
+        self.replace(&dead, Vec::new());
     }
 
     /// The segment with the first message of the log from `from` on.
@@ -148,15 +279,9 @@ mod tests {
     use super::*;
     use crate::index::Point;
 
-    fn segment(id: u64) -> Segment {
-        Segment {
-            name: format!("s{id}").into(),
-            identity: Identity::segment(0, 0, id),
-            end: 0,
-            length: 0,
-            live: 0,
-            pin: Arc::new(()),
-        }
+    fn segment(id: u64, parts: Vec<(LogId, LogIndex)>) -> NewSegment {
+        let segment = Segment::new(format!("s{id}").into(), Identity::segment(0, 0, id), 0, 1000);
+        NewSegment { id, segment, parts }
     }
 
     fn index(first: u64, last: u64) -> LogIndex {
@@ -164,7 +289,7 @@ mod tests {
             first,
             last,
             messages: last + 1 - first,
-            bytes: 0,
+            bytes: (last + 1 - first) * 10,
             points: vec![Point { number: first, batch: 512, run: 0 }],
         }
     }
@@ -173,11 +298,12 @@ mod tests {
     fn a_segment_dies_with_its_last_live_message() {
         let mut store = Store::new();
         let [a, b] = [LogId(1), LogId(2)];
-        store.add(1, segment(1), [(a, index(1, 10)), (b, index(1, 5))]);
-        store.add(2, segment(2), [(a, index(11, 20))]);
+        store.add(segment(1, vec![(a, index(1, 10)), (b, index(1, 5))]));
+        store.add(segment(2, vec![(a, index(11, 20))]));
         assert_eq!(store.segments[&1].live, 15);
         store.count_live(a, &(8..=12).collect());
         assert_eq!((store.segments[&1].live, store.segments[&2].live), (8, 2));
+        assert_eq!((store.segments[&1].live_length(), store.segments[&2].live_length()), (533, 200));
         store.bury_dead();
         assert!(store.dead.is_empty());
         assert_eq!(store.find(a, 9).unwrap().1.segment, 1);
@@ -189,5 +315,28 @@ mod tests {
         assert_eq!(store.dead.len(), 1);
         assert_eq!(store.find(a, 1).unwrap().1.segment, 2);
         assert!(!store.has_log(b));
+    }
+
+    #[test]
+    fn a_new_segment_takes_the_place_of_old_ones() {
+        let mut store = Store::new();
+        let [a, b, c] = [1, 2, 3].map(LogId);
+        store.add(segment(1, vec![(a, index(1, 10)), (b, index(1, 5)), (c, index(1, 1))]));
+        store.add(segment(2, vec![(a, index(11, 20))]));
+        store.add(segment(3, vec![(a, index(21, 30)), (b, index(6, 7))]));
+        // While it is written, the logs are asked again, and one is deleted.
+        store.count_live(a, &[3, 15, 24].into_iter().collect());
+        store.remove_log(c);
+        let new = vec![(a, index(2, 9)), (a, index(24, 26)), (b, index(1, 7)), (c, index(1, 1))];
+        store.replace(&[1, 3], vec![segment(4, new)]);
+        assert_eq!(store.dead.len(), 2);
+        assert_eq!(store.segments[&4].live, 1 + 1 + 7);
+        let places =
+            |log: LogId| store.parts(log).iter().map(|part| (part.index.first, part.segment)).collect::<Vec<_>>();
+        assert_eq!(places(a), [(2, 4), (11, 2), (24, 4)]);
+        assert_eq!(places(b), [(1, 4)]);
+        assert!(!store.has_log(c));
+        assert_eq!(store.find(a, 10).unwrap().1.segment, 2);
+        assert_eq!(store.logs_of(4), [a, b]);
     }
 }

@@ -4,11 +4,11 @@ use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
 use crate::format::batch_check;
 use crate::format::file_header::FILE_HEADER_BYTES;
-use crate::index::FileIndex;
+use crate::index::{Breaks, FileIndex};
 use crate::names::Name;
 use crate::options::Options;
 use crate::recover::{Damage, Hit, Recovery, Replay};
-use crate::segment;
+use crate::segment::{self, NewSegment};
 use crate::types::{LogId, SettleRange, SettleReason};
 
 /// Reads everything in a data directory that a start would use, and says what is wrong with it. An invalid last batch
@@ -33,7 +33,7 @@ fn verify_segment(disk: &dyn Disk, options: &Options, id: u64, damaged: &mut Vec
     let name = Name::Segment(id).text(options.wal_id);
     let length = disk::length(disk, &name)?;
     let mut report = |range, logs, reason: String| damaged.push(Damage { file: name.clone(), range, logs, reason });
-    let (segment, logs) = match segment::load(disk, options.node_id, options.wal_id, id, length) {
+    let NewSegment { segment, parts, .. } = match segment::load(disk, options.node_id, options.wal_id, id, length) {
         Ok(loaded) => loaded,
         Err(segment::LoadError::Disk(error)) => return Err(error),
         Err(segment::LoadError::Damaged(reason)) => {
@@ -41,7 +41,7 @@ fn verify_segment(disk: &dyn Disk, options: &Options, id: u64, damaged: &mut Vec
             return Ok(());
         }
     };
-    let mut index = FileIndex::default();
+    let mut index = FileIndex::of_segment(Breaks::of(&parts));
     let mut offset = FILE_HEADER_BYTES;
     while offset < segment.end {
         let bytes = disk::read(disk, &name, offset, batch_bytes(disk, &segment, offset)?)?;
@@ -58,12 +58,11 @@ fn verify_segment(disk: &dyn Disk, options: &Options, id: u64, damaged: &mut Vec
         }
         offset += batch.header.padded_bytes();
     }
-    let rebuilt = index.into_logs().collect();
-    if damaged.is_empty() && logs != rebuilt {
+    if damaged.is_empty() && parts != index.into_parts() {
         damaged.push(Damage {
             file: name,
             range: segment.end..length,
-            logs: Hit::Logs(logs.into_keys().collect()),
+            logs: Hit::Logs(parts.into_iter().map(|(log, _)| log).collect()),
             reason: "the index isn't that of the messages".into(),
         });
     }

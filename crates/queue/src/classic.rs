@@ -320,7 +320,9 @@ impl ClassicQueue {
         self.ready.messages += u64::from(count);
         self.ready.bytes += bytes;
         self.note_times(first, &batch, index, count);
-        self.contents.admit(first, batch, index, count, durable, pending.submitted);
+        let consumers = &self.consumers;
+        let awaited = || consumers.any_able();
+        self.contents.admit(first, batch, index, count, durable, pending.submitted, awaited);
     }
 
     fn after_growth(&mut self, effects: &mut Effects) {

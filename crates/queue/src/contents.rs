@@ -13,10 +13,14 @@ use crate::Nanos;
 
 /// One queue may hold this many bytes before it leaves new messages on disk.
 pub const QUEUE_BYTES_MAX: u64 = 16 << 20;
-/// What a queue may hold even when the node's budget is used up.
+/// What a queue may hold when the node's budget is used up: until twice of it is, and beyond that while a consumer waits
+/// for what comes in. Another one holds its head then, or a node with many queues would hold far more than its budget.
 pub const QUEUE_BYTES_MIN: u64 = 128 << 10;
 /// A consumer nearer than this to the end of what is in memory starts the next read.
 pub const READ_AHEAD_BYTES: u64 = 512 << 10;
+
+/// What an entry costs besides its messages: its share of the batch, of allocations and of the map.
+const ENTRY_BYTES: u64 = 256;
 
 /// Bytes that all queues of a node hold, against a limit.
 #[derive(Debug)]
@@ -98,11 +102,19 @@ impl Contents {
         &self.budget
     }
 
-    fn is_over_limit(&self) -> bool {
-        self.bytes > QUEUE_BYTES_MAX || (self.bytes > QUEUE_BYTES_MIN && self.budget.used() > self.budget.limit)
+    fn is_over_limit(&self, awaited: impl FnOnce() -> bool) -> bool {
+        let (used, limit) = (self.budget.used(), self.budget.limit);
+        let most = match () {
+            () if used <= limit => QUEUE_BYTES_MAX,
+            () if used <= limit.saturating_mul(2) || awaited() => QUEUE_BYTES_MIN,
+            () => 0,
+        };
+        self.bytes > most
     }
 
-    /// Keeps messages that just became part of the queue, or leaves them on disk.
+    /// Keeps messages that just became part of the queue, or leaves them on disk. `awaited` says whether a consumer could
+    /// take them now.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn admit(
         &mut self,
         first: u64,
@@ -111,12 +123,13 @@ impl Contents {
         count: u32,
         durable: bool,
         submitted: Nanos,
+        awaited: impl FnOnce() -> bool,
     ) {
         if durable {
             if self.spilled_from.is_some() {
                 return;
             }
-            if self.is_over_limit() {
+            if self.is_over_limit(awaited) {
                 self.spilled_from = Some(first);
                 return;
             }
@@ -134,7 +147,7 @@ impl Contents {
         durable: bool,
         submitted: Nanos,
     ) {
-        let memory = batch.memory() as u64 * u64::from(count) / (batch.len() as u64).max(1) + 64;
+        let memory = batch.memory() as u64 * u64::from(count) / (batch.len() as u64).max(1) + ENTRY_BYTES;
         self.bytes += memory;
         self.budget.used.fetch_add(memory, Ordering::Relaxed);
         let replaced = self.held.insert(first, Held { batch, index, count, durable, submitted, left: count, memory });
@@ -243,8 +256,8 @@ mod tests {
     fn memory_returns_to_the_budget() {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
         let mut contents = Contents::new(budget.clone());
-        contents.admit(1, batch(10), 0, 10, false, 0);
-        contents.admit(11, batch(5), 0, 5, true, 0);
+        contents.admit(1, batch(10), 0, 10, false, 0, || false);
+        contents.admit(11, batch(5), 0, 5, true, 0, || false);
         assert!(budget.used() > 0);
         contents.settled(1, 10, |_| false);
         assert!(contents.find(1).is_none());
@@ -255,7 +268,7 @@ mod tests {
     #[test]
     fn survivors_are_copied_out_of_a_nearly_dead_batch() {
         let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 20)));
-        contents.admit(100, batch(100), 0, 100, false, 0);
+        contents.admit(100, batch(100), 0, 100, false, 0, || false);
         let before = contents.bytes();
         contents.settled(100, 149, |_| true);
         assert_eq!(contents.bytes(), before);
@@ -274,13 +287,28 @@ mod tests {
         let mut contents = Contents::new(Arc::new(MemoryBudget::new(0)));
         let mut number = 0;
         while contents.spilled_from.is_none() {
-            contents.admit(number, batch(100), 0, 100, true, 0);
+            contents.admit(number, batch(100), 0, 100, true, 0, || true);
             number += 100;
         }
         assert!(contents.bytes() <= QUEUE_BYTES_MIN + 20_000);
         let spilled = contents.spilled_from.unwrap();
         assert!(contents.find(spilled).is_none());
-        contents.admit(number, batch(1), 0, 1, false, 0);
+        contents.admit(number, batch(1), 0, 1, false, 0, || false);
         assert!(contents.find(number).is_some(), "volatile messages are always held");
+    }
+
+    #[test]
+    fn many_queues_hold_little_more_than_twice_the_budget() {
+        let budget = Arc::new(MemoryBudget::new(1 << 20));
+        let mut queues: Vec<_> = (0..1_000).map(|_| Contents::new(budget.clone())).collect();
+        for number in 0..100 {
+            for contents in &mut queues {
+                contents.admit(number, batch(20), 0, 20, true, 0, || false);
+            }
+        }
+        let (used, heads) = (budget.used(), queues.iter().map(Contents::bytes).max().unwrap_or(0) * 1_000);
+        assert!(used <= (2 << 20) + heads, "{used} bytes");
+        assert!(queues.iter().all(|contents| contents.bytes() > 0), "each has its head");
+        assert!(used < 5 << 20, "{used} bytes");
     }
 }

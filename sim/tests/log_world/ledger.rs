@@ -76,6 +76,7 @@ impl Ledgers {
             live: ledger.live.keys().copied().collect(),
             bytes: ledger.bytes,
             state,
+            ..LiveState::default()
         })
     }
 }

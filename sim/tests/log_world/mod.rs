@@ -54,6 +54,7 @@ pub(crate) fn options() -> Options {
         file_bytes: 64 << 10,
         buffer_bytes: 256 << 10,
         reserve_bytes: 16 << 10,
+        survey_interval: 20_000_000,
         mixed_below: 8 << 10,
         node_id: 7,
         ..Options::default()

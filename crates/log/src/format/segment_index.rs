@@ -1,7 +1,5 @@
 //! The index at the end of a segment, and the footer that finds it.
 
-use std::collections::BTreeMap;
-
 use super::{put, u32_at, u64_at};
 use crate::index::{LogIndex, Point};
 use crate::types::LogId;
@@ -10,7 +8,7 @@ use crate::types::LogId;
 pub(crate) const FOOTER_BYTES: usize = 32;
 
 const MAGIC: &[u8; 4] = b"LVRX";
-const LOG_BYTES: usize = 48;
+const PART_BYTES: usize = 48;
 const POINT_BYTES: usize = 16;
 
 /// The last bytes of a segment.
@@ -18,7 +16,7 @@ const POINT_BYTES: usize = 16;
 pub(crate) struct Footer {
     pub index_offset: u64,
     pub salt: u64,
-    pub logs: u32,
+    pub parts: u32,
     pub index_crc: u32,
 }
 
@@ -27,7 +25,7 @@ impl Footer {
         let mut bytes = [0; FOOTER_BYTES];
         put(&mut bytes, 0, &self.index_offset.to_le_bytes());
         put(&mut bytes, 8, &self.salt.to_le_bytes());
-        put(&mut bytes, 16, &self.logs.to_le_bytes());
+        put(&mut bytes, 16, &self.parts.to_le_bytes());
         put(&mut bytes, 20, &self.index_crc.to_le_bytes());
         put(&mut bytes, 24, MAGIC);
         let crc = crc32c::crc32c(&bytes[..28]);
@@ -41,16 +39,17 @@ impl Footer {
         whole.then(|| Footer {
             index_offset: u64_at(bytes, 0),
             salt: u64_at(bytes, 8),
-            logs: u32_at(bytes, 16),
+            parts: u32_at(bytes, 16),
             index_crc: u32_at(bytes, 20),
         })
     }
 }
 
-pub(crate) fn encode(logs: &BTreeMap<LogId, LogIndex>) -> Vec<u8> {
-    let points: usize = logs.values().map(|log| log.points.len()).sum();
-    let mut bytes = Vec::with_capacity(logs.len() * LOG_BYTES + points * POINT_BYTES);
-    for (log, index) in logs {
+/// The parts are in order of logs and numbers.
+pub(crate) fn encode(parts: &[(LogId, LogIndex)]) -> Vec<u8> {
+    let points: usize = parts.iter().map(|(_, part)| part.points.len()).sum();
+    let mut bytes = Vec::with_capacity(parts.len() * PART_BYTES + points * POINT_BYTES);
+    for (log, index) in parts {
         bytes.extend_from_slice(&log.0.to_le_bytes());
         bytes.extend_from_slice(&index.first.to_le_bytes());
         bytes.extend_from_slice(&index.last.to_le_bytes());
@@ -68,16 +67,16 @@ pub(crate) fn encode(logs: &BTreeMap<LogId, LogIndex>) -> Vec<u8> {
 }
 
 /// The index in these bytes, which the footer describes; `None` if they aren't what was written.
-pub(crate) fn decode(bytes: &[u8], footer: &Footer) -> Option<BTreeMap<LogId, LogIndex>> {
+pub(crate) fn decode(bytes: &[u8], footer: &Footer) -> Option<Vec<(LogId, LogIndex)>> {
     if crc32c::crc32c(bytes) != footer.index_crc {
         return None;
     }
-    let mut logs = BTreeMap::new();
+    let mut parts: Vec<(LogId, LogIndex)> = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
-        let head = rest.get(..LOG_BYTES)?;
+        let head = rest.get(..PART_BYTES)?;
         let count = u32_at(head, 40) as usize;
-        let points = rest.get(LOG_BYTES..LOG_BYTES.checked_add(count.checked_mul(POINT_BYTES)?)?)?;
+        let points = rest.get(PART_BYTES..PART_BYTES.checked_add(count.checked_mul(POINT_BYTES)?)?)?;
         let index = LogIndex {
             first: u64_at(head, 8),
             last: u64_at(head, 16),
@@ -91,10 +90,14 @@ pub(crate) fn decode(bytes: &[u8], footer: &Footer) -> Option<BTreeMap<LogId, Lo
         if index.messages == 0 || index.points.is_empty() || index.first > index.last {
             return None;
         }
-        logs.insert(LogId(u64_at(head, 0)), index);
-        rest = &rest[LOG_BYTES + points.len()..];
+        let log = LogId(u64_at(head, 0));
+        if parts.last().is_some_and(|(before, part)| (*before, part.last) >= (log, index.first)) {
+            return None;
+        }
+        parts.push((log, index));
+        rest = &rest[PART_BYTES + points.len()..];
     }
-    (logs.len() == footer.logs as usize).then_some(logs)
+    (parts.len() == footer.parts as usize).then_some(parts)
 }
 
 #[cfg(test)]
@@ -110,16 +113,19 @@ mod tests {
             bytes: 60,
             points: vec![Point { number: first, batch: 512, run: 0 }, Point { number: first + 4, batch: 1024, run: 7 }],
         };
-        let logs = BTreeMap::from([(LogId(3), index(1)), (LogId(4), index(100))]);
-        let bytes = encode(&logs);
-        let footer = Footer { index_offset: 4096, salt: 99, logs: 2, index_crc: crc32c::crc32c(&bytes) };
-        assert_eq!(decode(&bytes, &footer), Some(logs));
+        let parts = vec![(LogId(3), index(1)), (LogId(3), index(30)), (LogId(4), index(20))];
+        let bytes = encode(&parts);
+        let footer = Footer { index_offset: 4096, salt: 99, parts: 3, index_crc: crc32c::crc32c(&bytes) };
+        assert_eq!(decode(&bytes, &footer), Some(parts));
         assert_eq!(decode(&bytes[..bytes.len() - 1], &footer), None);
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(decode(&bytes, &footer), None);
         }
+        let overlapping = encode(&[(LogId(3), index(1)), (LogId(3), index(10))]);
+        let of = |bytes: &[u8]| Footer { parts: 2, index_crc: crc32c::crc32c(bytes), ..footer };
+        assert_eq!(decode(&overlapping, &of(&overlapping)), None);
         let encoded = footer.encode();
         assert_eq!(Footer::decode(&encoded), Some(footer));
         for bit in 0..encoded.len() * 8 {

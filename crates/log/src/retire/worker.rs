@@ -1,24 +1,27 @@
 //! The part of a retirement that touches files: copying what is alive, writing the checkpoint. It runs outside the
 //! log's lock, a step at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
 
 use crate::checkpoint::{CheckpointWriter, Plan};
 use crate::disk::{self, Disk};
-use crate::error::{DiskError, ReadError};
+use crate::error::{DiskError, Operation, ReadError};
 use crate::format::Identity;
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
-use crate::index::LogIndex;
+use crate::index::{Breaks, LogIndex};
 use crate::job::LiveState;
+use crate::retire::lost::Losses;
 use crate::scan::Window;
-use crate::segment::SegmentWriter;
-use crate::store::{CheckpointFile, Segment};
+use crate::segment::{NewSegment, SegmentWriter};
+use crate::store::CheckpointFile;
 use crate::types::LogId;
 use crate::wal::Known;
 
@@ -40,20 +43,29 @@ pub(crate) enum Progress {
 /// What was copied.
 #[derive(Debug, Default)]
 pub(crate) struct Copied {
-    pub segments: Vec<(u64, Segment, BTreeMap<LogId, LogIndex>)>,
-    pub next_segment: u64,
+    pub segments: Vec<NewSegment>,
     pub messages: u64,
     pub bytes: u64,
+    /// What was lost, by log; what hit nothing that was alive counts for the metadata.
     pub damaged: Vec<ReadError>,
 }
 
-/// The WAL file that is retired.
+impl Copied {
+    /// Whether bytes of this file are wrong.
+    pub(crate) fn has_damage_in(&self, file: &str) -> bool {
+        self.damaged.iter().any(|error| error.file == file)
+    }
+}
+
+/// A file that is copied from: the WAL file that is retired, or a segment.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub name: Arc<str>,
     pub identity: Identity,
     pub end: u64,
     pub known: Known,
+    /// Of a segment, which another's checkpoint may take out of use meanwhile.
+    pub _pin: Option<Arc<()>>,
 }
 
 /// Limits of the copies.
@@ -65,19 +77,25 @@ pub(crate) struct Limits {
     pub mixed_below: u64,
 }
 
-/// A retirement at work.
+/// A retirement or a rewrite at work.
 #[derive(Debug)]
 pub(crate) struct Worker {
     /// What the owners of the logs answered.
     pub states: BTreeMap<LogId, LiveState>,
+    /// Where the parts of logs begin in what is written.
+    pub breaks: Breaks,
     limits: Limits,
-    origin: Option<Origin>,
-    /// Of the logs in the WAL file; taken when their live bytes were estimated.
+    /// The first one is being copied.
+    origins: VecDeque<Origin>,
+    /// What the origins hold.
     touched: Vec<(LogId, LogIndex)>,
+    has_chosen: bool,
     own: FxHashSet<LogId>,
     /// By log; the mixed one has none.
     writers: BTreeMap<Option<LogId>, SegmentWriter>,
+    next_segment: Arc<AtomicU64>,
     copied: Copied,
+    losses: Losses,
     offset: u64,
     batch: Option<Batch>,
     tables: Window,
@@ -98,18 +116,22 @@ struct Batch {
 impl Worker {
     pub(crate) fn new(
         limits: Limits,
-        origin: Option<Origin>,
+        origins: VecDeque<Origin>,
         touched: Vec<(LogId, LogIndex)>,
-        next_segment: u64,
+        next_segment: Arc<AtomicU64>,
     ) -> Worker {
         Worker {
             states: BTreeMap::new(),
+            breaks: Breaks::default(),
             limits,
-            origin,
+            origins,
             touched,
+            has_chosen: false,
             own: FxHashSet::default(),
             writers: BTreeMap::new(),
-            copied: Copied { next_segment, ..Copied::default() },
+            next_segment,
+            copied: Copied::default(),
+            losses: Losses::default(),
             offset: FILE_HEADER_BYTES,
             batch: None,
             tables: Window::default(),
@@ -117,6 +139,11 @@ impl Worker {
             plan: None,
             checkpoint: None,
         }
+    }
+
+    /// What is alive doesn't go into a checkpoint of a rewrite: the entries that are there may be newer.
+    pub(crate) fn forget_states(&mut self) {
+        self.states.clear();
     }
 
     pub(crate) fn begin_checkpoint(&mut self, plan: Plan) {
@@ -143,30 +170,41 @@ impl Worker {
         if !self.copied.segments.is_empty() {
             disk::sync_directory(disk)?;
         }
-        self.copied.segments.sort_by_key(|(id, ..)| *id);
+        self.copied.segments.sort_by_key(|segment| segment.id);
+        self.copied.damaged = std::mem::take(&mut self.losses).report(&self.touched, &self.states);
         Ok(Progress::Copied(std::mem::take(&mut self.copied)))
     }
 
     /// Which logs get a segment of their own.
     fn choose_own(&mut self) {
-        for (log, index) in std::mem::take(&mut self.touched) {
-            let Some(state) = self.states.get(&log).filter(|_| index.messages > 0) else {
+        if std::mem::replace(&mut self.has_chosen, true) {
+            return;
+        }
+        for (log, index) in &self.touched {
+            let Some(state) = self.states.get(log).filter(|_| index.messages > 0) else {
                 continue;
             };
             let below = index.first.checked_sub(1).map_or(0, |n| state.live.rank(n));
             let live = state.live.rank(index.last) - below;
             let bytes = u128::from(index.bytes) * u128::from(live) / u128::from(index.messages);
             if bytes >= u128::from(self.limits.mixed_below) {
-                self.own.insert(log);
+                self.own.insert(*log);
             }
         }
     }
 
-    /// Copies on. Returns whether the file is through.
+    /// Copies on. Returns whether all files are through.
     fn copy(&mut self, disk: &dyn Disk) -> Result<bool, DiskError> {
         self.tables.taken = 0;
         self.records.taken = 0;
-        while let Some(mut batch) = self.next_batch(disk)? {
+        while !self.origins.is_empty() {
+            let Some(mut batch) = self.next_batch(disk)? else {
+                self.origins.pop_front();
+                self.offset = FILE_HEADER_BYTES;
+                self.tables.forget();
+                self.records.forget();
+                continue;
+            };
             while batch.row < batch.header.runs {
                 if self.tables.taken + self.records.taken >= STEP_BYTES {
                     self.batch = Some(batch);
@@ -180,50 +218,60 @@ impl Worker {
         Ok(true)
     }
 
+    /// The next batch of the first file, if there is one.
     fn next_batch(&mut self, disk: &dyn Disk) -> Result<Option<Batch>, DiskError> {
         if let Some(batch) = self.batch.take() {
             return Ok(Some(batch));
         }
-        let Some(origin) = &self.origin else {
-            return Ok(None);
-        };
-        let known = origin.known.skip(self.offset).map(|end| (self.offset, end));
-        if let Some((start, end)) = known {
-            self.damage(start..end, LogId::METADATA, "a batch header is wrong");
-            self.offset = end;
-            return self.next_batch(disk);
+        loop {
+            let origin = &self.origins[0];
+            if let Some(end) = origin.known.skip(self.offset) {
+                self.damage(self.offset..end, None, "a batch header is wrong");
+                self.offset = end;
+                continue;
+            }
+            if self.offset >= origin.end {
+                return Ok(None);
+            }
+            let (at, end, identity) = (self.offset, origin.end, origin.identity);
+            let Some(bytes) = self.table(disk, at, BATCH_HEADER_BYTES)? else {
+                // Without its header nothing behind it can be found; recovery has had a look already, or this file was
+                // written by this process: it went bad since.
+                self.damage(at..end, None, "a batch header can't be read");
+                return Ok(None);
+            };
+            let Some(header) = BatchHeader::decode(&bytes, &identity, end - at) else {
+                self.damage(at..end, None, "a batch header is wrong");
+                return Ok(None);
+            };
+            let (table_at, length) = (at + BATCH_HEADER_BYTES as u64, header.runs as usize * RUN_BYTES);
+            match self.table(disk, table_at, length)? {
+                Some(table) => {
+                    return Ok(Some(Batch { header, seed: identity.batch_seed(header.sequence), table, row: 0 }));
+                }
+                None => {
+                    self.damage(at..at + header.padded_bytes(), None, "a run table can't be read");
+                    self.offset = at + header.padded_bytes();
+                }
+            }
         }
-        if self.offset >= origin.end {
-            return Ok(None);
-        }
-        let at = self.offset;
-        let tables = &mut self.tables;
-        let mut fetch = |at, length| tables.fetch(disk, &origin.name, at, length, 16 << 10, origin.end);
-        let bytes = fetch(at, BATCH_HEADER_BYTES)?;
-        let room = origin.end - at;
-        let Some(header) = BatchHeader::decode(&bytes, &origin.identity, room) else {
-            // Without its header nothing behind it can be found; recovery has had a look already, or this file was
-            // written by this process: it went bad since.
-            let end = origin.end;
-            self.damage(at..end, LogId::METADATA, "a batch header is wrong");
-            self.offset = end;
-            return Ok(None);
-        };
-        let table = fetch(at + BATCH_HEADER_BYTES as u64, header.runs as usize * RUN_BYTES)?;
-        Ok(Some(Batch { header, seed: origin.identity.batch_seed(header.sequence), table, row: 0 }))
     }
 
-    fn damage(&mut self, range: std::ops::Range<u64>, log: LogId, reason: &str) {
-        let file = self.origin.as_ref().map_or("", |origin| &origin.name);
-        self.copied.damaged.push(ReadError { file: file.to_owned(), range, log, reason: reason.to_owned() });
+    /// Bytes of headers and tables; `None` if they can't be read.
+    fn table(&mut self, disk: &dyn Disk, at: u64, length: usize) -> Result<Option<Bytes>, DiskError> {
+        let origin = &self.origins[0];
+        readable(self.tables.fetch(disk, &origin.name, at, length, 16 << 10, origin.end), length)
+    }
+
+    fn damage(&mut self, range: Range<u64>, log: Option<LogId>, reason: &str) {
+        self.losses.damage(&self.origins[0].name, range, log, reason);
     }
 
     fn copy_row(&mut self, disk: &dyn Disk, batch: &Batch) -> Result<(), DiskError> {
         let row = &batch.table[batch.row as usize * RUN_BYTES..];
         let Some(run) = Run::decode(row, batch.seed, batch.header.record_bytes) else {
             let at = self.offset + BATCH_HEADER_BYTES as u64 + batch.row as u64 * RUN_BYTES as u64;
-            let range = at..at + RUN_BYTES as u64;
-            self.damage(range, LogId::METADATA, "a row of a run table is wrong");
+            self.damage(at..at + RUN_BYTES as u64, None, "a row of a run table is wrong");
             return Ok(());
         };
         let Some(state) = self.states.get(&run.log) else {
@@ -234,17 +282,21 @@ impl Worker {
         if !is_wanted {
             return Ok(());
         }
-        let origin = self.origin.as_ref().expect("its batch was read");
+        let origin = &self.origins[0];
         let at = self.offset + batch.header.prefix_bytes() + run.offset as u64;
         let length = run.length as usize;
-        let bytes = self.records.fetch(disk, &origin.name, at, length, STEP_BYTES, origin.end)?;
+        let fetched = self.records.fetch(disk, &origin.name, at, length, STEP_BYTES, origin.end);
+        let Some(bytes) = readable(fetched, length)? else {
+            self.damage(at..at + run.length as u64, Some(run.log), "the bytes can't be read");
+            return Ok(());
+        };
         let mut start = 0;
         for number in run.first..=run.last() {
             let record = match record::split(&bytes[start..], batch.seed) {
                 Ok((record, _)) => record,
                 Err(reason) => {
                     let range = at + start as u64..at + run.length as u64;
-                    self.damage(range, run.log, reason);
+                    self.damage(range, Some(run.log), reason);
                     return Ok(());
                 }
             };
@@ -261,16 +313,26 @@ impl Worker {
     fn keep(&mut self, disk: &dyn Disk, log: LogId, number: u64, payload: &Bytes) -> Result<(), DiskError> {
         let key = self.own.contains(&log).then_some(log);
         if !self.writers.contains_key(&key) {
-            let id = self.copied.next_segment;
-            self.copied.next_segment += 1;
+            let id = self.next_segment.fetch_add(1, Ordering::Relaxed);
             let limits = self.limits;
-            let writer = SegmentWriter::create(disk, limits.node_id, limits.wal_id, id, limits.inline_below)?;
+            let breaks = std::mem::take(&mut self.breaks);
+            let writer = SegmentWriter::create(disk, limits.node_id, limits.wal_id, id, limits.inline_below, breaks)?;
             self.writers.insert(key, writer);
         }
         let batch_bytes = BATCH_BYTES.min(BATCHES_BYTES / self.writers.len() as u64);
         let writer = self.writers.get_mut(&key).expect("it was just made");
         self.copied.messages += 1;
         self.copied.bytes += payload.len() as u64;
+        self.losses.kept(log, number);
         writer.push(disk, log, number, payload, batch_bytes)
+    }
+}
+
+/// The bytes, unless the disk can't read them all. Other errors than reading's end the log.
+fn readable(fetched: Result<Bytes, DiskError>, length: usize) -> Result<Option<Bytes>, DiskError> {
+    match fetched {
+        Ok(bytes) => Ok((bytes.len() == length).then_some(bytes)),
+        Err(error) if error.operation == Operation::Read => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -46,6 +46,7 @@ impl Ledger {
             live: self.live.keys().copied().collect(),
             bytes: self.live.values().sum(),
             state: self.encode_controls(),
+            ..LiveState::default()
         }
     }
 }

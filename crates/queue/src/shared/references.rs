@@ -46,6 +46,15 @@ impl References {
         self.stretches.is_empty()
     }
 
+    /// The numbers of the stretches, those released within one included.
+    pub fn numbers(&self) -> RoaringTreemap {
+        let mut numbers = RoaringTreemap::new();
+        for (first, stretch) in &self.stretches {
+            numbers.insert_range(*first..=stretch.last);
+        }
+        numbers
+    }
+
     /// `count` messages from `first` on stand in the shared log from `shared` on.
     pub fn add(&mut self, first: u64, count: u64, shared: u64) {
         if count == 0 {

@@ -1,0 +1,96 @@
+//! The background lane: the next WAL file, retirement of the oldest one, segments to be rewritten, and what can be
+//! deleted.
+
+use crate::job::{Done, Event, Job, JobId, Next};
+use crate::log::Log;
+use crate::retire::Retirement;
+use crate::types::{LogId, Nanos};
+
+/// Until something is looked at again that no event tells.
+pub(crate) const LATER: Nanos = 1_000_000;
+
+/// Which of the two moves of messages: one WAL file is retired while a rewrite waits, but not the other way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Retirement,
+    Rewrite,
+}
+
+/// What the background job that was handed out does.
+#[derive(Debug)]
+pub(crate) enum Doing {
+    Prepare,
+    Discard,
+    Ask(Slot, Vec<LogId>),
+    Survey(Vec<LogId>),
+    Work(Slot),
+    Clean(Slot),
+}
+
+impl Log {
+    /// Whether the background lane has to be told about new work, other than what [`Log::forget`] makes.
+    #[must_use]
+    pub fn background_waiting(&self) -> bool {
+        self.background.is_none()
+            && (self.wal.wants_spare() || self.retirement.is_none() && self.is_file_due() || self.is_survey_untold())
+    }
+
+    /// Whether the oldest WAL file has to go.
+    pub(crate) fn is_file_due(&self) -> bool {
+        self.wal.full.len() + 1 >= self.options.unretired_max
+    }
+
+    pub(crate) fn next_background_job(&mut self, now: Nanos) -> Next {
+        if self.background.is_some() {
+            return Next::Idle;
+        }
+        if let Some(steps) = self.wal.prepare(&self.options) {
+            return self.run_background(Doing::Prepare, Job::Steps(steps));
+        }
+        if self.closing && self.wal.wanted.is_none() {
+            return Next::Idle;
+        }
+        if let Some(steps) = self.wal.discard(&self.options) {
+            return self.run_background(Doing::Discard, Job::Steps(steps));
+        }
+        let is_ending = |retirement: &Option<Retirement>| retirement.as_ref().is_some_and(Retirement::is_ending);
+        if !is_ending(&self.retirement) && !is_ending(&self.rewrite) {
+            // Those that somebody read when their checkpoint was done.
+            let steps = self.burial_steps();
+            if !steps.is_empty() {
+                return self.run_background(Doing::Discard, Job::Steps(steps));
+            }
+        }
+        // A checkpoint that was begun is ended first; else WAL files go first, since commits may wait for them.
+        if is_ending(&self.rewrite) {
+            return self.next_move_job(Slot::Rewrite, now);
+        }
+        if self.retirement.is_some() || self.begin_retirement(now) {
+            return self.next_move_job(Slot::Retirement, now);
+        }
+        if self.rewrite.is_some() || self.begin_rewrite(now) {
+            return self.next_move_job(Slot::Rewrite, now);
+        }
+        self.next_survey_job(now)
+    }
+
+    pub(crate) fn run_background(&mut self, doing: Doing, job: Job) -> Next {
+        let id: JobId = self.job_id();
+        self.background = Some((id, doing));
+        Next::Run(id, job)
+    }
+
+    pub(crate) fn complete_background(&mut self, doing: Doing, done: Done, now: Nanos, events: &mut Vec<Event>) {
+        match (doing, done) {
+            (Doing::Prepare, Done::Yes) => self.wal.prepared(),
+            (Doing::Discard, Done::Yes) => {}
+            (Doing::Ask(slot, asked), Done::Live(states)) => self.take_states(slot, &asked, states, now),
+            (Doing::Survey(asked), Done::Live(states)) => self.take_survey(&asked, states, now),
+            (Doing::Work(slot), Done::Retired(progress)) => self.take_progress(slot, progress.0, events),
+            (Doing::Clean(Slot::Retirement), Done::Yes) => self.end_retirement(now, events),
+            (Doing::Clean(Slot::Rewrite), Done::Yes) => self.end_rewrite(now),
+            (doing, done) => panic!("{done:?} is no result of {doing:?}"),
+        }
+        self.refresh_statistics();
+    }
+}
