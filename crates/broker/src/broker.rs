@@ -110,6 +110,7 @@ impl Broker {
                 deferred: deferred.clone(),
                 budget: budget.clone(),
                 shared: shared.clone(),
+                durability: settings.durability,
             },
             replies.clone(),
             now,

@@ -16,6 +16,7 @@ use super::link::Link;
 use super::publisher::{Collected, Destination, Publisher};
 use super::session::Session;
 use super::unconfirmed::Outcome;
+use crate::awaited::Awaited;
 use crate::headers::MessageHeaders;
 use crate::route::{self, Route};
 use crate::shared_messages::REFERENCE_BYTES;
@@ -126,7 +127,13 @@ impl Connection {
             }
             // Those before it keep their place in the order of outcomes.
             self.flush_run(session, handle, publisher, now);
-            publisher.unconfirmed.add(complete.id, complete.settled, 0, &Outcome::Released, now.monotonic);
+            publisher.unconfirmed.add(
+                complete.id,
+                complete.settled,
+                Awaited::default(),
+                &Outcome::Released,
+                now.monotonic,
+            );
             session.note_confirming(handle);
             return Ok(());
         }
@@ -187,7 +194,7 @@ impl Connection {
         }
         self.flush_run(session, handle, publisher, now);
         let outcome = Outcome::Unroutable(Arc::new(failure));
-        publisher.unconfirmed.add(complete.id, false, 0, &outcome, now.monotonic);
+        publisher.unconfirmed.add(complete.id, false, Awaited::default(), &outcome, now.monotonic);
         session.note_confirming(handle);
         Ok(())
     }
@@ -249,7 +256,7 @@ impl Connection {
         let mut bytes = batch.memory() as u64;
         let shared = self.broker.shared.share(&batch, &route.queues, run.persistent);
         let mut accepted = count;
-        let mut position = 0;
+        let mut awaited = Awaited::default();
         let mut refusing = None;
         for queue in &route.queues {
             let published = queue.publish(&batch, 0, count, run.persistent, shared, now.monotonic);
@@ -257,9 +264,9 @@ impl Connection {
                 accepted = published.accepted;
                 refusing = Some(queue);
             }
-            if published.position > 0 {
-                position = position.max(published.position);
-                self.undurable.note(published.position, queue, bytes);
+            if published.awaited.position > 0 {
+                awaited = awaited.and(published.awaited);
+                self.undurable.note(published.awaited, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
                 }
@@ -281,7 +288,7 @@ impl Connection {
             if !settled {
                 self.counters.published_with_confirm.add(1);
             }
-            publisher.unconfirmed.add(id, settled, position, outcome, now.monotonic);
+            publisher.unconfirmed.add(id, settled, awaited, outcome, now.monotonic);
         }
         session.note_confirming(handle);
     }

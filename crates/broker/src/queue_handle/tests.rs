@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_log::{Lane, Log, MemoryDisk, Next, Options, Position, Wait};
 use leveret_message::{BatchBuilder, Envelope};
-use leveret_model::{Arguments, DeadLetterOptions, Queue, QueueId, QueueOptions};
+use leveret_model::{Arguments, DeadLetterOptions, Durability, Queue, QueueId, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
 
@@ -58,7 +58,14 @@ impl Fixture {
         let queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget.clone(), 0);
         let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
         let shared = Arc::new(SharedMessages::new(0, commit.clone(), 8));
-        let services = Services { commit: commit.clone(), reads: reads.clone(), deferred, budget, shared };
+        let services = Services {
+            commit: commit.clone(),
+            reads: reads.clone(),
+            deferred,
+            budget,
+            shared,
+            durability: Durability::Synced,
+        };
         let queue = QueueHandle::new(Arc::new(info), queue, &services);
         Self { queue, commit, reads, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))) }
     }

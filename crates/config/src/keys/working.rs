@@ -1,5 +1,5 @@
 use super::{Key, Set};
-use crate::config::{DiskFreeLimit, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
+use crate::config::{DiskFreeLimit, Durability, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 
 pub(super) const fn key(
@@ -209,6 +209,21 @@ pub(super) const KEYS: &[Key] = &[
         "what unfinished messages of a connection may hold; one message of the largest size always may",
         |config, _, value| {
             config.limits.partial_message_bytes_max = in_bytes(value, 64 << 10, 1 << 40)?;
+            Ok(())
+        },
+    ),
+    key(
+        "default_queue_durability",
+        "synced, os or memory",
+        "synced",
+        "what a confirm means in durable queues that were declared without x-durability",
+        |config, _, value| {
+            config.queue_durability = match value {
+                "synced" => Durability::Synced,
+                "os" => Durability::Os,
+                "memory" => Durability::Memory,
+                _ => return Err(format!("expected synced, os or memory, got '{value}'")),
+            };
             Ok(())
         },
     ),
