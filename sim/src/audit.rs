@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leveret_amqp091::FieldTable;
+use leveret_broker::queue_handle::QueueRef;
 use leveret_queue::QueueState;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
@@ -62,7 +63,10 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
                 }
                 Heard::ChannelClosed(_, reason) if reason.code == 404 => {}
                 Heard::Consumer(_) => {}
-                other => return Err(Failure::new(Check::Protocol, format!("the audit heard {other:?}"))),
+                other => {
+                    let text = format!("the audit heard {other:?}; failed queues: {:?}", failures(world));
+                    return Err(Failure::new(Check::Protocol, text));
+                }
             }
         }
         if !goes_on {
@@ -132,4 +136,14 @@ fn conservation(world: &World, findings: &Findings) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The queues that stopped, and why.
+fn failures(world: &World) -> Vec<String> {
+    let snapshot = world.broker.registry.snapshot_full();
+    let reason = |queue: &QueueRef| match queue.state() {
+        QueueState::Failed(reason) => Some(format!("{}: {reason}", queue.info().name)),
+        _ => None,
+    };
+    snapshot.queues.values().filter_map(reason).collect()
 }

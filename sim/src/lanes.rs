@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use leveret_broker::{Broker, Nanos, ReadJob};
+use leveret_broker::{BodyJob, Broker, Nanos, ReadJob};
 use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, Next};
 
 use crate::clock::Clock;
@@ -93,6 +93,37 @@ fn duration(job: &Job, random: &mut Random) -> Nanos {
         Job::Write(_) => 5_000 + random.below(50_000),
         _ if random.below(10) == 0 => 1_000_000 + random.below(20_000_000),
         _ => 50_000 + random.below(1_000_000),
+    }
+}
+
+/// The lane of body files.
+#[derive(Default)]
+pub struct BodyLane {
+    /// Set by the broker.
+    pub wake: Arc<LaneWake>,
+    job: Option<BodyJob>,
+}
+
+impl BodyLane {
+    /// Whether it can make a step.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.job.is_some() || self.wake.is_set()
+    }
+
+    /// Makes a step; true when that wrote or removed a file.
+    ///
+    /// # Errors
+    /// The node has to stop, although the disk works.
+    pub fn step(&mut self, broker: &Broker, disk: &dyn Disk) -> Result<bool, Failure> {
+        if let Some(job) = self.job.take() {
+            job.run(disk).map_err(|error| Failure::new(Check::Runs, error.to_string()))?;
+            self.wake.wake_again();
+            return Ok(true);
+        }
+        let _ = self.wake.take();
+        self.job = broker.next_body_job();
+        Ok(false)
     }
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 pub const NAMES: &[&str] = &[
     "acceptances answered",
     "batches torn by a power cut",
+    "body files written or removed",
     "channel errors",
     "checkpoints restored",
     "clean restarts",

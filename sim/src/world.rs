@@ -17,7 +17,7 @@ use crate::cores::{Cores, TaskWake};
 use crate::disk::SimDisk;
 use crate::event_hash::EventHash;
 use crate::failure::{Check, Failure};
-use crate::lanes::{DiskLane, ReadLane};
+use crate::lanes::{BodyLane, DiskLane, ReadLane};
 use crate::link::{End, Link};
 use crate::random::Random;
 use crate::tally::Tally;
@@ -69,6 +69,7 @@ pub struct World {
     cores: Arc<Cores>,
     lanes: [DiskLane; 2],
     reads: ReadLane,
+    bodies: BodyLane,
     /// Steps of disk lanes in a row that did nothing to the disk.
     fruitless: u32,
 }
@@ -82,6 +83,7 @@ enum Action {
     Receive(usize),
     Lane(usize),
     Read,
+    Body,
     Deferred(usize),
 }
 
@@ -110,6 +112,7 @@ impl World {
             heartbeat_s: 0,
             // Most seeds share what goes to two queues already, some copy it.
             copied_to_queues_max: [1, 1, 8][random.below(3) as usize],
+            body_file_from: 4096,
             ..Settings::default()
         };
         let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())
@@ -128,12 +131,16 @@ impl World {
             cores: Cores::new(CORES),
             lanes: [DiskLane::new(Lane::Commit), DiskLane::new(Lane::Background)],
             reads: ReadLane::default(),
+            bodies: BodyLane::default(),
             fruitless: 0,
         };
         world.note_report(&report);
         world.broker.set_lane_wake(Lane::Commit, world.lanes[0].wake.clone());
         world.broker.set_lane_wake(Lane::Background, world.lanes[1].wake.clone());
         world.broker.set_read_wake(world.reads.wake.clone());
+        world.broker.set_body_wake(world.bodies.wake.clone());
+        // What recovery found that nothing refers to.
+        world.bodies.wake.wake_again();
         if world.broker.is_empty() {
             world.first_user()?;
         }
@@ -235,6 +242,9 @@ impl World {
         if self.reads.is_due() {
             actions.push(Action::Read);
         }
+        if self.bodies.is_due() {
+            actions.push(Action::Body);
+        }
         actions.extend((0..CORES).filter(|core| self.broker.deferred.has_work(*core, now)).map(Action::Deferred));
         actions
     }
@@ -289,6 +299,10 @@ impl World {
             Action::Read => {
                 let read = self.reads.step(&self.broker, &*self.disk, &self.clock);
                 self.tally.add("reads from disk", read.into());
+            }
+            Action::Body => {
+                let written = self.bodies.step(&self.broker, &*self.disk)?;
+                self.tally.add("body files written or removed", written.into());
             }
         }
         self.fruitless = 0;

@@ -4,15 +4,16 @@
 use std::time::{Duration, Instant};
 
 use leveret_amqp10::condition;
-use leveret_tests::amqp10::Amqp10;
+use leveret_amqp10::message::{Header, write_data};
+use leveret_strict_client::amqp10::{Event, Send, State};
+use leveret_tests::amqp10::{Amqp10, CHANNEL};
 use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, Writer, method, method_frame, publish};
 use serde_json::{Value, json};
 
-/// Far longer than anything else takes here: what doesn't wait for a sync is there long before it.
-const DELAY: Duration = Duration::from_millis(1_000);
+const DELAY: Duration = Duration::from_millis(200);
 
 fn slow_disk() -> Options {
     Options::new().set("debug.sync_delay_ms", DELAY.as_millis())
@@ -47,12 +48,33 @@ fn queue(node: &Node, name: &str) -> Value {
     node.http().get(&format!("/api/queues/%2F/{name}")).expect("an answer").json()
 }
 
-/// How long the confirm of one persistent message takes.
-fn confirm(wire: &mut Wire, exchange: &str, key: &str) -> Duration {
-    let begin = Instant::now();
+/// Publishes a persistent message, and waits for its confirm.
+fn confirm(wire: &mut Wire, exchange: &str, key: &str) {
     wire.send(&publish(1, exchange, key, b"confirmed", true, true));
     wire.next_method(method::BASIC_ACK).expect("a confirm");
-    begin.elapsed()
+}
+
+/// A lower bound is no race: a confirm that comes sooner can't have waited for the sync.
+fn takes_a_sync(act: impl FnOnce()) {
+    let begin = Instant::now();
+    act();
+    let elapsed = begin.elapsed();
+    assert!(elapsed >= DELAY, "it took {elapsed:?}");
+}
+
+/// Publishes to the queue `synced` on channel 1 and then to another one on channel 2, in one batch of the log, and waits
+/// until the second is confirmed: its confirm comes first.
+fn overtakes_a_sync(wire: &mut Wire, key: &str) {
+    let synced = publish(1, "", "synced", b"confirmed", true, true);
+    wire.send(&[synced, publish(2, "", key, b"confirmed", true, true)].concat());
+    assert_eq!(wire.next_method(method::BASIC_ACK).expect("a confirm").channel, 2, "{key} waits for the sync");
+}
+
+/// Channels 1 and 2 with confirms.
+fn confirming(wire: &mut Wire) {
+    wire.open_channel(2);
+    wire.confirm_select(1);
+    wire.confirm_select(2);
 }
 
 fn get(wire: &mut Wire, name: &str, wanted: method::Id) {
@@ -80,29 +102,20 @@ fn a_confirm_waits_for_what_its_queue_promises() {
             wire.call(1, method::QUEUE_BIND, &bind, method::QUEUE_BIND_OK);
         }
     }
-    wire.confirm_select(1);
+    confirming(&mut wire);
     for class in ["memory", "os"] {
-        let took = confirm(&mut wire, "", class);
-        assert!(took < DELAY, "{class}: {took:?}, as long as a sync");
-        // It is there for consumers, too, and goes back to its place from the disk.
+        overtakes_a_sync(&mut wire, class);
+        assert_eq!(wire.next_method(method::BASIC_ACK).expect("a confirm").channel, 1);
+        // It is there for consumers, and goes back to its place.
         get(&mut wire, class, method::BASIC_GET_OK);
         let mut requeue = Writer::new();
         requeue.put_long_long(0).put_octet(0b11);
         wire.send(&method_frame(1, method::BASIC_NACK, &requeue));
         get(&mut wire, class, method::BASIC_GET_OK);
     }
-    assert!(confirm(&mut wire, "", "synced") >= DELAY);
+    takes_a_sync(|| confirm(&mut wire, "", "synced"));
     // To both of them: the stronger promise holds.
-    assert!(confirm(&mut wire, "amq.fanout", "") >= DELAY);
-    // On another channel os doesn't wait for what is before it in a synced queue.
-    wire.open_channel(2);
-    let mut select = Writer::new();
-    select.put_octet(0);
-    wire.call(2, method::CONFIRM_SELECT, &select, method::CONFIRM_SELECT_OK);
-    let synced = publish(1, "", "synced", b"confirmed", true, true);
-    wire.send(&[synced, publish(2, "", "os", b"confirmed", true, true)].concat());
-    assert_eq!(wire.next_method(method::BASIC_ACK).expect("a confirm").channel, 2);
-    assert_eq!(wire.next_method(method::BASIC_ACK).expect("a confirm").channel, 1);
+    takes_a_sync(|| confirm(&mut wire, "amq.fanout", ""));
     drop(wire);
     conservation::check(&node.http());
 }
@@ -120,13 +133,16 @@ fn so_does_an_outcome_of_amqp_1_0() {
     client.sender(0, "/queues/os");
     client.sender(1, "/queues/synced");
     client.receiver(2, "/queues/os", 10);
-    let mut takes = |handle: u32| {
-        let begin = Instant::now();
-        client.publish_accepted(handle, b"message");
-        begin.elapsed()
-    };
-    assert!(takes(0) < DELAY);
-    assert!(takes(1) >= DELAY);
+    let mut payload = Vec::new();
+    Header { durable: Some(true), ..Header::default() }.encode(&mut payload);
+    write_data(&mut payload, b"message");
+    let mut send = |handle: u32, tag: &[u8]| client.client.send(CHANNEL, handle, tag, &payload, &Send::default());
+    let (synced, os) = (send(1, b"synced").expect("credit"), send(0, b"os").expect("credit"));
+    // Both in one batch of the log.
+    client.flush();
+    let first = client.wait("an outcome", |event| matches!(event, Event::Disposition { .. }));
+    assert!(matches!(first.event, Event::Disposition { first, last, .. } if (first, last) == (os, os)), "{first:?}");
+    assert_eq!(client.outcome(synced), State::Accepted);
     assert_eq!(client.receive(2).data(), b"message");
     client.close();
     conservation::check(&node.http());
@@ -141,19 +157,13 @@ fn a_transaction_waits_for_the_disk_whatever_its_queues_promise() {
     let mut wire = Wire::open(node.amqp());
     declare(&mut wire, "os", Some("os"));
     wire.call(1, method::TX_SELECT, &Writer::new(), method::TX_SELECT_OK);
+    wire.open_channel(2);
+    wire.consume(2, "os", true);
     wire.send(&publish(1, "", "os", b"confirmed", true, true));
-    let begin = Instant::now();
-    wire.send(&method_frame(1, method::TX_COMMIT, &Writer::new()));
-    // Nobody sees it before that.
-    while queue(&node, "os")["pending"] != json!(1) {
-        assert!(begin.elapsed() < DELAY, "it is committed, or never was on its way");
-    }
-    let mut other = Wire::open(node.amqp());
-    get(&mut other, "os", method::BASIC_GET_EMPTY);
-    wire.next_method(method::TX_COMMIT_OK).expect("commit-ok");
-    assert!(begin.elapsed() >= DELAY);
-    get(&mut other, "os", method::BASIC_GET_OK);
-    drop((wire, other));
+    // Nobody sees it before that: the answer comes first.
+    takes_a_sync(|| drop(wire.call(1, method::TX_COMMIT, &Writer::new(), method::TX_COMMIT_OK)));
+    assert_eq!(wire.delivery().2, b"confirmed");
+    drop(wire);
     conservation::check(&node.http());
 }
 
@@ -167,10 +177,11 @@ fn a_killed_node_keeps_what_was_written_and_forgets_what_was_in_memory() {
     for class in ["synced", "os", "memory"] {
         declare(&mut wire, class, Some(class));
     }
-    wire.confirm_select(1);
-    assert!(confirm(&mut wire, "", "os") < DELAY);
-    assert!(confirm(&mut wire, "", "memory") < DELAY);
-    // Its sync is under way.
+    confirming(&mut wire);
+    overtakes_a_sync(&mut wire, "memory");
+    assert_eq!(wire.next_method(method::BASIC_ACK).expect("a confirm").channel, 1);
+    overtakes_a_sync(&mut wire, "os");
+    // The sync is under way.
     node.kill();
     node.restart();
     let mut wire = Wire::open(node.amqp());
@@ -239,9 +250,9 @@ fn the_default_is_a_setting_and_everybody_can_see_it() {
     declare(&mut wire, "synced", Some("synced"));
     declare(&mut wire, "memory", Some("memory"));
     wire.declare(1, "transient", false);
-    wire.confirm_select(1);
-    assert!(confirm(&mut wire, "", "default") < DELAY);
-    assert!(confirm(&mut wire, "", "synced") >= DELAY);
+    confirming(&mut wire);
+    overtakes_a_sync(&mut wire, "default");
+    wire.next_method(method::BASIC_ACK).expect("a confirm");
     confirm(&mut wire, "", "memory");
     for (name, class) in [("default", "os"), ("synced", "synced"), ("memory", "memory"), ("transient", "memory")] {
         assert_eq!(queue(&node, name)["durability"], json!(class), "{name}");

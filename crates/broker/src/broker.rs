@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{
-    Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report, StorageError,
+    BodyFiles, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
+    StorageError,
 };
 use leveret_metrics::Counters;
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
@@ -15,6 +16,7 @@ use thiserror::Error;
 
 use crate::alarms::{AlarmSource, Alarms};
 use crate::authenticate::Authenticate;
+use crate::bodies::{Bodies, BodyJob};
 use crate::commit::Commit;
 use crate::connection::{Connection, Peer};
 use crate::connection_state::ConnectionStatus;
@@ -27,7 +29,7 @@ use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{Registry, Services};
 use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
-use crate::shared_messages::SharedMessages;
+use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
 use crate::unauthenticated::Unauthenticated;
 
@@ -58,6 +60,8 @@ pub struct Broker {
     pub authenticator: Arc<dyn Authenticate>,
     /// What all queues hold in memory.
     pub budget: Arc<MemoryBudget>,
+    /// Large bodies on their way to files of their own.
+    pub bodies: Arc<Bodies>,
     /// Messages that stand once for several queues.
     pub shared: Arc<SharedMessages>,
     /// Why nobody may publish.
@@ -88,6 +92,7 @@ impl Broker {
         now: Now,
     ) -> Result<(Arc<Self>, Report), StartError> {
         let mut recovered = Recovered::default();
+        let body_files = BodyFiles { node_id: log_options.node_id, wal_id: log_options.wal_id };
         let (log, report) = leveret_log::recover(disk, log_options, &mut recovered, now.monotonic)?;
         recovered.check()?;
         let commit = Arc::new(Commit::new(log));
@@ -95,8 +100,15 @@ impl Broker {
         let reads = Arc::new(Reads::default());
         let deferred = Arc::new(Deferred::new(counters.len()));
         let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
-        let shared =
-            Arc::new(SharedMessages::new(recovered.shared_next, commit.clone(), settings.copied_to_queues_max));
+        let found = body_files.list(disk).map_err(StorageError::Disk)?;
+        let highest = found.last().into_iter().chain(recovered.shared.files.values()).max();
+        let bodies = Bodies::new(body_files, highest.map_or(1, |id| id + 1));
+        let limits = SharedLimits {
+            copied_to_queues_max: settings.copied_to_queues_max,
+            body_file_from: settings.body_file_from,
+        };
+        let shared = std::mem::take(&mut recovered.shared);
+        let shared = Arc::new(SharedMessages::new(shared, commit.clone(), bodies.clone(), limits));
         let mut model = std::mem::take(&mut recovered.model);
         model.set_limits(settings.limits.clone());
         let clean = report.clean;
@@ -115,8 +127,9 @@ impl Broker {
             replies.clone(),
             now,
         );
-        // A log without an owner is left alone when the metadata may have lost its owner.
+        // A log or file without an owner is left alone when the metadata may have lost its owner.
         if report.damaged.is_empty() {
+            shared.restored(&found);
             for orphan in recovered.orphans() {
                 commit.append(|log, _| log.forget(orphan));
             }
@@ -145,6 +158,7 @@ impl Broker {
             authenticator,
             budget,
             shared,
+            bodies,
             alarms: Alarms::default(),
             replies,
             quota,
@@ -368,9 +382,19 @@ impl Broker {
         logs.iter().filter_map(state_of).collect()
     }
 
+    /// Sets who writes body files.
+    pub fn set_body_wake(&self, wake: Arc<dyn Wake>) {
+        self.bodies.set_wake(wake);
+    }
+
+    /// The next body file to write or remove on a disk thread.
+    pub fn next_body_job(&self) -> Option<BodyJob> {
+        self.bodies.next_job()
+    }
+
     /// The next read to run on a disk thread.
     pub fn next_read(&self) -> Option<ReadJob> {
-        self.reads.next(&self.commit)
+        self.reads.next(&self.commit, self.bodies.files())
     }
 
     /// Asks every connection to close, with this reason.

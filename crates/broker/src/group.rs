@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::commit::Commit;
 use crate::queue_handle::{QueueRef, Waiting};
+use crate::shared_messages::SharedMessages;
 
 /// See the module. Open within one call only; its caller has asked [`Commit::has_room`].
 pub(crate) struct Group {
@@ -23,11 +24,20 @@ pub(crate) struct Group {
     queues: SmallVec<[QueueRef; 4]>,
     /// Queues whose dead letters it moves, and connections that answer when it is durable.
     moving: Vec<(QueueRef, Vec<Waiting>)>,
+    /// Ranges of the shared log that a queue lets go of when it holds.
+    released: Vec<(Arc<SharedMessages>, u64, u64)>,
 }
 
 impl Group {
     pub(crate) fn new(commit: &Arc<Commit>) -> Self {
-        Self { commit: commit.clone(), id: None, position: Arc::default(), queues: SmallVec::new(), moving: Vec::new() }
+        Self {
+            commit: commit.clone(),
+            id: None,
+            position: Arc::default(),
+            queues: SmallVec::new(),
+            moving: Vec::new(),
+            released: Vec::new(),
+        }
     }
 
     /// The group in the log, begun when it isn't yet.
@@ -46,6 +56,11 @@ impl Group {
         }
     }
 
+    /// A queue doesn't have these of the shared log any more once the group is written; before, a crash brings them back.
+    pub(crate) fn release(&mut self, shared: &Arc<SharedMessages>, first: u64, last: u64) {
+        self.released.push((shared.clone(), first, last));
+    }
+
     /// It moves dead letters of `queue`; these wait for it and for what was moved before.
     pub(crate) fn moves(&mut self, queue: &QueueRef, waiting: Vec<Waiting>) {
         self.moving.push((queue.clone(), waiting));
@@ -60,6 +75,9 @@ impl Group {
         let position = self.id.take().and_then(|id| self.commit.append(|log, now| log.commit_group(id, wait, now)));
         let position = position.unwrap_or(0);
         self.position.close(position);
+        for (shared, first, last) in std::mem::take(&mut self.released) {
+            shared.release(first, last);
+        }
         for (queue, waiting) in std::mem::take(&mut self.moving) {
             queue.moved_in(position, waiting);
         }

@@ -12,6 +12,7 @@ mod amqp091;
 mod amqp10;
 pub mod authenticate;
 pub mod awaited;
+pub mod bodies;
 pub mod broker;
 pub mod commit;
 mod confirms;
@@ -44,6 +45,7 @@ mod undurable;
 
 pub use alarms::{AlarmSource, Alarms};
 pub use authenticate::Authenticate;
+pub use bodies::BodyJob;
 pub use broker::{Broker, StartError};
 pub use connection::{Connection, Peer};
 pub use connection_state::{ConnectionState, ConnectionStatus};

@@ -124,6 +124,11 @@ impl QueueHandle {
         self.inner.lock().references().place(number)
     }
 
+    /// Whether the queue has this message, and it stands in the shared log.
+    pub(crate) fn holds_shared(&self, number: u64) -> bool {
+        self.inner.lock().references().holds(number)
+    }
+
     /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. When the queue fails by it,
     /// everybody is told who waits for it. None when the queue panicked.
     fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> Option<R> {

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_log::{Disk, LogId, ReadError};
-use leveret_message::{Batch, BatchBuilder, StoredError};
+use leveret_log::{BodyFiles, Disk, LogId, StoredMessage};
+use leveret_message::{Batch, BatchBuilder, StoredError, stored};
 use leveret_queue::ConsumerId;
 use parking_lot::{Mutex, RwLock};
 
@@ -41,6 +41,7 @@ pub struct ReadJob {
     from: u64,
     purpose: Purpose,
     commit: Arc<Commit>,
+    files: BodyFiles,
 }
 
 impl Reads {
@@ -58,9 +59,9 @@ impl Reads {
     }
 
     /// The next read to run.
-    pub fn next(&self, commit: &Arc<Commit>) -> Option<ReadJob> {
+    pub fn next(&self, commit: &Arc<Commit>, files: BodyFiles) -> Option<ReadJob> {
         let (queue, from, purpose) = self.requests.lock().pop_front()?;
-        Some(ReadJob { queue, from, purpose, commit: commit.clone() })
+        Some(ReadJob { queue, from, purpose, commit: commit.clone(), files })
     }
 }
 
@@ -68,10 +69,10 @@ impl ReadJob {
     /// Reads and gives the messages to their queue. A queue whose messages can't be read fails, and
     /// nothing else does.
     pub fn run(self, disk: &dyn Disk, now: Now) {
-        let Self { queue, from, purpose, commit } = self;
-        let runs = match stored(&queue, from, &commit, disk) {
+        let Self { queue, from, purpose, commit, files } = self;
+        let runs = match stored(&queue, from, &commit, files, disk) {
             Ok(messages) => into_runs(messages.into_iter()).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error),
         };
         match (runs, purpose) {
             (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
@@ -82,18 +83,38 @@ impl ReadJob {
     }
 }
 
+/// A message as it stands on disk.
+struct Stored {
+    number: u64,
+    payload: Bytes,
+    /// From a file of its own.
+    body: Option<Bytes>,
+}
+
+impl From<StoredMessage> for Stored {
+    fn from(message: StoredMessage) -> Self {
+        Self { number: message.number, payload: message.payload, body: None }
+    }
+}
+
 /// Messages of a queue from number `from` on, from its own log or the shared one: what stands together.
-fn stored(queue: &QueueRef, mut from: u64, commit: &Commit, disk: &dyn Disk) -> Result<Vec<(u64, Bytes)>, ReadError> {
+fn stored(
+    queue: &QueueRef,
+    mut from: u64,
+    commit: &Commit,
+    files: BodyFiles,
+    disk: &dyn Disk,
+) -> Result<Vec<Stored>, String> {
     let read = |log, from| {
         let plan = commit.inspect(|all| all.plan_read(log, from, READ_BYTES));
-        plan.map_or(Ok(Vec::new()), |plan| plan.run(disk))
+        plan.map_or(Ok(Vec::new()), |plan| plan.run(disk)).map_err(|error| error.to_string())
     };
     loop {
         let place = queue.shared_place(from);
         let shared_from = place.map_or(u64::MAX, |place| place.first);
         if shared_from > from {
-            let own = read(queue.log_id(), from)?.into_iter().map(|message| (message.number, message.payload));
-            let own: Vec<_> = own.take_while(|(number, _)| *number < shared_from).collect();
+            let own = read(queue.log_id(), from)?.into_iter().take_while(|message| message.number < shared_from);
+            let own: Vec<_> = own.map(Stored::from).collect();
             if !own.is_empty() {
                 return Ok(own);
             }
@@ -101,9 +122,33 @@ fn stored(queue: &QueueRef, mut from: u64, commit: &Commit, disk: &dyn Disk) -> 
         let Some(place) = place else { return Ok(Vec::new()) };
         let shared = read(LogId::SHARED, place.shared)?.into_iter();
         let ours = shared.take_while(|message| message.number - place.shared < place.count);
-        let ours: Vec<_> = ours.map(|message| (place.first + message.number - place.shared, message.payload)).collect();
-        if !ours.is_empty() {
-            return Ok(ours);
+        let mut found = Vec::new();
+        let mut bytes = 0;
+        for message in ours {
+            let number = place.first + message.number - place.shared;
+            let payload = message.payload;
+            let file = stored::body_file(&payload).map_err(|error| error.to_string())?;
+            let Some((id, _, length)) = file else {
+                found.push(Stored { number, payload, body: None });
+                continue;
+            };
+            // What the queue let go of is still in the log for a while, and its file isn't.
+            if !queue.holds_shared(number) {
+                continue;
+            }
+            let body = match files.read(disk, id, length as u64, queue.log_id()) {
+                Ok(body) => body,
+                Err(_) if !queue.holds_shared(number) => continue,
+                Err(error) => return Err(error.to_string()),
+            };
+            found.push(Stored { number, payload, body: Some(body) });
+            bytes += length;
+            if bytes >= READ_BYTES {
+                break;
+            }
+        }
+        if !found.is_empty() {
+            return Ok(found);
         }
         from = place.first + place.count;
     }
@@ -113,18 +158,21 @@ fn stored(queue: &QueueRef, mut from: u64, commit: &Commit, disk: &dyn Disk) -> 
 ///
 /// # Errors
 /// [`StoredError`] when one isn't a stored message.
-pub fn into_runs(messages: impl Iterator<Item = (u64, Bytes)>) -> Result<Vec<(u64, Arc<Batch>)>, StoredError> {
+fn into_runs(messages: impl Iterator<Item = Stored>) -> Result<Vec<(u64, Arc<Batch>)>, StoredError> {
     let mut runs = Vec::new();
     let mut builder = BatchBuilder::default();
     let mut first = 0;
-    for (number, payload) in messages {
+    for Stored { number, payload, body } in messages {
         if builder.is_empty() {
             first = number;
         } else if first + builder.len() as u64 != number || builder.is_full() {
             runs.push((first, Arc::new(builder.finish())));
             first = number;
         }
-        builder.push_stored(&payload)?;
+        match body {
+            None => builder.push_stored(&payload)?,
+            Some(body) => builder.push_stored_parts(&payload, body)?,
+        }
     }
     if !builder.is_empty() {
         runs.push((first, Arc::new(builder.finish())));

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::queue_handle::CONTROL_DELIVERED_BELOW;
 use crate::registry::CONTROL_MODEL_COMMAND;
+use crate::shared_messages::RecoveredShared;
 
 /// A data directory that this version can't read.
 #[derive(Debug, Error)]
@@ -32,6 +33,12 @@ pub enum RecoveryError {
         log: LogId,
         /// What is wrong with it.
         error: KeptError,
+    },
+    /// What a checkpoint keeps of the shared log, and this version doesn't understand.
+    #[error("the shared log's state of {length} bytes isn't one of this version")]
+    Shared {
+        /// Bytes there.
+        length: usize,
     },
     /// A record about shared messages that isn't one.
     #[error("log {log:?}, messages from {first} on: {error}")]
@@ -81,8 +88,8 @@ pub struct RecoveredQueue {
 pub struct Recovered {
     /// The control plane.
     pub model: Model,
-    /// Every message of the shared log has a lower number.
-    pub shared_next: u64,
+    /// The shared log.
+    pub shared: RecoveredShared,
     logs: FxHashMap<LogId, RecoveredLog>,
     error: Option<RecoveryError>,
 }
@@ -131,7 +138,10 @@ impl Replay for Recovered {
         }
         if state.log == LogId::SHARED {
             // Which of them are alive is what the queues have.
-            self.shared_next = state.next;
+            match RecoveredShared::decode(&state) {
+                Ok(shared) => self.shared = shared,
+                Err(length) => self.fail(RecoveryError::Shared { length }),
+            }
             return;
         }
         let ledger = Ledger::restore(state.next, &state.live, state.bytes);
@@ -145,7 +155,11 @@ impl Replay for Recovered {
 
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
         if log == LogId::SHARED {
-            self.shared_next = number + 1;
+            self.shared.next = number + 1;
+            match stored::body_file(payload) {
+                Ok(file) => self.shared.files.extend(file.map(|(id, ..)| (number, id))),
+                Err(error) => self.fail(RecoveryError::Message { log, number, error }),
+            }
             return;
         }
         match stored::lengths(payload) {

@@ -77,6 +77,8 @@ pub struct Settings {
     pub queue_memory_bytes: u64,
     /// A message to more durable queues than this is logged once for all of them, whatever its size.
     pub copied_to_queues_max: usize,
+    /// Durable bodies of this many bytes or more get a file of their own, beside the log.
+    pub body_file_from: usize,
 }
 
 /// How much link credit a sending AMQP 1.0 client gets.
@@ -135,6 +137,7 @@ impl Default for Settings {
             name_seed: (0, 0),
             queue_memory_bytes: 64 << 20,
             copied_to_queues_max: 8,
+            body_file_from: 256 << 10,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod batch;
 pub mod batch_check;
+pub(crate) mod body;
 pub(crate) mod checkpoint;
 pub mod file_header;
 pub mod record;
@@ -54,6 +55,13 @@ impl Identity {
     #[must_use]
     pub fn segment(node_id: u64, wal_id: u16, id: u64) -> Identity {
         let salt = mix(node_id ^ mix(0x53 + ((wal_id as u64) << 8))) ^ id;
+        Identity { node_id, wal_id, salt, seed: mix(salt) as u32 }
+    }
+
+    /// Of the body with this id.
+    #[must_use]
+    pub fn body(node_id: u64, wal_id: u16, id: u64) -> Identity {
+        let salt = mix(node_id ^ mix(0x42 + ((wal_id as u64) << 8))) ^ id;
         Identity { node_id, wal_id, salt, seed: mix(salt) as u32 }
     }
 

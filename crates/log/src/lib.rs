@@ -15,6 +15,7 @@
 //! front), `background`, `retire` and `rewrite` (the back), `recover`.
 
 mod background;
+mod body_file;
 mod builder;
 mod checkpoint;
 mod commit;
@@ -41,6 +42,7 @@ mod types;
 mod verify;
 mod wal;
 
+pub use body_file::BodyFiles;
 pub use disk::Disk;
 pub use error::{DiskError, Operation, ReadError, StorageError};
 pub use group::{GROUPS_OPEN_MAX, GroupId};

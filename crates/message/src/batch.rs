@@ -212,6 +212,22 @@ impl BatchBuilder {
         Ok(())
     }
 
+    /// Adds a message whose head was read back from storage, and its body from a file of its own.
+    ///
+    /// # Errors
+    /// [`StoredError`] when they don't belong together.
+    pub fn push_stored_parts(&mut self, head: &[u8], body: Bytes) -> Result<(), StoredError> {
+        let (head_length, body_length) = lengths(head)?;
+        if body_length != body.len() {
+            return Err(StoredError::Truncated { have: body.len(), need: body_length });
+        }
+        let offset = self.batch.bytes.len();
+        self.batch.bytes.extend_from_slice(&head[..head_length]);
+        self.batch.large.push((self.batch.entries.len() as u32, body));
+        self.entry(offset, head_length, body_length);
+        Ok(())
+    }
+
     fn entry(&mut self, offset: usize, head_length: usize, body_length: usize) {
         self.batch.entries.push(Entry {
             offset: u32::try_from(offset).expect("batch over 4 GiB"),

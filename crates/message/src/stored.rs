@@ -23,6 +23,8 @@ use thiserror::Error;
 use crate::envelope::{Encoding, Envelope, TIME_MS_MAX};
 use crate::overlay::{Keys, Overlay, take_sized};
 
+/// Bytes that stand for a body with a file of its own, which is always longer.
+pub const BODY_FILE_BYTES: usize = 8;
 /// Bytes before the exchange name.
 pub const FIXED_HEAD: usize = 26;
 const ENCODING_AMQP091: u8 = 1;
@@ -205,6 +207,21 @@ pub fn lengths(bytes: &[u8]) -> Result<(usize, usize), StoredError> {
     head += u32_at(bytes, 18);
     enough(head)?;
     Ok((head, u32_at(bytes, 22)))
+}
+
+/// What stands in a record instead of a body that has a file of its own: the file's id.
+pub fn encode_body_file(id: u64) -> [u8; BODY_FILE_BYTES] {
+    id.to_le_bytes()
+}
+
+/// The id of the file with the body, if `bytes` are a head and such an id, and the lengths of head and body.
+///
+/// # Errors
+/// As [`lengths`].
+pub fn body_file(bytes: &[u8]) -> Result<Option<(u64, usize, usize)>, StoredError> {
+    let (head, body) = lengths(bytes)?;
+    let id = bytes[head..].try_into().ok().filter(|_| body != BODY_FILE_BYTES).map(u64::from_le_bytes);
+    Ok(id.map(|id| (id, head, body)))
 }
 
 #[cfg(test)]

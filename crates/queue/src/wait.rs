@@ -35,6 +35,8 @@ pub enum WaitReason {
     Failed,
     /// Queue: a publisher is held back, since the log's buffer is full.
     LogFull,
+    /// Connection: a large body is being written to a file of its own.
+    BodyFile,
     /// Queue: a publisher is held back, since an alarm for memory or disk is raised.
     Alarm,
 }
@@ -58,6 +60,7 @@ impl WaitReason {
             Self::Unacknowledged => "unacknowledged",
             Self::Failed => "failed",
             Self::LogFull => "log_full",
+            Self::BodyFile => "body_file",
             Self::Alarm => "alarm",
         }
     }

@@ -104,6 +104,7 @@ impl Session {
 
     /// The connection is over: everything that is its own goes.
     pub(crate) fn leave(&mut self, now: Now) {
+        self.run.give_up_file();
         self.flush_run(now);
         self.flush_acks(now);
         let mut numbers: Vec<u16> = self.channels.keys().copied().collect();

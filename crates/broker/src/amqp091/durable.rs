@@ -12,10 +12,11 @@ use super::publish::short;
 use super::session::Session;
 use crate::outbox::Event;
 use crate::ticket::Ticket;
+use crate::time::Now;
 
 impl Session {
     /// Applies, confirms and answers whatever became durable.
-    pub(crate) fn durable_work(&mut self) {
+    pub(crate) fn durable_work(&mut self, now: Now) {
         let reached = self.broker.commit.reached();
         self.undurable.apply(reached);
         self.confirm_durable();
@@ -27,6 +28,10 @@ impl Session {
             }
             Held::Publishes { reason: WaitReason::LogFull, .. } if !self.publishes_wait() => {
                 self.end_hold();
+            }
+            Held::Body if !self.run.is_pending() => {
+                self.end_hold();
+                self.flush_run(now);
             }
             _ => {}
         }

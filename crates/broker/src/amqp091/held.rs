@@ -21,6 +21,8 @@ pub(crate) enum Held {
     /// Publishes wait: for room in the log or on its way to the disk, or until an alarm clears. These queues show
     /// it.
     Publishes { reason: WaitReason, queues: SmallVec<[QueueRef; 2]> },
+    /// The body of the last publish is being written to a file of its own.
+    Body,
     /// A message is being read from disk for `basic.get`.
     Get { channel: u16, queue: QueueRef, no_ack: bool },
 }
@@ -28,8 +30,13 @@ pub(crate) enum Held {
 impl Session {
     /// Holds input back; listings show it.
     pub(crate) fn hold(&mut self, held: Held, now: Now) {
-        if let Held::Publishes { reason, .. } = &held {
-            self.outbox.set_wait(Some(QueueWait { reason: *reason, since: now.monotonic }));
+        let reason = match &held {
+            Held::Publishes { reason, .. } => Some(*reason),
+            Held::Body => Some(WaitReason::BodyFile),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            self.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
         }
         self.held = held;
     }
@@ -37,8 +44,10 @@ impl Session {
     /// Ends the wait; queues that showed it don't any more.
     pub(crate) fn end_hold(&mut self) -> Held {
         let held = std::mem::take(&mut self.held);
-        if let Held::Publishes { reason, queues } = &held {
+        if matches!(held, Held::Publishes { .. } | Held::Body) {
             self.outbox.set_wait(None);
+        }
+        if let Held::Publishes { reason, queues } = &held {
             queues.iter().for_each(|queue| queue.publisher_released(*reason));
         }
         held

@@ -23,6 +23,7 @@ use super::expiration;
 use super::held::Held;
 use super::session::Session;
 use crate::awaited::Awaited;
+use crate::bodies::BodyFile;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
@@ -69,6 +70,20 @@ pub(crate) struct PublishRun {
     route: Option<Arc<Route>>,
     channel: u16,
     persistent: bool,
+    /// Where its only message's body goes, if it is a large one.
+    file: Option<BodyFile>,
+}
+
+impl PublishRun {
+    /// Whether it waits for its body file.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.file.as_ref().is_some_and(BodyFile::is_pending)
+    }
+
+    /// Lets the body go the way of others: nobody waits for its file.
+    pub(crate) fn give_up_file(&mut self) {
+        self.file = None;
+    }
 }
 
 impl Session {
@@ -206,6 +221,13 @@ impl Session {
         if self.transactions > 0 {
             self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
         }
+        let length = body.bytes().len();
+        let to_file = self.transactions == 0
+            && route.replies.is_empty()
+            && self.broker.shared.wants_file(&route.queues, persistent, length);
+        if to_file {
+            self.flush_run(now);
+        }
         let run = &self.run;
         let same = run.channel == channel
             && run.persistent == persistent
@@ -228,11 +250,16 @@ impl Session {
         let message = StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body: b"" };
         match body {
             BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
+                if to_file {
+                    self.run.file = Some(self.broker.bodies.write(bytes.clone(), &self.outbox));
+                    self.hold(Held::Body, now);
+                }
                 self.run.builder.push_large(&message, bytes);
             }
             body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
         }
         if self.run.builder.is_full() {
+            // With a body file that is pending this does nothing: it comes again when it is written.
             self.flush_run(now);
         }
         Ok(())
@@ -300,9 +327,11 @@ impl Session {
 
     /// Hands the collected run to its queues.
     pub(crate) fn flush_run(&mut self, now: Now) {
-        if self.run.builder.is_empty() {
+        if self.run.builder.is_empty() || self.run.is_pending() {
             return;
         }
+        let file = self.run.file.take();
+        let is_refused = file.as_ref().is_some_and(|file| !file.is_written());
         let batch = Arc::new(self.run.builder.finish());
         let count = batch.len() as u32;
         let channel = self.run.channel;
@@ -311,11 +340,12 @@ impl Session {
         if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
             return;
         }
-        let mut accepted = count;
+        let mut accepted = if is_refused { 0 } else { count };
         let mut awaited = Awaited::default();
         let mut bytes = batch.memory() as u64;
-        let shared = self.broker.shared.share(&batch, &route.queues, persistent);
-        for queue in &route.queues {
+        let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
+        let shared = self.broker.shared.share(&batch, queues, persistent, file.filter(|_| !is_refused));
+        for queue in queues {
             let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
             accepted = accepted.min(published.accepted);
             if published.awaited.position > 0 {

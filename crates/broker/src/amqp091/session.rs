@@ -340,7 +340,7 @@ impl Session {
         if self.gone {
             return;
         }
-        self.durable_work();
+        self.durable_work(now);
         if self.phase == Phase::Running {
             self.deliver(now);
             self.deliver_replies();

@@ -25,6 +25,7 @@ impl Connection {
         let goes_on = match self.held {
             Held::Again { position } => position <= reached.durable,
             Held::LogRoom => !self.publishes_wait(),
+            Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
             Held::No => false,
         };
         if goes_on {
@@ -33,6 +34,17 @@ impl Connection {
             // It was us who didn't read.
             self.last_input = now.monotonic;
         }
+    }
+
+    /// Hands a large message to its queues when its body file is written; or its link is gone, and the message with it.
+    fn body_is_written(&mut self, channel: u16, handle: u32, now: Now) -> bool {
+        let Some(mut session) = self.take_session(channel) else { return true };
+        let is_pending = matches!(session.link(handle), Some(Link::Publisher(publisher)) if publisher.run.is_pending());
+        if !is_pending {
+            self.flush_link(&mut session, handle, now);
+        }
+        self.put_session(session);
+        !is_pending
     }
 
     /// Sends the outcomes that are due, merged over all links of a session.

@@ -20,6 +20,8 @@ pub(crate) enum Held {
     No,
     /// The frame at its head declared something that becomes durable at this position; then it is handled again.
     Again { position: Position },
+    /// The body of the last message of this link is being written to a file of its own.
+    Body { channel: u16, handle: u32 },
     /// The log takes no publishes for now, or this connection has enough on its way to the disk.
     LogRoom,
 }
@@ -61,6 +63,8 @@ impl Connection {
             None
         } else if self.broker.alarms.publishing_blocked() {
             Some(WaitReason::Alarm)
+        } else if matches!(self.held, Held::Body { .. }) {
+            Some(WaitReason::BodyFile)
         } else {
             self.publishes_wait().then_some(WaitReason::LogFull)
         }

@@ -10,6 +10,7 @@ use super::assembly::{Assembly, Complete};
 use super::error::Result;
 use super::grant::{Grant, Pace};
 use super::unconfirmed::Unconfirmed;
+use crate::bodies::BodyFile;
 use crate::queue_handle::QueueRef;
 use crate::route::Route;
 use crate::time::Nanos;
@@ -38,6 +39,15 @@ pub(crate) struct PublishRun {
     pub route: Option<Arc<Route>>,
     pub persistent: bool,
     pub messages: Vec<Collected>,
+    /// Where its only message's body goes, if it is a large one.
+    pub file: Option<BodyFile>,
+}
+
+impl PublishRun {
+    /// Whether it waits for its body file.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.file.as_ref().is_some_and(BodyFile::is_pending)
+    }
 }
 
 /// Our receiving endpoint.

@@ -12,12 +12,14 @@ use super::address;
 use super::assembly::Complete;
 use super::connection::Connection;
 use super::error::{Failure, Result, Scope};
+use super::held::Held;
 use super::link::Link;
 use super::publisher::{Collected, Destination, Publisher};
 use super::session::Session;
 use super::unconfirmed::Outcome;
 use crate::awaited::Awaited;
 use crate::headers::MessageHeaders;
+use crate::queue_handle::QueueRef;
 use crate::route::{self, Route};
 use crate::shared_messages::REFERENCE_BYTES;
 use crate::time::Now;
@@ -137,6 +139,11 @@ impl Connection {
             session.note_confirming(handle);
             return Ok(());
         }
+        let to_file =
+            route.replies.is_empty() && self.broker.shared.wants_file(&route.queues, message.durable, bytes.len());
+        if to_file {
+            self.flush_run(session, handle, publisher, now);
+        }
         let same = publisher.run.persistent == message.durable
             && publisher.run.route.as_ref().is_some_and(|other| Arc::ptr_eq(other, &route));
         if !same {
@@ -150,7 +157,14 @@ impl Connection {
         let mut overlay = Vec::new();
         encode_keys(&mut overlay, message.further_keys(), []);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
-        publisher.run.builder.push_message(&stored);
+        if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
+            let body = bytes::Bytes::copy_from_slice(stored.body);
+            publisher.run.file = Some(self.broker.bodies.write(body.clone(), &self.outbox));
+            self.held = Held::Body { channel: session.channel, handle };
+            publisher.run.builder.push_large(&stored, body);
+        } else {
+            publisher.run.builder.push_message(&stored);
+        }
         publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
         if publisher.run.builder.is_full() {
             self.flush_run(session, handle, publisher, now);
@@ -235,7 +249,7 @@ impl Connection {
         }
     }
 
-    fn flush_link(&mut self, session: &mut Session, handle: u32, now: Now) {
+    pub(crate) fn flush_link(&mut self, session: &mut Session, handle: u32, now: Now) {
         if let Some(mut link) = session.take(handle) {
             if let Link::Publisher(publisher) = &mut *link {
                 self.flush_run(session, handle, publisher, now);
@@ -246,19 +260,22 @@ impl Connection {
 
     /// Hands a link's collected run to its queues.
     pub(crate) fn flush_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, now: Now) {
-        if publisher.run.messages.is_empty() {
+        if publisher.run.messages.is_empty() || publisher.run.is_pending() {
             return;
         }
         let run = &mut publisher.run;
+        let file = run.file.take();
+        let is_refused = file.as_ref().is_some_and(|file| !file.is_written());
         let batch = Arc::new(run.builder.finish());
         let count = batch.len() as u32;
         let Some(route) = &run.route else { return };
         let mut bytes = batch.memory() as u64;
-        let shared = self.broker.shared.share(&batch, &route.queues, run.persistent);
-        let mut accepted = count;
+        let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
+        let shared = self.broker.shared.share(&batch, queues, run.persistent, file.filter(|_| !is_refused));
+        let mut accepted = if is_refused { 0 } else { count };
         let mut awaited = Awaited::default();
         let mut refusing = None;
-        for queue in &route.queues {
+        for queue in queues {
             let published = queue.publish(&batch, 0, count, run.persistent, shared, now.monotonic);
             if published.accepted < accepted {
                 accepted = published.accepted;
@@ -276,8 +293,11 @@ impl Connection {
             reply.send(&batch);
         }
         self.counters.routed.add(u64::from(count));
+        // Any of its queues: the disk is full for all of them.
+        let refusing = refusing.or(route.queues.first().filter(|_| is_refused));
         let refused = refusing.map_or(Outcome::Accepted, |queue| {
             let reason = match queue.state() {
+                _ if is_refused => "disk full",
                 leveret_queue::QueueState::Running => "maxlen",
                 _ => "unavailable",
             };

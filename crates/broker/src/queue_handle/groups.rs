@@ -79,7 +79,11 @@ impl QueueHandle {
                 log.append_settle_in(group, self.log_id, reason, &ranges, now)
             });
             self.last_record.store(position, Ordering::Relaxed);
-            self.release(queue, runs);
+            for run in runs.iter().filter(|run| run.durable) {
+                queue
+                    .references_mut()
+                    .release(run.first, run.last, |first, last| group.release(&self.shared, first, last));
+            }
         }
     }
 

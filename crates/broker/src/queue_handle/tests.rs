@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use leveret_log::{Lane, Log, MemoryDisk, Next, Options, Position, Wait};
+use leveret_log::{BodyFiles, Lane, Log, MemoryDisk, Next, Options, Position, Wait};
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, DeadLetterOptions, Durability, Queue, QueueId, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
 
 use super::{QueueHandle, QueueRef, Reason};
+use crate::bodies::Bodies;
 use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::group::Group;
@@ -16,7 +17,7 @@ use crate::outbox::{Event, Outbox, Wake};
 use crate::reads::Reads;
 use crate::recovery::Recovered;
 use crate::registry::Services;
-use crate::shared_messages::SharedMessages;
+use crate::shared_messages::{RecoveredShared, SharedLimits, SharedMessages};
 use crate::time::Now;
 
 const ID: QueueId = QueueId(7);
@@ -57,7 +58,9 @@ impl Fixture {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
         let queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget.clone(), 0);
         let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
-        let shared = Arc::new(SharedMessages::new(0, commit.clone(), 8));
+        let limits = SharedLimits { copied_to_queues_max: 8, body_file_from: 1 << 20 };
+        let bodies = Bodies::new(BodyFiles { node_id: 0, wal_id: 0 }, 1);
+        let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies, limits));
         let services = Services {
             commit: commit.clone(),
             reads: reads.clone(),
@@ -104,7 +107,7 @@ impl Fixture {
 
     /// What was asked for is read back.
     fn read(&self) {
-        let job = self.reads.next(&self.commit).expect("a read was asked for");
+        let job = self.reads.next(&self.commit, BodyFiles { node_id: 0, wal_id: 0 }).expect("a read was asked for");
         job.run(&self.disk, Now { monotonic: 0, wall_ms: 0 });
     }
 

@@ -1,4 +1,4 @@
-//! The first 512 bytes of WAL files and segments.
+//! The first 512 bytes of WAL files, segments and body files.
 
 use super::{Identity, SECTOR, VERSION, is_zero, put, u16_at, u32_at, u64_at};
 
@@ -14,6 +14,8 @@ pub enum FileKind {
     Wal,
     /// A segment.
     Segment,
+    /// A large body.
+    Body,
 }
 
 impl FileKind {
@@ -21,6 +23,7 @@ impl FileKind {
         match self {
             FileKind::Wal => b"LVRW",
             FileKind::Segment => b"LVRS",
+            FileKind::Body => b"LVRD",
         }
     }
 }
@@ -28,17 +31,17 @@ impl FileKind {
 /// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
-    /// WAL file or segment.
+    /// WAL file, segment or body file.
     pub kind: FileKind,
     /// Id of the node.
     pub node_id: u64,
     /// Id of the WAL.
     pub wal_id: u16,
-    /// File sequence or segment id.
+    /// File sequence, or id of the segment or body.
     pub sequence: u64,
     /// Salt of this use of the file.
     pub salt: u64,
-    /// Length of the file when it was made.
+    /// Length of the file when it was made; of a body file, of the body.
     pub length: u64,
 }
 
@@ -67,7 +70,8 @@ impl FileHeader {
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<FileHeader> {
         let bytes = bytes.get(..FILE_HEADER_BYTES as usize)?;
-        let kind = [FileKind::Wal, FileKind::Segment].into_iter().find(|kind| bytes[..4] == *kind.magic())?;
+        let kind =
+            [FileKind::Wal, FileKind::Segment, FileKind::Body].into_iter().find(|kind| bytes[..4] == *kind.magic())?;
         let whole = u16_at(bytes, 4) == VERSION
             && u32_at(bytes, USED - 4) == crc32c::crc32c(&bytes[..USED - 4])
             && is_zero(&bytes[40..USED - 4])

@@ -17,13 +17,14 @@ const DRAIN_STEP: Duration = Duration::from_millis(10);
 /// business: nothing after the error may be confirmed.
 pub(crate) type Fatal = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The threads that do the disk's work: commit (write and sync), background (retirement, checkpoints)
-/// and reads.
+/// The threads that do the disk's work: commit (write and sync), background (retirement, checkpoints), reads, and large
+/// bodies with files of their own.
 #[derive(Debug)]
 pub(crate) struct DiskThreads {
     commit: Worker,
     background: Worker,
     read: Worker,
+    bodies: Worker,
 }
 
 #[derive(Debug)]
@@ -53,6 +54,18 @@ impl DiskThreads {
         broker.set_lane_wake(Lane::Commit, commit.signal.clone());
         let background = Worker::start("leveret-retire", lane(Lane::Background, Duration::ZERO))?;
         broker.set_lane_wake(Lane::Background, background.signal.clone());
+        let (writing, body_disk, fatal) = (broker.clone(), disk.clone(), fatal.clone());
+        let bodies = Worker::start("leveret-bodies", move |signal, draining| {
+            while !draining.load(Ordering::Acquire) {
+                while let Some(job) = writing.next_body_job() {
+                    if let Err(error) = job.run(&*body_disk) {
+                        return fatal(&leveret_log::StorageError::Disk(error).to_string());
+                    }
+                }
+                signal.wait(None);
+            }
+        })?;
+        broker.set_body_wake(bodies.signal.clone());
         let (reading, disk) = (broker.clone(), disk.clone());
         let read = Worker::start("leveret-read", move |signal, draining| {
             while !draining.load(Ordering::Acquire) {
@@ -64,13 +77,14 @@ impl DiskThreads {
         })?;
         broker.set_read_wake(read.signal.clone());
         // Work that came before the wakes were known.
-        [&commit, &background, &read].into_iter().for_each(|worker| worker.signal.wake());
-        Ok(Self { commit, background, read })
+        [&commit, &background, &read, &bodies].into_iter().for_each(|worker| worker.signal.wake());
+        Ok(Self { commit, background, read, bodies })
     }
 
     /// Lets each lane finish what it has and ends the threads. The broker has stopped: nothing new comes.
     pub(crate) fn drain(&mut self) {
         self.read.join();
+        self.bodies.join();
         // The commit lane may need a file that the background lane prepares.
         self.commit.join();
         self.background.join();

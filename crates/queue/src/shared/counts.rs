@@ -93,6 +93,11 @@ impl SharedCounts {
         }
     }
 
+    /// Whether some queue has this message.
+    pub fn contains(&self, number: u64) -> bool {
+        self.ranges.range(..=number).next_back().is_some_and(|(_, range)| range.last >= number)
+    }
+
     /// The messages that some queue has.
     pub fn live(&self) -> RoaringTreemap {
         let mut live = RoaringTreemap::new();
@@ -127,6 +132,7 @@ mod tests {
         counts.release(10, 9_999);
         assert_eq!(counts.live().iter().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
         assert_eq!(counts.messages(), 10);
+        assert!(counts.contains(9) && !counts.contains(10));
         counts.release(0, 9);
         assert!(counts.ranges.is_empty());
     }

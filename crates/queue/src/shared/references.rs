@@ -137,6 +137,12 @@ impl References {
         Some(Place { first, count: stretch.last - first + 1, shared: stretch.shared + (first - start) })
     }
 
+    /// Whether the queue has this message, and it stands in the shared log.
+    pub fn holds(&self, number: u64) -> bool {
+        let across = self.stretches.range(..=number).next_back();
+        across.is_some_and(|(_, stretch)| stretch.last >= number) && !self.released.contains(number)
+    }
+
     /// Tells what this queue has of the shared log: first and last numbers there.
     pub fn each(&self, mut tell: impl FnMut(u64, u64)) {
         for (start, stretch) in &self.stretches {
@@ -287,6 +293,9 @@ mod tests {
                 for (number, there) in &plain {
                     let place = references.place(*number).unwrap();
                     prop_assert_eq!((place.first, place.shared), (*number, *there));
+                }
+                for number in 0..next + 2 {
+                    prop_assert_eq!(references.holds(number), plain.contains_key(&number));
                 }
             }
         }

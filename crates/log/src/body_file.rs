@@ -1,0 +1,169 @@
+//! Body files: one large body each, written and synced before a record refers to it, so that the WAL stays free for
+//! what others wait for.
+//!
+//! Their owner says when nothing refers to one any more, durably; only then is it removed.
+
+use bytes::Bytes;
+
+use crate::disk::{self, Disk};
+use crate::error::{DiskError, ReadError};
+use crate::format::body::{self, PIECE_BYTES};
+use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::format::{Identity, VERSION};
+use crate::types::LogId;
+
+/// Bytes that are written before they are synced: a sync of somebody else's never has to wait for more.
+const SYNC_BYTES: usize = 4 << 20;
+
+/// The body files of a WAL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyFiles {
+    /// Id of the node.
+    pub node_id: u64,
+    /// Id of the WAL.
+    pub wal_id: u16,
+}
+
+impl BodyFiles {
+    /// The name of a body's file.
+    #[must_use]
+    pub fn name(&self, id: u64) -> String {
+        format!("body-{:04x}-{id:016x}", self.wal_id)
+    }
+
+    /// The body whose file has this name.
+    #[must_use]
+    pub fn parse(&self, name: &str) -> Option<u64> {
+        let id = name.strip_prefix(&format!("body-{:04x}-", self.wal_id))?;
+        (id.len() == 16).then(|| u64::from_str_radix(id, 16).ok()).flatten()
+    }
+
+    /// The bodies that have a file, whole or not.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn list(&self, disk: &dyn Disk) -> Result<Vec<u64>, DiskError> {
+        let mut ids: Vec<u64> = disk::list(disk)?.iter().filter_map(|name| self.parse(name)).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Makes a body durable, its name included.
+    ///
+    /// # Errors
+    /// The disk's. The file may be there, then, and has to be removed.
+    pub fn write(&self, disk: &dyn Disk, id: u64, body: &Bytes) -> Result<(), DiskError> {
+        let name = self.name(id);
+        let identity = Identity::body(self.node_id, self.wal_id, id);
+        let table = body::encode_table(body, identity.seed);
+        let length = FILE_HEADER_BYTES + body.len() as u64 + table.len() as u64;
+        disk::create(disk, &name, length)?;
+        let header = FileHeader::new(FileKind::Body, &identity, id, body.len() as u64);
+        disk::write(disk, &name, 0, &[&header.encode()])?;
+        let mut at = FILE_HEADER_BYTES;
+        for piece in body.chunks(SYNC_BYTES) {
+            disk::write(disk, &name, at, &[piece])?;
+            at += piece.len() as u64;
+            if piece.len() == SYNC_BYTES {
+                disk::sync(disk, &name)?;
+            }
+        }
+        disk::write(disk, &name, at, &[&table])?;
+        disk::sync(disk, &name)?;
+        disk::sync_directory(disk)
+    }
+
+    /// Reads a body of `length` bytes back; `log` is whose it is, for the error.
+    ///
+    /// # Errors
+    /// It isn't what was written, or the disk can't read it.
+    pub fn read(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<Bytes, ReadError> {
+        let name = self.name(id);
+        let identity = Identity::body(self.node_id, self.wal_id, id);
+        let wrong = |range: std::ops::Range<u64>, reason: &str| ReadError {
+            file: name.clone(),
+            range,
+            log,
+            reason: reason.to_owned(),
+        };
+        let fetch = |at, bytes| disk::read(disk, &name, at, bytes).map_err(|error| ReadError::from_disk(error, log));
+        let header = FileHeader::decode(&fetch(0, FILE_HEADER_BYTES as usize)?);
+        let expected = FileHeader::new(FileKind::Body, &identity, id, length);
+        if header != Some(expected) {
+            let reason = match header {
+                None => format!("the file header isn't one of version {VERSION}"),
+                Some(_) => "the file header is another file's".to_owned(),
+            };
+            return Err(wrong(0..FILE_HEADER_BYTES, &reason));
+        }
+        let end = FILE_HEADER_BYTES + length;
+        let body = Bytes::from(fetch(FILE_HEADER_BYTES, usize::try_from(length).unwrap_or(usize::MAX))?);
+        let table = fetch(end, body::table_bytes(length))?;
+        match body::check(&body, length, &table, identity.seed) {
+            Ok(()) => Ok(body),
+            Err(None) => Err(wrong(end..end + table.len() as u64, "the checksums are damaged")),
+            Err(Some(piece)) => {
+                let start = FILE_HEADER_BYTES + piece * PIECE_BYTES as u64;
+                Err(wrong(start..(start + PIECE_BYTES as u64).min(end), "a piece of a body has a wrong checksum"))
+            }
+        }
+    }
+
+    /// Unlinks the file of a body that nothing refers to. One that isn't there is none.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn remove(&self, disk: &dyn Disk, id: u64) -> Result<(), DiskError> {
+        match disk::remove(disk, &self.name(id)) {
+            Err(error) if error.error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_disk::MemoryDisk;
+
+    const FILES: BodyFiles = BodyFiles { node_id: 7, wal_id: 3 };
+
+    fn body(length: usize) -> Bytes {
+        (0..length).map(|at| (at * 31 % 251) as u8).collect::<Vec<u8>>().into()
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_listed() {
+        let disk = MemoryDisk::new();
+        for (id, length) in [(1, 0), (2, 1), (9, PIECE_BYTES), (10, PIECE_BYTES * 2 + 5), (0xabc, SYNC_BYTES + 1)] {
+            FILES.write(&disk, id, &body(length)).unwrap();
+            assert_eq!(FILES.read(&disk, id, length as u64, LogId(1)).unwrap(), body(length));
+            assert!(FILES.read(&disk, id, length as u64 + 1, LogId(1)).is_err());
+        }
+        assert_eq!(FILES.list(&disk).unwrap(), [1, 2, 9, 10, 0xabc]);
+        assert_eq!(BodyFiles { wal_id: 4, ..FILES }.list(&disk).unwrap(), Vec::<u64>::new());
+        FILES.remove(&disk, 9).unwrap();
+        FILES.remove(&disk, 9).unwrap();
+        assert_eq!(FILES.list(&disk).unwrap(), [1, 2, 10, 0xabc]);
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found_and_where() {
+        let disk = MemoryDisk::new();
+        let whole = body(1_000);
+        FILES.write(&disk, 5, &whole).unwrap();
+        let bytes = disk.content(&FILES.name(5)).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            disk.put(&FILES.name(5), flipped);
+            let error = FILES.read(&disk, 5, 1_000, LogId(1)).unwrap_err();
+            assert!(error.range.contains(&(bit as u64 / 8)), "bit {bit}: {error}");
+        }
+        disk.put(&FILES.name(5), bytes[..bytes.len() - 1].to_vec());
+        assert!(FILES.read(&disk, 5, 1_000, LogId(1)).is_err(), "cut off");
+        // One file under another's name.
+        disk.put(&FILES.name(6), bytes);
+        assert!(FILES.read(&disk, 6, 1_000, LogId(1)).is_err());
+    }
+}
