@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{DiskError, Done, Event as LogEvent, JobId, Lane, Log, Next, Position, ReadError, StorageError};
+use leveret_queue::WaitReason;
 use parking_lot::{Mutex, RwLock};
 
 use crate::outbox::{Event, Outbox, Wake};
@@ -40,6 +41,7 @@ pub struct Commit {
     /// The time of the latest call that brought one, for appends in between.
     clock: AtomicU64,
     room: AtomicBool,
+    disk_full: AtomicBool,
     /// How long a sync takes, smoothed.
     sync_time: AtomicU64,
     waiters: Mutex<Vec<(Position, Waiter)>>,
@@ -55,7 +57,8 @@ impl Commit {
         Self {
             durable: AtomicU64::new(log.durable()),
             clock: AtomicU64::new(0),
-            room: AtomicBool::new(true),
+            room: AtomicBool::new(log.room()),
+            disk_full: AtomicBool::new(log.is_out_of_space()),
             sync_time: AtomicU64::new(0),
             log: Mutex::new(log),
             waiters: Mutex::new(Vec::new()),
@@ -86,6 +89,16 @@ impl Commit {
     /// False while publishes have to be held back, since the log's buffer is full.
     pub fn has_room(&self) -> bool {
         self.room.load(Ordering::Relaxed)
+    }
+
+    /// Whether the log could not make a file for want of space on the disk, and there is none yet.
+    pub fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Why a publish waits while there is no room.
+    pub(crate) fn publish_wait(&self) -> WaitReason {
+        if self.is_disk_full() { WaitReason::DiskFull } else { WaitReason::LogFull }
     }
 
     /// Appends. The caller may hold one queue's lock; it calls [`Commit::announce`] after releasing it.
@@ -197,6 +210,7 @@ impl Commit {
         let mut log = self.log.lock();
         let events = log.complete(id, result, now)?;
         let room = log.room();
+        self.disk_full.store(log.is_out_of_space(), Ordering::Relaxed);
         self.sync_time.store(log.statistics().sync_smoothed, Ordering::Relaxed);
         let commit_waiting = log.commit_waiting();
         let background_waiting = log.background_waiting();

@@ -38,9 +38,9 @@ pub struct ConnectionStatus {
 
 impl ConnectionStatus {
     pub(crate) fn new(wait: Option<QueueWait>, publishing_blocked: bool) -> Self {
-        use leveret_queue::WaitReason::Alarm;
+        use leveret_queue::WaitReason::{Alarm, DiskFull};
         let state = match wait {
-            Some(QueueWait { reason: Alarm, .. }) => ConnectionState::Blocked,
+            Some(QueueWait { reason: Alarm | DiskFull, .. }) => ConnectionState::Blocked,
             _ if publishing_blocked => ConnectionState::Blocking,
             Some(_) => ConnectionState::Flow,
             None => ConnectionState::Running,
@@ -63,6 +63,7 @@ mod tests {
         assert_eq!(state(None, false), "running");
         assert_eq!(state(None, true), "blocking");
         assert_eq!(state(Some(WaitReason::Alarm), true), "blocked");
+        assert_eq!(state(Some(WaitReason::DiskFull), false), "blocked");
         assert_eq!(state(Some(WaitReason::LogFull), false), "flow");
     }
 }

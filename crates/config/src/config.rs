@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use crate::amqp10::Amqp10;
 use crate::quotas::Quotas;
 
-/// Messages may not be allowed to be larger than this yet, since a body is held in memory while it arrives.
-pub const MAX_MESSAGE_SIZE_CAP: u64 = 32 << 20;
+/// Messages may not be allowed to be larger than this: a body is held in memory while it arrives.
+pub const MAX_MESSAGE_SIZE_CAP: u64 = 512 << 20;
 
 /// Everything that can be configured, with the defaults of the table of keys.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,8 +53,10 @@ pub struct Config {
     pub alarms_file: Option<String>,
     /// `debug.sync_delay_ms`: so much longer does every sync take. For tests.
     pub sync_delay_ms: f64,
+    /// `storage.reserve`: bytes kept on the disk for when it is full; `None` for two and a half files of the log.
+    pub storage_reserve: Option<u64>,
     /// `debug.wal_file_bytes`: length of a file of the write-ahead log. For tests.
-    pub wal_file_bytes: Option<u64>,
+    pub wal_file_bytes: u64,
     /// `cores`: how many threads serve connections; `None` for one per core that we may use.
     pub cores: Option<u16>,
 }
@@ -204,7 +206,8 @@ impl Default for Config {
             total_memory_bytes: None,
             alarms_file: None,
             sync_delay_ms: 0.0,
-            wal_file_bytes: None,
+            storage_reserve: None,
+            wal_file_bytes: 64 << 20,
             cores: None,
         }
     }

@@ -49,7 +49,8 @@ cluster_name = rabbit@here
 tcp_listen_options.nodelay = off
 tcp_listen_options.sndbuf = 196608
 debug.sync_delay_ms = 0.5
-debug.wal_file_bytes = 64KiB
+debug.wal_file_bytes = 1MiB
+storage.reserve = 1GiB
 identity.rabbitmq_compatible = false
 cores = 2
 ",
@@ -71,8 +72,8 @@ cores = 2
     assert_eq!(config.cluster_name.as_deref(), Some("rabbit@here"));
     assert!(!config.tcp_options.nodelay);
     assert_eq!(config.tcp_options.sndbuf, Some(196_608));
-    assert_eq!(config.sync_delay_ms, 0.5);
-    assert_eq!(config.wal_file_bytes, Some(65_536));
+    assert_eq!((config.sync_delay_ms, config.wal_file_bytes), (0.5, 1 << 20));
+    assert_eq!(config.storage_reserve, Some(1 << 30));
     assert!(!config.rabbitmq_compatible_identity);
     assert_eq!(config.cores, Some(2));
 }
@@ -105,7 +106,7 @@ fn a_wrong_value_names_key_value_and_what_was_expected() {
         ("listeners.tcp.default = 70000", "from 0 to 65535, got '70000'"),
         ("listeners.tcp.default = :5672", "expected a port or address:port"),
         ("loopback_users = guest", "expected none, got 'guest'"),
-        ("max_message_size = 64MiB", "more than 32 MiB"),
+        ("max_message_size = 513MiB", "more than 512 MiB"),
         ("disk_free_limit.absolute = lots", "number of bytes"),
         ("log.console.level = loud", "got 'loud'"),
         ("cores = 0", "from 1 to 256"),

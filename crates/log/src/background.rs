@@ -21,6 +21,7 @@ pub(crate) enum Slot {
 pub(crate) enum Doing {
     Prepare,
     Discard,
+    Reserve,
     Ask(Slot, Vec<LogId>),
     Survey(Vec<LogId>),
     Work(Slot),
@@ -31,20 +32,31 @@ impl Log {
     /// Whether the background lane has to be told about new work, other than what [`Log::forget`] makes.
     #[must_use]
     pub fn background_waiting(&self) -> bool {
-        self.background.is_none()
-            && (self.wal.wants_spare() || self.retirement.is_none() && self.is_file_due() || self.is_survey_untold())
+        if self.background.is_some() || self.space.is_out {
+            return self.background.is_none() && self.space.is_untold();
+        }
+        self.wal.wants_spare() || self.retirement.is_none() && self.is_file_due() || self.is_survey_untold()
     }
 
     /// Whether the oldest WAL file has to go.
     pub(crate) fn is_file_due(&self) -> bool {
-        self.wal.full.len() + 1 >= self.options.unretired_max
+        let is_needed = self.space.is_out && !self.wal.full.is_empty() && self.wal.wants_spare();
+        is_needed || self.wal.full.len() + 1 >= self.options.unretired_max
     }
 
     pub(crate) fn next_background_job(&mut self, now: Nanos) -> Next {
         if self.background.is_some() {
             return Next::Idle;
         }
-        if let Some(steps) = self.wal.prepare(&self.options) {
+        if self.closing && self.wal.wanted.is_none() && !self.wal.wants_spare() {
+            return Next::Idle;
+        }
+        if let Some(next) = self.next_space_job(now) {
+            return next;
+        }
+        // On a full disk a WAL file is rather retired and used again than one more made.
+        let may_create = !self.space.is_out || self.wal.full.is_empty();
+        if let Some(steps) = self.wal.prepare(&self.options, may_create) {
             return self.run_background(Doing::Prepare, Job::Steps(steps));
         }
         if self.closing && self.wal.wanted.is_none() {
@@ -53,16 +65,8 @@ impl Log {
         if let Some(steps) = self.wal.discard(&self.options) {
             return self.run_background(Doing::Discard, Job::Steps(steps));
         }
-        let is_ending = |retirement: &Option<Retirement>| retirement.as_ref().is_some_and(Retirement::is_ending);
-        if !is_ending(&self.retirement) && !is_ending(&self.rewrite) {
-            // Those that somebody read when their checkpoint was done.
-            let steps = self.burial_steps();
-            if !steps.is_empty() {
-                return self.run_background(Doing::Discard, Job::Steps(steps));
-            }
-        }
         // A checkpoint that was begun is ended first; else WAL files go first, since commits may wait for them.
-        if is_ending(&self.rewrite) {
+        if self.rewrite.as_ref().is_some_and(Retirement::is_ending) {
             return self.next_move_job(Slot::Rewrite, now);
         }
         if self.retirement.is_some() || self.begin_retirement(now) {
@@ -71,7 +75,15 @@ impl Log {
         if self.rewrite.is_some() || self.begin_rewrite(now) {
             return self.next_move_job(Slot::Rewrite, now);
         }
-        self.next_survey_job(now)
+        // Those that somebody read when their checkpoint was done.
+        let steps = self.burial_steps();
+        if !steps.is_empty() {
+            return self.run_background(Doing::Discard, Job::Steps(steps));
+        }
+        match self.next_survey_job(now) {
+            Next::Run(id, job) => Next::Run(id, job),
+            later => self.next_reserve_job(now).unwrap_or(later),
+        }
     }
 
     pub(crate) fn run_background(&mut self, doing: Doing, job: Job) -> Next {
@@ -84,6 +96,7 @@ impl Log {
         match (doing, done) {
             (Doing::Prepare, Done::Yes) => self.wal.prepared(),
             (Doing::Discard, Done::Yes) => {}
+            (Doing::Reserve, Done::Yes) => self.reserve_is_made(),
             (Doing::Ask(slot, asked), Done::Live(states)) => self.take_states(slot, &asked, states, now),
             (Doing::Survey(asked), Done::Live(states)) => self.take_survey(&asked, states, now),
             (Doing::Work(slot), Done::Retired(progress)) => self.take_progress(slot, progress.0, events),

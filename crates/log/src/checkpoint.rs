@@ -110,6 +110,10 @@ impl CheckpointWriter {
         }
     }
 
+    pub(crate) fn name(&self) -> Arc<str> {
+        self.name.clone()
+    }
+
     /// Writes a piece. Returns the checkpoint when it is durable.
     pub(crate) fn step(
         &mut self,

@@ -64,6 +64,25 @@ impl Commit {
         }
     }
 
+    /// The job that is handed out failed. Returns whether it was the last one of a clean stop.
+    pub(crate) fn undo_closing(&mut self) -> bool {
+        let was_closing = self.closing == Closing::Writing;
+        if was_closing {
+            self.closing = Closing::No;
+            self.outstanding = None;
+        }
+        was_closing
+    }
+
+    /// The job that is handed out failed. Returns whether it only made the next file ready.
+    pub(crate) fn undo_prepare(&mut self) -> bool {
+        let was_preparing = std::mem::take(&mut self.preparing);
+        if was_preparing {
+            self.outstanding = None;
+        }
+        was_preparing
+    }
+
     #[inline]
     pub(crate) fn note_append(&mut self, count: u64, wait: Wait, now: Nanos) {
         match wait {
@@ -124,7 +143,8 @@ impl Log {
 
     /// The next batch needs a file that only the background lane can give.
     fn is_blocked(&self) -> bool {
-        self.wal.wanted.is_some() && (!self.may_open_file() || self.wal.is_preparing())
+        let is_full = self.space.is_out && self.wal.spare.is_none();
+        self.wal.wanted.is_some() && (is_full || !self.may_open_file() || self.wal.is_preparing())
     }
 
     /// One more file than allowed is opened while a retirement waits for its gate: else both would wait forever.
@@ -157,7 +177,7 @@ impl Log {
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
         if batch > self.wal.current.room() && !self.next_file(batch) {
             if !self.is_blocked()
-                && let Some(steps) = self.wal.prepare(&self.options)
+                && let Some(steps) = self.wal.prepare(&self.options, true)
             {
                 self.commit.preparing = true;
                 return self.run_commit(Job::Steps(steps));

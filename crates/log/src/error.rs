@@ -99,6 +99,16 @@ pub enum StorageError {
         /// Its version.
         found: u16,
     },
+    /// There is no space for what a start needs, and no reserve either.
+    #[error("the disk is full: {file} needs {needed} bytes ({error}); free some space and start again")]
+    NoSpace {
+        /// What couldn't be made.
+        file: String,
+        /// How long it has to be at least.
+        needed: u64,
+        /// What the operating system said.
+        error: DiskError,
+    },
     /// The directory belongs to another node.
     #[error("the data directory belongs to node {found:#x}, this is node {expected:#x}")]
     WrongNode {

@@ -91,10 +91,12 @@ pub enum Step {
     SyncDirectory,
     /// Unlink a file.
     Remove(Arc<str>),
+    /// Unlink a file that may not be there.
+    Discard(Arc<str>),
 }
 
 impl Step {
-    fn run(&self, disk: &dyn Disk) -> Result<(), DiskError> {
+    pub(crate) fn run(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         match self {
             Step::Create(name, length) => disk::create(disk, name, *length),
             Step::Rename(from, to) => disk::rename(disk, from, to),
@@ -102,6 +104,10 @@ impl Step {
             Step::Sync(name) => disk::sync(disk, name),
             Step::SyncDirectory => disk::sync_directory(disk),
             Step::Remove(name) => disk::remove(disk, name),
+            Step::Discard(name) => match disk::remove(disk, name) {
+                Err(error) if error.error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+                other => other,
+            },
         }
     }
 }

@@ -37,6 +37,7 @@ mod retire;
 mod rewrite;
 mod scan;
 mod segment;
+mod space;
 mod statistics;
 mod store;
 mod survey;

@@ -17,6 +17,7 @@ use crate::options::Options;
 use crate::read::{ReadPlan, Source};
 use crate::retire::Retirement;
 use crate::retire::gate::Gate;
+use crate::space::Space;
 use crate::statistics::Statistics;
 use crate::store::Store;
 use crate::survey::Survey;
@@ -49,6 +50,7 @@ pub struct Log {
     pub(crate) rewrite_due: bool,
     pub(crate) survey: Survey,
     pub(crate) gate: Gate,
+    pub(crate) space: Space,
     /// Deleted logs, with the position up to which their deletion was appended.
     pub(crate) forgotten: FxHashMap<LogId, Position>,
     pub(crate) groups: Groups,
@@ -65,6 +67,7 @@ pub(crate) struct Start {
     pub store: Store,
     pub durable: Position,
     pub batch: u64,
+    pub space: Space,
 }
 
 impl Log {
@@ -73,6 +76,7 @@ impl Log {
         let memory = Memory::with_capacity(options.buffer_bytes);
         let mut active = Builder::new(&identity, start.batch + 1, start.durable + 1, options.inline_below, memory);
         active.set_flag(FLAG_RESTART);
+        let is_out = start.space.is_out;
         Log {
             active,
             closed: VecDeque::new(),
@@ -87,11 +91,12 @@ impl Log {
             rewrite_due: false,
             survey: Survey::default(),
             gate: Gate::default(),
+            space: start.space,
             forgotten: FxHashMap::default(),
             groups: Groups::default(),
             next_job_id: 1,
             background: None,
-            had_room: true,
+            had_room: !is_out,
             closing: false,
             statistics: Statistics::default(),
             options,
@@ -270,6 +275,7 @@ impl Log {
     pub fn room(&self) -> bool {
         let limit = self.options.buffer_bytes - self.options.reserve_bytes;
         self.closed.is_empty()
+            && !self.space.is_out
             && self.active.record_bytes() < limit as u64
             && (self.wal.wanted.is_none() || self.may_open_file())
     }
@@ -295,7 +301,13 @@ impl Log {
         result: Result<Done, crate::DiskError>,
         now: Nanos,
     ) -> Result<Vec<Event>, StorageError> {
-        let done = result?;
+        let done = match result {
+            Ok(done) => done,
+            Err(error) => {
+                self.undo(id, error, now)?;
+                return Ok(Vec::new());
+            }
+        };
         let mut events = Vec::new();
         if self.commit.outstanding == Some(id) {
             self.complete_commit(now, &mut events);

@@ -39,6 +39,11 @@ impl Name {
     }
 }
 
+/// The file that keeps space for when there is no other.
+pub(crate) fn reserve(wal_id: u16) -> String {
+    format!("reserve-{wal_id:04x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,7 +54,7 @@ mod tests {
             assert_eq!(Name::parse(&name.text(7), 7), Some(name));
             assert_eq!(Name::parse(&name.text(7), 8), None);
         }
-        for other in ["", "wal", "wal-0007-1", "cut-wal-0007-0000000000000001-200"] {
+        for other in ["", "wal", "wal-0007-1", &reserve(7), "cut-wal-0007-0000000000000001-200"] {
             assert_eq!(Name::parse(other, 7), None);
         }
     }

@@ -18,6 +18,9 @@ pub struct Options {
     pub inline_below: usize,
     /// Logs with fewer live bytes than this in a retired file go to the mixed segment.
     pub mixed_below: u64,
+    /// Bytes kept in a file of their own for when the disk is full. `None`: two and a half WAL files, for a new WAL file,
+    /// one retirement, its checkpoint, and the settles meanwhile.
+    pub disk_reserve: Option<u64>,
     /// WAL files that may be unretired, the current one included. At least 2.
     pub unretired_max: usize,
     /// Owners of stored messages are asked at most this often which of them are alive, while no WAL file is retired.
@@ -51,6 +54,7 @@ impl Default for Options {
             reserve_bytes: 1 << 20,
             inline_below: 4096,
             mixed_below: 256 << 10,
+            disk_reserve: None,
             unretired_max: 4,
             survey_interval: 3_000 * MILLISECOND,
             lazy_flush: 50 * MILLISECOND,
@@ -60,7 +64,7 @@ impl Default for Options {
             confirm_delay_max: 200 * MICROSECOND,
             node_id: 0,
             wal_id: 0,
-            max_record_bytes: (32 << 20) + (64 << 10),
+            max_record_bytes: (512 << 20) + (64 << 10),
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -92,6 +96,12 @@ impl Options {
     #[cfg(feature = "planted-bugs")]
     pub(crate) fn has_bug(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
+    }
+
+    /// See [`Options::disk_reserve`].
+    #[must_use]
+    pub fn disk_reserve(&self) -> u64 {
+        self.disk_reserve.unwrap_or(self.file_bytes / 2 * 5)
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

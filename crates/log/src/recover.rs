@@ -9,19 +9,23 @@ use rustc_hash::FxHashMap;
 
 use crate::checkpoint::{self, Unusable};
 use crate::disk::{self, Disk};
-use crate::error::StorageError;
+use crate::error::{DiskError, StorageError};
 use crate::format::closed::{CLOSED_BYTES, Closed};
 use crate::format::version;
-use crate::job::LiveState;
+use crate::job::{LiveState, Step};
 use crate::log::{Log, Start};
 use crate::names::{self, Name};
 use crate::options::Options;
 use crate::segment;
+use crate::space::Space;
 use crate::store::Store;
 use crate::types::{LogId, Nanos, Position, SettleRange, SettleReason};
 use crate::wal::{WalFile, WalFiles};
 
 mod damage;
+/// Shortest WAL file that is begun when the disk is full: so much is asked for then.
+const FRESH_BYTES_MIN: u64 = 16 << 10;
+
 mod groups;
 mod replay;
 
@@ -100,13 +104,26 @@ pub fn recover(
     let (full, position, batch) = recovery.replay_wal(replay)?;
     recovery.remove_leftovers(&full)?;
     let fresh = recovery.open_fresh_file()?;
+    let has_reserve = recovery.find_reserve()?;
     let mut report = recovery.report;
     report.position = position;
     report.clean &= report.cut.is_none() && report.damaged.is_empty();
-    let start = Start { wal: WalFiles::new(full, fresh), store: recovery.store, durable: position, batch };
+    let space = Space::new(&recovery.options, has_reserve, recovery.out_of_space);
+    let start = Start { wal: WalFiles::new(full, fresh), store: recovery.store, durable: position, batch, space };
     let mut log = Log::open(recovery.options, start, now);
     log.refresh_statistics();
     Ok((log, report))
+}
+
+/// Gives the reserve's space to what a start needs. Returns whether it was there.
+fn give_up_reserve(disk: &dyn Disk, options: &Options) -> Result<bool, DiskError> {
+    let reserve = names::reserve(options.wal_id);
+    let is_there = disk::list(disk)?.contains(&reserve);
+    if is_there {
+        disk::remove(disk, &reserve)?;
+        disk::sync_directory(disk)?;
+    }
+    Ok(is_there)
 }
 
 /// Up to where a log's records are in its checkpoint state.
@@ -142,6 +159,7 @@ pub(crate) struct Recovery<'a> {
     closed: Option<Closed>,
     /// For a check, which goes on where a start refuses: a missing segment is a damage like others.
     pub(crate) is_check: bool,
+    out_of_space: bool,
 }
 
 /// What is in checkpoint and WAL.
@@ -181,6 +199,7 @@ impl<'a> Recovery<'a> {
             bad_checkpoint: None,
             closed: None,
             is_check: false,
+            out_of_space: false,
         }
     }
 
@@ -453,8 +472,37 @@ impl<'a> Recovery<'a> {
             .collect()
     }
 
+    /// On a full disk the reserve is given up for it, and it may be shorter.
     fn open_fresh_file(&mut self) -> Result<WalFile, StorageError> {
-        let length = self.options.file_bytes;
+        let mut length = self.options.file_bytes;
+        loop {
+            match self.make_fresh_file(length) {
+                Err(error) if error.is_out_of_space() => {
+                    self.out_of_space = true;
+                    let name = Name::Wal(self.found.next_file).text(self.options.wal_id);
+                    Step::Discard(name.as_str().into()).run(self.disk)?;
+                    if give_up_reserve(self.disk, &self.options)? {
+                        continue;
+                    }
+                    if length / 2 >= FRESH_BYTES_MIN {
+                        length /= 2;
+                    } else {
+                        return Err(StorageError::NoSpace { file: name, needed: FRESH_BYTES_MIN, error });
+                    }
+                }
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// Whether the reserve is there in full.
+    fn find_reserve(&self) -> Result<bool, DiskError> {
+        let reserve = names::reserve(self.options.wal_id);
+        let is_there = disk::list(self.disk)?.contains(&reserve);
+        Ok(is_there && disk::length(self.disk, &reserve)? == self.options.disk_reserve())
+    }
+
+    fn make_fresh_file(&mut self, length: u64) -> Result<WalFile, DiskError> {
         let file = WalFile::new(&self.options, self.found.next_file, length);
         disk::create(self.disk, &file.name, length)?;
         disk::write(self.disk, &file.name, 0, &[&file.header().encode()])?;

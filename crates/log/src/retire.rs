@@ -193,7 +193,7 @@ impl Log {
         };
         let gate = self.gate.position();
         let deleted = self.forgotten.iter().filter(|(_, at)| **at <= gate);
-        retirement.removed.extend(deleted.map(|(log, at)| (*log, *at)));
+        retirement.removed = deleted.map(|(log, at)| (*log, *at)).collect();
         for (log, _) in &retirement.removed {
             self.store.remove_log(*log);
         }
@@ -260,8 +260,8 @@ impl Log {
     /// Unlinks the segments that are out of use and that nobody reads.
     pub(crate) fn burial_steps(&mut self) -> Vec<Step> {
         let (pinned, free): (Vec<Segment>, Vec<Segment>) =
-            mem::take(&mut self.store.dead).into_iter().partition(Segment::is_pinned);
-        self.store.dead = pinned;
+            mem::take(&mut self.store.superfluous).into_iter().partition(Segment::is_pinned);
+        self.store.superfluous = pinned;
         let put_away = |segment: Segment| match segment.is_damaged {
             true => set_aside(&segment.name),
             false => Step::Remove(segment.name),
@@ -360,9 +360,27 @@ impl Log {
                 retirement.old_checkpoint = old.map(|old| old.name);
                 retirement.phase = Phase::Cleaning;
                 self.statistics.checkpoints += 1;
+                let dead = mem::take(&mut self.store.dead);
+                self.store.superfluous.extend(dead);
             }
         }
         *self.slot(slot) = Some(retirement);
+    }
+
+    /// Begins again, for want of space: with the checkpoint, if it was at that, or with everything. Returns the names of
+    /// the files that it had begun.
+    pub(crate) fn abandon_move(&mut self, slot: Slot, now: Nanos) -> Vec<Arc<str>> {
+        let Some(mut retirement) = self.slot(slot).take() else {
+            return Vec::new();
+        };
+        let names = retirement.worker().abandon();
+        if retirement.is_ending() {
+            retirement.phase = Phase::Gate;
+            *self.slot(slot) = Some(retirement);
+        } else {
+            self.put_survey_off(now);
+        }
+        names
     }
 
     /// The logs that its checkpoint leaves out are over.

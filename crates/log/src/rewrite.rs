@@ -113,6 +113,10 @@ impl Log {
             .map(|(id, segment)| Candidate { id: *id, length: segment.length, live: segment.live_length() })
             .collect();
         let mut chosen = choose(&candidates, self.options.file_bytes);
+        if self.space.is_out {
+            // What needs no space makes some.
+            chosen.retain(|id| self.store.segments.get(id).is_some_and(|segment| segment.live == 0));
+        }
         if chosen.is_empty() {
             return false;
         }

@@ -31,7 +31,7 @@ pub(crate) struct NewSegment {
 #[derive(Debug)]
 pub(crate) struct SegmentWriter {
     pub id: u64,
-    name: Arc<str>,
+    pub name: Arc<str>,
     identity: Identity,
     inline_below: usize,
     builder: Builder,

@@ -29,6 +29,8 @@ pub struct Statistics {
     pub segments_rewritten: u64,
     /// Bytes that the files are shorter since.
     pub bytes_reclaimed: u64,
+    /// Times that something could not be done for want of space on the disk.
+    pub out_of_space: u64,
     /// Checkpoints written.
     pub checkpoints: u64,
     /// Segments there are.

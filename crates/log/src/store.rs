@@ -118,8 +118,10 @@ pub(crate) struct Store {
     /// Of the last retired WAL file.
     pub retired_position: Position,
     pub retired_batch: u64,
-    /// Out of use; to be unlinked when the checkpoint that doesn't name them is durable and nobody reads them.
+    /// Out of use; kept until the checkpoint that doesn't name them is durable ...
     pub dead: Vec<Segment>,
+    /// ... and then as long as somebody reads them.
+    pub superfluous: Vec<Segment>,
     /// Logs with settled messages that aren't reflected in the live counts yet.
     pub settled: FxHashSet<LogId>,
 }
@@ -135,6 +137,7 @@ impl Store {
             retired_position: 0,
             retired_batch: 0,
             dead: Vec::new(),
+            superfluous: Vec::new(),
             settled: FxHashSet::default(),
         }
     }

@@ -94,6 +94,7 @@ pub(crate) struct WalFiles {
     pub spare: Option<WalFile>,
     /// Being prepared by a job.
     preparing: Option<WalFile>,
+    preparing_is_new: bool,
     /// Retired: to be used again or removed when nobody reads them.
     pub retired: Vec<WalFile>,
     /// Room that the commit lane waits for in the next file.
@@ -109,6 +110,7 @@ impl WalFiles {
             current,
             spare: None,
             preparing: None,
+            preparing_is_new: false,
             retired: Vec::new(),
             wanted: None,
         }
@@ -148,21 +150,23 @@ impl WalFiles {
     }
 
     /// The steps that make the next file ready, if it is time.
-    pub(crate) fn prepare(&mut self, options: &Options) -> Option<Vec<Step>> {
+    /// Without one that can be used again, it is made only if that is allowed.
+    pub(crate) fn prepare(&mut self, options: &Options, may_create: bool) -> Option<Vec<Step>> {
         if !self.wants_spare() {
             return None;
         }
         let batch = self.wanted.unwrap_or(0);
         let length = options.file_bytes.max(FILE_HEADER_BYTES + batch);
+        let reusable = self.retired.iter().position(|old| old.length == length && !old.is_pinned());
+        if reusable.is_none() && !may_create {
+            return None;
+        }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         #[cfg_attr(not(feature = "planted-bugs"), expect(unused_mut))]
         let mut file = WalFile::new(options, sequence, length);
-        let old = self
-            .retired
-            .iter()
-            .position(|old| old.length == length && !old.is_pinned())
-            .map(|at| self.retired.swap_remove(at));
+        let old = reusable.map(|at| self.retired.swap_remove(at));
+        self.preparing_is_new = old.is_none();
         let mut steps = Vec::new();
         match old {
             Some(old) => {
@@ -183,6 +187,16 @@ impl WalFiles {
         }
         self.preparing = Some(file);
         Some(steps)
+    }
+
+    /// The next file couldn't be made ready. Returns what was begun; one that was there before is used another time.
+    pub(crate) fn give_up_preparing(&mut self) -> Option<Arc<str>> {
+        let file = self.preparing.take()?;
+        if self.preparing_is_new {
+            return Some(file.name);
+        }
+        self.retired.push(file);
+        None
     }
 
     /// Whether a job makes the next file ready.
@@ -217,12 +231,12 @@ mod tests {
     #[test]
     fn the_next_file_is_prepared_when_half_is_used() {
         let (mut files, options) = files();
-        assert_eq!(files.prepare(&options), None);
+        assert_eq!(files.prepare(&options, true), None);
         files.current.end = 40_000;
-        let steps = files.prepare(&options).unwrap();
+        let steps = files.prepare(&options, true).unwrap();
         assert!(matches!(&steps[0], Step::Create(_, 65_536)));
         assert_eq!(steps.last(), Some(&Step::SyncDirectory));
-        assert_eq!(files.prepare(&options), None, "one at a time");
+        assert_eq!(files.prepare(&options, true), None, "one at a time");
         files.prepared();
         assert!(files.advance(60_000));
         assert_eq!((files.current.sequence, files.unretired()), (2, 2));
@@ -233,10 +247,10 @@ mod tests {
     fn a_batch_larger_than_a_file_gets_a_longer_one_and_the_order_stays() {
         let (mut files, options) = files();
         files.current.end = 40_000;
-        files.prepare(&options).unwrap();
+        files.prepare(&options, true).unwrap();
         files.prepared();
         assert!(!files.advance(100_000));
-        let steps = files.prepare(&options).unwrap();
+        let steps = files.prepare(&options, true).unwrap();
         assert!(matches!(&steps[0], Step::Create(_, 100_512)));
         files.prepared();
         assert!(files.advance(100_000));
@@ -250,14 +264,29 @@ mod tests {
         files.current.end = 40_000;
         files.retired.push(WalFile::new(&options, 0, options.file_bytes));
         let pin = files.retired[0].pin.clone();
-        let steps = files.prepare(&options).unwrap();
+        let steps = files.prepare(&options, true).unwrap();
         assert!(matches!(&steps[0], Step::Create(..)));
         files.prepared();
         files.advance(100);
         files.current.end = 40_000;
         drop(pin);
-        let steps = files.prepare(&options).unwrap();
+        let steps = files.prepare(&options, true).unwrap();
         assert!(matches!(&steps[0], Step::Rename(..)));
+    }
+
+    #[test]
+    fn a_file_that_cant_be_made_is_given_up_and_one_that_was_there_is_kept() {
+        let (mut files, options) = files();
+        files.current.end = 40_000;
+        assert_eq!(files.prepare(&options, false), None, "there is none to be used again");
+        files.prepare(&options, true).unwrap();
+        assert_eq!(files.give_up_preparing().as_deref(), Some("wal-0000-0000000000000002"));
+        assert!(files.wants_spare());
+        files.retired.push(WalFile::new(&options, 0, options.file_bytes));
+        assert!(matches!(&files.prepare(&options, false).unwrap()[0], Step::Rename(..)));
+        assert_eq!(files.give_up_preparing(), None);
+        let steps = files.prepare(&options, false).unwrap();
+        assert!(matches!(&steps[0], Step::Rename(from, _) if &**from == "wal-0000-0000000000000003"));
     }
 
     #[test]

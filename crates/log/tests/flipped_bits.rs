@@ -130,7 +130,7 @@ fn killed() -> (MemoryDisk, String, Vec<Range<usize>>) {
         }
         driver.settle_down();
     }
-    let name = driver.disk.list().unwrap().remove(0);
+    let name = "wal-0000-0000000000000001".to_owned();
     let content = driver.disk.content(&name).unwrap();
     let identity = Identity::wal(5, 0, 1);
     let mut batches = Vec::new();

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use leveret_broker::quota::Kind;
 use leveret_broker::{AlarmSource, ConnectionState};
-use leveret_metrics::{CONTENT_TYPE, Gauges, HistogramTotals, Scrape, Totals, encode};
+use leveret_metrics::{CONTENT_TYPE, Gauges, HistogramTotals, Scrape, Segments, Totals, encode};
 
 use crate::api::Api;
 use crate::process;
@@ -70,6 +70,12 @@ fn read(api: &Api) -> Scrape {
         durability: api.durability().to_owned(),
         sync_us: HistogramTotals::estimated(&statistics.sync_histogram),
         log_bytes_written: statistics.bytes_written,
+        segments: Segments {
+            count: statistics.segments,
+            bytes: statistics.segment_bytes,
+            rewritten: statistics.segments_rewritten,
+            bytes_reclaimed: statistics.bytes_reclaimed,
+        },
         connections_shed: broker.unauthenticated.shed(),
     }
 }

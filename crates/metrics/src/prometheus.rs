@@ -76,8 +76,23 @@ pub struct Scrape {
     pub sync_us: HistogramTotals,
     /// Bytes written to the write-ahead log.
     pub log_bytes_written: u64,
+    /// Segments: files with messages that left the write-ahead log.
+    pub segments: Segments,
     /// Connections closed because sockets that hadn't logged in held too much.
     pub connections_shed: u64,
+}
+
+/// The files with messages that left the write-ahead log.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Segments {
+    /// How many there are.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that were written again without what is dead, or together with others.
+    pub rewritten: u64,
+    /// Bytes that the files are shorter since.
+    pub bytes_reclaimed: u64,
 }
 
 /// The text of a scrape, in the OpenMetrics form.
@@ -181,10 +196,14 @@ impl Collector for Families {
         for (name, help, read) in GAUGES {
             gauge(&mut out, name, help, read(&scrape.gauges))?;
         }
+        gauge(&mut out, "leveret_segments", "Files with messages that left the log", scrape.segments.count)?;
+        gauge(&mut out, "leveret_segment_bytes", "Bytes of these files", scrape.segments.bytes)?;
         let sync = &scrape.sync_us;
         for (name, help, value) in [
             ("rabbitmq_io_sync_ops", "Syncs of the write-ahead log", sync.count()),
             ("rabbitmq_io_write_bytes", "Bytes written to the write-ahead log", scrape.log_bytes_written),
+            ("leveret_segments_rewritten", "Sparse or small segments that were rewritten", scrape.segments.rewritten),
+            ("leveret_segments_reclaimed_bytes", "Bytes saved by rewriting", scrape.segments.bytes_reclaimed),
             ("leveret_connections_shed", "Connections closed before login for want of room", scrape.connections_shed),
         ] {
             let family = out.encode_descriptor(name, help, None, MetricType::Counter)?;

@@ -34,11 +34,14 @@ pub struct AlarmLimits {
 struct Measured {
     memory: Option<u64>,
     disk_free: Option<u64>,
+    /// The log could not make a file.
+    is_disk_full: bool,
 }
 
 impl Measured {
-    fn now(data_directory: &Path) -> Self {
-        Self { memory: memory::resident_bytes(), disk_free: disk_free_bytes(data_directory) }
+    fn now(broker: &Broker, data_directory: &Path) -> Self {
+        let disk_free = disk_free_bytes(data_directory);
+        Self { memory: memory::resident_bytes(), disk_free, is_disk_full: broker.commit.is_disk_full() }
     }
 }
 
@@ -85,7 +88,7 @@ impl Drop for AlarmMonitor {
 }
 
 fn check(broker: &Broker, data_directory: &Path, limits: &AlarmLimits) {
-    let measured = Measured::now(data_directory);
+    let measured = Measured::now(broker, data_directory);
     let told = limits.raised_by.as_deref().map(|file| std::fs::read_to_string(file).unwrap_or_default());
     for source in AlarmSource::ALL {
         let named = told.as_deref().is_some_and(|text| text.split_whitespace().any(|word| word == source.name()));
@@ -99,7 +102,9 @@ fn check(broker: &Broker, data_directory: &Path, limits: &AlarmLimits) {
 fn is_scarce(source: AlarmSource, measured: Measured, limits: &AlarmLimits) -> bool {
     match source {
         AlarmSource::Memory => measured.memory.zip(limits.memory_bytes).is_some_and(|(used, limit)| used > limit),
-        AlarmSource::Disk => measured.disk_free.is_some_and(|free| free < limits.disk_free_bytes),
+        AlarmSource::Disk => {
+            measured.is_disk_full || measured.disk_free.is_some_and(|free| free < limits.disk_free_bytes)
+        }
     }
 }
 
@@ -138,14 +143,16 @@ mod tests {
     fn memory_above_and_disk_below_its_limit_is_scarce_and_what_is_unknown_is_not() {
         let limits = AlarmLimits { memory_bytes: Some(100), disk_free_bytes: 50, raised_by: None };
         let scarce = |memory, disk_free| {
-            let measured = Measured { memory, disk_free };
+            let measured = Measured { memory, disk_free, is_disk_full: false };
             AlarmSource::ALL.map(|source| is_scarce(source, measured, &limits))
         };
         assert_eq!(scarce(Some(100), Some(50)), [false, false]);
         assert_eq!(scarce(Some(101), Some(50)), [false, true]);
         assert_eq!(scarce(Some(100), Some(49)), [true, false]);
         assert_eq!(scarce(None, None), [false, false]);
-        let measured = Measured { memory: Some(u64::MAX), disk_free: Some(0) };
+        let full = Measured { memory: None, disk_free: Some(90), is_disk_full: true };
+        assert!(is_scarce(AlarmSource::Disk, full, &limits));
+        let measured = Measured { memory: Some(u64::MAX), disk_free: Some(0), is_disk_full: false };
         assert!(!is_scarce(AlarmSource::Memory, measured, &AlarmLimits::default()));
         assert!(!is_scarce(AlarmSource::Disk, measured, &AlarmLimits::default()));
     }

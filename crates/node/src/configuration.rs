@@ -39,6 +39,18 @@ impl NodeOptions {
     }
 }
 
+/// What depends on the length of a file keeps its share of it.
+fn log_options(config: &Config) -> leveret_log::Options {
+    let default = leveret_log::Options::default();
+    let mixed_below = default.mixed_below.min(config.wal_file_bytes * default.mixed_below / default.file_bytes);
+    leveret_log::Options {
+        file_bytes: config.wal_file_bytes,
+        mixed_below,
+        disk_reserve: config.storage_reserve,
+        ..default
+    }
+}
+
 /// Where AMQP is to be spoken.
 ///
 /// # Errors
@@ -54,16 +66,6 @@ pub fn amqp_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
 /// The host can't be resolved.
 pub fn http_address(endpoint: &Endpoint) -> Result<SocketAddr, StartError> {
     address(endpoint.ip.as_deref(), endpoint.port)
-}
-
-fn log_options(config: &Config) -> leveret_log::Options {
-    let mut options = leveret_log::Options::default();
-    if let Some(bytes) = config.wal_file_bytes {
-        // What goes to the mixed segment shrinks with the files, so that small ones make segments of both kinds.
-        options.mixed_below = options.mixed_below * bytes / options.file_bytes;
-        options.file_bytes = bytes;
-    }
-    options
 }
 
 fn alarm_limits(config: &Config) -> AlarmLimits {
@@ -204,7 +206,7 @@ mod tests {
     fn settings_reach_broker_and_node() {
         let config = config(
             "heartbeat = 7\nframe_max = 4096\nchannel_max = 0\nmax_message_size = 1000\ncores = 3\n\
-             debug.sync_delay_ms = 0.5\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
+             debug.sync_delay_ms = 0.5\ndebug.wal_file_bytes = 1MiB\nstorage.reserve = 3MiB\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
         );
         let options = NodeOptions::new(&config, Arc::new(|_| ()));
         assert_eq!((options.broker.heartbeat_s, options.broker.frame_max), (7, 4096));
@@ -212,6 +214,8 @@ mod tests {
         assert_eq!((options.cores, options.sync_delay), (Some(3), Duration::from_micros(500)));
         assert_eq!(options.broker.cluster_name, "here");
         assert_eq!((&*options.first_user.name, &*options.first_user.vhost), ("me", "mine"));
+        assert_eq!((options.log.file_bytes, options.log.mixed_below), (1 << 20, 4 << 10));
+        assert_eq!(options.log.disk_reserve(), 3 << 20);
         assert_eq!(options.broker.product, "RabbitMQ");
     }
 

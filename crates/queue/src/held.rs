@@ -4,7 +4,7 @@ use crate::Nanos;
 use crate::wait::{QueueWait, WaitReason};
 
 /// Reasons for which publishers are held back.
-const REASONS: [WaitReason; 2] = [WaitReason::LogFull, WaitReason::Alarm];
+const REASONS: [WaitReason; 3] = [WaitReason::LogFull, WaitReason::DiskFull, WaitReason::Alarm];
 
 /// How many publishers wait for each reason, since when.
 #[derive(Debug, Default)]

@@ -37,6 +37,8 @@ pub enum WaitReason {
     LogFull,
     /// Connection: a large body is being written to a file of its own.
     BodyFile,
+    /// Queue: a publisher is held back, since the disk is full: the log could not make a file.
+    DiskFull,
     /// Queue: a publisher is held back, since an alarm for memory or disk is raised.
     Alarm,
 }
@@ -60,6 +62,7 @@ impl WaitReason {
             Self::Unacknowledged => "unacknowledged",
             Self::Failed => "failed",
             Self::LogFull => "log_full",
+            Self::DiskFull => "disk_full",
             Self::BodyFile => "body_file",
             Self::Alarm => "alarm",
         }

@@ -46,8 +46,8 @@ impl Session {
         let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
         let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone();
         if let leveret_queue::QueueState::Failed(reason) = queue.state() {
-            let text = format!("queue '{name}' in vhost '{}' failed and is stopped: {reason}", self.vhost);
-            return Err(ProtocolError::new(ReplyCode::InternalError, text));
+            let text = format!("queue '{name}' in vhost '{}' has crashed and failed to restart: {reason}", self.vhost);
+            return Err(ProtocolError::new(ReplyCode::NotFound, text));
         }
         Ok(queue)
     }

@@ -26,7 +26,7 @@ impl Session {
                 self.broker.registry.publish();
                 self.answer(answer);
             }
-            Held::Publishes { reason: WaitReason::LogFull, .. } if !self.publishes_wait() => {
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } if !self.publishes_wait() => {
                 self.end_hold();
             }
             Held::Body if !self.run.is_pending() => {
@@ -94,7 +94,7 @@ impl Session {
                 wanted = ticket.position().map_or(wanted, |own| Some(wanted.map_or(own, |other| other.min(own))));
             }
             Held::No => for_room = wanted.is_none() && self.publishes_wait(),
-            Held::Publishes { reason: WaitReason::LogFull, .. } => for_room = wanted.is_none(),
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => for_room = wanted.is_none(),
             _ => {}
         }
         if for_room {

@@ -381,7 +381,7 @@ impl Session {
     /// route's queues show it.
     pub(crate) fn hold_for_log(&mut self, now: Now) {
         self.flush_run(now);
-        let reason = WaitReason::LogFull;
+        let reason = self.broker.commit.publish_wait();
         let queues = match self.broker.commit.has_room() {
             true => SmallVec::new(),
             false => self.show_held_publisher(reason, now),

@@ -42,7 +42,8 @@ impl Connection {
         self.hide_wait();
         let Some(reason) = reason else { return };
         self.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
-        let queues = match reason == WaitReason::LogFull && self.broker.commit.has_room() {
+        let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
+        let queues = match for_log && self.broker.commit.has_room() {
             // It is this connection's own share that is used up.
             true => SmallVec::new(),
             false => self.published_to(),
@@ -66,7 +67,7 @@ impl Connection {
         } else if matches!(self.held, Held::Body { .. }) {
             Some(WaitReason::BodyFile)
         } else {
-            self.publishes_wait().then_some(WaitReason::LogFull)
+            self.publishes_wait().then(|| self.broker.commit.publish_wait())
         }
     }
 

@@ -192,11 +192,11 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    key("max_message_size", "bytes", "16777216", "largest body, at most 32 MiB", |config, _, value| {
+    key("max_message_size", "bytes", "16777216", "largest body, at most 512 MiB", |config, _, value| {
         let size = bytes(value)?;
         if size > MAX_MESSAGE_SIZE_CAP {
             return Err(format!(
-                "'{value}' is more than 32 MiB ({MAX_MESSAGE_SIZE_CAP} bytes), the most that is built"
+                "'{value}' is more than 512 MiB ({MAX_MESSAGE_SIZE_CAP} bytes), the most that is built"
             ));
         }
         config.limits.max_message_size = size;
@@ -304,13 +304,17 @@ pub(super) const KEYS: &[Key] = &[
         config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
         Ok(())
     }),
+    key("storage.reserve", "bytes", "160MiB", "kept on the disk for when it is full", |config, _, value| {
+        config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
+        Ok(())
+    }),
     key(
         "debug.wal_file_bytes",
         "bytes",
-        "67108864",
-        "length of a file of the write-ahead log; small ones are retired often, for tests",
+        "64MiB",
+        "length of a file of the write-ahead log, for tests",
         |config, _, value| {
-            config.wal_file_bytes = Some(in_bytes(value, 16 << 10, 1 << 30)?);
+            config.wal_file_bytes = in_bytes(value, 16 << 10, 1 << 30)?;
             Ok(())
         },
     ),

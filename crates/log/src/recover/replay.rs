@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::groups::OpenGroups;
-use super::{Covered, Cut, Damage, Hit, Replay, Report};
+use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, Run};
@@ -101,7 +101,7 @@ impl<'a> Replaying<'a> {
         let mut file = WalFile::new(self.options, sequence, 0);
         file.length = disk::length(self.disk, &file.name)?;
         let damages = report.damaged.len();
-        self.check_file_header(&file, report)?;
+        let header_damage = self.check_file_header(&file)?;
         let mut offset = FILE_HEADER_BYTES;
         self.window = Window::default();
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
@@ -133,6 +133,8 @@ impl<'a> Replaying<'a> {
         }
         let is_in_doubt = self.doubt.as_ref().is_some_and(|doubt| *doubt.file == *file.name);
         if file.last_batch != 0 || is_in_doubt || report.damaged.len() > damages {
+            // Without a batch it was a spare, whose preparation ended within the write of its header.
+            report.damaged.extend(header_damage);
             self.files.push_back(file);
         }
         Ok(())
@@ -142,20 +144,18 @@ impl<'a> Replaying<'a> {
         self.window.fetch(self.disk, &file.name, offset, length, CHUNK_BYTES, file.length)
     }
 
-    fn check_file_header(&mut self, file: &WalFile, report: &mut Report) -> Result<(), StorageError> {
+    fn check_file_header(&self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
         let bytes = disk::read(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
         match FileHeader::decode(&bytes) {
             Some(header) if header.node_id != self.options.node_id => {
                 Err(StorageError::WrongNode { found: header.node_id, expected: self.options.node_id })
             }
             // Of an earlier use: it was renamed, and the power went before the new header was there.
-            Some(header) if header.kind == FileKind::Wal => Ok(()),
-            None if is_zero(&bytes) => Ok(()),
+            Some(header) if header.kind == FileKind::Wal => Ok(None),
+            None if is_zero(&bytes) => Ok(None),
             _ => {
-                let range = 0..FILE_HEADER_BYTES;
                 let nobody = Hit::Logs(Vec::new());
-                report.damaged.push(Damage::new(&file.name, range, nobody, "the file header is wrong"));
-                Ok(())
+                Ok(Some(Damage::new(&file.name, 0..FILE_HEADER_BYTES, nobody, "the file header is wrong")))
             }
         }
     }
@@ -415,9 +415,15 @@ impl<'a> Replaying<'a> {
             let length = (doubt.end - doubt.offset) as usize;
             let bytes = disk::read(self.disk, &doubt.file, doubt.offset, length)?;
             let kept = format!("cut-{}-{:x}", doubt.file, doubt.offset);
-            disk::create(self.disk, &kept, bytes.len() as u64)?;
-            disk::write(self.disk, &kept, 0, &[&bytes])?;
-            disk::sync(self.disk, &kept)?;
+            let keep = || {
+                disk::create(self.disk, &kept, bytes.len() as u64)?;
+                disk::write(self.disk, &kept, 0, &[&bytes])?;
+                disk::sync(self.disk, &kept)
+            };
+            match keep() {
+                Err(error) if error.is_out_of_space() && give_up_reserve(self.disk, self.options)? => keep()?,
+                done => done?,
+            }
             report.cut = Some(Cut { file: doubt.file, range: doubt.offset..doubt.end, kept });
         }
         if let Some(last) = self.files.back() {

@@ -18,6 +18,7 @@ use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
 use crate::index::{Breaks, LogIndex};
 use crate::job::LiveState;
+use crate::names::Name;
 use crate::retire::lost::Losses;
 use crate::scan::Window;
 use crate::segment::{NewSegment, SegmentWriter};
@@ -94,6 +95,8 @@ pub(crate) struct Worker {
     /// By log; the mixed one has none.
     writers: BTreeMap<Option<LogId>, SegmentWriter>,
     next_segment: Arc<AtomicU64>,
+    /// The file that was made or ended last.
+    begun: Option<Arc<str>>,
     copied: Copied,
     losses: Losses,
     offset: u64,
@@ -130,6 +133,7 @@ impl Worker {
             own: FxHashSet::default(),
             writers: BTreeMap::new(),
             next_segment,
+            begun: None,
             copied: Copied::default(),
             losses: Losses::default(),
             offset: FILE_HEADER_BYTES,
@@ -150,6 +154,18 @@ impl Worker {
         self.plan = Some(plan);
     }
 
+    /// Gives up what is being written. Returns the names of the files.
+    pub(crate) fn abandon(&mut self) -> Vec<Arc<str>> {
+        if let Some(checkpoint) = self.checkpoint.take() {
+            return vec![checkpoint.name()];
+        }
+        let (node, writers) = (self.copied.segments.drain(..), std::mem::take(&mut self.writers));
+        let mut names: Vec<Arc<str>> = node.map(|written| written.segment.name).collect();
+        names.extend(writers.into_values().map(|writer| writer.name));
+        names.extend(self.begun.take());
+        names
+    }
+
     /// Goes on for about [`STEP_BYTES`].
     pub(crate) fn step(&mut self, disk: &dyn Disk) -> Result<Progress, DiskError> {
         if let Some(plan) = self.plan.take() {
@@ -164,6 +180,7 @@ impl Worker {
             return Ok(Progress::More);
         }
         if let Some((_, writer)) = self.writers.pop_first() {
+            self.begun = Some(writer.name.clone());
             self.copied.segments.push(writer.finish(disk)?);
             return Ok(Progress::More);
         }
@@ -316,6 +333,7 @@ impl Worker {
             let id = self.next_segment.fetch_add(1, Ordering::Relaxed);
             let limits = self.limits;
             let breaks = std::mem::take(&mut self.breaks);
+            self.begun = Some(Name::Segment(id).text(limits.wal_id).into());
             let writer = SegmentWriter::create(disk, limits.node_id, limits.wal_id, id, limits.inline_below, breaks)?;
             self.writers.insert(key, writer);
         }

@@ -189,15 +189,15 @@ impl Driver {
     pub(crate) fn step(&mut self, lane: Lane) -> bool {
         match self.log.next_job(lane, self.now) {
             Next::Run(id, job) => {
-                let done = match &job {
-                    Job::Live { logs } => {
-                        Done::Live(logs.iter().filter_map(|log| Some(self.ledgers.0.get(log)?.state(*log))).collect())
-                    }
-                    job => job.run(&self.disk).unwrap(),
+                let result = match &job {
+                    Job::Live { logs } => Ok(Done::Live(
+                        logs.iter().filter_map(|log| Some(self.ledgers.0.get(log)?.state(*log))).collect(),
+                    )),
+                    job => job.run(&self.disk),
                 };
                 drop(job);
                 self.now += 10_000;
-                let events = self.log.complete(id, Ok(done), self.now).unwrap();
+                let events = self.log.complete(id, result, self.now).unwrap();
                 self.events.extend(events);
                 true
             }

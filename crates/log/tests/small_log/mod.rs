@@ -70,6 +70,8 @@ pub(crate) fn alive(driver: &Driver, messages: Vec<Vec<(u64, Bytes)>>) -> Vec<Ve
 pub(crate) fn used(disk: &MemoryDisk) -> Vec<(String, Range<usize>)> {
     let mut used = Vec::new();
     let left = Driver::open(disk.clone(), tiny()).report.removed;
+    let mut left = left;
+    left.push("reserve-0000".to_owned());
     for name in disk.list().unwrap().into_iter().filter(|name| !left.contains(name)) {
         let content = disk.content(&name).unwrap();
         let Some(number) = name.strip_prefix("wal-0000-") else {

@@ -1,0 +1,150 @@
+//! A disk without space left: what the background lane could not do is undone and begun again, publishers wait, and a
+//! reserve that was put by keeps consumers and acknowledgements going.
+
+use std::sync::Arc;
+
+use crate::background::{Doing, Slot};
+use crate::error::{DiskError, Operation, StorageError};
+use crate::job::{Job, JobId, Next, Step};
+use crate::log::Log;
+use crate::names;
+use crate::options::Options;
+use crate::types::Nanos;
+
+/// How often it is looked whether there is space again.
+const RETRY: Nanos = 1_000_000_000;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Space {
+    reserve: Arc<str>,
+    /// The reserve has all of its length.
+    pub has_reserve: bool,
+    /// Something failed for want of space, and the reserve isn't whole since.
+    pub is_out: bool,
+    /// When that is tried again.
+    not_before: Nanos,
+    /// The lane was told to come back then.
+    is_told: bool,
+    /// Files that were begun and couldn't be ended.
+    leftovers: Vec<Arc<str>>,
+}
+
+impl Space {
+    pub(crate) fn new(options: &Options, has_reserve: bool, is_out: bool) -> Space {
+        Space {
+            reserve: names::reserve(options.wal_id).into(),
+            has_reserve: has_reserve || options.disk_reserve() == 0,
+            is_out,
+            not_before: 0,
+            is_told: false,
+            leftovers: Vec::new(),
+        }
+    }
+
+    /// Whether the background lane has to be told that there is something to undo.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.is_out && !self.is_told
+    }
+
+    /// Whether new things may be begun now.
+    pub(crate) fn may_try(&self, now: Nanos) -> bool {
+        !self.is_out || now >= self.not_before
+    }
+}
+
+impl DiskError {
+    /// Whether a file could not be made or could not grow for want of space. After a failed sync nobody knows what is
+    /// on the disk, whatever the error.
+    pub(crate) fn is_out_of_space(&self) -> bool {
+        matches!(self.operation, Operation::Create | Operation::Write)
+            && matches!(self.error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+    }
+}
+
+impl Log {
+    /// Whether the disk is full: publishes wait until there is space for the reserve again. Settles go on.
+    #[must_use]
+    pub fn is_out_of_space(&self) -> bool {
+        self.space.is_out
+    }
+
+    /// What has to be done first, for want of space, or when to look again.
+    pub(crate) fn next_space_job(&mut self, now: Nanos) -> Option<Next> {
+        if !self.space.leftovers.is_empty() {
+            let leftovers = std::mem::take(&mut self.space.leftovers);
+            let mut steps: Vec<Step> = leftovers.into_iter().map(Step::Discard).collect();
+            steps.push(Step::SyncDirectory);
+            return Some(self.run_background(Doing::Discard, Job::Steps(steps)));
+        }
+        if self.space.is_out && self.space.has_reserve {
+            // It isn't there any more, or won't be when it is looked for again: made anew in any case.
+            self.space.has_reserve = false;
+            self.space.not_before = now;
+            let steps = vec![Step::Discard(self.space.reserve.clone()), Step::SyncDirectory];
+            return Some(self.run_background(Doing::Discard, Job::Steps(steps)));
+        }
+        if self.space.may_try(now) {
+            return None;
+        }
+        self.space.is_told = true;
+        Some(Next::At(self.space.not_before))
+    }
+
+    /// Puts the reserve by, if it isn't there and there is nothing more urgent.
+    pub(crate) fn next_reserve_job(&mut self, now: Nanos) -> Option<Next> {
+        if self.space.has_reserve || !self.space.may_try(now) {
+            return None;
+        }
+        let name = self.space.reserve.clone();
+        let steps =
+            vec![Step::Create(name.clone(), self.options.disk_reserve()), Step::Sync(name), Step::SyncDirectory];
+        Some(self.run_background(Doing::Reserve, Job::Steps(steps)))
+    }
+
+    pub(crate) fn reserve_is_made(&mut self) {
+        self.space.has_reserve = true;
+        self.space.is_out = false;
+    }
+
+    /// A job failed: takes back what it did if only space was missing.
+    pub(crate) fn undo(&mut self, id: JobId, error: DiskError, now: Nanos) -> Result<(), StorageError> {
+        if !error.is_out_of_space() {
+            return Err(error.into());
+        }
+        if self.commit.outstanding == Some(id) {
+            if self.commit.undo_closing() {
+                // The log is closed all the same; an older word of how far it came stays true.
+                return Ok(());
+            }
+            if !self.commit.undo_prepare() {
+                return Err(error.into());
+            }
+            self.undo_prepare();
+        } else {
+            let (expected, doing) = self.background.take().expect("no job was handed out");
+            assert_eq!(expected, id, "another job was handed out");
+            match doing {
+                Doing::Prepare => self.undo_prepare(),
+                Doing::Reserve => self.space.leftovers.push(self.space.reserve.clone()),
+                Doing::Work(slot) => self.undo_work(slot, now),
+                _ => return Err(error.into()),
+            }
+        }
+        self.space.is_out = true;
+        self.space.is_told = false;
+        self.space.not_before = now.saturating_add(RETRY);
+        self.had_room = false;
+        self.statistics.out_of_space += 1;
+        Ok(())
+    }
+
+    fn undo_prepare(&mut self) {
+        self.space.leftovers.extend(self.wal.give_up_preparing());
+    }
+
+    fn undo_work(&mut self, slot: Slot, now: Nanos) {
+        let names = self.abandon_move(slot, now);
+        self.space.leftovers.extend(names);
+    }
+}

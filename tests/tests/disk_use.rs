@@ -1,0 +1,93 @@
+//! What a data directory takes: no more than what is alive deserves.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leveret_tests::broker::is_given;
+use leveret_tests::http::Http;
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::{Wire, method, publish};
+use leveret_tests::{PATIENCE, conservation};
+
+const MESSAGES: u64 = 3000;
+/// One of so many is held.
+const HELD: u64 = 50;
+const BODY: usize = 1024;
+
+/// Bytes of the segments anywhere in a data directory.
+fn segment_bytes(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).expect("the data directory").flatten();
+    let size = |entry: fs::DirEntry| {
+        let path = entry.path();
+        if path.is_dir() {
+            return segment_bytes(&path);
+        }
+        let is_segment = entry.file_name().to_string_lossy().starts_with("segment-");
+        // It may go while we look.
+        entry.metadata().map_or(0, |metadata| if is_segment { metadata.len() } else { 0 })
+    };
+    entries.map(size).sum()
+}
+
+fn metric(node: &Node, name: &str) -> u64 {
+    let text = Http::guest(format!("127.0.0.1:{}", node.ports().prometheus)).get("/metrics").expect("metrics").body;
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+}
+
+fn body(number: u64) -> Vec<u8> {
+    let mut body = number.to_be_bytes().to_vec();
+    body.resize(BODY, number as u8);
+    body
+}
+
+#[test]
+fn held_messages_hold_no_more_than_themselves() {
+    if is_given() {
+        return;
+    }
+    let mut node = Node::start(Options::new().set("debug.wal_file_bytes", "64KiB"));
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "held", true);
+    wire.confirm_select(1);
+    let mut sent = 0;
+    while sent < MESSAGES {
+        let bytes: Vec<u8> = (sent..sent + 500).flat_map(|n| publish(1, "", "held", &body(n), true, true)).collect();
+        wire.send(&bytes);
+        wire.confirms(500);
+        sent += 500;
+    }
+    let before = segment_bytes(node.directory());
+    assert!(before > 2 * MESSAGES * BODY as u64 / 3, "{before} bytes reached segments");
+    wire.consume(1, "held", false);
+    for number in 0..MESSAGES {
+        let (tag, _, received) = wire.delivery();
+        assert!(received == body(number), "message {number}");
+        if number % HELD != 0 {
+            wire.ack(1, tag, false);
+        }
+    }
+    let bound = 2 * (MESSAGES / HELD) * BODY as u64 + (16 << 10);
+    let deadline = Instant::now() + PATIENCE;
+    while segment_bytes(node.directory()) > bound {
+        assert!(Instant::now() < deadline, "{} bytes of {bound}", segment_bytes(node.directory()));
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(metric(&node, "leveret_segments_rewritten_total") > 0);
+    assert!(metric(&node, "leveret_segments_reclaimed_bytes_total") > MESSAGES * BODY as u64 / 2);
+    assert!(metric(&node, "leveret_segment_bytes") <= bound);
+    node.kill();
+    node.restart();
+    let mut wire = Wire::open(node.amqp());
+    wire.consume(1, "held", false);
+    for number in (0..MESSAGES).step_by(HELD as usize) {
+        let (tag, redelivered, received) = wire.delivery();
+        assert!(received == body(number) && redelivered, "message {number}");
+        wire.ack(1, tag, false);
+    }
+    assert!(wire.declare(1, "held", true).method() == Some(method::QUEUE_DECLARE_OK));
+    drop(wire);
+    conservation::check(&node.http());
+}
