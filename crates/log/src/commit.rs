@@ -64,6 +64,16 @@ impl Commit {
         }
     }
 
+    /// The job that is handed out failed. Returns whether it was the last one of a clean stop.
+    pub(crate) fn undo_closing(&mut self) -> bool {
+        let was_closing = self.closing == Closing::Writing;
+        if was_closing {
+            self.closing = Closing::No;
+            self.outstanding = None;
+        }
+        was_closing
+    }
+
     /// The job that is handed out failed. Returns whether it only made the next file ready.
     pub(crate) fn undo_prepare(&mut self) -> bool {
         let was_preparing = std::mem::take(&mut self.preparing);

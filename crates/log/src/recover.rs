@@ -153,8 +153,8 @@ pub(crate) struct Recovery<'a> {
     /// Segments that the checkpoint names.
     named: Vec<u64>,
     covered: FxHashMap<LogId, Covered>,
-    /// The newest checkpoint, if none can be read, and why.
     out_of_space: bool,
+    /// The newest checkpoint, if none can be read, and why.
     bad_checkpoint: Option<(u64, Unusable)>,
     /// What the last clean stop left.
     closed: Option<Closed>,
@@ -471,8 +471,6 @@ impl<'a> Recovery<'a> {
             .chain(orphans.map(|id| Name::Segment(*id)))
             .collect()
     }
-
-    /// On a full disk the reserve is given up for it, and it may be shorter.
 
     /// On a full disk the reserve is given up for it, and it may be shorter.
     fn open_fresh_file(&mut self) -> Result<WalFile, StorageError> {
