@@ -11,6 +11,7 @@ pub mod alarms;
 mod amqp091;
 mod amqp10;
 pub mod authenticate;
+pub mod awaited;
 pub mod bodies;
 pub mod broker;
 pub mod commit;

@@ -107,7 +107,8 @@ impl Recovered {
     /// after a crash it is every one.
     pub fn take(&mut self, id: QueueId, clean: bool) -> RecoveredQueue {
         let Some(mut log) = self.logs.remove(&LogId(id.0)) else { return RecoveredQueue::default() };
-        let redelivered_below = if clean { log.delivered_below } else { log.ledger.next() };
+        // Volatile messages had numbers, too, which are given again.
+        let redelivered_below = if clean { log.delivered_below.min(log.ledger.next()) } else { log.ledger.next() };
         log.references.keep_live(&log.ledger);
         RecoveredQueue { ledger: log.ledger, redelivered_below, expiry: log.expiry, references: log.references }
     }

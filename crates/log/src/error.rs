@@ -91,14 +91,6 @@ pub enum StorageError {
         /// Who needs it.
         reason: String,
     },
-    /// A file was written by a version with other formats.
-    #[error("storage can't be read: {file} has format version {found}, this version reads {}", crate::format::VERSION)]
-    Version {
-        /// Name of the file.
-        file: String,
-        /// Its version.
-        found: u16,
-    },
     /// There is no space for what a start needs, and no reserve either.
     #[error("the disk is full: {file} needs {needed} bytes ({error}); free some space and start again")]
     NoSpace {
@@ -108,6 +100,14 @@ pub enum StorageError {
         needed: u64,
         /// What the operating system said.
         error: DiskError,
+    },
+    /// A file was written by a version with other formats.
+    #[error("storage can't be read: {file} has format version {found}, this version reads {}", crate::format::VERSION)]
+    Version {
+        /// Name of the file.
+        file: String,
+        /// Its version.
+        found: u16,
     },
     /// The directory belongs to another node.
     #[error("the data directory belongs to node {found:#x}, this is node {expected:#x}")]

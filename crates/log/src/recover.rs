@@ -22,10 +22,10 @@ use crate::store::Store;
 use crate::types::{LogId, Nanos, Position, SettleRange, SettleReason};
 use crate::wal::{WalFile, WalFiles};
 
-mod damage;
 /// Shortest WAL file that is begun when the disk is full: so much is asked for then.
 const FRESH_BYTES_MIN: u64 = 16 << 10;
 
+mod damage;
 mod groups;
 mod replay;
 
@@ -153,13 +153,13 @@ pub(crate) struct Recovery<'a> {
     /// Segments that the checkpoint names.
     named: Vec<u64>,
     covered: FxHashMap<LogId, Covered>,
+    out_of_space: bool,
     /// The newest checkpoint, if none can be read, and why.
     bad_checkpoint: Option<(u64, Unusable)>,
     /// What the last clean stop left.
     closed: Option<Closed>,
     /// For a check, which goes on where a start refuses: a missing segment is a damage like others.
     pub(crate) is_check: bool,
-    out_of_space: bool,
 }
 
 /// What is in checkpoint and WAL.
@@ -197,9 +197,9 @@ impl<'a> Recovery<'a> {
             named: Vec::new(),
             covered: FxHashMap::default(),
             bad_checkpoint: None,
+            out_of_space: false,
             closed: None,
             is_check: false,
-            out_of_space: false,
         }
     }
 

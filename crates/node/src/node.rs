@@ -8,6 +8,7 @@ use std::time::Duration;
 use leveret_broker::{Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
+use leveret_model::Durability;
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
@@ -146,6 +147,7 @@ impl Node {
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarms = AlarmMonitor::start(&broker, &data_directory, options.alarms.clone())?;
         make_first_user(&broker, &options.first_user, clock)?;
+        tell_of_weaker_queues(&broker);
         let running = counters
             .into_iter()
             .enumerate()
@@ -317,6 +319,21 @@ impl NodeHandle {
     #[must_use]
     pub fn descriptor_limit(&self) -> u64 {
         self.inner.descriptor_limit
+    }
+}
+
+/// Whoever reads the log of a start knows which messages don't survive what.
+fn tell_of_weaker_queues(broker: &Broker) {
+    let snapshot = broker.registry.snapshot();
+    let weaker = |durability| {
+        snapshot.queues.values().filter(|queue| queue.info().is_logged() && queue.durability() == durability).count()
+    };
+    let (os, memory) = (weaker(Durability::Os), weaker(Durability::Memory));
+    if os > 0 {
+        info!("durability os in {os} queues: a power cut may take messages that were confirmed");
+    }
+    if memory > 0 {
+        info!("durability memory in {memory} durable queues: their messages don't survive a restart");
     }
 }
 

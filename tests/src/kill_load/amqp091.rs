@@ -28,7 +28,7 @@ fn unexpected(frame: &Frame) -> io::Error {
 }
 
 /// Publishes to all these queues through an exchange, with confirms.
-pub(super) fn publish_to(ledger: &KillLedger, address: SocketAddr, exchange: &str, queues: &[usize]) {
+pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, exchange: &str, queues: &[usize]) {
     let mut wire = Wire::open(address);
     wire.confirm_select(1);
     ledger.ready();
@@ -92,7 +92,7 @@ fn ack(wire: &mut Wire, tag: u64, multiple: bool) -> io::Result<()> {
 }
 
 /// Acknowledges what comes, which is never confirmed: some alone, some together.
-pub(super) fn acknowledge(ledger: &KillLedger, address: SocketAddr, queue: usize) {
+pub(crate) fn acknowledge(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut wire = Wire::open(address);
     wire.prefetch(1, 50);
     wire.consume(1, QUEUES[queue].0, false);
@@ -115,7 +115,7 @@ fn acknowledge_on(ledger: &KillLedger, wire: &mut Wire, queue: usize) -> io::Res
 }
 
 /// Moves messages from one queue to another, a few in each transaction.
-pub(super) fn move_in_transactions(ledger: &KillLedger, address: SocketAddr, from: usize, to: usize) {
+pub(crate) fn move_in_transactions(ledger: &KillLedger, address: SocketAddr, from: usize, to: usize) {
     let mut wire = Wire::open(address);
     wire.call(1, method::TX_SELECT, &Writer::new(), method::TX_SELECT_OK);
     wire.prefetch(1, u16::try_from(MOVED).expect("few"));
@@ -169,7 +169,7 @@ fn move_on(ledger: &KillLedger, wire: &mut Wire, from: usize, to: usize) -> io::
 }
 
 /// Takes everything that a queue holds.
-pub fn read_to_the_end(ledger: &KillLedger, address: SocketAddr, queue: usize) {
+pub(crate) fn read_to_the_end(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut wire = Wire::open(address);
     loop {
         let mut arguments = Writer::new();

@@ -40,7 +40,7 @@ fn each(first: Serial, last: Serial) -> impl Iterator<Item = u32> {
 }
 
 /// Publishes; an outcome is a confirm.
-pub(super) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize) {
+pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut client = Amqp10::open(address);
     client.sender(0, &address_of(queue));
     ledger.ready();
@@ -83,7 +83,7 @@ pub(super) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize)
 }
 
 /// Accepts what comes without settling it, and waits until the broker settles it: then the settlement is confirmed.
-pub(super) fn settle_and_wait(ledger: &KillLedger, address: SocketAddr, queue: usize) {
+pub(crate) fn settle_and_wait(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut client = Amqp10::open(address);
     client.receiver(0, &address_of(queue), CREDIT);
     ledger.ready();

@@ -1,5 +1,5 @@
 use super::{Key, Set};
-use crate::config::{DiskFreeLimit, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
+use crate::config::{DiskFreeLimit, Durability, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 
 pub(super) const fn key(
@@ -213,6 +213,21 @@ pub(super) const KEYS: &[Key] = &[
         },
     ),
     key(
+        "default_queue_durability",
+        "synced, os or memory",
+        "synced",
+        "what a confirm means in durable queues that were declared without x-durability",
+        |config, _, value| {
+            config.queue_durability = match value {
+                "synced" => Durability::Synced,
+                "os" => Durability::Os,
+                "memory" => Durability::Memory,
+                _ => return Err(format!("expected synced, os or memory, got '{value}'")),
+            };
+            Ok(())
+        },
+    ),
+    key(
         "default_consumer_prefetch",
         "integer",
         "0",
@@ -304,10 +319,16 @@ pub(super) const KEYS: &[Key] = &[
         config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
         Ok(())
     }),
-    key("storage.reserve", "bytes", "160MiB", "kept on the disk for when it is full", |config, _, value| {
-        config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
-        Ok(())
-    }),
+    key(
+        "storage.reserve",
+        "bytes",
+        "two and a half files of the log",
+        "kept on the disk for when it is full",
+        |config, _, value| {
+            config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
+            Ok(())
+        },
+    ),
     key(
         "debug.wal_file_bytes",
         "bytes",
