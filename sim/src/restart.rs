@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use leveret_log::Options;
+use leveret_log::{Operation, Options};
 
 use crate::audit::audit;
 use crate::clock::Clock;
@@ -63,6 +63,10 @@ pub(crate) fn refuse(
     match started {
         Err(_) if fired > 0 => tally.hit("starts refused by a broken disk"),
         Err(failure) => return Err(failure),
+        // Nothing of a segment is needed to start; the queues that it may be about are stopped.
+        Ok((_, report)) if fired > 0 && fault.on == Operation::Read && !report.damaged.is_empty() => {
+            tally.hit("read errors that a start reported");
+        }
         Ok(_) if fired > 0 => {
             return Err(Failure::new(Check::DiskErrors, format!("the broker started in spite of {fault:?}")));
         }

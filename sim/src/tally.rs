@@ -53,6 +53,7 @@ pub const NAMES: &[&str] = &[
     "purges",
     "queues deleted",
     "queues stopped by a read",
+    "read errors that a start reported",
     "reads from disk",
     "records replayed",
     "redelivered messages seen",

@@ -72,7 +72,9 @@ impl Log {
         let identity = start.wal.current.identity;
         let memory = Memory::with_capacity(options.buffer_bytes);
         let mut active = Builder::new(&identity, start.batch + 1, start.durable + 1, options.inline_below, memory);
-        active.set_flag(FLAG_RESTART);
+        if !planted!(OmitRestart) {
+            active.set_flag(FLAG_RESTART);
+        }
         Log {
             active,
             closed: VecDeque::new(),
@@ -268,7 +270,8 @@ impl Log {
     /// still go in.
     #[must_use]
     pub fn room(&self) -> bool {
-        let limit = self.options.buffer_bytes - self.options.reserve_bytes;
+        let reserve = if planted!(SpendReserve) { 0 } else { self.options.reserve_bytes };
+        let limit = self.options.buffer_bytes - reserve;
         self.closed.is_empty()
             && self.active.record_bytes() < limit as u64
             && (self.wal.wanted.is_none() || self.may_open_file())

@@ -23,6 +23,7 @@ use super::expiration;
 use super::held::Held;
 use super::session::Session;
 use crate::headers::MessageHeaders;
+use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
 use crate::shared_messages::REFERENCE_BYTES;
@@ -318,7 +319,7 @@ impl Session {
             let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
             accepted = accepted.min(published.accepted);
             if published.position > 0 {
-                if position == 0 || !crate::planted::first_queue_confirms() {
+                if position == 0 || !is_planted(Bug::FirstQueueConfirms) {
                     position = position.max(published.position);
                 }
                 self.undurable.note(published.position, queue, bytes);
