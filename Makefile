@@ -2,7 +2,7 @@
 
 DATA_DIR ?= ./data
 FUZZ_SECONDS ?= 3600
-SIM_SEEDS ?= 1000
+SIM_SEEDS ?= 20000
 SOAK_SECONDS ?= 3600
 BENCH ?=
 
@@ -53,4 +53,4 @@ soak: build
 	benches/soak $(SOAK_SECONDS)
 
 sim:
-	SIM_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs -- --nocapture
+	SIM_BUGS=all SIM_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs -- --nocapture
