@@ -2,7 +2,7 @@
 
 DATA_DIR ?= ./data
 FUZZ_SECONDS ?= 3600
-SIM_SEEDS ?= 1000
+SIM_SEEDS ?= 20000
 SOAK_SECONDS ?= 3600
 BENCH ?=
 
@@ -71,4 +71,4 @@ kill: build
 	  cargo test --release --package leveret-tests --test kill_loop -- --nocapture
 
 sim:
-	SIM_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs -- --nocapture
+	SIM_BUGS=all SIM_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs -- --nocapture

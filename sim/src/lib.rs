@@ -24,6 +24,8 @@ pub mod life;
 pub mod link;
 pub mod peer;
 pub mod pipe;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 pub mod random;
 mod restart;
 pub mod seed;

@@ -54,6 +54,7 @@ pub const NAMES: &[&str] = &[
     "purges",
     "queues deleted",
     "queues stopped by a read",
+    "read errors that a start survived",
     "reads from disk",
     "records replayed",
     "redelivered messages seen",

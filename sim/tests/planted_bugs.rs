@@ -1,87 +1,47 @@
-//! Bugs that are put in on purpose, each caught by a seed; the output says by which check.
+//! Bugs that are put in on purpose, each caught by a seed: a table of bug, seeds needed, and what found it.
 //!
-//! The seventh, to unlink a WAL file before the settle that emptied it is durable, hides from a thousand of these seeds:
-//! it needs a cut between a checkpoint and the settles that it already counts, and another one after few records of
-//! the next life. tests/log_power_cut.rs catches it by the order of the disk's operations.
+//! With `SIM_BUGS=all` every one is hunted, for `SIM_BUG_SEEDS` seeds (1,000) each, and one in ten may stay hidden.
+//! Otherwise three are, another three for each `SIM_TURN`, which is printed.
 #![cfg(feature = "planted-bugs")]
 
 use std::sync::Arc;
 
 use leveret_broker::mailbox::{Inner, Lock, Mailbox};
-use leveret_log::{Bug, Options};
-use leveret_sim::event_hash::EventHash;
-use leveret_sim::failure::{Check, Failure};
-use leveret_sim::seed::{Plan, run_seed};
-use leveret_sim::tally::Tally;
-use leveret_sim::world::small_log;
+use leveret_sim::planted::{BUGS, hunt};
 
-/// Seeds that a bug may hide from at most.
-const SEEDS: u64 = 1_000;
-
-/// The first seed that fails, and how. A panic of an assertion in the shipped code counts, too.
-fn first_failure(log: &Options) -> Option<(u64, Result<Failure, String>)> {
-    (0..SEEDS).find_map(|seed| {
-        let run = || run_seed(seed, &Plan::default(), log, &mut Tally::default(), &mut EventHash::default());
-        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
-            Ok(Ok(())) => None,
-            Ok(Err(failure)) => Some((seed, Ok(failure))),
-            Err(panic) => Some((seed, Err(panic.downcast_ref::<String>().cloned().unwrap_or_default()))),
-        }
-    })
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-fn is_caught(name: &str, log: &Options) -> Option<Check> {
-    let (seed, found) = first_failure(log).unwrap_or_else(|| panic!("{name}: not caught by {SEEDS} seeds"));
-    match found {
-        Ok(failure) => {
-            println!("caught: {name}, by seed {seed}: {failure}");
-            Some(failure.check)
-        }
-        Err(panic) => {
-            println!("caught: {name}, by seed {seed}: an assertion: {panic}");
-            None
+/// Bugs that hide from the seeds of a short run: other tests catch them, or a thousand seeds do.
+const HIDING: &[&str] = &[];
+
+#[test]
+fn planted_bugs_are_caught() {
+    let all = std::env::var("SIM_BUGS").is_ok_and(|text| text == "all");
+    let turn = setting("SIM_TURN", BUGS.len() as u64) as usize;
+    let seeds = setting("SIM_BUG_SEEDS", 1_000);
+    let open: Vec<_> = BUGS.iter().filter(|(_, bug)| all || !HIDING.contains(&format!("{bug:?}").as_str())).collect();
+    let chosen: Vec<_> = match all {
+        true => open,
+        false => (0..3).map(|at| open[(turn * 3 + at) % open.len()]).collect(),
+    };
+    println!("turn {turn}, {} of {} bugs, up to {seeds} seeds each", chosen.len(), BUGS.len());
+    println!("{:<28} {:<38} {:>5}  found by", "class", "bug", "seeds");
+    let mut hidden = Vec::new();
+    for (class, bug) in &chosen {
+        let name = format!("{bug:?}");
+        match hunt(*bug, 0..seeds) {
+            Some((seed, Ok(failure))) => println!("{class:<28} {name:<38} {:>5}  {failure}", seed + 1),
+            Some((seed, Err(panic))) => println!("{class:<28} {name:<38} {:>5}  an assertion: {panic}", seed + 1),
+            None => {
+                println!("{class:<28} {name:<38}     -  hidden from {seeds} seeds");
+                hidden.push(name);
+            }
         }
     }
-}
-
-fn with(bug: Bug) -> Options {
-    Options { bug: Some(bug), ..small_log() }
-}
-
-#[test]
-fn no_seed_fails_without_a_bug() {
-    for seed in 0..20 {
-        run_seed(seed, &Plan::default(), &small_log(), &mut Tally::default(), &mut EventHash::default()).unwrap();
-    }
-}
-
-#[test]
-fn a_skipped_sync_is_caught() {
-    is_caught("skip the sync", &with(Bug::SkipSync));
-}
-
-#[test]
-fn a_confirm_at_append_is_caught() {
-    is_caught("confirm at append", &with(Bug::ConfirmAtAppend));
-}
-
-#[test]
-fn a_skipped_directory_sync_is_caught() {
-    is_caught("skip the directory sync", &with(Bug::SkipDirectorySync));
-}
-
-#[test]
-fn a_salt_used_again_is_caught() {
-    is_caught("reuse a file salt", &with(Bug::ReuseSalt));
-}
-
-/// Records of one fan-out come into different batches when the log's buffer is full between two of its queues.
-#[test]
-fn a_fan_out_confirmed_after_its_first_queue_is_caught() {
-    leveret_broker::planted::plant_first_queue_confirms(true);
-    let check = is_caught("confirm a fan-out after its first queue", &small_log());
-    leveret_broker::planted::plant_first_queue_confirms(false);
-    assert!(check.is_some());
+    let allowed = if all { chosen.len() / 10 } else { 0 };
+    assert!(hidden.len() <= allowed, "hidden: {hidden:?}");
 }
 
 struct Shuttled<T>(shuttle::sync::Mutex<T>);

@@ -12,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::awaited::Reached;
 use crate::outbox::{Event, Outbox, Wake};
+use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
 use crate::time::Nanos;
 
@@ -180,7 +181,7 @@ impl Commit {
     fn wait(&self, position: Position, waiter: Waiter) {
         self.waiters.lock().push((position, waiter));
         // It may have become durable between the caller's look and the push.
-        if self.durable() >= position {
+        if self.durable() >= position && !is_planted(Bug::LoseWaiter) {
             self.wake_waiters();
         }
     }

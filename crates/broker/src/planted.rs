@@ -3,15 +3,30 @@
 
 use std::cell::Cell;
 
+/// A bug of the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A fan-out over AMQP 0-9-1 is confirmed when the first of its queues has it.
+    FirstQueueConfirms,
+    /// Acknowledgements aren't logged.
+    ForgetSettles,
+    /// What became durable between a look and the wait for it wakes nobody.
+    LoseWaiter,
+    /// A message that is given back isn't ready again.
+    LoseRequeued,
+    /// Messages are in their queue, and delivered, before they are durable.
+    ApplyBeforeDurable,
+}
+
 thread_local! {
-    static FIRST_QUEUE_CONFIRMS: Cell<bool> = const { Cell::new(false) };
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
 }
 
-/// Makes this thread confirm a fan-out when the first of its queues has it.
-pub fn plant_first_queue_confirms(on: bool) {
-    FIRST_QUEUE_CONFIRMS.set(on);
+/// Plants a bug in this thread, or none.
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
 }
 
-pub(crate) fn first_queue_confirms() -> bool {
-    cfg!(feature = "planted-bugs") && FIRST_QUEUE_CONFIRMS.get()
+pub(crate) fn is_planted(bug: Bug) -> bool {
+    cfg!(feature = "planted-bugs") && PLANTED.get() == Some(bug)
 }

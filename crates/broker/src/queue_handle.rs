@@ -23,6 +23,7 @@ use crate::awaited::{Awaited, Reached};
 use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::outbox::Outbox;
+use crate::planted::{Bug, is_planted};
 use crate::reads::{Purpose, Reads};
 use crate::registry::Services;
 use crate::shared_messages::SharedMessages;
@@ -192,7 +193,8 @@ impl QueueHandle {
         wait: Wait,
     ) -> Option<Position> {
         let ranges = durable_ranges(runs);
-        if ranges.is_empty() {
+        let forgets = is_planted(Bug::ForgetSettles) && matches!(reason, SettleReason::Acknowledged);
+        if ranges.is_empty() || forgets {
             return None;
         }
         let position = self.commit.append(|log, now| log.append_settle(self.log_id, reason, &ranges, wait, now));
@@ -255,6 +257,9 @@ impl QueueHandle {
                 position
             });
             queue.submitted(submission, batch.clone(), index, position, now, effects);
+            if is_planted(Bug::ApplyBeforeDurable) {
+                queue.apply(Position::MAX, effects);
+            }
             // A volatile message waits for the durable ones before it.
             let written = self.durability == Durability::Os && !queue.awaits_group();
             let awaited = Awaited { position: queue.pending_position(), written };
@@ -342,6 +347,9 @@ impl QueueHandle {
 
     /// Messages go back to their place; `failed` counts their delivery as failed.
     pub fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
+        if is_planted(Bug::LoseRequeued) {
+            return;
+        }
         self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
     }
 

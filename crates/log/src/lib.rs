@@ -14,6 +14,17 @@
 //! Reading order: [`types`], `format/` (bytes), `builder` (a batch being filled), `log` and `commit` (the
 //! front), `background`, `retire` and `rewrite` (the back), `recover`.
 
+/// Whether a fault of [`Bug`] is planted in this thread; never without the feature `planted-bugs`.
+macro_rules! planted {
+    ($bug:ident) => {{
+        #[cfg(feature = "planted-bugs")]
+        let is_planted = crate::Bug::$bug.is_planted();
+        #[cfg(not(feature = "planted-bugs"))]
+        let is_planted = false;
+        is_planted
+    }};
+}
+
 mod background;
 mod body_file;
 mod builder;

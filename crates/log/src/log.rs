@@ -75,7 +75,9 @@ impl Log {
         let identity = start.wal.current.identity;
         let memory = Memory::with_capacity(options.buffer_bytes);
         let mut active = Builder::new(&identity, start.batch + 1, start.durable + 1, options.inline_below, memory);
-        active.set_flag(FLAG_RESTART);
+        if !planted!(OmitRestart) {
+            active.set_flag(FLAG_RESTART);
+        }
         let is_out = start.space.is_out;
         Log {
             active,
@@ -273,7 +275,8 @@ impl Log {
     /// still go in.
     #[must_use]
     pub fn room(&self) -> bool {
-        let limit = self.options.buffer_bytes - self.options.reserve_bytes;
+        let reserve = if planted!(SpendReserve) { 0 } else { self.options.reserve_bytes };
+        let limit = self.options.buffer_bytes - reserve;
         self.closed.is_empty()
             && !self.space.is_out
             && self.active.record_bytes() < limit as u64

@@ -89,13 +89,64 @@ pub enum Bug {
     IgnoreGroupCommit,
     /// A checkpoint may reflect settles of a group that isn't committed durably.
     CutGroupByCheckpoint,
+    /// Recovery takes the last batch although its checksums are wrong.
+    AcceptTornBatch,
+    /// Recovery replays what the checkpoint reflects already.
+    ReplayTwice,
+    /// Recovery passes over every settle behind a checkpoint.
+    ForgetSettlesAfterCheckpoint,
+    /// The first batch of a life has the number of the last one before.
+    ReuseBatchNumber,
+    /// Recovery doesn't sync what it found in memory.
+    SkipSyncOfRecovered,
+    /// A retirement doesn't copy the last message of a row.
+    RetireOneTooFew,
+    /// A retirement doesn't copy messages whose number ends a container (of 64).
+    LoseContainerEdge,
+    /// The first file that a checkpoint leaves to the WAL is one too late.
+    FloorOneTooHigh,
+    /// The directory isn't synced after segments were written.
+    SkipSegmentDirectorySync,
+    /// A segment isn't synced.
+    SkipSegmentSync,
+    /// A checkpoint isn't synced.
+    SkipCheckpointSync,
+    /// Recovery takes the newest segment for one that no checkpoint names.
+    DeleteNamedSegment,
+    /// Only the first message of a group that wasn't committed is taken back.
+    WithdrawFirstOnly,
+    /// A retirement takes the state of a log before everything of the file is applied.
+    RetireBeforeApply,
+    /// The first batch of a life doesn't say that an earlier one ended.
+    OmitRestart,
+    /// Published messages may use the room that is kept for settles.
+    SpendReserve,
+}
+
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Bug {
+    /// Plants it in this thread, or none.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.set(bug);
+    }
+
+    /// Whether it is planted in this thread.
+    #[must_use]
+    pub fn is_planted(self) -> bool {
+        PLANTED.get() == Some(self)
+    }
 }
 
 impl Options {
     /// Whether this fault is planted.
     #[cfg(feature = "planted-bugs")]
     pub(crate) fn has_bug(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
+        self.bug == Some(bug) || bug.is_planted()
     }
 
     /// See [`Options::disk_reserve`].

@@ -440,6 +440,9 @@ impl<'a> Recovery<'a> {
     fn remove_leftovers(&mut self, full: &VecDeque<WalFile>) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let mut names = self.leftovers(full);
+        if planted!(DeleteNamedSegment) {
+            names.extend(self.found.segments.last().map(|id| Name::Segment(*id)));
+        }
         if !self.report.damaged.is_empty() {
             names.retain(|name| !matches!(name, Name::Segment(_)));
         }

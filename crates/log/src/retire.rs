@@ -218,7 +218,7 @@ impl Log {
         self.store.bury_dead();
         let header = Header {
             sequence: self.store.next_checkpoint,
-            floor: self.wal.floor(skip),
+            floor: self.wal.floor(skip + usize::from(planted!(FloorOneTooHigh))),
             position: self.store.retired_position,
             batch: self.store.retired_batch,
             next_file: self.wal.next_sequence,
@@ -290,7 +290,7 @@ impl Log {
         let mut again = Vec::new();
         for mut state in states {
             let reached = file.and_then(|file| file.index.reached(state.log));
-            if reached.is_some_and(|reached| reached >= state.next) {
+            if reached.is_some_and(|reached| reached >= state.next) && !planted!(RetireBeforeApply) {
                 again.push(state.log);
                 continue;
             }

@@ -219,7 +219,8 @@ impl ClassicQueue {
         for (first, held) in self.contents.volatile() {
             for at in 0..held.count {
                 if live.remove(first + u64::from(at)) {
-                    bytes -= u64::from(held.batch.body_length((held.index + at) as usize));
+                    // The sum may be short of what was settled with an estimate.
+                    bytes = bytes.saturating_sub(u64::from(held.batch.body_length((held.index + at) as usize)));
                 }
             }
         }

@@ -25,6 +25,7 @@ use super::session::Session;
 use crate::awaited::Awaited;
 use crate::bodies::BodyFile;
 use crate::headers::MessageHeaders;
+use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
 use crate::shared_messages::REFERENCE_BYTES;
@@ -349,7 +350,7 @@ impl Session {
             let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
             accepted = accepted.min(published.accepted);
             if published.awaited.position > 0 {
-                if awaited.position == 0 || !crate::planted::first_queue_confirms() {
+                if awaited.position == 0 || !is_planted(Bug::FirstQueueConfirms) {
                     awaited = awaited.and(published.awaited);
                 }
                 self.undurable.note(published.awaited, queue, bytes);

@@ -103,7 +103,8 @@ fn withdraw(group: OpenGroup, damaged_now: usize, report: &mut Report, replay: &
         report.damaged.push(Damage::new("", 0..0, Hit::Logs(logs), reason));
     }
     report.withdrawn += (messages.len() + settles.len()) as u64;
-    for (_, (log, number, payload)) in messages {
+    let most = if planted!(WithdrawFirstOnly) { 1 } else { usize::MAX };
+    for (_, (log, number, payload)) in messages.into_iter().take(most) {
         replay.withdraw(log, number, &payload);
     }
 }

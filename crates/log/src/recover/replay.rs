@@ -186,7 +186,7 @@ impl<'a> Replaying<'a> {
         let bytes = self.fetch(file, offset, length as usize)?;
         let checked = batch_check::check(&bytes, &file.identity);
         match checked {
-            Some(batch) if batch.faults.is_empty() => {
+            Some(batch) if batch.faults.is_empty() || planted!(AcceptTornBatch) => {
                 self.take(file, offset, &batch, &bytes, report, replay);
             }
             Some(batch) => {
@@ -293,6 +293,13 @@ impl<'a> Replaying<'a> {
         replay: &mut dyn Replay,
     ) {
         let covered = self.covered.get(&run.log).copied().unwrap_or_default();
+        let covered = match covered {
+            _ if planted!(ReplayTwice) => Covered::default(),
+            Covered { next, position: 1.. } if planted!(ForgetSettlesAfterCheckpoint) => {
+                Covered { next, position: Position::MAX }
+            }
+            covered => covered,
+        };
         let is_new = match run.kind {
             // References to several messages came into their log together.
             RecordKind::Message | RecordKind::References => run.first + i >= covered.next,
@@ -426,7 +433,10 @@ impl<'a> Replaying<'a> {
             }
             report.cut = Some(Cut { file: doubt.file, range: doubt.offset..doubt.end, kept });
         }
-        if let Some(last) = self.files.back() {
+        if planted!(ReuseBatchNumber) {
+            self.sequence = self.sequence.saturating_sub(1);
+        }
+        if let Some(last) = self.files.back().filter(|_| !planted!(SkipSyncOfRecovered)) {
             disk::sync(self.disk, &last.name)?;
         }
         report.clean = self.closed;
