@@ -2,7 +2,8 @@
 //! what wasn't synced, in pieces and in any order. After each cut it starts on what is left.
 //!
 //! `powercut CUTS [SEED]`, as root: it mounts through /dev/fuse. The node is `LEVERET_BIN`. With `lie` behind them, the
-//! disk doesn't do what it is asked to sync once the queues are there: then messages must be lost, and the verdict say so.
+//! disk doesn't sync any more once the queues are there: then the run must fail.
+#![forbid(unsafe_code)]
 
 mod disk;
 mod mount;
