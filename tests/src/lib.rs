@@ -18,6 +18,7 @@ pub mod http;
 pub mod node;
 pub mod peer;
 pub mod random;
+pub mod small_disk;
 pub mod table;
 pub mod tap;
 pub mod wire;

@@ -55,6 +55,7 @@ pub use options::Bug;
 pub use options::Options;
 pub use read::{ReadPlan, StoredMessage};
 pub use recover::{Cut, Damage, Hit, Replay, Report, recover};
+pub use roaring::RoaringTreemap;
 pub use statistics::Statistics;
 pub use types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
 pub use verify::verify;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
 use crate::checkpoint;
@@ -23,9 +24,14 @@ use crate::wal::{WalFile, WalFiles};
 /// Shortest WAL file that is begun when the disk is full: so much is asked for then.
 const FRESH_BYTES_MIN: u64 = 16 << 10;
 
+/// Why a segment can't be loaded that isn't there.
+const MISSING: &str = "the file is missing";
+
 mod groups;
+mod lost;
 mod replay;
 
+use lost::LostSegments;
 use replay::Replaying;
 
 /// Takes what recovery finds, in this order: the states of the checkpoint (metadata first), then the records after
@@ -43,6 +49,11 @@ pub trait Replay {
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A record of the caller's own.
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
+    /// The numbers of a log, as restored, whose bytes stand in another one. Only asked when segments are lost.
+    fn elsewhere(&self, log: LogId) -> RoaringTreemap {
+        let _ = log;
+        RoaringTreemap::new()
+    }
 }
 
 /// What recovery found.
@@ -117,6 +128,7 @@ pub fn recover(
     recovery.list()?;
     recovery.load_checkpoint(replay)?;
     let (full, position, batch) = recovery.replay_wal(replay)?;
+    recovery.report_lost_segments(&full, replay);
     recovery.remove_leftovers(&full)?;
     let fresh = recovery.open_fresh_file()?;
     let has_reserve = recovery.find_reserve()?;
@@ -169,6 +181,7 @@ pub(crate) struct Recovery<'a> {
     /// The newest checkpoint, if none can be read, and why.
     bad_checkpoint: Option<(u64, String)>,
     out_of_space: bool,
+    lost: LostSegments,
 }
 
 /// Takes nothing in.
@@ -194,6 +207,7 @@ impl<'a> Recovery<'a> {
             covered: FxHashMap::default(),
             bad_checkpoint: None,
             out_of_space: false,
+            lost: LostSegments::default(),
         }
     }
 
@@ -224,7 +238,11 @@ impl<'a> Recovery<'a> {
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
-            match checkpoint::load(self.disk, wal_id, *sequence, |_, _| ())? {
+            let loaded = match checkpoint::load(self.disk, wal_id, *sequence, |_, _| ()) {
+                Err(error) if error.is_unreadable() => Err(error.to_string()),
+                found => found?,
+            };
+            match loaded {
                 Ok(loaded) if loaded.damaged.is_empty() => {
                     return self.take_checkpoint(*sequence, replay);
                 }
@@ -267,11 +285,12 @@ impl<'a> Recovery<'a> {
             self.load_segment(id, length)?;
         }
         // A second time, one state after the other: together they could be larger than memory.
-        let (covered, store) = (&mut self.covered, &mut self.store);
+        let (covered, store, lost) = (&mut self.covered, &mut self.store, &mut self.lost);
         let loaded = checkpoint::load(self.disk, wal_id, sequence, |state, deleted| {
             let cover = Covered { next: state.next, position: state.position };
             covered.insert(state.log, cover);
             store.count_live(state.log, &state.live);
+            lost.note(&state, store);
             if !deleted {
                 replay.restore(state);
             }
@@ -308,14 +327,14 @@ impl<'a> Recovery<'a> {
         let (node_id, wal_id) = (self.options.node_id, self.options.wal_id);
         let name = Name::Segment(id).text(wal_id);
         if self.found.segments.binary_search(&id).is_err() {
-            return Err(StorageError::Missing { file: name, reason: "the checkpoint names it".into() });
+            // Somebody took it away; or an earlier start did, since it was damaged.
+            self.lost.segments.push((name, 0..length, MISSING.into()));
+            return Ok(());
         }
         match segment::load(self.disk, node_id, wal_id, id, length) {
             Ok(segment) => self.store.add(segment),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
-            Err(segment::LoadError::Damaged(reason)) => {
-                self.report.damaged.push(Damage { file: name, range: 0..length, logs: Hit::Any, reason })
-            }
+            Err(segment::LoadError::Damaged(reason)) => self.lost.segments.push((name, 0..length, reason)),
         }
         Ok(())
     }
@@ -330,9 +349,13 @@ impl<'a> Recovery<'a> {
     /// What is wrong in checkpoint and WAL, an invalid last batch included.
     pub(crate) fn look_through_wal(&mut self, replay: &mut dyn Replay) -> Result<Vec<Damage>, StorageError> {
         let mut report = std::mem::take(&mut self.report);
-        let doubt = self.replay_files(&mut report, replay)?.into_doubt(&mut report, replay);
+        let mut replaying = self.replay_files(&mut report, replay)?;
+        let files = replaying.take_files();
+        let doubt = replaying.into_doubt(&mut report, replay);
         report.damaged.extend(doubt);
-        Ok(report.damaged)
+        self.report = report;
+        self.report_lost_segments(&files, replay);
+        Ok(std::mem::take(&mut self.report.damaged))
     }
 
     fn replay_files(&mut self, report: &mut Report, replay: &mut dyn Replay) -> Result<Replaying<'_>, StorageError> {
@@ -384,6 +407,9 @@ impl<'a> Recovery<'a> {
                 disk::sync(self.disk, &file.name)?;
             }
             disk::sync_directory(self.disk)?;
+        }
+        for (name, ..) in self.lost.segments.iter().filter(|(.., reason)| reason != MISSING) {
+            disk::rename(self.disk, name, &format!("damaged-{name}"))?;
         }
         for name in names {
             let text = name.text(wal_id);

@@ -137,7 +137,10 @@ pub(crate) enum LoadError {
 
 impl From<DiskError> for LoadError {
     fn from(error: DiskError) -> LoadError {
-        LoadError::Disk(error)
+        match error.is_unreadable() {
+            true => LoadError::Damaged(error.to_string()),
+            false => LoadError::Disk(error),
+        }
     }
 }
 

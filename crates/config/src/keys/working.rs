@@ -304,7 +304,7 @@ pub(super) const KEYS: &[Key] = &[
         config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
         Ok(())
     }),
-    key("storage.reserve", "bytes", "160MiB", "kept on the disk for when it is full", |config, _, value| {
+    key("storage.reserve", "bytes", "160MiB or so", "kept on the disk for when it is full", |config, _, value| {
         config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
         Ok(())
     }),

@@ -74,6 +74,11 @@ impl<'a> Replaying<'a> {
         }
     }
 
+    /// The files that hold batches.
+    pub(super) fn take_files(&mut self) -> VecDeque<WalFile> {
+        std::mem::take(&mut self.files)
+    }
+
     /// Of the last batch that was taken.
     pub(super) fn sequence(&self) -> u64 {
         self.sequence
@@ -91,7 +96,7 @@ impl<'a> Replaying<'a> {
         self.check_file_header(&file, report)?;
         let mut offset = FILE_HEADER_BYTES;
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
-            let bytes = disk::read(self.disk, &file.name, offset, BATCH_HEADER_BYTES)?;
+            let (bytes, is_whole) = disk::read_around(self.disk, &file.name, offset, BATCH_HEADER_BYTES)?;
             match BatchHeader::decode(&bytes, &file.identity, file.length - offset) {
                 Some(header) if header.sequence <= self.sequence => break,
                 Some(header) => {
@@ -105,6 +110,16 @@ impl<'a> Replaying<'a> {
                         self.doubt_header(&file, offset, next)?;
                         file.known.gaps.push(offset..next);
                         offset = next;
+                    }
+                    None if !is_whole => {
+                        // Whether there was a batch nobody can say.
+                        report.damaged.push(Damage {
+                            file: file.name.to_string(),
+                            range: offset..offset + BATCH_HEADER_BYTES as u64,
+                            logs: Hit::Any,
+                            reason: "the bytes can't be read, and nothing valid follows".into(),
+                        });
+                        break;
                     }
                     None => {
                         let expected = self.sequence + 1;
@@ -124,7 +139,7 @@ impl<'a> Replaying<'a> {
     }
 
     fn check_file_header(&mut self, file: &WalFile, report: &mut Report) -> Result<(), StorageError> {
-        let bytes = disk::read(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
+        let (bytes, _) = disk::read_around(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
         match FileHeader::decode(&bytes) {
             Some(header) if header.node_id != self.options.node_id => {
                 Err(StorageError::WrongNode { found: header.node_id, expected: self.options.node_id })
@@ -174,7 +189,7 @@ impl<'a> Replaying<'a> {
             self.sequence = header.sequence - 1;
         }
         let length = header.padded_bytes();
-        let bytes = Bytes::from(disk::read(self.disk, &file.name, offset, length as usize)?);
+        let bytes = Bytes::from(disk::read_around(self.disk, &file.name, offset, length as usize)?.0);
         let checked = batch_check::check(&bytes, &file.identity);
         match checked {
             Some(batch) if batch.faults.is_empty() => {
@@ -196,7 +211,7 @@ impl<'a> Replaying<'a> {
 
     fn doubt_header(&mut self, file: &WalFile, offset: u64, end: u64) -> Result<(), DiskError> {
         let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
-        let bytes = disk::read(self.disk, &file.name, offset, length)?;
+        let (bytes, _) = disk::read_around(self.disk, &file.name, offset, length)?;
         let (logs, whole) = batch_check::logs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
         self.doubt = Some(Doubt { file: file.name.to_string(), offset, end, batch: None, logs: whole.then_some(logs) });
         Ok(())
@@ -334,7 +349,7 @@ impl<'a> Replaying<'a> {
     fn search(&self, file: &WalFile, offset: u64) -> Result<Option<u64>, DiskError> {
         let mut at = offset + SECTOR;
         while at + BATCH_HEADER_BYTES as u64 <= file.length {
-            let bytes = disk::read(self.disk, &file.name, at, SEARCH_BYTES)?;
+            let (bytes, _) = disk::read_around(self.disk, &file.name, at, SEARCH_BYTES)?;
             for sector in (0..bytes.len()).step_by(SECTOR as usize) {
                 let here = at + sector as u64;
                 let room = file.length - here;
@@ -368,7 +383,7 @@ impl<'a> Replaying<'a> {
         self.groups.withdraw_all(report, replay);
         if let Some(doubt) = self.doubt.take() {
             let length = (doubt.end - doubt.offset) as usize;
-            let bytes = disk::read(self.disk, &doubt.file, doubt.offset, length)?;
+            let (bytes, _) = disk::read_around(self.disk, &doubt.file, doubt.offset, length)?;
             let kept = format!("cut-{}-{:x}", doubt.file, doubt.offset);
             let keep = || {
                 disk::create(self.disk, &kept, bytes.len() as u64)?;
