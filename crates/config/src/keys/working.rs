@@ -304,10 +304,16 @@ pub(super) const KEYS: &[Key] = &[
         config.sync_delay_ms = float(value, 0.0, 60_000.0)?;
         Ok(())
     }),
-    key("storage.reserve", "bytes", "160MiB or so", "kept on the disk for when it is full", |config, _, value| {
-        config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
-        Ok(())
-    }),
+    key(
+        "storage.reserve",
+        "bytes",
+        "2.5 files of the log",
+        "kept on the disk for when it is full: 160 MiB",
+        |config, _, value| {
+            config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
+            Ok(())
+        },
+    ),
     key(
         "debug.wal_file_bytes",
         "bytes",
