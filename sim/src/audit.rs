@@ -11,6 +11,7 @@ use crate::amqp091::{Heard, Received};
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Object};
 use crate::link::End;
+use crate::peer::stopped_queue;
 use crate::world::World;
 
 /// What was found.
@@ -22,6 +23,8 @@ pub struct Findings {
     pub objects: BTreeSet<Object>,
     /// The broker took the last life's end for a clean stop.
     pub clean: bool,
+    /// Queues that have stopped: nothing was found out about them.
+    pub stopped: BTreeSet<String>,
 }
 
 /// Lets everything come to rest, then looks.
@@ -36,7 +39,11 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
     let mut announced: BTreeMap<u16, u32> = BTreeMap::new();
     loop {
         let goes_on = world.step()?;
-        for heard in world.links[link].amqp091().heard() {
+        let heard = world.links[link].amqp091().heard();
+        if heard.iter().any(|heard| matches!(heard, Heard::Cancelled(..))) {
+            world.note_failed();
+        }
+        for heard in heard {
             match heard {
                 Heard::Connected => {
                     for (at, name) in names.iter().enumerate() {
@@ -62,6 +69,10 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
                     findings.queues.entry(name.clone()).or_default().push(received);
                 }
                 Heard::ChannelClosed(_, reason) if reason.code == 404 => {}
+                Heard::ChannelClosed(_, reason)
+                    if stopped_queue(&reason.text).is_some_and(|queue| world.failed.contains(queue)) => {}
+                // A read went wrong.
+                Heard::Cancelled(channel, _) if world.failed.contains(&channels[&channel]) => {}
                 Heard::Consumer(_) => {}
                 other => {
                     let text = format!("the audit heard {other:?}; failed queues: {:?}", failures(world));
@@ -73,7 +84,9 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
             break;
         }
     }
-    for (channel, name) in &channels {
+    findings.stopped.clone_from(&world.failed);
+    findings.queues.retain(|name, _| !world.failed.contains(name));
+    for (channel, name) in channels.iter().filter(|(_, name)| !world.failed.contains(*name)) {
         let found = findings.queues.get(name);
         let presence = found.is_some();
         let expected = findings.objects.contains(&Object::Queue(name.clone()));
@@ -119,9 +132,6 @@ fn conservation(world: &World, findings: &Findings) -> Result<(), Failure> {
     for (name, found) in &findings.queues {
         let Some(queue) = snapshot.queue("/", name) else { continue };
         let status = queue.status();
-        if let QueueState::Failed(reason) = &status.state {
-            return Err(Failure::new(Check::Runs, format!("queue {name} failed: {reason}")));
-        }
         let counters = status.conservation;
         let inside = status.ready + status.unacknowledged;
         if counters.accepted != counters.gone() + inside || inside != found.len() as u64 || status.pending != 0 {

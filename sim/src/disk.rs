@@ -1,226 +1,34 @@
-//! A disk in memory that loses power.
+//! A disk in memory that loses power, refuses operations and reads wrong bits.
 //!
-//! What was written but not synced may be there afterwards, or not, or in part, sector by sector, whatever was written
-//! later; a name that was made, removed or changed is as it was until the directory is synced. The seed decides.
+//! What was written but not synced may be there afterwards, or not, or in part, in units of 512 bytes or 4 KiB,
+//! whatever was written later; a name that was made, removed or changed is as it was until the directory is synced. The
+//! seed decides.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
-use leveret_log::Disk;
+use leveret_log::{Disk, Operation};
 
-use crate::random::Random;
+mod change;
+mod content;
+mod damage;
+mod faults;
+mod file;
+mod state;
+#[cfg(test)]
+mod tests;
 
-/// Bytes that survive together.
+pub use change::Change;
+pub use damage::Damage;
+pub use faults::{EIO, ENOSPC, Fault, User, Wrong};
+
+use faults::{Faults, refused};
+use state::State;
+
+/// Bytes that survive together, on most disks.
 pub const SECTOR: usize = 512;
-
-/// A change of the disk, in the order in which they were made. Reads are not among them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// A file was made.
-    Create {
-        /// Its name.
-        name: String,
-        /// Its length.
-        length: u64,
-    },
-    /// Bytes were written.
-    Write {
-        /// The file.
-        name: String,
-        /// Where.
-        offset: u64,
-        /// What.
-        bytes: Arc<[u8]>,
-    },
-    /// A file was synced.
-    Sync {
-        /// The file.
-        name: String,
-    },
-    /// The directory was synced.
-    SyncDirectory,
-    /// A file was unlinked.
-    Remove {
-        /// The file.
-        name: String,
-    },
-    /// A file was renamed.
-    Rename {
-        /// Its old name.
-        from: String,
-        /// Its new name.
-        to: String,
-    },
-}
-
-#[derive(Clone, Debug)]
-enum Pending {
-    Length(usize),
-    Write(usize, Arc<[u8]>),
-}
-
-impl Pending {
-    fn apply(&self, content: &mut Vec<u8>) {
-        match self {
-            Pending::Length(length) => content.resize(*length, 0),
-            Pending::Write(offset, bytes) => {
-                let end = offset + bytes.len();
-                if content.len() < end {
-                    content.resize(end, 0);
-                }
-                content[*offset..end].copy_from_slice(bytes);
-            }
-        }
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct File {
-    durable: Arc<Vec<u8>>,
-    /// As a reader sees it.
-    current: Arc<Vec<u8>>,
-    pending: Vec<Pending>,
-}
-
-impl File {
-    fn change(&mut self, change: Pending) {
-        change.apply(Arc::make_mut(&mut self.current));
-        self.pending.push(change);
-    }
-
-    fn sync(&mut self) {
-        self.durable = self.current.clone();
-        self.pending.clear();
-    }
-
-    /// What a power cut leaves.
-    fn crash(&self, random: &mut Random) -> File {
-        let mut content = Vec::clone(&self.durable);
-        for change in &self.pending {
-            match (random.below(3), change) {
-                (0, _) => {}
-                (1, change) => change.apply(&mut content),
-                (_, Pending::Length(_)) => {}
-                (_, Pending::Write(offset, bytes)) => {
-                    // Sectors are those of the disk, not of the write.
-                    let mut at = 0;
-                    while at < bytes.len() {
-                        let end = (SECTOR - (offset + at) % SECTOR + at).min(bytes.len());
-                        if random.below(2) == 0 {
-                            Pending::Write(offset + at, bytes[at..end].into()).apply(&mut content);
-                        }
-                        at = end;
-                    }
-                }
-            }
-        }
-        let content = Arc::new(content);
-        File { durable: content.clone(), current: content, pending: Vec::new() }
-    }
-}
-
-#[derive(Clone, Debug)]
-enum NameChange {
-    Link(String, u64),
-    Unlink(String),
-    Rename(String, String, u64),
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut BTreeMap<String, u64>) {
-        match self {
-            NameChange::Link(name, file) => {
-                names.insert(name.clone(), *file);
-            }
-            NameChange::Unlink(name) => {
-                names.remove(name);
-            }
-            NameChange::Rename(from, to, file) => {
-                names.remove(from);
-                names.insert(to.clone(), *file);
-            }
-        }
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct State {
-    files: BTreeMap<u64, File>,
-    names: BTreeMap<String, u64>,
-    durable_names: BTreeMap<String, u64>,
-    pending_names: Vec<NameChange>,
-    next_file: u64,
-}
-
-impl State {
-    fn apply(&mut self, change: &Change) -> io::Result<()> {
-        match change {
-            Change::Create { name, length } => {
-                let id = self.next_file;
-                self.next_file += 1;
-                let mut file = File::default();
-                if *length > 0 {
-                    file.change(Pending::Length(*length as usize));
-                }
-                self.files.insert(id, file);
-                self.rename(NameChange::Link(name.clone(), id));
-            }
-            Change::Write { name, offset, bytes } => {
-                self.file(name)?.change(Pending::Write(*offset as usize, bytes.clone()));
-            }
-            Change::Sync { name } => self.file(name)?.sync(),
-            Change::SyncDirectory => {
-                self.durable_names = self.names.clone();
-                self.pending_names.clear();
-                let used: Vec<u64> = self.names.values().copied().collect();
-                self.files.retain(|id, _| used.contains(id));
-            }
-            Change::Remove { name } => {
-                self.id(name)?;
-                self.rename(NameChange::Unlink(name.clone()));
-            }
-            Change::Rename { from, to } => {
-                let id = self.id(from)?;
-                self.rename(NameChange::Rename(from.clone(), to.clone(), id));
-            }
-        }
-        Ok(())
-    }
-
-    fn rename(&mut self, change: NameChange) {
-        change.apply(&mut self.names);
-        self.pending_names.push(change);
-    }
-
-    fn id(&self, name: &str) -> io::Result<u64> {
-        self.names.get(name).copied().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-    }
-
-    fn file(&mut self, name: &str) -> io::Result<&mut File> {
-        let id = self.id(name)?;
-        self.files.get_mut(&id).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-    }
-
-    fn crash(&self, seed: u64) -> State {
-        let mut random = Random::new(seed);
-        let mut names = self.durable_names.clone();
-        let prefix = random.below(self.pending_names.len() as u64 + 1) as usize;
-        let way = random.below(3);
-        for (i, change) in self.pending_names.iter().enumerate() {
-            let survives = match way {
-                0 => false,
-                1 => i < prefix,
-                _ => random.below(2) == 0,
-            };
-            if survives {
-                change.apply(&mut names);
-            }
-        }
-        let files: BTreeMap<u64, File> = names.values().map(|id| (*id, self.files[id].crash(&mut random))).collect();
-        State { files, durable_names: names.clone(), names, pending_names: Vec::new(), next_file: self.next_file }
-    }
-}
+/// Bytes that survive together, on the others.
+pub const PAGE: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -229,6 +37,47 @@ struct Inner {
     changes: Vec<Change>,
     /// The change with this index, counted from 0, and all later ones fail with this error.
     fails: Option<(usize, i32)>,
+    faults: Faults,
+    damage: Damage,
+}
+
+impl Inner {
+    fn make(&mut self, change: Change) -> io::Result<()> {
+        self.state.apply(&change)?;
+        self.changes.push(change);
+        Ok(())
+    }
+
+    /// How many bytes of a growth there is room for.
+    fn room(&self, growth: u64) -> u64 {
+        match self.faults.space {
+            Some(space) => growth.min(space.saturating_sub(self.state.used())),
+            None => growth,
+        }
+    }
+
+    fn create(&mut self, name: &str, length: u64) -> io::Result<()> {
+        if self.room(length) < length {
+            self.damage.hit("ENOSPC");
+            self.make(Change::Create { name: name.to_owned(), length: 0 })?;
+            return Err(refused(ENOSPC));
+        }
+        self.make(Change::Create { name: name.to_owned(), length })
+    }
+
+    fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let write = |bytes: &[u8]| Change::Write { name: name.to_owned(), offset, bytes: bytes.into() };
+        let length = self.state.file(name)?.current.len() as u64;
+        let growth = (offset + bytes.len() as u64).saturating_sub(length);
+        let missing = growth - self.room(growth);
+        if missing == 0 {
+            return self.make(write(bytes));
+        }
+        self.damage.hit("ENOSPC");
+        let kept = bytes.len() - (missing as usize).min(bytes.len());
+        self.make(write(&bytes[..kept]))?;
+        Err(refused(ENOSPC))
+    }
 }
 
 /// The disk. Clones share nothing.
@@ -244,8 +93,8 @@ impl SimDisk {
         SimDisk::default()
     }
 
-    fn from_state(state: State) -> SimDisk {
-        let inner = Inner { start: state.clone(), state, changes: Vec::new(), fails: None };
+    fn from_state(state: State, damage: Damage) -> SimDisk {
+        let inner = Inner { start: state.clone(), state, damage, ..Inner::default() };
         SimDisk { inner: Mutex::new(inner) }
     }
 
@@ -253,10 +102,11 @@ impl SimDisk {
         self.inner.lock().unwrap_or_else(|error| error.into_inner())
     }
 
-    /// What is left after the power went now.
+    /// What is left after the power went now. What was done by force is counted anew.
     #[must_use]
     pub fn crash(&self, seed: u64) -> SimDisk {
-        SimDisk::from_state(self.lock().state.crash(seed))
+        let (state, damage) = self.lock().state.crash(seed);
+        SimDisk::from_state(state, damage)
     }
 
     /// The disk as it was after each change, beginning with none.
@@ -268,8 +118,25 @@ impl SimDisk {
             if let Some(change) = changes.next()? {
                 state.apply(&change).expect("it could be made before");
             }
-            Some(SimDisk::from_state(state.clone()))
+            Some(SimDisk::from_state(state.clone(), Damage::default()))
         })
+    }
+
+    /// The disk as it was after this many changes.
+    ///
+    /// # Panics
+    /// If there were fewer.
+    #[must_use]
+    pub fn moment(&self, at: usize) -> SimDisk {
+        let inner = self.lock();
+        if at == inner.changes.len() {
+            return SimDisk::from_state(inner.state.clone(), Damage::default());
+        }
+        let mut state = inner.start.clone();
+        for change in &inner.changes[..at] {
+            state.apply(change).expect("it could be made before");
+        }
+        SimDisk::from_state(state, Damage::default())
     }
 
     /// Lets the change with this index, and all after it, fail with this error of the operating system.
@@ -277,10 +144,55 @@ impl SimDisk {
         self.lock().fails = Some((change, error));
     }
 
+    /// Has something go wrong, instead of what was to go wrong before.
+    pub fn arm(&self, fault: Option<Fault>) {
+        self.lock().faults.arm(fault);
+    }
+
+    /// Says who uses the disk from now on.
+    pub fn act_as(&self, user: User) {
+        self.lock().faults.user = user;
+    }
+
+    /// How often something went wrong since it was armed.
+    #[must_use]
+    pub fn fired(&self) -> u64 {
+        self.lock().faults.fired
+    }
+
+    /// Lets all files together have this many bytes.
+    pub fn limit_space(&self, bytes: Option<u64>) {
+        self.lock().faults.space = bytes;
+    }
+
+    /// Bytes that all files have together.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.lock().state.used()
+    }
+
+    /// What was done by force: by the power cut that this disk came from, and by faults since, as far as nobody asked
+    /// before.
+    pub fn take_damage(&self) -> Damage {
+        std::mem::take(&mut self.lock().damage)
+    }
+
     /// Changes made so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.lock().changes.len()
+    }
+
+    /// How many of the changes made so far are of a kind.
+    #[must_use]
+    pub fn count_changes(&self, kind: impl Fn(&Change) -> bool) -> u64 {
+        self.lock().changes.iter().filter(|change| kind(change)).count() as u64
+    }
+
+    /// How many changes there had been right after the last one of a kind, among the first so many.
+    #[must_use]
+    pub fn last_change(&self, among: usize, kind: impl Fn(&Change) -> bool) -> Option<usize> {
+        self.lock().changes[..among].iter().rposition(kind).map(|at| at + 1)
     }
 
     /// All changes made so far.
@@ -294,154 +206,103 @@ impl SimDisk {
     /// # Panics
     /// If there is no such bit.
     pub fn flip(&self, name: &str, bit: usize) {
-        let mut inner = self.lock();
-        let file = inner.state.file(name).expect("the file is there");
-        for content in [&mut file.durable, &mut file.current] {
-            Arc::make_mut(content)[bit / 8] ^= 1 << (bit % 8);
-        }
+        self.lock().state.file(name).expect("the file is there").flip(bit);
+    }
+
+    /// The names of all files, in order.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.lock().state.names.keys().cloned().collect()
     }
 
     /// The bytes of a file.
     #[must_use]
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {
-        self.lock().state.file(name).ok().map(|file| Vec::clone(&file.current))
+        self.lock().state.file(name).ok().map(|file| file.current.to_vec())
     }
 
-    fn change(&self, change: Change) -> io::Result<()> {
+    /// Looks at what is to go wrong with an operation. What is left of it is the caller's.
+    fn begin(&self, on: Operation) -> io::Result<(MutexGuard<'_, Inner>, Option<Wrong>)> {
         let mut inner = self.lock();
-        if let Some((_, error)) = inner.fails.filter(|(from, _)| inner.changes.len() >= *from) {
-            return Err(io::Error::from_raw_os_error(error));
+        let Inner { faults, damage, .. } = &mut *inner;
+        match faults.strike(on, damage) {
+            Some(Wrong::Refused) => Err(refused(EIO)),
+            wrong => Ok((inner, wrong)),
         }
-        inner.state.apply(&change)?;
-        inner.changes.push(change);
-        Ok(())
+    }
+
+    fn change(&self, on: Operation, make: impl FnOnce(&mut Inner, Option<Wrong>) -> io::Result<()>) -> io::Result<()> {
+        let (mut inner, wrong) = self.begin(on)?;
+        match inner.fails.filter(|(from, _)| inner.changes.len() >= *from) {
+            Some((_, error)) => Err(refused(error)),
+            None => make(&mut inner, wrong),
+        }
     }
 }
 
 impl Clone for SimDisk {
     fn clone(&self) -> SimDisk {
-        SimDisk::from_state(self.lock().state.clone())
+        SimDisk::from_state(self.lock().state.clone(), Damage::default())
     }
 }
 
 impl Disk for SimDisk {
     fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.lock().state.names.keys().cloned().collect())
+        let (inner, _) = self.begin(Operation::List)?;
+        Ok(inner.state.names.keys().cloned().collect())
     }
 
     fn create(&self, name: &str, length: u64) -> io::Result<()> {
-        self.change(Change::Create { name: name.to_owned(), length })
+        self.change(Operation::Create, |inner, _| inner.create(name, length))
     }
 
     fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
-        self.change(Change::Write { name: name.to_owned(), offset, bytes: slices.concat().into() })
+        let bytes = slices.concat();
+        self.change(Operation::Write, |inner, wrong| match wrong {
+            Some(Wrong::Short(part)) => {
+                inner.write(name, offset, &bytes[..bytes.len() * usize::from(part) / 256])?;
+                Err(refused(EIO))
+            }
+            _ => inner.write(name, offset, &bytes),
+        })
     }
 
     fn sync(&self, name: &str) -> io::Result<()> {
-        self.change(Change::Sync { name: name.to_owned() })
+        self.change(Operation::Sync, |inner, wrong| match wrong {
+            Some(Wrong::Forgets) => {
+                inner.make(Change::LoseUnsynced { name: name.to_owned() })?;
+                Err(refused(EIO))
+            }
+            _ => inner.make(Change::Sync { name: name.to_owned() }),
+        })
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        self.change(Change::SyncDirectory)
+        self.change(Operation::SyncDirectory, |inner, _| inner.make(Change::SyncDirectory))
     }
 
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut inner = self.lock();
-        let file = inner.state.file(name)?;
-        let rest = file.current.get(offset as usize..).unwrap_or(&[]);
-        let count = rest.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&rest[..count]);
+        let (mut inner, wrong) = self.begin(Operation::Read)?;
+        let count = inner.state.file(name)?.current.read(offset as usize, buffer);
+        if let Some(Wrong::Flips(bit)) = wrong.filter(|_| count > 0) {
+            let bit = (bit % (count as u64 * 8)) as usize;
+            buffer[bit / 8] ^= 1 << (bit % 8);
+        }
         Ok(count)
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {
-        Ok(self.lock().state.file(name)?.current.len() as u64)
+        let (mut inner, _) = self.begin(Operation::Length)?;
+        Ok(inner.state.file(name)?.current.len() as u64)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.change(Change::Remove { name: name.to_owned() })
+        self.change(Operation::Remove, |inner, _| inner.make(Change::Remove { name: name.to_owned() }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.change(Change::Rename { from: from.to_owned(), to: to.to_owned() })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    fn outcomes(disk: &SimDisk, name: &str) -> BTreeSet<Option<Vec<u8>>> {
-        (0..200).map(|seed| disk.crash(seed).content(name)).collect()
-    }
-
-    #[test]
-    fn what_is_synced_stays() {
-        let disk = SimDisk::new();
-        disk.create("a", 0).unwrap();
-        disk.write_at("a", 0, &[b"kept"]).unwrap();
-        disk.sync("a").unwrap();
-        disk.sync_directory().unwrap();
-        assert_eq!(outcomes(&disk, "a"), [Some(b"kept".to_vec())].into());
-    }
-
-    #[test]
-    fn a_name_needs_its_directory_synced() {
-        let disk = SimDisk::new();
-        disk.create("a", 0).unwrap();
-        disk.write_at("a", 0, &[b"kept"]).unwrap();
-        disk.sync("a").unwrap();
-        assert_eq!(outcomes(&disk, "a"), [None, Some(b"kept".to_vec())].into());
-        disk.sync_directory().unwrap();
-        disk.rename("a", "b").unwrap();
-        assert_eq!(outcomes(&disk, "a"), [None, Some(b"kept".to_vec())].into());
-        disk.sync_directory().unwrap();
-        disk.remove("b").unwrap();
-        assert_eq!(outcomes(&disk, "b").len(), 2);
-    }
-
-    #[test]
-    fn unsynced_writes_are_kept_lost_or_torn_at_sectors() {
-        let disk = SimDisk::new();
-        disk.create("a", 2048).unwrap();
-        disk.sync("a").unwrap();
-        disk.sync_directory().unwrap();
-        disk.write_at("a", 256, &[&[1; 1024]]).unwrap();
-        let found = outcomes(&disk, "a");
-        assert_eq!(found.len(), 8, "three sectors were touched");
-        assert!(found.iter().flatten().all(|content| content[..256] == [0; 256]));
-    }
-
-    #[test]
-    fn a_seed_repeats_itself() {
-        let disk = SimDisk::new();
-        disk.create("a", 0).unwrap();
-        disk.sync_directory().unwrap();
-        disk.write_at("a", 0, &[&[1; 9000]]).unwrap();
-        for seed in 0..20 {
-            assert_eq!(disk.crash(seed).content("a"), disk.crash(seed).content("a"));
-        }
-    }
-
-    #[test]
-    fn moments_are_the_disk_after_each_change() {
-        let disk = SimDisk::new();
-        disk.create("a", 1).unwrap();
-        disk.write_at("a", 0, &[b"x"]).unwrap();
-        disk.remove("a").unwrap();
-        let contents: Vec<_> = disk.moments().map(|disk| disk.content("a")).collect();
-        assert_eq!(contents, [None, Some(vec![0]), Some(vec![b'x']), None]);
-    }
-
-    #[test]
-    fn failing_goes_on() {
-        let disk = SimDisk::new();
-        disk.fail_from(1, 5);
-        disk.create("a", 1).unwrap();
-        assert_eq!(disk.sync("a").unwrap_err().raw_os_error(), Some(5));
-        assert_eq!(disk.sync("a").unwrap_err().raw_os_error(), Some(5));
-        assert_eq!(disk.count(), 1);
+        self.change(Operation::Rename, |inner, _| {
+            inner.make(Change::Rename { from: from.to_owned(), to: to.to_owned() })
+        })
     }
 }

@@ -9,6 +9,8 @@ pub enum Check {
     Starts,
     /// The broker goes on while the disk works.
     Runs,
+    /// A write or sync that fails ends the node; a read that fails, or brings wrong bytes, ends its queue.
+    DiskErrors,
     /// Everything that a client receives follows the specification.
     Protocol,
     /// Every request and publish is answered once nothing moves any more.
@@ -42,6 +44,7 @@ impl Check {
         match self {
             Self::Starts => "the broker starts on what a power cut left",
             Self::Runs => "the broker goes on while the disk works",
+            Self::DiskErrors => "what the disk refuses ends the node, or one queue",
             Self::Protocol => "clients receive what the specification allows",
             Self::Answered => "everything is answered",
             Self::NothingLost => "nothing confirmed is lost",

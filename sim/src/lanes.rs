@@ -30,13 +30,15 @@ pub struct DiskLane {
     pub wake: Arc<LaneWake>,
     at: Option<Nanos>,
     doing: Doing,
+    /// So many times slower than a good disk.
+    slowness: u64,
 }
 
 impl DiskLane {
-    /// A lane that asks for work first of all.
+    /// A lane that asks for work first of all. Its disk is so many times slower than a good one.
     #[must_use]
-    pub fn new(lane: Lane) -> Self {
-        Self { lane, wake: Arc::default(), at: Some(0), doing: Doing::Nothing }
+    pub fn new(lane: Lane, slowness: u64) -> Self {
+        Self { lane, wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness }
     }
 
     /// When it can make a step; none before it is woken.
@@ -50,17 +52,17 @@ impl DiskLane {
         }
     }
 
-    /// Makes a step.
+    /// Makes a step. Returns why the node has to stop, if it has to.
     ///
     /// # Errors
-    /// The broker says that the node has to stop, although the disk works.
+    /// The broker says that the node has to stop, although the disk works; or it goes on, although the disk doesn't.
     pub fn step(
         &mut self,
         broker: &Broker,
         disk: &dyn Disk,
         clock: &Clock,
         random: &mut Random,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<String>, Failure> {
         let stops = |error: leveret_log::StorageError| Failure::new(Check::Runs, error.to_string());
         match std::mem::take(&mut self.doing) {
             Doing::Nothing => {
@@ -74,17 +76,31 @@ impl DiskLane {
             }
             Doing::Job(id, job) => {
                 let result = job.run(disk);
-                let took = duration(&job, random);
+                let took = duration(&job, random) * self.slowness;
                 self.doing = Doing::Result(id, result, clock.nanos() + took);
             }
             Doing::Result(id, result, _) => {
-                broker.complete(id, result, clock.now()).map_err(stops)?;
+                let refused = result.as_ref().err().map(|error| (ends_the_node(self.lane, error), error.to_string()));
+                let went_on = broker.complete(id, result, clock.now());
+                match (refused, went_on) {
+                    (None, went_on) => went_on.map_err(stops)?,
+                    (Some((true, _)), Err(error)) => return Ok(Some(error.to_string())),
+                    (Some((false, _)), Ok(())) => {}
+                    (Some((_, refused)), went_on) => {
+                        return Err(Failure::new(Check::DiskErrors, format!("{refused}: then {went_on:?}")));
+                    }
+                }
                 // As a thread does, it asks again before it sleeps.
                 self.at = Some(0);
             }
         }
-        Ok(())
+        Ok(None)
     }
+}
+
+/// What the node has to do when the disk refuses an operation of one of its lanes. A queue's read is no such operation.
+fn ends_the_node(_: Lane, _: &DiskError) -> bool {
+    true
 }
 
 /// A write is fast, a sync now and then isn't.
@@ -111,13 +127,13 @@ impl BodyLane {
         self.job.is_some() || self.wake.is_set()
     }
 
-    /// Makes a step; true when that wrote or removed a file.
+    /// Makes a step: whether that wrote or removed a file.
     ///
     /// # Errors
-    /// The node has to stop, although the disk works.
-    pub fn step(&mut self, broker: &Broker, disk: &dyn Disk) -> Result<bool, Failure> {
+    /// The node has to stop: the disk refused.
+    pub fn step(&mut self, broker: &Broker, disk: &dyn Disk) -> Result<bool, DiskError> {
         if let Some(job) = self.job.take() {
-            job.run(disk).map_err(|error| Failure::new(Check::Runs, error.to_string()))?;
+            job.run(disk)?;
             self.wake.wake_again();
             return Ok(true);
         }

@@ -122,6 +122,8 @@ pub struct Ledger {
     read: BTreeMap<String, Stamp>,
     /// Queues to which messages may have come back that weren't flagged, since nobody had seen them.
     disordered: BTreeSet<String>,
+    /// Queues that stopped in this life, since something of theirs couldn't be read.
+    failed: BTreeSet<String>,
     publishers: u64,
 }
 
@@ -130,6 +132,25 @@ impl Ledger {
     pub fn publisher(&mut self) -> u64 {
         self.publishers += 1;
         self.publishers
+    }
+
+    /// These queues have stopped.
+    pub fn note_failed(&mut self, failed: &BTreeSet<String>) {
+        if failed.len() > self.failed.len() {
+            self.failed.clone_from(failed);
+        }
+    }
+
+    /// Whether a queue has stopped in this life.
+    #[must_use]
+    pub fn has_failed(&self, queue: &str) -> bool {
+        self.failed.contains(queue)
+    }
+
+    /// Whether any queue has stopped that a message was published to.
+    #[must_use]
+    pub fn may_be_refused(&self, id: MessageId) -> bool {
+        self.messages[id as usize].targets.keys().any(|queue| self.failed.contains(queue))
     }
 
     /// Notes what is known of an object.
@@ -361,6 +382,7 @@ impl Ledger {
         self.emptying.clear();
         self.draining.clear();
         self.disordered.clear();
+        self.failed.clear();
         for message in &mut self.messages {
             message.published = 0;
             for target in message.targets.values_mut() {

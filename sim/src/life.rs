@@ -9,7 +9,7 @@ use crate::audit::{Findings, audit};
 use crate::body;
 use crate::disk::SimDisk;
 use crate::event_hash::EventHash;
-use crate::failure::Failure;
+use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
 use crate::tally::Tally;
 use crate::verdict::judge;
@@ -41,6 +41,9 @@ pub fn recover_and_judge(
     let (mut world, report) = World::start(disk, log, seed)?;
     let mut findings = audit(&mut world, ledger)?;
     findings.clean = report.clean;
+    if let Some(name) = findings.stopped.first() {
+        return Err(Failure::new(Check::Runs, format!("queue {name} has stopped although the disk works")));
+    }
     judge(ledger, at, &findings, tally)?;
     Ok((world, findings))
 }
@@ -55,6 +58,10 @@ pub fn rebase(ledger: &mut Ledger, findings: &Findings) {
 /// What a world leaves behind for the record.
 pub fn close_books(world: &mut World, tally: &mut Tally, hash: &mut EventHash) {
     world.count_log();
+    world.tally.add("milliseconds of virtual time", world.clock.nanos() / 1_000_000);
+    for (name, count) in world.disk.take_damage().iter() {
+        world.tally.add(name, count);
+    }
     tally.merge(&world.tally);
     hash.note(world.hash.value());
 }

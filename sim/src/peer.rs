@@ -58,14 +58,21 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
     Ok(id)
 }
 
+/// The queue that a refusal says has stopped.
+#[must_use]
+pub fn stopped_queue(text: &str) -> Option<&str> {
+    let (before, _) = text.split_once("' in vhost '/' has crashed and failed to restart: ")?;
+    before.rsplit_once("queue '").map(|(_, name)| name)
+}
+
 /// A length of a message's body.
 pub fn length(world: &mut World) -> usize {
     let random = &mut world.random;
     let length = match random.below(100) {
-        0..=59 => random.below(200),
-        60..=89 => random.below(4_000),
-        90..=98 => 4_000 + random.below(12_000),
-        _ => 20_000 + random.below(60_000),
+        0..=69 => random.below(100),
+        70..=93 => random.below(2_000),
+        94..=98 => 4_000 + random.below(8_000),
+        _ => 20_000 + random.below(40_000),
     };
     if length >= 4_096 {
         world.tally.hit("large bodies");
@@ -78,7 +85,7 @@ pub fn length(world: &mut World) -> usize {
 pub fn starving(world: &World, ledger: &Ledger) -> Option<String> {
     let snapshot = world.broker.registry.snapshot_full();
     for name in ledger.queues() {
-        if ledger.presence_now(&Object::Queue(name.to_owned())) != Presence::Present {
+        if ledger.presence_now(&Object::Queue(name.to_owned())) != Presence::Present || ledger.has_failed(name) {
             continue;
         }
         let Some(queue) = snapshot.queue("/", name) else { continue };
@@ -90,8 +97,9 @@ pub fn starving(world: &World, ledger: &Ledger) -> Option<String> {
         if status.ready > 0 && able {
             return Some(format!("queue {name}: {} ready, and an able consumer waits", status.ready));
         }
-        if status.moving > 0 {
-            let dead = dead_letters_of(name);
+        let dead = dead_letters_of(name);
+        let waits = dead.as_ref().is_some_and(|dead| ledger.has_failed(dead));
+        if status.moving > 0 && !waits {
             return Some(format!("queue {name}: {} messages never moved to {dead:?}", status.moving));
         }
     }

@@ -10,24 +10,26 @@ use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
 use crate::life::{close_books, rebase, recover_and_judge};
 use crate::random::Random;
+use crate::restart::{cut, cut_recovery, troubled};
 use crate::tally::Tally;
+use crate::trouble::Trouble;
 use crate::workload::{Peers, Workload};
 use crate::world::World;
 
 /// How much a seed does.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Lives that a power cut ends; a clean stop follows the last.
+    /// Lives that a crash ends; a clean stop follows the last.
     pub lives: usize,
     /// Clients at a time.
     pub peers: Peers,
-    /// Operations of clients in each life at most.
-    pub operations: u64,
+    /// Operations of clients in all lives together at least.
+    pub operations: usize,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { lives: 4, peers: Peers { amqp091: 2, amqp10: 2 }, operations: 250 }
+        Self { lives: 4, peers: Peers { amqp091: 2, amqp10: 2 }, operations: 2_000 }
     }
 }
 
@@ -37,26 +39,36 @@ impl Default for Plan {
 /// The first rule found broken.
 pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: &mut EventHash) -> Result<(), Failure> {
     let mut random = Random::new(seed);
+    let log = &vary(log, &mut random);
     let mut ledger = Ledger::default();
     let mut disk = Arc::new(SimDisk::new());
     let (mut world, _) = World::start(disk.clone(), log.clone(), random.next())?;
-    for _ in 0..plan.lives {
+    let mut done = 0;
+    for life in 0..plan.lives {
         let began = disk.count();
-        let operations = random.below(plan.operations) as usize;
+        let share = plan.operations / plan.lives;
+        let operations = share / 2 + random.below(share as u64) as usize;
         // Some lives end in the middle of everything, some when all is answered.
-        let steps_left = if random.below(4) == 0 { u64::MAX } else { random.below(operations as u64 * 40 + 100) };
-        live(&mut world, &mut ledger, plan.peers, operations, steps_left)?;
+        let steps = operations as u64 * 20 + random.below(operations as u64 * 40);
+        let steps_left = if random.below(4) == 0 { u64::MAX } else { steps };
+        let trouble = Trouble::of_life(&mut random);
+        trouble.arm(&disk);
+        done += live(&mut world, &mut ledger, plan.peers, operations, steps_left)?;
+        let is_stopped = world.stopped.is_some();
+        tally.add("nodes stopped by their disk", is_stopped.into());
         close(&mut world, tally, hash, &disk);
         drop(world);
-        tally.hit("power cuts");
-        // A few changes back: clients then know more than they did, but promises carry their time.
-        let at = disk.count() - (random.below(4) as usize).min(disk.count() - began);
-        let moment = disk.moments().nth(at).map(|disk| disk.crash(random.next()));
-        disk = moment.map_or(disk, Arc::new);
-        disk = cut_recovery(disk, log, &mut random, tally)?;
+        Trouble::end(&disk);
+        let at = if is_stopped { disk.count() } else { moment_of_crash(&disk, began, &mut random) };
+        disk = cut(&disk, at, &mut random, tally);
+        let times = random.below(3).max(u64::from(life == 0));
+        disk = cut_recovery(disk, log, times, &mut random, tally)?;
+        troubled(&disk, log, (&ledger, at), trouble, &mut random, tally)?;
         (world, _) = reopen(&disk, log, &mut ledger, at, random.next(), tally)?;
     }
-    live(&mut world, &mut ledger, plan.peers, plan.operations as usize, u64::MAX)?;
+    let rest = plan.operations.saturating_sub(done).max(100);
+    done += live(&mut world, &mut ledger, plan.peers, rest, u64::MAX)?;
+    tally.add("operations", done as u64);
     stop(&mut world)?;
     tally.hit("clean restarts");
     ledger.heard_everything();
@@ -73,37 +85,42 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
     Ok(())
 }
 
+/// A few changes back: clients then know more than they did, but promises carry their time. Half of the time it is right
+/// after a write, of which not everything is on the disk.
+fn moment_of_crash(disk: &SimDisk, began: usize, random: &mut Random) -> usize {
+    let (now, back) = (disk.count(), random.below(12) as usize);
+    let latest = now - back.min(now - began);
+    let is_write = |change: &Change| matches!(change, Change::Write { bytes, .. } if bytes.len() > 512);
+    let after_write = || disk.last_change(latest, is_write).filter(|at| *at > began);
+    if random.below(2) == 0 { after_write().unwrap_or(latest) } else { latest }
+}
+
+/// Some logs have larger buffers and files than others, and more of them.
+fn vary(log: &Options, random: &mut Random) -> Options {
+    let buffer_bytes = [14 << 10, 24 << 10, 48 << 10][random.below(3) as usize];
+    Options {
+        buffer_bytes,
+        reserve_bytes: buffer_bytes / 6,
+        file_bytes: [32 << 10, 64 << 10][random.below(2) as usize],
+        mixed_below: [2 << 10, 8 << 10][random.below(2) as usize],
+        unretired_max: 2 + random.below(2) as usize,
+        ..log.clone()
+    }
+}
+
+/// Returns how many operations there were.
 fn live(
     world: &mut World,
     ledger: &mut Ledger,
     peers: Peers,
     operations: usize,
     mut steps_left: u64,
-) -> Result<(), Failure> {
+) -> Result<usize, Failure> {
     let mut workload = Workload::new(world, ledger, peers, operations);
     while steps_left > 0 && workload.step(world, ledger)? {
         steps_left -= 1;
     }
-    Ok(())
-}
-
-/// Cuts the power while the broker starts, some times.
-fn cut_recovery(
-    mut disk: Arc<SimDisk>,
-    log: &Options,
-    random: &mut Random,
-    tally: &mut Tally,
-) -> Result<Arc<SimDisk>, Failure> {
-    for _ in 0..random.below(3) {
-        let tried = Arc::new(SimDisk::clone(&disk));
-        let (world, _) = World::start(tried.clone(), log.clone(), random.next())?;
-        tally.merge(&world.tally);
-        let moment = random.below(tried.count() as u64 + 1) as usize;
-        let cut = tried.moments().nth(moment).map(|disk| disk.crash(random.next()));
-        disk = cut.map_or(disk, Arc::new);
-        tally.hit("power cuts in recovery");
-    }
-    Ok(disk)
+    Ok(workload.operations)
 }
 
 /// Starts, looks, judges, and goes on from what was found. Also says whether the stop before was a clean one.
@@ -137,7 +154,7 @@ fn stop(world: &mut World) -> Result<(), Failure> {
 }
 
 fn close(world: &mut World, tally: &mut Tally, hash: &mut EventHash, disk: &SimDisk) {
-    let is_reuse = |change: &&Change| matches!(change, Change::Rename { to, .. } if to.starts_with("wal-"));
-    tally.add("WAL files used again", disk.trace().iter().filter(is_reuse).count() as u64);
+    let is_reuse = |change: &Change| matches!(change, Change::Rename { to, .. } if to.starts_with("wal-"));
+    tally.add("WAL files used again", disk.count_changes(is_reuse));
     close_books(world, tally, hash);
 }

@@ -1,6 +1,8 @@
 //! What clients do: declare, bind, publish, fan out, consume, get, settle, give back, purge, delete, vanish; some over
 //! AMQP 0-9-1, some over AMQP 1.0, with the same queues.
 
+use leveret_broker::Nanos;
+
 use crate::failure::{Check, Failure};
 use crate::ledger::Ledger;
 use crate::peer::{Peer, starving};
@@ -22,7 +24,12 @@ pub struct Workload {
     /// Operations of clients so far.
     pub operations: usize,
     limit: usize,
+    /// Nobody does anything before.
+    pause: Nanos,
 }
+
+/// Clients do nothing for up to this long, now and then: what has its time comes to rest.
+const PAUSE_MAX: Nanos = 500_000_000;
 
 impl Workload {
     /// Connects clients that make at least `limit` operations.
@@ -34,7 +41,7 @@ impl Workload {
         for number in 0..peers.amqp10 {
             all.push(Box::new(amqp10::Peer::connect(number, world)));
         }
-        Self { peers: all, operations: 0, limit }
+        Self { peers: all, operations: 0, limit, pause: 0 }
     }
 
     /// One step: of a client that does something, or of the world. False when all is done and answered.
@@ -42,7 +49,10 @@ impl Workload {
     /// # Errors
     /// A rule was found broken.
     pub fn step(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<bool, Failure> {
-        if self.operations < self.limit && world.random.below(6) == 0 {
+        let wants = self.operations < self.limit && world.random.below(6) == 0 && self.pause <= world.clock.nanos();
+        if wants && world.random.below(20) == 0 {
+            self.pause = world.clock.nanos() + world.random.below(PAUSE_MAX);
+        } else if wants {
             let choice = world.random.below(self.peers.len() as u64) as usize;
             let peer = &mut self.peers[choice];
             if peer.may_go_on(world) {
@@ -52,6 +62,10 @@ impl Workload {
         }
         let at = world.disk.count();
         let moved = world.step()?;
+        if world.stopped.is_some() {
+            return Ok(false);
+        }
+        ledger.note_failed(&world.failed);
         for peer in &mut self.peers {
             peer.listen(world, ledger, at)?;
         }
@@ -63,6 +77,7 @@ impl Workload {
 
     /// Nothing moves: everything has to be answered. True when there was something left to do.
     fn settle_down(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<bool, Failure> {
+        world.clock.advance_to(self.pause);
         for (number, peer) in self.peers.iter().enumerate() {
             peer.rest(world)?;
             if self.operations < self.limit && !peer.may_go_on(world) {

@@ -4,6 +4,7 @@
 //! A turn is atomic, so everything that a core does under one wake-up is; the hand-off between cores is explored
 //! finer with `shuttle`.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -11,10 +12,11 @@ use leveret_broker::{Authenticate, Broker, Peer, Settings};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
+use leveret_queue::QueueState;
 
 use crate::clock::Clock;
 use crate::cores::{Cores, TaskWake};
-use crate::disk::SimDisk;
+use crate::disk::{SimDisk, User};
 use crate::event_hash::EventHash;
 use crate::failure::{Check, Failure};
 use crate::lanes::{BodyLane, DiskLane, ReadLane};
@@ -72,6 +74,10 @@ pub struct World {
     bodies: BodyLane,
     /// Steps of disk lanes in a row that did nothing to the disk.
     fruitless: u32,
+    /// Why the node had to stop, since its disk refused something: nothing moves any more.
+    pub stopped: Option<String>,
+    /// Queues that stopped alone, since the disk didn't give back what it had taken for them.
+    pub failed: BTreeSet<String>,
 }
 
 /// A lane that looks this often and finds nothing, while nothing else happens, will never find anything.
@@ -101,6 +107,18 @@ impl World {
     /// # Errors
     /// As there.
     pub fn start_at(clock: Clock, disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
+        let (world, report) = Self::start_damaged(clock, disk, log, seed)?;
+        if report.damaged.is_empty() {
+            return Ok((world, report));
+        }
+        Err(Failure::new(Check::Starts, format!("damage was reported: {:?}", report.damaged)))
+    }
+
+    /// As [`World::start_at`] on a disk that doesn't work.
+    ///
+    /// # Errors
+    /// It doesn't start.
+    pub fn start_damaged(clock: Clock, disk: Arc<SimDisk>, log: Options, seed: u64) -> Result<(Self, Report), Failure> {
         let counters = (0..CORES).map(|_| Arc::new(Counters::default())).collect();
         let mut random = Random::new(seed);
         let settings = Settings {
@@ -115,11 +133,10 @@ impl World {
             body_file_from: 4096,
             ..Settings::default()
         };
+        disk.act_as(User::Start);
         let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())
             .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
-        if !report.damaged.is_empty() {
-            return Err(Failure::new(Check::Starts, format!("damage was reported: {:?}", report.damaged)));
-        }
+        let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let mut world = Self {
             disk,
             broker,
@@ -129,11 +146,14 @@ impl World {
             tally: Tally::default(),
             links: Vec::new(),
             cores: Cores::new(CORES),
-            lanes: [DiskLane::new(Lane::Commit), DiskLane::new(Lane::Background)],
+            lanes: [DiskLane::new(Lane::Commit, slowness), DiskLane::new(Lane::Background, slowness)],
             reads: ReadLane::default(),
             bodies: BodyLane::default(),
             fruitless: 0,
+            stopped: None,
+            failed: BTreeSet::new(),
         };
+        world.note_failed();
         world.note_report(&report);
         world.broker.set_lane_wake(Lane::Commit, world.lanes[0].wake.clone());
         world.broker.set_lane_wake(Lane::Background, world.lanes[1].wake.clone());
@@ -150,12 +170,23 @@ impl World {
     fn note_report(&mut self, report: &Report) {
         self.tally.add("batches torn by a power cut", report.cut.is_some().into());
         self.tally.add("checkpoints restored", (report.restored > 0).into());
-        self.tally.add("files left over and removed", report.removed.len() as u64);
+        self.tally.add("records replayed", report.replayed);
+        self.tally.add("messages of open groups withdrawn", report.withdrawn);
+        let in_force = self.disk.names().into_iter().rfind(|name| name.starts_with("checkpoint-")).unwrap_or_default();
+        for name in &report.removed {
+            self.tally.hit(match name {
+                name if name.starts_with("wal-") => "WAL files without need removed",
+                name if name.starts_with("segment-") => "segments without a checkpoint removed",
+                name if *name > in_force => "torn checkpoints passed over",
+                _ => "old checkpoints removed",
+            });
+        }
     }
 
     /// Carried out before any client comes, as a node does.
     fn first_user(&mut self) -> Result<(), Failure> {
-        let all = || String::from(".*");
+        // The shortest pattern that matches everything, and the fastest to compile.
+        let all = || String::from("^");
         let commands = vec![
             Command::CreateVhost { name: "/".into() },
             Command::PutUser(PutUser {
@@ -209,6 +240,9 @@ impl World {
     /// # Errors
     /// A rule was found broken.
     pub fn step(&mut self) -> Result<bool, Failure> {
+        if self.stopped.is_some() {
+            return Ok(false);
+        }
         self.clock.advance(self.random.below(4_000));
         let mut actions = self.actions();
         if actions.is_empty() {
@@ -288,7 +322,8 @@ impl World {
             }
             Action::Lane(lane) => {
                 let before = self.disk.count();
-                self.lanes[*lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
+                self.disk.act_as([User::Commit, User::Background][*lane]);
+                self.stopped = self.lanes[*lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
                 let after = self.disk.count();
                 self.hash.note(after as u64);
                 if before == after {
@@ -297,16 +332,45 @@ impl World {
                 }
             }
             Action::Read => {
+                self.disk.act_as(User::Reads);
+                let fired = self.disk.fired();
                 let read = self.reads.step(&self.broker, &*self.disk, &self.clock);
                 self.tally.add("reads from disk", read.into());
+                if self.disk.fired() > fired {
+                    self.read_failed()?;
+                }
             }
-            Action::Body => {
-                let written = self.bodies.step(&self.broker, &*self.disk)?;
-                self.tally.add("body files written or removed", written.into());
-            }
+            Action::Body => match self.bodies.step(&self.broker, &*self.disk) {
+                Ok(written) => self.tally.add("body files written or removed", written.into()),
+                Err(error) => self.stopped = Some(error.to_string()),
+            },
         }
         self.fruitless = 0;
         Ok(())
+    }
+
+    /// A queue's read went wrong: that queue stops and says why, and no other one.
+    fn read_failed(&mut self) -> Result<(), Failure> {
+        let before = self.failed.len();
+        let reasons = self.note_failed();
+        if self.failed.len() > before + 1 || reasons.iter().any(|reason| !reason.contains("-0000-")) {
+            return Err(Failure::new(Check::DiskErrors, format!("one read failed: {:?}, {reasons:?}", self.failed)));
+        }
+        self.tally.add("queues stopped by a read", (self.failed.len() - before) as u64);
+        Ok(())
+    }
+
+    /// Looks which queues have stopped; returns the reasons of all.
+    pub fn note_failed(&mut self) -> Vec<String> {
+        let snapshot = self.broker.registry.snapshot_full();
+        let mut reasons = Vec::new();
+        for queue in snapshot.queues.values() {
+            if let QueueState::Failed(reason) = queue.state() {
+                self.failed.insert(queue.info().name.to_string());
+                reasons.push(reason);
+            }
+        }
+        reasons
     }
 
     fn still_hopeful(&self) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, DeadLetter, MessageRef, Reason, deaths};
 use leveret_model::DeadLetterOptions;
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
-use leveret_queue::{DeadRun, DeadTurn};
+use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
 use smallvec::SmallVec;
 
@@ -63,6 +63,10 @@ impl Broker {
             for at in *index..*index + *count {
                 letters.push(&batch.message(at as usize), *reason);
             }
+        }
+        if letters.has_stopped_target() {
+            // It would refuse them, and they would be nowhere.
+            return queue.dead_stay();
         }
         let dropped = letters.dropped;
         letters.close(|group| queue.moved(group, dropped));
@@ -161,6 +165,11 @@ impl<'a> Letters<'a> {
             }
         }
         targets
+    }
+
+    fn has_stopped_target(&self) -> bool {
+        let mut targets = self.runs.iter().flat_map(|(targets, ..)| targets).chain(&self.targets);
+        targets.any(|queue| matches!(queue.state(), QueueState::Failed(_)))
     }
 
     fn end_run(&mut self) {

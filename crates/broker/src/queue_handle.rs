@@ -363,7 +363,7 @@ impl QueueHandle {
         self.with(|queue, effects| queue.set_window(id, open, now, effects));
     }
 
-    /// See [`ClassicQueue::grant`].
+    /// See [`ClassicQueue::grant`]. None when the consumer is gone.
     pub fn grant(
         self: &Arc<Self>,
         id: ConsumerId,
@@ -371,9 +371,11 @@ impl QueueHandle {
         link_credit: u32,
         drain: bool,
         now: Nanos,
-    ) -> CreditState {
-        let state = self.with(|queue, effects| queue.grant(id, delivery_count, link_credit, drain, now, effects));
-        state.unwrap_or_default()
+    ) -> Option<CreditState> {
+        self.with(|queue, effects| {
+            queue.has_consumer(id).then(|| queue.grant(id, delivery_count, link_credit, drain, now, effects))
+        })
+        .flatten()
     }
 
     /// Has `link` signalled with `key` when the queue is gone.
@@ -424,7 +426,11 @@ impl QueueHandle {
     }
 
     fn failure(&self) -> Arc<str> {
-        format!("queue '{}' failed before a rejection of a transaction was on disk", self.info.name).into()
+        let name = &self.info.name;
+        format!(
+            "queue '{name}', or one that its dead letters go to, failed before a rejection of a transaction was on disk"
+        )
+        .into()
     }
 
     /// Its deletion is durable: consumers are told, memory goes.

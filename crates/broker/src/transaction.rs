@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use leveret_log::Wait;
 use leveret_message::Batch;
-use leveret_queue::{ConsumerId, Outcome, Run, push_run};
+use leveret_queue::{ConsumerId, Outcome, QueueState, Run, push_run};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -80,6 +80,12 @@ impl Transaction {
     /// Bytes that its commit writes to the log, about.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.log_bytes
+    }
+
+    /// Whether a queue that it publishes to has stopped, and would refuse.
+    pub(crate) fn has_stopped_target(&self) -> bool {
+        let mut queues = self.publishes.iter().flat_map(|publishing| &publishing.queues);
+        queues.any(|queue| matches!(queue.state(), QueueState::Failed(_)))
     }
 
     /// Messages for these queues, to be published in order.

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use crate::amqp10::Amqp10;
 use crate::quotas::Quotas;
 
-/// Messages may not be allowed to be larger than this yet, since a body is held in memory while it arrives.
-pub const MAX_MESSAGE_SIZE_CAP: u64 = 32 << 20;
+/// Messages may not be allowed to be larger than this: a body is held in memory while it arrives.
+pub const MAX_MESSAGE_SIZE_CAP: u64 = 512 << 20;
 
 /// Everything that can be configured, with the defaults of the table of keys.
 #[derive(Clone, Debug, PartialEq)]

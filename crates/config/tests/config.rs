@@ -106,7 +106,7 @@ fn a_wrong_value_names_key_value_and_what_was_expected() {
         ("listeners.tcp.default = 70000", "from 0 to 65535, got '70000'"),
         ("listeners.tcp.default = :5672", "expected a port or address:port"),
         ("loopback_users = guest", "expected none, got 'guest'"),
-        ("max_message_size = 64MiB", "more than 32 MiB"),
+        ("max_message_size = 513MiB", "more than 512 MiB"),
         ("disk_free_limit.absolute = lots", "number of bytes"),
         ("log.console.level = loud", "got 'loud'"),
         ("cores = 0", "from 1 to 256"),

@@ -176,6 +176,11 @@ impl ClassicQueue {
         self.consumers.len()
     }
 
+    /// Whether this consumer is there.
+    pub fn has_consumer(&self, id: ConsumerId) -> bool {
+        self.consumers.look(id).is_some()
+    }
+
     /// Numbers from here on were never handed out: what a clean stop records.
     pub fn cursor(&self) -> u64 {
         self.cursor
@@ -315,17 +320,26 @@ impl ClassicQueue {
 
     fn admit(&mut self, pending: Pending) {
         let Pending { first, batch, index, count, durable, .. } = pending;
+        let is_running = self.state == QueueState::Running;
+        if !is_running && !durable {
+            return;
+        }
         let bytes = batch.body_bytes(index as usize, count as usize);
         self.ledger.accept(first, u64::from(count), bytes);
         self.ready.messages += u64::from(count);
         self.ready.bytes += bytes;
         self.note_times(first, &batch, index, count);
-        let consumers = &self.consumers;
-        let awaited = || consumers.any_able();
-        self.contents.admit(first, batch, index, count, durable, pending.submitted, awaited);
+        if is_running {
+            let consumers = &self.consumers;
+            let awaited = || consumers.any_able();
+            self.contents.admit(first, batch, index, count, durable, pending.submitted, awaited);
+        }
     }
 
     fn after_growth(&mut self, effects: &mut Effects) {
+        if self.state != QueueState::Running {
+            return;
+        }
         self.drop_excess(effects);
         self.schedule(effects);
         self.expire_momentary(effects);
@@ -435,14 +449,21 @@ impl ClassicQueue {
         let messages = self.ready.messages;
         self.state = QueueState::Deleted;
         self.dead = DeadLetters::default();
+        self.pending.clear();
+        self.pending_length = Length::default();
         self.stop(effects);
         messages
     }
 
     /// The queue cannot go on; its consumers are cancelled and every later call is refused. A deleted one stays so.
+    /// What the log was given before is still applied when it is durable: a retirement asks for a state that reflects
+    /// it, and would wait for ever.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
         if self.state == QueueState::Deleted {
             return;
+        }
+        if self.state == QueueState::Running {
+            self.lose_volatile();
         }
         self.state = QueueState::Failed(reason);
         // What has its place in the log may be durable and confirmed: a checkpoint must not forget it.
@@ -454,14 +475,30 @@ impl ClassicQueue {
         self.stop(effects);
     }
 
+    /// Volatile messages are nowhere but in memory, which goes: they must not be among those that a checkpoint calls
+    /// alive.
+    fn lose_volatile(&mut self) {
+        let mut lost = Vec::new();
+        for (first, held) in self.contents.volatile() {
+            for at in (0..held.count).filter(|at| self.ledger.is_live(first + u64::from(*at))) {
+                lost.push((first + u64::from(at), u64::from(held.batch.body_length((held.index + at) as usize))));
+            }
+        }
+        for (number, bytes) in lost {
+            if number >= self.cursor || self.returned.remove(&number) {
+                self.ready.messages -= 1;
+                self.ready.bytes -= bytes;
+            }
+            self.depart(number, number, bytes, Outcome::Dropped);
+        }
+    }
+
     fn stop(&mut self, effects: &mut Effects) {
         self.consumers.cancel_all(effects);
         for (link, key) in self.get_waiters.drain(..) {
             effects.signals.push((link, Signal::Loaded(key)));
         }
         self.contents.clear();
-        self.pending.clear();
-        self.pending_length = Length::default();
         self.disk_wait = None;
     }
 }

@@ -300,6 +300,11 @@ impl ClassicQueue {
         logged
     }
 
+    /// What was taken by [`ClassicQueue::dead_turn`] can't be moved now: it stays where it is.
+    pub fn dead_stay(&mut self) {
+        self.dead.taken = 0;
+    }
+
     /// The durable messages that wait: after a crash they would be here.
     pub(crate) fn durable_dead(&self) -> impl Iterator<Item = &Run> {
         self.dead.waiting.iter().map(|dead| &dead.run).filter(|run| run.durable)

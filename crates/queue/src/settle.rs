@@ -78,7 +78,7 @@ impl ClassicQueue {
         self.credit_back(id, count, now, effects);
     }
 
-    /// Removes all ready messages; returns how many and the runs to be logged.
+    /// Removes all ready messages; returns how many and the runs to be logged, the first of which has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         let purged = self.ready.messages;
         let mut runs: Vec<Run> = Vec::new();
@@ -92,10 +92,15 @@ impl ClassicQueue {
         if let Some(first) = runs.first_mut() {
             first.bytes = self.ready.bytes;
         }
+        // A replay of the log knows of the durable ones only.
+        let volatile = self.volatile_bytes(&runs);
         self.contents.spilled_from = None;
         for run in &runs {
             self.depart(run.first, run.last, run.bytes, Outcome::Purged);
             self.release(run.first, run.last);
+        }
+        if let Some(first) = runs.first_mut() {
+            first.bytes -= volatile;
         }
         self.ready = Length::default();
         self.emptied = now;
@@ -104,5 +109,20 @@ impl ClassicQueue {
             runs.clear();
         }
         (purged, runs)
+    }
+
+    /// Body bytes of the volatile live messages among these.
+    fn volatile_bytes(&self, runs: &[Run]) -> u64 {
+        let is_among = |number: u64| {
+            let at = runs.partition_point(|run| run.last < number);
+            runs.get(at).is_some_and(|run| run.first <= number) && self.ledger.is_live(number)
+        };
+        let mut bytes = 0;
+        for (first, held) in self.contents.volatile() {
+            for at in (0..held.count).filter(|at| is_among(first + u64::from(*at))) {
+                bytes += u64::from(held.batch.body_length((held.index + at) as usize));
+            }
+        }
+        bytes
     }
 }

@@ -10,7 +10,7 @@ use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::link;
-use crate::peer::{UNLIMITED, examine};
+use crate::peer::{UNLIMITED, examine, stopped_queue};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -174,7 +174,11 @@ impl Peer {
             | Heard::Consumer(channel)
             | Heard::Empty(channel) => self.answered(channel, ledger, tally, at),
             Heard::Cancelled(_, tag) => {
-                self.consumers.remove(&tag);
+                // What it had been given and wasn't sent yet went with it.
+                if let Some(consumer) = self.consumers.remove(&tag).filter(|consumer| consumer.no_ack) {
+                    ledger.excuse_all(&consumer.queue, consumer.since);
+                    ledger.end_reading(&consumer.queue, UNLIMITED);
+                }
             }
             Heard::Delivered(received) => self.delivered(received, ledger, tally, at)?,
             Heard::Got(received) => self.got(received, ledger, tally, at)?,
@@ -182,6 +186,10 @@ impl Peer {
                 for tag in first..=last {
                     let Some(id) = self.unconfirmed.remove(&tag) else { continue };
                     tally.hit("confirms");
+                    if !positive && ledger.may_be_refused(id) {
+                        tally.hit("messages refused by a stopped queue");
+                        continue;
+                    }
                     if !positive {
                         let detail = format!("message {id} was refused, although no queue has a limit");
                         return Err(Failure::new(Check::Runs, detail));
@@ -189,7 +197,7 @@ impl Peer {
                     ledger.confirm(id, at);
                 }
             }
-            Heard::ChannelClosed(channel, reason) if reason.code == 404 => {
+            Heard::ChannelClosed(channel, reason) if reason.code == 404 || names_stopped(&reason.text, ledger) => {
                 tally.hit("channel errors");
                 self.lose(channel, ledger);
                 self.open_channel(link, channel, ledger);
@@ -315,6 +323,11 @@ impl Peer {
         self.lose(PUBLISH, ledger);
         self.lose(CONSUME, ledger);
     }
+}
+
+/// A request about a queue that has stopped is refused with a text that says so.
+fn names_stopped(text: &str, ledger: &Ledger) -> bool {
+    stopped_queue(text).is_some_and(|queue| ledger.has_failed(queue))
 }
 
 impl crate::peer::Peer for Peer {

@@ -31,8 +31,8 @@ pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -
         (Stage::There, 10..=18) => attach_receiver(peer, at, world, ledger),
         (Stage::There, 19..=22) => detach(peer, at, world, ledger),
         (Stage::There, 23..=42) => grant(peer, at, world),
-        (Stage::There, 43..=47) => transact(peer, at, world, ledger),
-        (Stage::There, 48..=71) if !peer.sessions[at].held.is_empty() => settle(peer, at, world, ledger),
+        (Stage::There, 43..=49) => transact(peer, at, world, ledger),
+        (Stage::There, 50..=71) if !peer.sessions[at].held.is_empty() => settle(peer, at, world, ledger),
         (Stage::There, _) => publish(peer, at, world, ledger),
     }
 }
@@ -139,6 +139,8 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
     let count = 1 + world.random.below(3) as usize;
     let persistent = world.random.below(5) > 0;
     let transaction = peer.sessions[at].open_transaction().filter(|_| world.random.below(2) == 0);
+    // Large ones end in another batch than they began.
+    let count = if transaction.is_some() { count * 5 } else { count };
     let settled = transaction.is_none() && world.random.below(4) == 0;
     for sent in 0..count {
         let (id, length) = (ledger.messages.len() as u64, length(world));

@@ -9,7 +9,7 @@ use super::{End, Heard, Received};
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
 use crate::link;
-use crate::peer::examine;
+use crate::peer::{examine, stopped_queue};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -86,7 +86,7 @@ impl Peer {
             }
             Event::Detached { channel, handle, error, by_peer, .. } => {
                 if by_peer {
-                    expect_missing(error.as_ref())?;
+                    expect_missing(error.as_ref(), ledger)?;
                     tally.hit("links detached by the broker");
                 }
                 self.session(channel).lose_link(handle, ledger);
@@ -145,6 +145,12 @@ impl Peer {
                     if !ledger.released(message, at) {
                         let detail = format!("message {message} was released, although a queue is there for it");
                         return Err(Failure::new(Check::NothingLost, detail));
+                    }
+                }
+                Some(State::Rejected(_)) if ledger.may_be_refused(message) => {
+                    tally.hit("messages refused by a stopped queue");
+                    if let Some(transaction) = &mut session.transaction {
+                        transaction.published.retain(|id| *id != message);
                     }
                 }
                 other => {
@@ -232,12 +238,22 @@ impl Peer {
     }
 }
 
-/// The broker detaches a link only when its queue or exchange isn't there.
-fn expect_missing(error: Option<&PeerError>) -> Result<(), Failure> {
+/// The broker detaches a link only when its queue or exchange isn't there, or has stopped.
+fn expect_missing(error: Option<&PeerError>, ledger: &Ledger) -> Result<(), Failure> {
+    let description = error.map_or("", |error| &error.description);
     match error.map(|error| error.condition.as_str()) {
         Some("amqp:resource-deleted" | "amqp:not-found") => Ok(()),
+        Some("amqp:illegal-state") if stopped_queue(description).is_some_and(|queue| ledger.has_failed(queue)) => {
+            Ok(())
+        }
         _ => Err(Failure::new(Check::Protocol, format!("a link was detached for {error:?}"))),
     }
+}
+
+/// A transaction rejects messages that can't be moved, since their queue or the one for dead letters has stopped: that it
+/// is done can't be said.
+fn is_unmovable(error: &PeerError) -> bool {
+    error.description.contains("failed before a rejection of a transaction was on disk")
 }
 
 impl crate::peer::Peer for Peer {
@@ -253,6 +269,15 @@ impl crate::peer::Peer for Peer {
         for heard in world.links[self.link].amqp10().heard() {
             match heard {
                 Heard::Delivered(received) => self.delivered(received, ledger, &mut world.tally)?,
+                Heard::Event(Event::Closed { error: Some(error), by_peer: true })
+                    if is_unmovable(&error) && !world.failed.is_empty() =>
+                {
+                    world.tally.hit("connections closed for a stopped queue");
+                    world.disconnect(self.link);
+                    self.lose_all(ledger);
+                    *self = Self::connect(self.number, world);
+                    return Ok(());
+                }
                 Heard::Event(event) => self.hear(event, ledger, &mut world.tally, at)?,
             }
         }

@@ -8,6 +8,7 @@ use super::transact::Transaction;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
 use crate::peer::UNLIMITED;
+use crate::topology::dead_letters_of;
 use crate::world::World;
 
 /// Where a session or link is in its life, as far as the client has asked.
@@ -165,7 +166,12 @@ impl Session {
     /// Nothing moves any more: everything is answered, and nobody is left with nothing to go on with.
     pub(super) fn rest(&self, link: usize, world: &mut World) -> Result<(), Failure> {
         let stuck = |what: String| Err(Failure::new(Check::Answered, format!("nothing moves any more; {what}")));
-        let asked = self.asked.values().any(|(held, _)| !self.is_in_transaction(held));
+        // What can't be moved since the queue for it has stopped isn't settled.
+        let waits = |held: &Held, wish: &Wish| {
+            *wish == Wish::Reject && dead_letters_of(&held.queue).is_some_and(|dead| world.failed.contains(&dead))
+        };
+        let mut asked = self.asked.values();
+        let asked = asked.any(|(held, wish)| !self.is_in_transaction(held) && !waits(held, wish));
         if !self.unconfirmed.is_empty() || asked || matches!(self.stage, Stage::Coming | Stage::Going) {
             return stuck(format!("{self:?}"));
         }
@@ -190,7 +196,8 @@ impl Session {
                 (LinkEnd::Receiver(receiver), Stage::There) => {
                     let Some(queue) = snapshot.queue("/", &receiver.queue) else { continue };
                     let status = queue.status();
-                    if receiver.drains || receiver.credit > 0 && status.ready > 0 {
+                    let waits = receiver.drains || receiver.credit > 0 && status.ready > 0;
+                    if waits && !world.failed.contains(&receiver.queue) {
                         return stuck(format!("{receiver:?}; {} are ready for {:?}", status.ready, status.consumers));
                     }
                 }

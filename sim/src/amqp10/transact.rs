@@ -93,6 +93,13 @@ impl Session {
                     }
                 }
             }
+            (Phase::Discharging { request, .. }, Some(State::Rejected(_)))
+                if *request == id && transaction.published.iter().any(|id| ledger.may_be_refused(*id)) =>
+            {
+                tally.hit("transactions refused by a stopped queue");
+                let Some(transaction) = self.transaction.take() else { return Ok(true) };
+                self.undo(&transaction, ledger);
+            }
             (Phase::Declaring(request) | Phase::Discharging { request, .. }, other) if *request == id => {
                 let detail = format!("{:?} was answered with {other:?}", transaction.phase);
                 return Err(Failure::new(Check::Protocol, detail));

@@ -95,7 +95,8 @@ impl Session {
         for key in keys {
             self.remove_consumer(key, now);
         }
-        if self.channels.remove(&number).is_some() {
+        // One whose close the client hasn't answered was counted when it was closed.
+        if self.channels.remove(&number).is_some_and(|channel| !channel.closing) {
             self.account.give(Kind::Channels, 1);
             self.counters.channels_closed.add(1);
         }

@@ -51,8 +51,8 @@ impl Session {
     pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
         let queue = self.known_queue(name, action)?;
         if let leveret_queue::QueueState::Failed(reason) = queue.state() {
-            let text = format!("queue '{name}' in vhost '{}' failed and is stopped: {reason}", self.vhost);
-            return Err(ProtocolError::new(ReplyCode::InternalError, text));
+            let text = format!("queue '{name}' in vhost '{}' has crashed and failed to restart: {reason}", self.vhost);
+            return Err(ProtocolError::new(ReplyCode::NotFound, text));
         }
         Ok(queue)
     }

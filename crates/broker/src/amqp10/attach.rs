@@ -225,7 +225,7 @@ impl Connection {
     fn running(&self, queue: QueueRef) -> Result<QueueRef> {
         if let leveret_queue::QueueState::Failed(reason) = queue.state() {
             let name = &queue.info().name;
-            let text = format!("queue '{name}' in vhost '{}' failed and is stopped: {reason}", self.vhost);
+            let text = format!("queue '{name}' in vhost '{}' has crashed and failed to restart: {reason}", self.vhost);
             return Err(Failure::link(condition::ILLEGAL_STATE, text));
         }
         Ok(queue)

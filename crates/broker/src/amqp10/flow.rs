@@ -50,6 +50,8 @@ impl Connection {
                 let seen = flow.delivery_count.unwrap_or(0);
                 let credit = flow.link_credit.unwrap_or(0);
                 let state = consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic);
+                // Its queue is gone, and the link about to be detached: there is no state left to tell.
+                let Some(state) = state else { return Ok(()) };
                 // A drain that finds messages ends with a signal, after the last of them.
                 if (flow.drain && state.credit == 0) || (!flow.drain && flow.echo) {
                     self.send_link_state(session, LinkState::new(handle, &state, flow.drain));

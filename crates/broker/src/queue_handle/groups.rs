@@ -102,6 +102,13 @@ impl QueueHandle {
         self.with(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
     }
 
+    /// What the last turn took stays where it is, until more dies here: a queue that it goes to has stopped. Nobody is
+    /// told that it has gone.
+    pub(crate) fn dead_stay(self: &Arc<Self>) {
+        self.with(|queue, _| queue.dead_stay());
+        self.fail_moves();
+    }
+
     /// What the last turn took is gone, as part of a group; `dropped` of it had nowhere to go.
     pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
         self.with(|queue, effects| {

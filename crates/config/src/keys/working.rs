@@ -192,11 +192,11 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    key("max_message_size", "bytes", "16777216", "largest body, at most 32 MiB", |config, _, value| {
+    key("max_message_size", "bytes", "16777216", "largest body, at most 512 MiB", |config, _, value| {
         let size = bytes(value)?;
         if size > MAX_MESSAGE_SIZE_CAP {
             return Err(format!(
-                "'{value}' is more than 32 MiB ({MAX_MESSAGE_SIZE_CAP} bytes), the most that is built"
+                "'{value}' is more than 512 MiB ({MAX_MESSAGE_SIZE_CAP} bytes), the most that is built"
             ));
         }
         config.limits.max_message_size = size;

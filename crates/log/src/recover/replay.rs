@@ -93,7 +93,7 @@ impl<'a> Replaying<'a> {
         let mut file = WalFile::new(self.options, sequence, 0);
         file.length = disk::length(self.disk, &file.name)?;
         let damages = report.damaged.len();
-        self.check_file_header(&file, report)?;
+        let header_damage = self.check_file_header(&file)?;
         let mut offset = FILE_HEADER_BYTES;
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
             let (bytes, is_whole) = disk::read_around(self.disk, &file.name, offset, BATCH_HEADER_BYTES)?;
@@ -133,29 +133,28 @@ impl<'a> Replaying<'a> {
             }
         }
         if file.last_batch != 0 || report.damaged.len() > damages {
+            // Without a batch it was a spare, whose preparation ended within the write of its header.
+            report.damaged.extend(header_damage);
             self.files.push_back(file);
         }
         Ok(())
     }
 
-    fn check_file_header(&mut self, file: &WalFile, report: &mut Report) -> Result<(), StorageError> {
+    fn check_file_header(&self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
         let (bytes, _) = disk::read_around(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
         match FileHeader::decode(&bytes) {
             Some(header) if header.node_id != self.options.node_id => {
                 Err(StorageError::WrongNode { found: header.node_id, expected: self.options.node_id })
             }
             // Of an earlier use: it was renamed, and the power went before the new header was there.
-            Some(header) if header.kind == FileKind::Wal => Ok(()),
-            None if is_zero(&bytes) => Ok(()),
-            _ => {
-                report.damaged.push(Damage {
-                    file: file.name.to_string(),
-                    range: 0..FILE_HEADER_BYTES,
-                    logs: Hit::Logs(Vec::new()),
-                    reason: "the file header is wrong".into(),
-                });
-                Ok(())
-            }
+            Some(header) if header.kind == FileKind::Wal => Ok(None),
+            None if is_zero(&bytes) => Ok(None),
+            _ => Ok(Some(Damage {
+                file: file.name.to_string(),
+                range: 0..FILE_HEADER_BYTES,
+                logs: Hit::Logs(Vec::new()),
+                reason: "the file header is wrong".into(),
+            })),
         }
     }
 

@@ -1,0 +1,92 @@
+//! What goes wrong with the disk in one life, or while a broker starts.
+
+use leveret_log::Operation;
+
+use crate::disk::{Fault, SimDisk, User, Wrong};
+use crate::random::Random;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing.
+    None,
+    /// An operation.
+    Fault(Fault),
+    /// There is room for so many more bytes.
+    Space(u64),
+}
+
+impl Trouble {
+    /// Of a life.
+    pub fn of_life(random: &mut Random) -> Self {
+        let sticky = random.below(2) == 0;
+        match random.below(16) {
+            0..=8 => Self::None,
+            9 => Self::Space(random.below(300_000)),
+            10 | 11 => Self::Fault(reading(User::Reads, random.below(30), sticky, random)),
+            12..=14 => Self::Fault(changing(User::Commit, random.below(200), sticky, random)),
+            _ => Self::Fault(changing(User::Background, random.below(6), sticky, random)),
+        }
+    }
+
+    /// Of a start: an operation is refused, once.
+    pub fn of_start(random: &mut Random) -> Self {
+        match random.below(3) {
+            0 => Self::Fault(Fault { wrong: Wrong::Refused, ..reading(User::Start, random.below(20), false, random) }),
+            1 => Self::Fault(changing(User::Start, random.below(2), false, random)),
+            _ => {
+                let on = [Operation::List, Operation::Length, Operation::Remove][random.below(3) as usize];
+                let after = random.below(2);
+                Self::Fault(Fault { user: User::Start, on, after, wrong: Wrong::Refused, sticky: false })
+            }
+        }
+    }
+
+    /// Makes it so.
+    pub fn arm(self, disk: &SimDisk) {
+        match self {
+            Self::None => {}
+            Self::Fault(fault) => disk.arm(Some(fault)),
+            Self::Space(bytes) => disk.limit_space(Some(disk.used() + bytes)),
+        }
+    }
+
+    /// The disk works again.
+    pub fn end(disk: &SimDisk) {
+        disk.arm(None);
+        disk.limit_space(None);
+    }
+
+    /// What goes on to go wrong while a broker starts.
+    #[must_use]
+    pub fn at_restart(self) -> Option<Fault> {
+        match self {
+            // What is read wrong may be taken for damage, which a healthy disk doesn't have.
+            Self::Fault(fault) if fault.sticky && !matches!(fault.wrong, Wrong::Flips(_)) => {
+                Some(Fault { user: User::Start, after: 0, ..fault })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A read that goes wrong.
+#[must_use]
+pub fn reading(user: User, after: u64, sticky: bool, random: &mut Random) -> Fault {
+    let wrong = if random.below(2) == 0 { Wrong::Refused } else { Wrong::Flips(random.next() >> 8) };
+    Fault { user, on: Operation::Read, after, wrong, sticky }
+}
+
+fn changing(user: User, after: u64, sticky: bool, random: &mut Random) -> Fault {
+    let (on, wrong) = match random.below(8) {
+        0 | 1 => (Operation::Write, Wrong::Refused),
+        2 | 3 => (Operation::Write, Wrong::Short(random.below(256) as u8)),
+        4 => (Operation::Sync, Wrong::Refused),
+        5 => (Operation::Sync, Wrong::Forgets),
+        6 => (Operation::SyncDirectory, Wrong::Refused),
+        _ => ([Operation::Create, Operation::Rename, Operation::Remove][random.below(3) as usize], Wrong::Refused),
+    };
+    // Of these there are few.
+    let after = if matches!(on, Operation::Write | Operation::Sync) { after } else { after / 16 };
+    Fault { user, on, after, wrong, sticky }
+}
