@@ -94,6 +94,40 @@ fn a_checkpoint_that_cant_be_read_is_as_good_as_a_damaged_one() {
 }
 
 #[test]
+fn a_checkpoint_that_went_bad_is_written_anew_from_what_the_owners_know() {
+    for rewrite in [false, true] {
+        let mut driver = with_segments();
+        driver.control(LOGS[2], 7, b"kept");
+        driver.settle_down();
+        let name = driver.disk.list().unwrap().into_iter().find(|name| name.starts_with("checkpoint-")).unwrap();
+        driver.disk.spoil(&name, 0..1 << 20);
+        let before = driver.log.statistics().clone();
+        if rewrite {
+            driver.settle(LOGS[0], 1..=100);
+            driver.settle_down();
+            assert!(driver.log.statistics().rewrites > before.rewrites);
+            assert_eq!(driver.log.statistics().retirements, before.retirements);
+        } else {
+            // The third log isn't among those that the retired file touched.
+            for number in 221..=500 {
+                driver.publish(LOGS[0], &[body(LOGS[0], number, 900)], Wait::Confirm);
+                driver.settle(LOGS[0], number..=number);
+                driver.settle_down();
+            }
+            assert!(driver.log.statistics().retirements > before.retirements + 1);
+        }
+        let reopened = Driver::open(driver.disk.clone(), small());
+        assert!(reopened.report.damaged.is_empty(), "{:?}", reopened.report);
+        for log in LOGS {
+            let live = |driver: &Driver| driver.ledgers.0[&log].live.keys().copied().collect::<Vec<_>>();
+            assert_eq!(live(&reopened), live(&driver), "log {log}");
+            assert!(live(&driver).iter().all(|number| numbers(&reopened, log).contains(number)));
+        }
+        assert_eq!(reopened.ledgers.0[&LOGS[2]].controls, [(7, b"kept".to_vec())]);
+    }
+}
+
+#[test]
 fn bytes_of_the_log_that_cant_be_read_are_damage_and_no_end() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for number in 1..=3 {
