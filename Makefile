@@ -6,7 +6,7 @@ SIM_SEEDS ?= 1000
 SOAK_SECONDS ?= 3600
 BENCH ?=
 
-.PHONY: run test bench fuzz soak sim golden fmt deny build
+.PHONY: run test bench fuzz soak sim golden fixtures kill powercut fmt deny build
 
 build:
 	cargo build --release --package leveret
@@ -48,9 +48,27 @@ golden:
 	  LEVERET_TEST_HTTP_URI=http://127.0.0.1:$(RABBITMQ_HTTP_PORT) \
 	  cargo test --profile ci --package leveret-tests --test golden_amqp10
 
+# The data directories that later versions must be able to read, by the present one. Only before it is released.
+fixtures:
+	cargo build --profile ci --package leveret
+	cargo test --profile ci --package leveret-tests --test offline -- --ignored --nocapture
+
 # The long tests, then a load over and over, each message verified; now and then the node is killed and started again.
 soak: build
 	benches/soak $(SOAK_SECONDS)
+
+# As root: power cuts through a file system of ours, CUTS of them.
+CUTS ?= 200
+
+powercut: build
+	LEVERET_BIN=$$(realpath target/release/leveret) cargo run --release --manifest-path tests/powercut/Cargo.toml -- $(CUTS)
+
+# Kills a node by SIGKILL this often, under a verified load.
+KILL_ROUNDS ?= 1000
+
+kill: build
+	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_KILL_ROUNDS=$(KILL_ROUNDS) \
+	  cargo test --release --package leveret-tests --test kill_loop -- --nocapture
 
 sim:
 	SIM_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs -- --nocapture

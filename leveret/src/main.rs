@@ -1,7 +1,10 @@
-//! The `leveret` binary: it reads the configuration, builds a node and waits for signals.
+//! The `leveret` binary: it reads the configuration, builds a node and waits for signals; and it looks into data
+//! directories that no node uses.
 
 mod banner;
+mod log;
 mod server;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -23,6 +26,10 @@ struct Arguments {
 enum Command {
     /// Start a node
     Server(server::ServerArguments),
+    /// Check a data directory without changing it
+    Verify(verify::VerifyArguments),
+    /// Look into the log of a data directory
+    Log(log::LogArguments),
     /// Measure a broker with a verified load
     Bench(leveret_bench::BenchArgs),
 }
@@ -30,6 +37,8 @@ enum Command {
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Server(arguments) => server::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Log(arguments) => log::run(arguments),
         Command::Bench(arguments) => leveret_bench::run(arguments),
     }
 }

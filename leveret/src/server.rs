@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use leveret_config::{Config, LogLevel, Warning};
+use leveret_config::{Config, Durability, LogLevel, Warning};
 use leveret_log::Report;
 use leveret_management::Api;
 use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address, node_name};
@@ -15,8 +15,15 @@ use tracing_appender::non_blocking::WorkerGuard;
 
 use crate::banner::Banner;
 
-/// What a confirm promises; there is one mode.
-const DURABILITY: &str = "flushed (a confirmed message survives a power cut)";
+/// What a confirm promises in queues that don't say something else (`x-durability`).
+fn durability(config: &Config) -> &'static str {
+    match config.queue_durability {
+        Durability::Synced => "flushed (a confirmed message survives a power cut)",
+        Durability::Os => "written (a confirmed message survives a crash of the node, not a power cut)",
+        Durability::Memory => "memory (a confirmed message doesn't survive a restart)",
+    }
+}
+
 /// RabbitMQ's words, which clients show.
 const STOP_REASON: &str = "broker forced connection closure with reason 'shutdown'";
 
@@ -100,13 +107,14 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
 
     let (mut node, report) = Node::start(lock, NodeOptions::new(config, Arc::new(end_the_process)))?;
     tell(&report);
-    let api = Api::new(node.handle(), node_name(), arguments.data_dir.clone(), DURABILITY.to_owned());
+    let durability = durability(config);
+    let api = Api::new(node.handle(), node_name(), arguments.data_dir.clone(), durability.to_owned());
     node.spawn(tell_of_failure(leveret_management::serve(http, leveret_management::api(api.clone()))));
     node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api))));
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
 
     let cores = node.handle().connections_per_core().len();
-    let banner = Banner { ports, data_directory: &arguments.data_dir, durability: DURABILITY, cores };
+    let banner = Banner { ports, data_directory: &arguments.data_dir, durability, cores };
     // A closed stdout is no reason not to serve.
     let _ = writeln!(std::io::stdout(), "{banner}\nServer startup complete");
 

@@ -215,7 +215,14 @@ impl Node {
     /// # Panics
     /// When it doesn't start; the panic carries what it printed.
     pub fn start(options: Options) -> Self {
-        let directory = temporary_directory();
+        Self::start_in(new_directory(), options)
+    }
+
+    /// Starts a node on a directory that is there.
+    ///
+    /// # Panics
+    /// When it doesn't start.
+    pub fn start_in(directory: TempDir, options: Options) -> Self {
         let (process, ports) = launch(directory.path(), &options);
         Self { process: Some(process), small_disk: None, directory, options, ports }
     }
@@ -225,7 +232,7 @@ impl Node {
     /// # Panics
     /// As [`Node::start`].
     pub fn start_on_small_disk(options: Options, bytes: u64) -> Option<Self> {
-        let directory = temporary_directory();
+        let directory = new_directory();
         let small_disk = SmallDisk::mount(directory.path(), bytes)?;
         let (process, ports) = launch(directory.path(), &options);
         Some(Self { process: Some(process), small_disk: Some(small_disk), directory, options, ports })
@@ -315,6 +322,28 @@ impl Node {
         self.ports = ports;
     }
 
+    /// Starts it on the same directory and kills it before it serves: at its first word, if it has one.
+    pub fn start_and_kill(&mut self) {
+        let mut process = Process::spawn(&self.options.arguments(self.directory.path()));
+        process.wait_for_line("");
+    }
+
+    /// Starts it again on the same directory and ports; false when it ends before it accepts connections.
+    pub fn try_restart(&mut self) -> bool {
+        self.process = None;
+        let _ = fs::remove_file(self.directory.path().join("ports.json"));
+        let options = self
+            .options
+            .clone()
+            .set("listeners.tcp.default", self.ports.amqp)
+            .set("management.tcp.port", self.ports.http);
+        let mut process = Process::spawn(&options.arguments(self.directory.path()));
+        let is_ready = process.wait_for_line(READY);
+        self.ports.pid = process.pid();
+        self.process = Some(process);
+        is_ready
+    }
+
     /// Resident memory of the process in bytes.
     pub fn resident_bytes(&self) -> u64 {
         memory_bytes(self.ports.pid, "VmRSS:")
@@ -326,8 +355,22 @@ impl Node {
     }
 }
 
-fn temporary_directory() -> TempDir {
+/// A temporary directory for a node.
+///
+/// # Panics
+/// When there is no room for it.
+pub fn new_directory() -> TempDir {
     tempfile::Builder::new().prefix("leveret-test-").tempdir().expect("a temporary directory")
+}
+
+/// Runs the binary to its end: exit status, standard output, standard error.
+///
+/// # Panics
+/// When it can't be run or is killed.
+pub fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(binary()).args(arguments).stdin(Stdio::null()).output().expect("run the binary");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (output.status.code().expect("an exit status"), text(output.stdout), text(output.stderr))
 }
 
 fn memory_bytes(pid: u32, field: &str) -> u64 {

@@ -235,7 +235,7 @@ fn max_connections_refuses_the_next_one_when_it_opens() {
         let first = Wire::open(node.amqp());
         let tuning = leveret_tests::wire::Tuning { frame_max: 0, heartbeat: 0 };
         let refused = Wire::handshake_to(node.amqp(), tuning, "/").expect_err("one too many");
-        let text = "NOT_ALLOWED - connection refused: node connection limit (1) is reached";
+        let text = "NOT_ALLOWED - connection refused: node connection limit (1) is reached; raise max_connections";
         assert_eq!(refused.reason(), Some((530, text.to_owned())));
         first.close();
     }

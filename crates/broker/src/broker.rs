@@ -122,6 +122,7 @@ impl Broker {
                 deferred: deferred.clone(),
                 budget: budget.clone(),
                 shared: shared.clone(),
+                durability: settings.durability,
             },
             replies.clone(),
             now,

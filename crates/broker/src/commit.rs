@@ -10,6 +10,7 @@ use leveret_log::{DiskError, Done, Event as LogEvent, JobId, Lane, Log, Next, Po
 use leveret_queue::WaitReason;
 use parking_lot::{Mutex, RwLock};
 
+use crate::awaited::Reached;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_handle::QueueRef;
 use crate::time::Nanos;
@@ -18,6 +19,8 @@ use crate::time::Nanos;
 enum Waiter {
     /// A connection, which then does its work itself.
     Connection(Arc<Outbox>),
+    /// A connection that waits until a position is written.
+    Writing(Arc<Outbox>),
     /// A queue whose publisher is gone.
     Queue(QueueRef),
     /// Somebody outside the cores.
@@ -28,6 +31,7 @@ impl Waiter {
     fn tell(self) {
         match self {
             Self::Connection(outbox) => outbox.send(Event::Durable),
+            Self::Writing(outbox) => outbox.send(Event::Written),
             Self::Queue(queue) => queue.apply(),
             Self::Call(call) => call(),
         }
@@ -38,6 +42,8 @@ impl Waiter {
 pub struct Commit {
     log: Mutex<Log>,
     durable: AtomicU64,
+    /// At least as far as what is durable.
+    written: AtomicU64,
     /// The time of the latest call that brought one, for appends in between.
     clock: AtomicU64,
     room: AtomicBool,
@@ -45,6 +51,8 @@ pub struct Commit {
     /// How long a sync takes, smoothed.
     sync_time: AtomicU64,
     waiters: Mutex<Vec<(Position, Waiter)>>,
+    /// Those who wait for a write and not for its sync.
+    writing: Mutex<Vec<(Position, Waiter)>>,
     /// Something was appended that the commit lane hasn't been told of.
     unannounced: AtomicBool,
     writer: RwLock<Option<Arc<dyn Wake>>>,
@@ -56,12 +64,14 @@ impl Commit {
     pub fn new(log: Log) -> Self {
         Self {
             durable: AtomicU64::new(log.durable()),
+            written: AtomicU64::new(log.durable()),
             clock: AtomicU64::new(0),
             room: AtomicBool::new(log.room()),
             disk_full: AtomicBool::new(log.is_out_of_space()),
             sync_time: AtomicU64::new(0),
             log: Mutex::new(log),
             waiters: Mutex::new(Vec::new()),
+            writing: Mutex::new(Vec::new()),
             unannounced: AtomicBool::new(false),
             writer: RwLock::new(None),
             background: RwLock::new(None),
@@ -79,6 +89,13 @@ impl Commit {
     /// Everything up to here is durable.
     pub fn durable(&self) -> Position {
         self.durable.load(Ordering::Acquire)
+    }
+
+    /// How far it has got.
+    pub fn reached(&self) -> Reached {
+        // In this order: what is durable is written.
+        let durable = self.durable();
+        Reached { written: self.written.load(Ordering::Acquire).max(durable), durable }
     }
 
     /// How long a sync takes, smoothed over the last few.
@@ -141,6 +158,14 @@ impl Commit {
         self.wait(position, Waiter::Connection(outbox.clone()));
     }
 
+    /// Leaves word that `outbox` wants to know when `position` is written.
+    pub fn notify_written(&self, position: Position, outbox: &Arc<Outbox>) {
+        self.writing.lock().push((position, Waiter::Writing(outbox.clone())));
+        if self.reached().written >= position {
+            self.wake_writing();
+        }
+    }
+
     /// Has `queue` applied when `position` is durable: its publisher doesn't live to do it.
     pub fn apply_later(&self, position: Position, queue: QueueRef) {
         self.wait(position, Waiter::Queue(queue));
@@ -168,14 +193,11 @@ impl Commit {
     }
 
     fn wake_waiters(&self) {
-        let durable = self.durable();
-        let due: Vec<_> = {
-            let mut waiters = self.waiters.lock();
-            waiters.extract_if(.., |(position, _)| *position <= durable).collect()
-        };
-        for (_, waiter) in due {
-            waiter.tell();
-        }
+        tell_up_to(&self.waiters, self.durable());
+    }
+
+    fn wake_writing(&self) {
+        tell_up_to(&self.writing, self.reached().written);
     }
 
     /// The next thing a disk thread is to do.
@@ -216,14 +238,19 @@ impl Commit {
         let background_waiting = log.background_waiting();
         drop(log);
         let had_room = self.room.swap(room, Ordering::Relaxed);
-        let mut durable = None;
+        let (mut written, mut durable) = (None, None);
         let mut damaged = Vec::new();
         for event in events {
             match event {
+                LogEvent::Written(position) => written = Some(position),
                 LogEvent::Durable(position) => durable = Some(position),
                 LogEvent::Damaged(error) => damaged.push(error),
                 LogEvent::Room | LogEvent::Retired { .. } => {}
             }
+        }
+        if let Some(position) = written {
+            self.written.fetch_max(position, Ordering::AcqRel);
+            self.wake_writing();
         }
         if let Some(position) = durable {
             self.durable.fetch_max(position, Ordering::AcqRel);
@@ -244,5 +271,12 @@ impl Commit {
             wake.wake();
         }
         Ok(damaged)
+    }
+}
+
+fn tell_up_to(waiters: &Mutex<Vec<(Position, Waiter)>>, reached: Position) {
+    let due: Vec<_> = waiters.lock().extract_if(.., |(position, _)| *position <= reached).collect();
+    for (_, waiter) in due {
+        waiter.tell();
     }
 }

@@ -22,6 +22,8 @@ pub enum Event {
     Queue(Signal),
     /// Something this connection waits for became durable, or the log has room again.
     Durable,
+    /// Something this connection waits for was written.
+    Written,
     /// Publishing is blocked on the whole node, or goes on: [`crate::Alarms::publishing_blocked`] says which.
     Alarm,
     /// Answers to a request that was registered with [`crate::reply_to::ReplyTargets`].

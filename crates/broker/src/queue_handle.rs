@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::Batch;
-use leveret_model::Queue as QueueInfo;
+use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{Place, encode_reference};
 use leveret_queue::{
     ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
@@ -19,6 +19,7 @@ use leveret_queue::{
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::awaited::{Awaited, Reached};
 use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::outbox::Outbox;
@@ -44,8 +45,8 @@ pub const CONTROL_DELIVERED_BELOW: u8 = 1;
 pub struct Published {
     /// How many, from the first on, the queue took.
     pub accepted: u32,
-    /// What their confirm waits for; 0 for nothing.
-    pub position: Position,
+    /// What their confirm waits for.
+    pub awaited: Awaited,
 }
 
 /// See the module.
@@ -55,7 +56,7 @@ pub struct QueueHandle {
     inner: Mutex<ClassicQueue>,
     /// Position of the queue's last record; written under its lock.
     last_record: AtomicU64,
-    is_durable: bool,
+    durability: Durability,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
     deferred: Arc<Deferred>,
@@ -77,9 +78,9 @@ impl QueueHandle {
         let log_id = LogId(info.id.0);
         let Services { commit, reads, deferred, shared, .. } = services.clone();
         Arc::new(Self {
+            durability: info.durability(services.durability),
             info,
             log_id,
-            is_durable: queue.is_durable(),
             inner: Mutex::new(queue),
             last_record: AtomicU64::new(0),
             commit,
@@ -103,9 +104,14 @@ impl QueueHandle {
         self.log_id
     }
 
+    /// What a confirm means.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// Whether persistent messages of it are logged.
     pub(crate) fn is_durable(&self) -> bool {
-        self.is_durable
+        self.durability != Durability::Memory
     }
 
     /// Whether messages of it stand in this log.
@@ -216,18 +222,18 @@ impl QueueHandle {
         shared: Option<u64>,
         now: Nanos,
     ) -> Published {
-        let shared = shared.filter(|_| persistent && self.is_durable).map(|first| first + u64::from(index));
+        let shared = shared.filter(|_| persistent && self.is_durable()).map(|first| first + u64::from(index));
         let mut referred = 0;
         let published = self.with(|queue, effects| {
             if *queue.state() == QueueState::Deleted {
                 // Routed before its deletion was known: as if it had come later, and found no queue.
-                return Published { accepted: count, position: 0 };
+                return Published { accepted: count, awaited: Awaited::default() };
             }
             let submission = queue.submit(batch, index, count, now);
             if submission.accepted == 0 {
-                return Published { accepted: 0, position: 0 };
+                return Published { accepted: 0, awaited: Awaited::default() };
             }
-            let position = (persistent && queue.is_durable()).then(|| {
+            let position = (persistent && self.is_durable()).then(|| {
                 let payloads = (index..index + submission.accepted).map(|at| {
                     let message = batch.message(at as usize);
                     Payload { head: message.head, body: message.large }
@@ -250,9 +256,11 @@ impl QueueHandle {
             });
             queue.submitted(submission, batch.clone(), index, position, now, effects);
             // A volatile message waits for the durable ones before it.
-            Published { accepted: submission.accepted, position: queue.pending_position() }
+            let written = self.durability == Durability::Os && !queue.awaits_group();
+            let awaited = Awaited { position: queue.pending_position(), written };
+            Published { accepted: submission.accepted, awaited }
         });
-        let published = published.unwrap_or(Published { accepted: 0, position: 0 });
+        let published = published.unwrap_or(Published { accepted: 0, awaited: Awaited::default() });
         if let Some(first) = shared.filter(|_| referred < count) {
             self.shared.release(first + u64::from(referred), first + u64::from(count) - 1);
         }
@@ -260,10 +268,13 @@ impl QueueHandle {
         published
     }
 
-    /// Applies everything that is durable by now.
+    /// Applies everything that is durable by now, or written if that is enough here.
     pub fn apply(self: &Arc<Self>) {
-        let durable = self.commit.durable();
-        self.with(|queue, effects| queue.apply(durable, effects));
+        let Reached { written, durable } = self.commit.reached();
+        self.with(|queue, effects| match self.durability {
+            Durability::Os => queue.apply_written(written, durable, effects),
+            Durability::Synced | Durability::Memory => queue.apply(durable, effects),
+        });
     }
 
     /// See [`ClassicQueue::take`].

@@ -107,9 +107,20 @@ impl Recovered {
     /// after a crash it is every one.
     pub fn take(&mut self, id: QueueId, clean: bool) -> RecoveredQueue {
         let Some(mut log) = self.logs.remove(&LogId(id.0)) else { return RecoveredQueue::default() };
-        let redelivered_below = if clean { log.delivered_below } else { log.ledger.next() };
+        // Volatile messages had numbers, too, which are given again.
+        let redelivered_below = if clean { log.delivered_below.min(log.ledger.next()) } else { log.ledger.next() };
         log.references.keep_live(&log.ledger);
         RecoveredQueue { ledger: log.ledger, redelivered_below, expiry: log.expiry, references: log.references }
+    }
+
+    /// The messages of a log that are there.
+    pub(crate) fn ledger(&self, log: LogId) -> Option<&Ledger> {
+        self.logs.get(&log).map(|log| &log.ledger)
+    }
+
+    /// Every log with the messages that are there, and which of them stand in the shared log.
+    pub(crate) fn ledgers(&self) -> impl Iterator<Item = (LogId, &Ledger, &References)> {
+        self.logs.iter().map(|(id, log)| (*id, &log.ledger, &log.references))
     }
 
     /// Logs that no queue owns.
@@ -190,7 +201,7 @@ impl Replay for Recovered {
         }
     }
 
-    fn elsewhere(&self, log: LogId) -> RoaringTreemap {
+    fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
         self.logs.get(&log).map(|log| log.references.numbers()).unwrap_or_default()
     }
 

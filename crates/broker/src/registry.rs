@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
-use leveret_model::{Change, Command, ConnectionId, Model, Outcome, Permit, QueueId, Refused, Topology};
+use leveret_model::{Change, Command, ConnectionId, Durability, Model, Outcome, Permit, QueueId, Refused, Topology};
 use leveret_queue::{ClassicQueue, Expiry, Ledger, MemoryBudget};
 use leveret_routing::Router;
 use parking_lot::Mutex;
@@ -84,6 +84,8 @@ pub struct Services {
     pub budget: Arc<MemoryBudget>,
     /// What stands once for several of them.
     pub shared: Arc<SharedMessages>,
+    /// What a confirm means in queues that don't say so themselves.
+    pub durability: Durability,
 }
 
 /// See the module.
@@ -115,7 +117,8 @@ impl Registry {
             services.shared.restore(&references);
             let mut queue = ClassicQueue::new(
                 info.options.clone(),
-                info.is_logged(),
+                // Messages of a former life may be there although new ones aren't logged.
+                info.durability(services.durability) != Durability::Memory || !ledger.is_empty(),
                 ledger,
                 redelivered_below,
                 services.budget.clone(),
@@ -183,7 +186,7 @@ impl Registry {
                 Change::QueueDeclared(info) => {
                     let mut queue = ClassicQueue::new(
                         info.options.clone(),
-                        info.is_logged(),
+                        info.durability(self.services.durability) != Durability::Memory,
                         Ledger::default(),
                         0,
                         self.services.budget.clone(),

@@ -1,6 +1,6 @@
 //! What the operator set, as far as sessions need to know it.
 
-use leveret_model::Limits;
+use leveret_model::{Durability, Limits};
 
 use crate::quota::QuotaLimits;
 
@@ -34,6 +34,8 @@ pub struct Settings {
     pub auth_failure_delay_ms: u64,
     /// The vhost of AMQP 1.0 connections that name none (`default_vhost`).
     pub default_vhost: String,
+    /// What a confirm means in queues that don't say so themselves (`default_queue_durability`).
+    pub durability: Durability,
     /// How much of what lives with connections there may be.
     pub quota: QuotaLimits,
     /// How much may be declared.
@@ -109,6 +111,7 @@ impl Default for Settings {
             anonymous_login: Some(("guest".into(), "guest".into())),
             auth_failure_delay_ms: 3000,
             default_vhost: "/".into(),
+            durability: Durability::Synced,
             quota: QuotaLimits::default(),
             limits: Limits::default(),
             consumers_per_channel_max: 65_536,

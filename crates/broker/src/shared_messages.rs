@@ -60,6 +60,19 @@ pub struct RecoveredShared {
 }
 
 impl RecoveredShared {
+    /// Body files by number, for a checkpoint.
+    pub(crate) fn encode(files: &BTreeMap<u64, u64>) -> Vec<u8> {
+        let mut state = Vec::new();
+        if !files.is_empty() {
+            state.push(STATE_VERSION);
+        }
+        for (number, id) in files {
+            state.extend_from_slice(&number.to_le_bytes());
+            state.extend_from_slice(&id.to_le_bytes());
+        }
+        state
+    }
+
     /// What [`SharedMessages::live_state`] wrote.
     ///
     /// # Errors
@@ -178,14 +191,7 @@ impl SharedMessages {
     /// For a checkpoint: what some queue has, or will have once its record is durable.
     pub(crate) fn live_state(&self) -> LiveState {
         let inner = self.inner.lock();
-        let mut state = Vec::new();
-        if !inner.files.is_empty() {
-            state.push(STATE_VERSION);
-            for (number, id) in &inner.files {
-                state.extend_from_slice(&number.to_le_bytes());
-                state.extend_from_slice(&id.to_le_bytes());
-            }
-        }
+        let state = RecoveredShared::encode(&inner.files);
         LiveState {
             log: LogId::SHARED,
             next: inner.next,

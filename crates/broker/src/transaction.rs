@@ -12,6 +12,7 @@ use leveret_queue::{ConsumerId, Outcome, QueueState, Run, push_run};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::awaited::Awaited;
 use crate::commit::Commit;
 use crate::group::Group;
 use crate::outbox::Outbox;
@@ -156,7 +157,7 @@ impl Transaction {
         let (position, queues) = group.close(Wait::Confirm);
         for queue in queues.iter().filter(|_| position > 0) {
             // Memory that the batches hold is counted once.
-            undurable.note(position, queue, self.bytes / queues.len() as u64);
+            undurable.note(Awaited::durable(position), queue, self.bytes / queues.len() as u64);
         }
         for (queue, consumer, runs, failed) in requeues {
             queue.requeue(consumer, &runs, failed, now);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use leveret_log::Position;
 
+use crate::awaited::{Awaited, Reached};
 use crate::commit::Commit;
 use crate::queue_handle::QueueRef;
 use crate::settings::UNDURABLE_BYTES_MAX;
@@ -18,46 +19,77 @@ struct Unapplied {
     bytes: u64,
 }
 
-/// See the module. Positions never go back, so a queue of runs is enough.
+/// Runs that wait for the same: that they are durable, or written. Positions never go back, so a queue of them is enough.
 #[derive(Default)]
-pub(crate) struct Undurable {
-    runs: VecDeque<Unapplied>,
-    bytes: u64,
-}
+struct Runs(VecDeque<Unapplied>);
 
-impl Undurable {
-    /// A run of this connection went to `queue` at `position`, with this many bytes of memory.
-    pub(crate) fn note(&mut self, position: Position, queue: &QueueRef, bytes: u64) {
-        self.bytes += bytes;
-        match self.runs.back_mut() {
+impl Runs {
+    fn note(&mut self, position: Position, queue: &QueueRef, bytes: u64) {
+        match self.0.back_mut() {
             Some(last) if Arc::ptr_eq(&last.queue, queue) && last.position + 64 > position && last.bytes < 4096 => {
                 // Few small runs of the same queue: the first is answered with the last.
                 last.position = position;
                 last.bytes += bytes;
             }
-            _ => self.runs.push_back(Unapplied { first: position, position, queue: queue.clone(), bytes }),
+            _ => self.0.push_back(Unapplied { first: position, position, queue: queue.clone(), bytes }),
         }
     }
 
-    /// Applies whatever became durable.
-    pub(crate) fn apply(&mut self, durable: Position) {
+    /// Applies whatever was reached; its bytes.
+    fn apply(&mut self, reached: Position) -> u64 {
+        let mut bytes = 0;
         let mut applied: Option<QueueRef> = None;
-        while let Some(unapplied) = self.runs.pop_front_if(|first| first.position <= durable) {
-            self.bytes -= unapplied.bytes;
+        while let Some(unapplied) = self.0.pop_front_if(|first| first.position <= reached) {
+            bytes += unapplied.bytes;
             if !applied.as_ref().is_some_and(|last| Arc::ptr_eq(last, &unapplied.queue)) {
                 unapplied.queue.apply();
                 applied = Some(unapplied.queue);
             }
         }
-        // Nothing is confirmed before it is in its queue, also when later runs of the entry aren't durable.
-        if let Some(unapplied) = self.runs.front().filter(|unapplied| unapplied.first <= durable) {
+        // Nothing is confirmed before it is in its queue, also when later runs of the entry aren't there yet.
+        if let Some(unapplied) = self.0.front().filter(|unapplied| unapplied.first <= reached) {
             unapplied.queue.apply();
+        }
+        bytes
+    }
+
+    fn next_position(&self) -> Option<Position> {
+        self.0.front().map(|first| first.position)
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Undurable {
+    synced: Runs,
+    /// For queues whose durability is `os`.
+    written: Runs,
+    bytes: u64,
+}
+
+impl Undurable {
+    /// A run of this connection that waits for this went to `queue`, with so many bytes of memory.
+    pub(crate) fn note(&mut self, awaited: Awaited, queue: &QueueRef, bytes: u64) {
+        self.bytes += bytes;
+        match awaited.written {
+            true => self.written.note(awaited.position, queue, bytes),
+            false => self.synced.note(awaited.position, queue, bytes),
         }
     }
 
-    /// What the oldest entry waits for.
+    /// Applies whatever has come to it.
+    pub(crate) fn apply(&mut self, reached: Reached) {
+        self.bytes -= self.synced.apply(reached.durable) + self.written.apply(reached.written);
+    }
+
+    /// What the oldest entry waits for that has to be durable.
     pub(crate) fn next_position(&self) -> Option<Position> {
-        self.runs.front().map(|first| first.position)
+        self.synced.next_position()
+    }
+
+    /// What the oldest entry waits for that has to be written.
+    pub(crate) fn next_written(&self) -> Option<Position> {
+        self.written.next_position()
     }
 
     /// True while the connection has enough on its way to the disk.
@@ -67,7 +99,7 @@ impl Undurable {
 
     /// The connection is gone: what isn't durable yet still has to be applied by somebody.
     pub(crate) fn hand_over(&mut self, commit: &Commit) {
-        for unapplied in self.runs.drain(..) {
+        for unapplied in self.synced.0.drain(..).chain(self.written.0.drain(..)) {
             commit.apply_later(unapplied.position, unapplied.queue);
         }
     }

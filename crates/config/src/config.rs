@@ -35,6 +35,8 @@ pub struct Config {
     pub limits: Limits,
     /// Limits on how much there may be of what clients open and declare.
     pub quotas: Quotas,
+    /// `default_queue_durability`.
+    pub queue_durability: Durability,
     /// AMQP 1.0, and how to log in.
     pub amqp10: Amqp10,
     /// `disk_free_limit.*`.
@@ -153,6 +155,17 @@ pub struct Logging {
     pub level: LogLevel,
 }
 
+/// What a confirm means in durable queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Flushed to disk.
+    Synced,
+    /// Written into the operating system.
+    Os,
+    /// In memory.
+    Memory,
+}
+
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
@@ -191,6 +204,7 @@ impl Default for Config {
             max_connections: Some(200_000),
             handshake_timeout_ms: 10_000,
             quotas: Quotas::default(),
+            queue_durability: Durability::Synced,
             amqp10: Amqp10::default(),
             limits: Limits {
                 max_message_size: 16 << 20,

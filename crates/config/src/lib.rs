@@ -18,8 +18,8 @@ mod units;
 
 pub use amqp10::Amqp10;
 pub use config::{
-    Config, DefaultUser, DiskFreeLimit, Endpoint, Limits, Listener, LogLevel, Logging, MAX_MESSAGE_SIZE_CAP,
-    MemoryWatermark, TcpOptions,
+    Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, LogLevel, Logging,
+    MAX_MESSAGE_SIZE_CAP, MemoryWatermark, TcpOptions,
 };
 pub use error::{ConfigError, Warning};
 pub use keys::{KeyDoc, KeyState, documented};

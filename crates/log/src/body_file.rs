@@ -10,6 +10,7 @@ use crate::error::{DiskError, ReadError};
 use crate::format::body::{self, PIECE_BYTES};
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::{Identity, VERSION};
+use crate::recover::{Damage, Hit};
 use crate::types::LogId;
 
 /// Bytes that are written before they are synced: a sync of somebody else's never has to wait for more.
@@ -109,6 +110,61 @@ impl BodyFiles {
         }
     }
 
+    /// Checks a body's file piece by piece. Its length in bytes.
+    ///
+    /// # Errors
+    /// It isn't what was written, or the disk can't read it; of that which bytes, and why.
+    pub fn verify(&self, disk: &dyn Disk, id: u64) -> Result<u64, Damage> {
+        let name = self.name(id);
+        let identity = Identity::body(self.node_id, self.wal_id, id);
+        let nobody = || Hit::Logs(Vec::new());
+        let wrong = |range, reason: &str| Damage::new(&name, range, nobody(), reason);
+        let unread = |error: DiskError| Damage::new(&name, error.offset..error.offset, nobody(), error.to_string());
+        let length =
+            disk::length(disk, &name).map_err(|_| wrong(0..0, "the file is missing (a message refers to it)"))?;
+        let fetch = |at, bytes| disk::read(disk, &name, at, bytes).map_err(unread);
+        let header = FileHeader::decode(&fetch(0, FILE_HEADER_BYTES as usize)?);
+        let Some(header) =
+            header.filter(|header| *header == FileHeader::new(FileKind::Body, &identity, id, header.length))
+        else {
+            return Err(wrong(0..FILE_HEADER_BYTES, "the file header is wrong"));
+        };
+        let end = FILE_HEADER_BYTES + header.length;
+        if length != end + body::table_bytes(header.length) as u64 {
+            return Err(wrong(0..length, "the file is longer or shorter than its header says"));
+        }
+        let table = fetch(end, body::table_bytes(header.length))?;
+        let mut pieces =
+            body::Pieces::new(&table, identity.seed).ok_or_else(|| wrong(end..length, "the checksums are damaged"))?;
+        let mut at = FILE_HEADER_BYTES;
+        while at < end {
+            let piece_end = (at + PIECE_BYTES as u64).min(end);
+            if !pieces.is_next(&fetch(at, (piece_end - at) as usize)?) {
+                return Err(wrong(at..piece_end, "a piece of a body has a wrong checksum"));
+            }
+            at = piece_end;
+        }
+        Ok(length)
+    }
+
+    /// Copies the file of a body that is sound.
+    ///
+    /// # Errors
+    /// A disk's.
+    pub fn copy(&self, from: &dyn Disk, to: &dyn Disk, id: u64) -> Result<(), DiskError> {
+        let name = self.name(id);
+        let length = disk::length(from, &name)?;
+        disk::create(to, &name, length)?;
+        let mut at = 0;
+        while at < length {
+            let piece = disk::read(from, &name, at, PIECE_BYTES)?;
+            disk::write(to, &name, at, &[&piece])?;
+            at += PIECE_BYTES as u64;
+        }
+        disk::sync(to, &name)?;
+        disk::sync_directory(to)
+    }
+
     /// Unlinks the file of a body that nothing refers to. One that isn't there is none.
     ///
     /// # Errors
@@ -130,6 +186,35 @@ mod tests {
 
     fn body(length: usize) -> Bytes {
         (0..length).map(|at| (at * 31 % 251) as u8).collect::<Vec<u8>>().into()
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found_by_a_check_and_what_is_sound_is_copied() {
+        let disk = MemoryDisk::new();
+        FILES.write(&disk, 3, &body(40)).unwrap();
+        let name = FILES.name(3);
+        let content = disk.content(&name).unwrap();
+        assert_eq!(FILES.verify(&disk, 3).unwrap(), content.len() as u64);
+        for bit in 0..content.len() * 8 {
+            let mut flipped = content.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            disk.put(&name, flipped);
+            let damage = FILES.verify(&disk, 3).unwrap_err();
+            assert!(damage.range.contains(&(bit as u64 / 8)), "bit {bit}: {damage}");
+        }
+        disk.put(&name, content[..content.len() - 1].to_vec());
+        assert!(FILES.verify(&disk, 3).is_err());
+        assert!(FILES.verify(&disk, 4).unwrap_err().reason.contains("missing"));
+        FILES.write(&disk, 5, &body(PIECE_BYTES * 2 + 5)).unwrap();
+        let copy = MemoryDisk::new();
+        FILES.copy(&disk, &copy, 5).unwrap();
+        assert_eq!(copy.content(&FILES.name(5)), disk.content(&FILES.name(5)));
+        FILES.verify(&copy, 5).unwrap();
+        let mut swapped = copy.content(&FILES.name(5)).unwrap();
+        let (first, second) = swapped[FILE_HEADER_BYTES as usize..].split_at_mut(PIECE_BYTES);
+        first.swap_with_slice(&mut second[..PIECE_BYTES]);
+        copy.put(&FILES.name(5), swapped);
+        assert!(FILES.verify(&copy, 5).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Writing a checkpoint in pieces, and loading one.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use roaring::RoaringTreemap;
@@ -209,6 +210,14 @@ pub(crate) struct Loaded {
     pub damaged: Vec<EntryPlace>,
 }
 
+/// Why a checkpoint can't be used at all.
+#[derive(Debug)]
+pub(crate) struct Unusable {
+    /// The bytes that are wrong.
+    pub range: Range<u64>,
+    pub reason: String,
+}
+
 /// Reads a checkpoint, handing over each state and whether the log was deleted, and says what is wrong with the file,
 /// if it can't be used at all.
 pub(crate) fn load(
@@ -216,28 +225,34 @@ pub(crate) fn load(
     wal_id: u16,
     sequence: u64,
     mut restore: impl FnMut(LiveState, bool),
-) -> Result<Result<Loaded, String>, DiskError> {
+) -> Result<Result<Loaded, Unusable>, DiskError> {
+    let unusable = |range, reason: String| Ok(Err(Unusable { range, reason }));
+    let head_range = 0..HEADER_BYTES as u64;
     let name: Arc<str> = Name::Checkpoint(sequence).text(wal_id).into();
     let length = disk::length(disk, &name)?;
     let head = disk::read(disk, &name, 0, HEADER_BYTES)?;
     let Some((header, node_id)) = Header::decode(&head, wal_id) else {
-        return Ok(Err("the header is wrong".into()));
+        return unusable(head_range, "the header is wrong".into());
     };
     if header.sequence != sequence || header.length != length {
-        return Ok(Err(format!("the file has {length} bytes, its header says {}", header.length)));
+        let reason = match header.sequence == sequence {
+            true => format!("the file has {length} bytes, its header says {}", header.length),
+            false => format!("it is checkpoint {}, whatever its name says", header.sequence),
+        };
+        return unusable(0..length, reason);
     }
     let rows_length = header.segments as u64 * SEGMENT_ROW_BYTES as u64;
     let Some(footer_at) = length.checked_sub(FOOTER_BYTES as u64).filter(|at| HEADER_BYTES as u64 + rows_length <= *at)
     else {
-        return Ok(Err("the header doesn't add up".into()));
+        return unusable(head_range, "the header doesn't add up".into());
     };
     let rows = disk::read(disk, &name, HEADER_BYTES as u64, rows_length as usize)?;
     let footer = disk::read(disk, &name, footer_at, FOOTER_BYTES)?;
     if crc32c::crc32c(&rows) != header.rows_crc {
-        return Ok(Err("the list of segments is wrong".into()));
+        return unusable(head_range.end..head_range.end + rows_length, "the list of segments is wrong".into());
     }
     if footer != header.footer() {
-        return Ok(Err("the footer is wrong".into()));
+        return unusable(footer_at..length, "the footer is wrong".into());
     }
     let mut window = Window::default();
     let mut entries = Vec::new();
@@ -249,7 +264,7 @@ pub(crate) fn load(
         let Some((entry, length)) =
             entry.and_then(|entry| Some((entry, entry.length()?))).filter(|(_, length)| offset + length <= footer_at)
         else {
-            return Ok(Err(format!("the entry at byte {offset} is wrong")));
+            return unusable(offset..footer_at, format!("the entry at byte {offset} is wrong"));
         };
         let place = EntryPlace {
             log: entry.log,
@@ -266,7 +281,7 @@ pub(crate) fn load(
         offset += length;
     }
     if offset != footer_at {
-        return Ok(Err("there are bytes behind the last entry".into()));
+        return unusable(offset..footer_at, "there are bytes behind the last entry".into());
     }
     Ok(Ok(Loaded {
         header,
@@ -349,7 +364,7 @@ mod tests {
         }
     }
 
-    fn read(disk: &MemoryDisk, sequence: u64) -> (Result<Loaded, String>, Vec<LiveState>) {
+    fn read(disk: &MemoryDisk, sequence: u64) -> (Result<Loaded, Unusable>, Vec<LiveState>) {
         let mut states = Vec::new();
         let loaded = load(disk, 0, sequence, |state, deleted| states.extend((!deleted).then_some(state))).unwrap();
         (loaded, states)

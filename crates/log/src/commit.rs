@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crate::builder::Sealed;
-use crate::format::batch::Run;
+use crate::format::batch::{FLAG_CLOSING, Run};
+use crate::format::closed::Closed;
 use crate::format::record::RecordKind;
-use crate::job::{Event, Job, JobId, Next, WriteJob};
+use crate::job::{Event, Job, JobId, Next, Step, WriteJob};
 use crate::log::Log;
+use crate::names::{self, Name};
 use crate::options::Options;
 use crate::types::{LogId, Nanos, Wait};
 
@@ -17,6 +19,7 @@ pub(crate) struct Commit {
     flying: Option<Flying>,
     /// The job makes the next file ready: the background lane wasn't in time.
     preparing: bool,
+    closing: Closing,
     sync_ended: Nanos,
     sync_took: Nanos,
     /// Records in the active batch that somebody waits for.
@@ -26,6 +29,15 @@ pub(crate) struct Commit {
     first_lazy: Option<Nanos>,
     /// The lane was told to come back at this time.
     told: Nanos,
+}
+
+/// The last steps of a clean stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// The closing batch is durable: the `closed-` file is next.
+    Due,
+    Writing,
 }
 
 /// The batch between buffer and disk.
@@ -42,6 +54,7 @@ impl Commit {
             outstanding: None,
             flying: None,
             preparing: false,
+            closing: Closing::No,
             sync_ended,
             sync_took: 0,
             confirms: 0,
@@ -49,6 +62,16 @@ impl Commit {
             first_lazy: None,
             told: Nanos::MAX,
         }
+    }
+
+    /// The job that is handed out failed. Returns whether it was the last one of a clean stop.
+    pub(crate) fn undo_closing(&mut self) -> bool {
+        let was_closing = self.closing == Closing::Writing;
+        if was_closing {
+            self.closing = Closing::No;
+            self.outstanding = None;
+        }
+        was_closing
     }
 
     /// The job that is handed out failed. Returns whether it only made the next file ready.
@@ -100,7 +123,7 @@ impl Log {
     }
 
     fn due(&self) -> Option<Nanos> {
-        if self.commit.flying.is_some() {
+        if self.commit.flying.is_some() || self.commit.closing == Closing::Due {
             return Some(0);
         }
         if self.is_blocked() {
@@ -146,6 +169,10 @@ impl Log {
                 self.commit.told = Nanos::MAX;
                 return Next::Idle;
             }
+        }
+        if self.commit.closing == Closing::Due {
+            self.commit.closing = Closing::Writing;
+            return self.run_commit(Job::Steps(self.closed_steps()));
         }
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
         if batch > self.wal.current.room() && !self.next_file(batch) {
@@ -198,6 +225,30 @@ impl Log {
         self.run_commit(Job::Sync { file })
     }
 
+    /// Leaves word how far the log came, so that a part of it that goes missing is missed. Renamed into place: it is
+    /// there as a whole or not at all.
+    fn closed_steps(&self) -> Vec<Step> {
+        let checkpoint = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, self.options.wal_id));
+        let closed = Closed {
+            batch: self.wal.current.last_batch,
+            position: self.durable,
+            file: self.wal.current.sequence,
+            checkpoint: match checkpoint {
+                Some(Name::Checkpoint(sequence)) => sequence,
+                _ => 0,
+            },
+        };
+        let name: Arc<str> = names::closed(self.options.wal_id).into();
+        let new: Arc<str> = format!("{name}.new").into();
+        vec![
+            Step::Create(new.clone(), 0),
+            Step::WriteStart(new.clone(), closed.encode(self.options.node_id, self.options.wal_id).to_vec()),
+            Step::Sync(new.clone()),
+            Step::Rename(new, name),
+            Step::SyncDirectory,
+        ]
+    }
+
     fn run_commit(&mut self, job: Job) -> Next {
         let id = self.job_id();
         self.commit.outstanding = Some(id);
@@ -219,21 +270,39 @@ impl Log {
         }
     }
 
+    /// Its messages can be read from here on, and queues that don't wait for the sync may need to.
+    fn note_written(&mut self, batch: &Sealed, events: &mut Vec<Event>) {
+        let header = &batch.header;
+        let file = &mut self.wal.current;
+        file.index.note(file.end, header, &batch.runs);
+        file.end += header.padded_bytes();
+        file.last_position = header.last_position();
+        file.last_batch = header.sequence;
+        events.push(Event::Written(header.last_position()));
+    }
+
     pub(crate) fn complete_commit(&mut self, now: Nanos, events: &mut Vec<Event>) {
         self.commit.outstanding = None;
         if std::mem::take(&mut self.commit.preparing) {
             self.wal.prepared();
             return;
         }
-        let mut flying = self.commit.flying.take().expect("a batch is on its way");
-        #[cfg(feature = "planted-bugs")]
-        {
-            flying.written |= self.options.has_bug(crate::options::Bug::SkipSync);
+        if self.commit.closing == Closing::Writing {
+            self.commit.closing = Closing::No;
+            return;
         }
+        let mut flying = self.commit.flying.take().expect("a batch is on its way");
         if !flying.written {
             flying.written = true;
-            self.commit.flying = Some(flying);
-            return;
+            self.note_written(&flying.batch, events);
+            #[cfg(feature = "planted-bugs")]
+            {
+                flying.written = !self.options.has_bug(crate::options::Bug::SkipSync);
+            }
+            if flying.written {
+                self.commit.flying = Some(flying);
+                return;
+            }
         }
         self.commit.sync_ended = now;
         self.commit.sync_took = now.saturating_sub(flying.sync_started);
@@ -241,16 +310,14 @@ impl Log {
 
         let header = flying.batch.header;
         self.note_settles(&flying.batch.runs);
-        let file = &mut self.wal.current;
-        file.index.note(file.end, &header, &flying.batch.runs);
-        file.end += header.padded_bytes();
-        file.last_position = header.last_position();
-        file.last_batch = header.sequence;
         self.durable = header.last_position();
         self.statistics.batches += 1;
         self.statistics.records += header.records as u64;
         self.statistics.bytes_written += header.padded_bytes();
         events.push(Event::Durable(self.durable));
+        if header.flags & FLAG_CLOSING != 0 {
+            self.commit.closing = Closing::Due;
+        }
         if let Some(batch) = Arc::into_inner(flying.batch).filter(|_| self.memory.len() < 2) {
             let capacity_max = self.options.buffer_bytes * 2;
             self.memory.push(batch.into_memory(capacity_max));

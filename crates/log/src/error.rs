@@ -106,6 +106,14 @@ pub enum StorageError {
         /// What the operating system said.
         error: DiskError,
     },
+    /// A file was written by a version with other formats.
+    #[error("storage can't be read: {file} has format version {found}, this version reads {}", crate::format::VERSION)]
+    Version {
+        /// Name of the file.
+        file: String,
+        /// Its version.
+        found: u16,
+    },
     /// The directory belongs to another node.
     #[error("the data directory belongs to node {found:#x}, this is node {expected:#x}")]
     WrongNode {

@@ -5,9 +5,11 @@ pub mod batch;
 pub mod batch_check;
 pub(crate) mod body;
 pub(crate) mod checkpoint;
+pub(crate) mod closed;
 pub mod file_header;
 pub mod record;
 pub(crate) mod segment_index;
+pub(crate) mod version;
 
 /// Version of all formats.
 pub const VERSION: u16 = 1;

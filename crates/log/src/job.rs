@@ -182,6 +182,8 @@ impl Job {
 /// What happened.
 #[derive(Debug)]
 pub enum Event {
+    /// All records up to here are written: they survive the process, but not yet a power cut.
+    Written(Position),
     /// All records up to here are durable.
     Durable(Position),
     /// [`crate::Log::room`] is true again.

@@ -8,6 +8,11 @@ pub(crate) enum Name {
     Checkpoint(u64),
 }
 
+/// The file that a clean stop leaves.
+pub(crate) fn closed(wal_id: u16) -> String {
+    format!("closed-{wal_id:04x}")
+}
+
 impl Name {
     pub(crate) fn text(self, wal_id: u16) -> String {
         match self {

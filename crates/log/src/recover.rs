@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
-use crate::checkpoint;
+use crate::checkpoint::{self, Unusable};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
+use crate::format::closed::{CLOSED_BYTES, Closed};
+use crate::format::version;
 use crate::job::{LiveState, Step};
 use crate::log::{Log, Start};
 use crate::names::{self, Name};
@@ -27,10 +29,12 @@ const FRESH_BYTES_MIN: u64 = 16 << 10;
 /// Why a segment can't be loaded that isn't there.
 const MISSING: &str = "the file is missing";
 
+mod damage;
 mod groups;
 mod lost;
 mod replay;
 
+pub use damage::{Damage, Hit, Numbers};
 use lost::LostSegments;
 use replay::Replaying;
 
@@ -41,6 +45,8 @@ pub trait Replay {
     fn restore(&mut self, state: LiveState);
     /// A message with a number from the restored `next` on.
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]);
+    /// The WAL holds these messages, whether they are replayed or in a restored state. For who looks for what is missing.
+    fn stands(&mut self, _log: LogId, _first: u64, _last: u64) {}
     /// Messages numbered from `first` on, from the restored `next` on, whose bytes stand in another log.
     fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
     /// That message belongs to a group that was never committed: its number is used, but it was never in the log.
@@ -50,7 +56,7 @@ pub trait Replay {
     /// A record of the caller's own.
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
     /// The numbers of a log, as restored, whose bytes stand in another one. Only asked when segments are lost.
-    fn elsewhere(&self, log: LogId) -> RoaringTreemap {
+    fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
         let _ = log;
         RoaringTreemap::new()
     }
@@ -86,28 +92,6 @@ pub struct Cut {
     pub range: Range<u64>,
     /// Where they are kept.
     pub kept: String,
-}
-
-/// Bytes that aren't what was written, although they were durable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// The file.
-    pub file: String,
-    /// Its bytes.
-    pub range: Range<u64>,
-    /// Whose records were hit.
-    pub logs: Hit,
-    /// What is wrong.
-    pub reason: String,
-}
-
-/// The logs that a damage hit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hit {
-    /// These.
-    Logs(Vec<LogId>),
-    /// It can't be told: any.
-    Any,
 }
 
 /// Opens a data directory and replays it; an empty directory becomes a new log.
@@ -177,11 +161,29 @@ pub(crate) struct Recovery<'a> {
     report: Report,
     found: Found,
     pub(crate) store: Store,
+    /// Segments that the checkpoint names.
+    named: Vec<u64>,
     covered: FxHashMap<LogId, Covered>,
-    /// The newest checkpoint, if none can be read, and why.
-    bad_checkpoint: Option<(u64, String)>,
     out_of_space: bool,
     lost: LostSegments,
+    /// The newest checkpoint, if none can be read, and why.
+    bad_checkpoint: Option<(u64, Unusable)>,
+    /// What the last clean stop left.
+    closed: Option<Closed>,
+    /// For a check, which goes on where a start refuses: a missing segment is a damage like others.
+    pub(crate) is_check: bool,
+}
+
+/// What is in checkpoint and WAL.
+pub(crate) struct Looked {
+    pub damaged: Vec<Damage>,
+    pub torn: Option<Damage>,
+    pub closed: bool,
+    /// The WAL files in use.
+    pub files: VecDeque<WalFile>,
+    /// Of the last record and the last batch.
+    pub position: Position,
+    pub batch: u64,
 }
 
 /// Takes nothing in.
@@ -204,10 +206,13 @@ impl<'a> Recovery<'a> {
             report: Report::default(),
             found: Found::default(),
             store: Store::new(),
+            named: Vec::new(),
             covered: FxHashMap::default(),
             bad_checkpoint: None,
             out_of_space: false,
             lost: LostSegments::default(),
+            closed: None,
+            is_check: false,
         }
     }
 
@@ -217,6 +222,7 @@ impl<'a> Recovery<'a> {
                 Some(Name::Wal(sequence)) => self.found.wal.push(sequence),
                 Some(Name::Segment(id)) => self.found.segments.push(id),
                 Some(Name::Checkpoint(sequence)) => self.found.checkpoints.push(sequence),
+                None if text == names::closed(self.options.wal_id) => self.read_closed(&text)?,
                 None => {}
             }
         }
@@ -228,6 +234,33 @@ impl<'a> Recovery<'a> {
         let next_segment = found.segments.last().map_or(1, |last| last + 1);
         self.store.next_segment = Arc::new(AtomicU64::new(next_segment));
         self.store.next_checkpoint = found.checkpoints.last().map_or(1, |last| last + 1);
+        self.check_versions()
+    }
+
+    fn read_closed(&mut self, name: &str) -> Result<(), StorageError> {
+        let bytes = disk::read(self.disk, name, 0, CLOSED_BYTES + 1)?;
+        self.closed = Closed::decode(&bytes, self.options.node_id, self.options.wal_id);
+        if self.closed.is_none() {
+            let range = 0..disk::length(self.disk, name)?;
+            let nobody = Hit::Logs(Vec::new());
+            self.report.damaged.push(Damage::new(name, range, nobody, "what a clean stop left isn't whole"));
+        }
+        Ok(())
+    }
+
+    /// Files of another version are refused before anything is read from them, or removed.
+    fn check_versions(&self) -> Result<(), StorageError> {
+        let found = &self.found;
+        let wal = found.wal.iter().map(|sequence| Name::Wal(*sequence));
+        let segments = found.segments.iter().map(|id| Name::Segment(*id)).filter(|_| self.is_check);
+        let checkpoints = found.checkpoints.iter().map(|sequence| Name::Checkpoint(*sequence));
+        for name in wal.chain(segments).chain(checkpoints) {
+            let file = name.text(self.options.wal_id);
+            let bytes = disk::read(self.disk, &file, 0, version::PROBE_BYTES)?;
+            if let Some(found) = version::other_version(&bytes) {
+                return Err(StorageError::Version { file, found });
+            }
+        }
         Ok(())
     }
 
@@ -239,7 +272,7 @@ impl<'a> Recovery<'a> {
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
             let loaded = match checkpoint::load(self.disk, wal_id, *sequence, |_, _| ()) {
-                Err(error) if error.is_unreadable() => Err(error.to_string()),
+                Err(error) if error.is_unreadable() => Err(Unusable { range: 0..0, reason: error.to_string() }),
                 found => found?,
             };
             match loaded {
@@ -275,13 +308,14 @@ impl<'a> Recovery<'a> {
     fn take_checkpoint(&mut self, sequence: u64, replay: &mut dyn Replay) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let name = Name::Checkpoint(sequence).text(wal_id);
-        let unreadable = |reason| StorageError::Checkpoint { file: name.clone(), reason };
+        let unreadable = |found: Unusable| StorageError::Checkpoint { file: name.clone(), reason: found.reason };
         let loaded = checkpoint::load(self.disk, wal_id, sequence, |_, _| ())?.map_err(unreadable)?;
         if loaded.node_id != self.options.node_id {
             return Err(StorageError::WrongNode { found: loaded.node_id, expected: self.options.node_id });
         }
         let named: BTreeMap<u64, u64> = loaded.segments.iter().copied().collect();
         for (id, length) in named {
+            self.named.push(id);
             self.load_segment(id, length)?;
         }
         // A second time, one state after the other: together they could be larger than memory.
@@ -305,15 +339,16 @@ impl<'a> Recovery<'a> {
         self.store.retain_logs(is_there);
         self.store.settled = self.store.logs().collect();
         for place in &loaded.damaged {
-            self.report.damaged.push(Damage {
-                file: loaded.file.name.to_string(),
-                range: place.offset..place.offset + place.length,
-                logs: Hit::Logs(vec![place.log]),
-                reason: "the state of a log is wrong".into(),
-            });
+            let range = place.offset..place.offset + place.length;
+            let logs = Hit::Logs(vec![place.log]);
+            self.report.damaged.push(Damage::new(&loaded.file.name, range, logs, "the state of a log is wrong"));
         }
         self.report.restored = self.covered.len() as u64;
         let header = loaded.header;
+        if let Some(closed) = self.closed.filter(|closed| closed.checkpoint > sequence) {
+            let reason = format!("it is an older checkpoint: the last clean stop left {}", closed.checkpoint);
+            self.report.damaged.push(Damage::new(&name, 0..header.length, Hit::Any, reason));
+        }
         self.found.floor = header.floor;
         self.found.next_file = self.found.next_file.max(header.next_file);
         self.store.next_segment.fetch_max(header.next_segment, Ordering::Relaxed);
@@ -327,14 +362,23 @@ impl<'a> Recovery<'a> {
         let (node_id, wal_id) = (self.options.node_id, self.options.wal_id);
         let name = Name::Segment(id).text(wal_id);
         if self.found.segments.binary_search(&id).is_err() {
-            // Somebody took it away; or an earlier start did, since it was damaged.
-            self.lost.segments.push((name, 0..length, MISSING.into()));
+            let reason = "the checkpoint names it";
+            if self.is_check {
+                let damage = Damage::new(&name, 0..length, Hit::Any, format!("the file is missing ({reason})"));
+                self.report.damaged.push(damage);
+            } else {
+                // Somebody took it away; or an earlier start did, since it was damaged.
+                self.lost.segments.push((name, 0..length, MISSING.into()));
+            }
             return Ok(());
         }
         match segment::load(self.disk, node_id, wal_id, id, length) {
             Ok(segment) => self.store.add(segment),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
-            Err(segment::LoadError::Damaged(reason)) => self.lost.segments.push((name, 0..length, reason)),
+            Err(segment::LoadError::Damaged(range, reason)) if self.is_check => {
+                self.report.damaged.push(Damage::new(&name, range, Hit::Any, reason));
+            }
+            Err(segment::LoadError::Damaged(_, reason)) => self.lost.segments.push((name, 0..length, reason)),
         }
         Ok(())
     }
@@ -346,16 +390,39 @@ impl<'a> Recovery<'a> {
         Ok(result?)
     }
 
-    /// What is wrong in checkpoint and WAL, an invalid last batch included.
-    pub(crate) fn look_through_wal(&mut self, replay: &mut dyn Replay) -> Result<Vec<Damage>, StorageError> {
+    /// What is wrong in checkpoint and WAL.
+    pub(crate) fn look_through_wal(&mut self, replay: &mut dyn Replay) -> Result<Looked, StorageError> {
         let mut report = std::mem::take(&mut self.report);
-        let mut replaying = self.replay_files(&mut report, replay)?;
-        let files = replaying.take_files();
-        let doubt = replaying.into_doubt(&mut report, replay);
-        report.damaged.extend(doubt);
-        self.report = report;
-        self.report_lost_segments(&files, replay);
-        Ok(std::mem::take(&mut self.report.damaged))
+        let replaying = self.replay_files(&mut report, replay)?;
+        let (position, batch) = (replaying.position(), replaying.sequence());
+        let (torn, files, closed) = replaying.into_doubt(&mut report, replay);
+        Ok(Looked { damaged: report.damaged, torn, closed, files, position, batch })
+    }
+
+    /// Segments that the checkpoint names and that are there.
+    pub(crate) fn named_segments(&self) -> Vec<u64> {
+        self.named.iter().copied().filter(|id| self.found.segments.binary_search(id).is_ok()).collect()
+    }
+
+    /// Name of the checkpoint in force.
+    pub(crate) fn checkpoint_name(&self) -> String {
+        self.store.checkpoint.as_ref().map(|file| file.name.to_string()).unwrap_or_default()
+    }
+
+    /// What is behind an error that refuses a start.
+    pub(crate) fn refused_by(&mut self, error: &StorageError) -> Vec<Damage> {
+        let mut damaged = std::mem::take(&mut self.report.damaged);
+        match error {
+            StorageError::Checkpoint { file, reason } => {
+                let range = self.bad_checkpoint.as_ref().map_or(0..0, |(_, found)| found.range.clone());
+                damaged.push(Damage::new(file, range, Hit::Any, reason.as_str()));
+            }
+            StorageError::Missing { file, reason } => {
+                damaged.push(Damage::new(file, 0..0, Hit::Any, format!("the file is missing ({reason})")));
+            }
+            _ => {}
+        }
+        damaged
     }
 
     fn replay_files(&mut self, report: &mut Report, replay: &mut dyn Replay) -> Result<Replaying<'_>, StorageError> {
@@ -366,15 +433,19 @@ impl<'a> Recovery<'a> {
             self.store.retired_position,
             self.store.retired_batch,
         );
+        replaying.takes_rest = self.is_check;
         for sequence in self.found.wal.iter().filter(|sequence| **sequence >= self.found.floor) {
             replaying.file(*sequence, report, replay)?;
         }
+        if let Some(closed) = &self.closed {
+            replaying.must_reach(closed, report, replay);
+        }
         // Without a checkpoint the WAL has to begin with the first batch of all.
         let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1);
-        if let Some((sequence, reason)) = self.bad_checkpoint.clone().filter(|_| !begins) {
+        if let Some((sequence, found)) = self.bad_checkpoint.as_ref().filter(|_| !begins) {
             return Err(StorageError::Checkpoint {
-                file: Name::Checkpoint(sequence).text(self.options.wal_id),
-                reason,
+                file: Name::Checkpoint(*sequence).text(self.options.wal_id),
+                reason: found.reason.clone(),
             });
         }
         match replaying.first_found.filter(|_| !begins) {
@@ -386,20 +457,12 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Removes what interrupted steps left: WAL files below the floor or without a batch, older checkpoints, and
-    /// segments that the checkpoint doesn't name. Where something is damaged, only what certainly isn't needed.
+    /// Removes what interrupted steps left. Where something is damaged, only what certainly isn't needed.
     fn remove_leftovers(&mut self, full: &VecDeque<WalFile>) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
-        let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
-        let mut names: Vec<Name> = Vec::new();
-        let current = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, wal_id));
-        let checkpoints = self.found.checkpoints.iter().map(|n| Name::Checkpoint(*n));
-        names.extend(checkpoints.filter(|name| Some(*name) != current));
-        let wal = self.found.wal.iter().filter(|sequence| !is_kept(sequence));
-        names.extend(wal.map(|sequence| Name::Wal(*sequence)));
-        if self.report.damaged.is_empty() {
-            let orphans = self.found.segments.iter().filter(|id| !self.store.segments.contains_key(id));
-            names.extend(orphans.map(|id| Name::Segment(*id)));
+        let mut names = self.leftovers(full);
+        if !self.report.damaged.is_empty() {
+            names.retain(|name| !matches!(name, Name::Segment(_)));
         }
         // After a kill, the checkpoint in force may be in memory only; it has to be durable before what it replaces goes.
         if !names.is_empty() {
@@ -417,6 +480,20 @@ impl<'a> Recovery<'a> {
             self.report.removed.push(text);
         }
         Ok(())
+    }
+
+    /// WAL files below the floor or without a batch, older checkpoints, and segments that the checkpoint doesn't name.
+    pub(crate) fn leftovers(&self, full: &VecDeque<WalFile>) -> Vec<Name> {
+        let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
+        let current = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, self.options.wal_id));
+        let checkpoints = self.found.checkpoints.iter().map(|sequence| Name::Checkpoint(*sequence));
+        let wal = self.found.wal.iter().filter(|sequence| !is_kept(sequence));
+        let orphans = self.found.segments.iter().filter(|id| self.named.binary_search(id).is_err());
+        checkpoints
+            .filter(|name| Some(*name) != current)
+            .chain(wal.map(|sequence| Name::Wal(*sequence)))
+            .chain(orphans.map(|id| Name::Segment(*id)))
+            .collect()
     }
 
     /// On a full disk the reserve is given up for it, and it may be shorter.

@@ -4,6 +4,35 @@ use bytes::Bytes;
 
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
+use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader};
+use crate::format::{Identity, SECTOR};
+
+/// Bytes read at a time when a valid batch is looked for behind bad bytes.
+const SEARCH_BYTES: usize = 1 << 20;
+
+/// Looks from `from` on, in steps of a sector, for a batch of this use of the file with a higher sequence than `after`.
+pub(crate) fn find_batch(
+    disk: &dyn Disk,
+    file: &str,
+    identity: &Identity,
+    from: u64,
+    end: u64,
+    after: u64,
+) -> Result<Option<u64>, DiskError> {
+    let mut at = from;
+    while at + BATCH_HEADER_BYTES as u64 <= end {
+        let (bytes, _) = disk::read_around(disk, file, at, SEARCH_BYTES)?;
+        for sector in (0..bytes.len()).step_by(SECTOR as usize) {
+            let here = at + sector as u64;
+            let header = BatchHeader::decode(&bytes[sector..], identity, end.saturating_sub(here));
+            if header.is_some_and(|header| header.sequence > after) {
+                return Ok(Some(here));
+            }
+        }
+        at += SEARCH_BYTES as u64;
+    }
+    Ok(None)
+}
 
 /// The last chunk that was read.
 #[derive(Debug, Default)]

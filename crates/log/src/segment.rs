@@ -1,5 +1,6 @@
 //! Writing a segment, and reading its index back.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -132,13 +133,14 @@ fn new_builder(identity: &Identity, sequence: u64, inline_below: usize, memory: 
 #[derive(Debug)]
 pub(crate) enum LoadError {
     Disk(DiskError),
-    Damaged(String),
+    /// These bytes are wrong, and how.
+    Damaged(Range<u64>, String),
 }
 
 impl From<DiskError> for LoadError {
     fn from(error: DiskError) -> LoadError {
         match error.is_unreadable() {
-            true => LoadError::Damaged(error.to_string()),
+            true => LoadError::Damaged(error.offset..error.offset, error.to_string()),
             false => LoadError::Disk(error),
         }
     }
@@ -146,25 +148,34 @@ impl From<DiskError> for LoadError {
 
 /// Reads header, footer and index of a segment that has `length` bytes according to the checkpoint.
 pub(crate) fn load(disk: &dyn Disk, node_id: u64, wal_id: u16, id: u64, length: u64) -> Result<NewSegment, LoadError> {
-    let damaged = |reason: &str| LoadError::Damaged(reason.to_owned());
+    let damaged = |range, reason: &str| LoadError::Damaged(range, reason.to_owned());
     let name: Arc<str> = Name::Segment(id).text(wal_id).into();
     let identity = Identity::segment(node_id, wal_id, id);
     let found = disk::length(disk, &name)?;
     if found != length || length < FILE_HEADER_BYTES + FOOTER_BYTES as u64 {
-        return Err(LoadError::Damaged(format!("the file has {found} bytes, the checkpoint says {length}")));
+        let reason = format!("the file has {found} bytes, the checkpoint says {length}");
+        return Err(LoadError::Damaged(found.min(length)..found.max(length), reason));
     }
     let header = disk::read(disk, &name, 0, FILE_HEADER_BYTES as usize)?;
     if FileHeader::decode(&header) != Some(FileHeader::new(FileKind::Segment, &identity, id, 0)) {
-        return Err(damaged("the file header is wrong"));
+        return Err(damaged(0..FILE_HEADER_BYTES, "the file header is wrong"));
     }
     let footer_at = length - FOOTER_BYTES as u64;
     let footer = Footer::decode(&disk::read(disk, &name, footer_at, FOOTER_BYTES)?)
         .filter(|footer| footer.salt == identity.salt && (FILE_HEADER_BYTES..=footer_at).contains(&footer.index_offset))
-        .ok_or_else(|| damaged("the footer is wrong"))?;
+        .ok_or_else(|| damaged(footer_at..length, "the footer is wrong"))?;
     let index_length = (footer_at - footer.index_offset) as usize;
     let index = disk::read(disk, &name, footer.index_offset, index_length)?;
-    let parts = segment_index::decode(&index, &footer).ok_or_else(|| damaged("the index is wrong"))?;
+    let parts = segment_index::decode(&index, &footer)
+        .ok_or_else(|| damaged(footer.index_offset..footer_at, "the index is wrong"))?;
     Ok(NewSegment { id, segment: Segment::new(name, identity, footer.index_offset, length), parts })
+}
+
+/// Where the batches of a segment end by its footer; without one, where the file does.
+pub(crate) fn batches_end(disk: &dyn Disk, name: &str, length: u64) -> Result<u64, DiskError> {
+    let Some(footer_at) = length.checked_sub(FOOTER_BYTES as u64) else { return Ok(length) };
+    let footer = Footer::decode(&disk::read(disk, name, footer_at, FOOTER_BYTES)?);
+    Ok(footer.map_or(length, |footer| footer.index_offset.min(length)))
 }
 
 #[cfg(test)]

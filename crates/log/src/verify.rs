@@ -1,90 +1,160 @@
 //! Checking every byte of a data directory without changing one.
+//!
+//! What a start replays is replayed here, by the same code, for the numbers of the messages only; then every segment is
+//! read whole. A message that is alive and in no file is missing, whatever the checksums say.
 
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
-use crate::format::batch_check;
-use crate::format::file_header::FILE_HEADER_BYTES;
-use crate::index::{Breaks, FileIndex};
+use crate::format::{Identity, VERSION};
 use crate::names::Name;
 use crate::options::Options;
-use crate::recover::{Damage, Hit, Recovery, Replay};
-use crate::segment::{self, NewSegment};
-use crate::types::{LogId, SettleRange, SettleReason};
+use crate::recover::{Damage, Hit, Numbers, Recovery, Replay};
+use crate::types::{LogId, Position};
 
-/// Reads everything in a data directory that a start would use, and says what is wrong with it. An invalid last batch
-/// counts: only a start decides that a power cut tore it.
+mod alive;
+mod segments;
+
+use alive::AliveLogs;
+
+/// Who looks on while a directory is checked: it is replayed what a start would be.
+pub trait Owners: Replay {
+    /// Whether this log still has an owner: messages of one that hasn't can't be lost.
+    fn owns(&self, log: LogId) -> bool;
+    /// The messages of a log that stand in the shared one.
+    fn elsewhere(&self, log: LogId) -> Vec<Numbers>;
+    /// The live messages of all logs that stand in these of the shared one.
+    fn referring(&self, shared: &Numbers) -> Vec<Numbers>;
+}
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// What is wrong. Of the messages those that are lost: they were alive.
+    pub damaged: Vec<Damage>,
+    /// An invalid last batch. A power cut tears it so, and then nothing in it was confirmed; the next start puts it aside.
+    pub torn: Option<Damage>,
+    /// What a start would say instead of starting.
+    pub refused: Option<String>,
+    /// Whether the log was closed by a clean stop.
+    pub closed: bool,
+    /// Format version of the directory.
+    pub version: u16,
+    /// Files that were checked.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Messages that are alive.
+    pub messages: u64,
+    /// Position of the last record.
+    pub position: Position,
+    /// Sequence of the last batch.
+    pub(crate) batch: u64,
+    /// Files that a start would remove: an interrupted step left them, or they are spare.
+    pub unused: Vec<String>,
+}
+
+impl Verified {
+    /// Whether every byte that counts is what was written.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.damaged.is_empty() && self.torn.is_none() && self.refused.is_none()
+    }
+}
+
+/// Reads everything in a data directory that a start would use, and says what is wrong with it.
+///
+/// Memory: the sets of numbers that a start holds too, and a batch at a time.
 ///
 /// # Errors
-/// The disk fails, or the directory can't be opened at all.
-pub fn verify(disk: &dyn Disk, options: &Options) -> Result<Vec<Damage>, StorageError> {
+/// The disk fails, or the directory is of another version or another node.
+pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Result<Verified, StorageError> {
     options.check().map_err(StorageError::Options)?;
     let mut recovery = Recovery::new(disk, options.clone());
+    recovery.is_check = true;
     recovery.list()?;
-    recovery.load_checkpoint(&mut Nobody)?;
-    let mut damaged = recovery.look_through_wal(&mut Nobody)?;
-    let segments: Vec<u64> = recovery.store.segments.keys().copied().collect();
-    for id in segments {
-        verify_segment(disk, options, id, &mut damaged)?;
+    let mut verified = Verified { version: VERSION, ..Verified::default() };
+    let mut alive = AliveLogs::new(owners);
+    let replayed = recovery.load_checkpoint(&mut alive).and_then(|()| recovery.look_through_wal(&mut alive));
+    match replayed {
+        Ok(looked) => {
+            verified.damaged = looked.damaged;
+            verified.torn = looked.torn;
+            verified.closed = looked.closed;
+            verified.position = looked.position;
+            verified.batch = looked.batch;
+            let unused = recovery.leftovers(&looked.files);
+            verified.unused = unused.iter().map(|name| name.text(options.wal_id)).collect();
+            // Without a whole batch a file isn't in use, but this one tells something.
+            verified.unused.retain(|name| verified.torn.as_ref().is_none_or(|torn| torn.file != *name));
+            for id in recovery.named_segments() {
+                segments::verify(disk, options, id, &mut alive, &mut verified.damaged)?;
+            }
+            let names: Vec<String> = disk::list(disk)?.into_iter().filter(|name| is_ours(name, options)).collect();
+            for name in names.iter().filter(|name| !verified.unused.contains(name)) {
+                verified.files += 1;
+                verified.bytes += disk::length(disk, name)?;
+            }
+        }
+        Err(error @ (StorageError::Checkpoint { .. } | StorageError::Missing { .. })) => {
+            verified.refused = Some(error.to_string());
+            verified.damaged = recovery.refused_by(&error);
+            verify_alone(disk, options, &mut verified)?;
+        }
+        Err(error) => return Err(error),
     }
-    Ok(damaged)
+    let damaged = &mut verified.damaged;
+    alive.all_are_owned = damaged.iter().any(|damage| match &damage.logs {
+        Hit::Logs(logs) => logs.contains(&LogId::METADATA),
+        Hit::Any => true,
+    });
+    damaged.iter_mut().for_each(|damage| alive.leave_alive(damage));
+    damaged.extend(missing(&alive, recovery.checkpoint_name()));
+    verified.messages = alive.count();
+    Ok(verified)
 }
 
-fn verify_segment(disk: &dyn Disk, options: &Options, id: u64, damaged: &mut Vec<Damage>) -> Result<(), DiskError> {
-    let name = Name::Segment(id).text(options.wal_id);
-    let length = disk::length(disk, &name)?;
-    let mut report = |range, logs, reason: String| damaged.push(Damage { file: name.clone(), range, logs, reason });
-    let NewSegment { segment, parts, .. } = match segment::load(disk, options.node_id, options.wal_id, id, length) {
-        Ok(loaded) => loaded,
-        Err(segment::LoadError::Disk(error)) => return Err(error),
-        Err(segment::LoadError::Damaged(reason)) => {
-            report(0..length, Hit::Any, reason);
-            return Ok(());
-        }
-    };
-    let mut index = FileIndex::of_segment(Breaks::of(&parts));
-    let mut offset = FILE_HEADER_BYTES;
-    while offset < segment.end {
-        let bytes = disk::read(disk, &name, offset, batch_bytes(disk, &segment, offset)?)?;
-        let Some(batch) = batch_check::check(&bytes, &segment.identity) else {
-            report(offset..segment.end, Hit::Any, "a batch header is wrong".into());
-            return Ok(());
-        };
-        for fault in &batch.faults {
-            let hit = fault.log.map_or(Hit::Any, |log| Hit::Logs(vec![log]));
-            report(offset + fault.range.start..offset + fault.range.end, hit, fault.reason.into());
-        }
-        if batch.faults.is_empty() {
-            index.note(offset, &batch.header, &batch.runs);
-        }
-        offset += batch.header.padded_bytes();
+/// Replays what a start would, without changing anything, whatever is damaged.
+///
+/// # Errors
+/// A start would be refused.
+pub fn look(disk: &dyn Disk, options: &Options, replay: &mut dyn Replay) -> Result<(), StorageError> {
+    let mut recovery = Recovery::new(disk, options.clone());
+    recovery.is_check = true;
+    recovery.list()?;
+    recovery.load_checkpoint(replay)?;
+    recovery.look_through_wal(replay).map(drop)
+}
+
+fn is_ours(name: &str, options: &Options) -> bool {
+    Name::parse(name, options.wal_id).is_some()
+}
+
+/// Messages that the checkpoint counts and no segment holds.
+fn missing(alive: &AliveLogs<'_>, checkpoint: String) -> Option<Damage> {
+    let missing = alive.missing();
+    if missing.is_empty() {
+        return None;
     }
-    if damaged.is_empty() && parts != index.into_parts() {
-        damaged.push(Damage {
-            file: name,
-            range: segment.end..length,
-            logs: Hit::Logs(parts.into_iter().map(|(log, _)| log).collect()),
-            reason: "the index isn't that of the messages".into(),
-        });
+    let mut logs: Vec<LogId> = missing.iter().map(|numbers| numbers.log).collect();
+    logs.dedup();
+    let reason = "messages that are alive by this checkpoint are in no file";
+    Some(Damage { messages: missing, ..Damage::new(&checkpoint, 0..0, Hit::Logs(logs), reason) })
+}
+
+/// Without checkpoint or the beginning of the WAL nothing can be replayed: each file is looked at for itself.
+fn verify_alone(disk: &dyn Disk, options: &Options, verified: &mut Verified) -> Result<(), DiskError> {
+    let mut names = disk::list(disk)?;
+    names.sort_unstable();
+    for text in names {
+        let Some(name) = Name::parse(&text, options.wal_id) else { continue };
+        verified.files += 1;
+        verified.bytes += disk::length(disk, &text)?;
+        let identity = match name {
+            Name::Wal(sequence) => Identity::wal(options.node_id, options.wal_id, sequence),
+            Name::Segment(id) => Identity::segment(options.node_id, options.wal_id, id),
+            Name::Checkpoint(_) => continue,
+        };
+        segments::verify_alone(disk, &text, identity, &mut verified.damaged)?;
     }
     Ok(())
-}
-
-/// Bytes of the batch at `offset`, or of its header if that is wrong.
-fn batch_bytes(disk: &dyn Disk, segment: &crate::store::Segment, offset: u64) -> Result<usize, DiskError> {
-    use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader};
-    let head = disk::read(disk, &segment.name, offset, BATCH_HEADER_BYTES)?;
-    let header = BatchHeader::decode(&head, &segment.identity, segment.end - offset);
-    Ok(header.map_or(BATCH_HEADER_BYTES, |header| header.padded_bytes() as usize))
-}
-
-/// Takes what is replayed for nobody.
-struct Nobody;
-
-impl Replay for Nobody {
-    fn restore(&mut self, _: crate::LiveState) {}
-    fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
-    fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
-    fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
-    fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
-    fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
 }

@@ -25,12 +25,14 @@ fn records_are_durable_after_the_sync_and_there_after_a_restart() {
     let position = driver.publish(A, &[body(A, 1, 60), body(A, 2, 9000)], Wait::Confirm);
     assert_eq!(position, 3);
     assert!(driver.log.commit_waiting());
+    assert!(driver.log.plan_read(A, 1, 100).is_none());
     assert!(driver.step(Lane::Commit), "write");
     assert_eq!(driver.log.durable(), 0);
-    assert!(driver.log.plan_read(A, 1, 100).is_none());
+    assert!(matches!(driver.events[..], [Event::Written(3)]));
+    assert_eq!(driver.read(A, 1, 100)[0].1[4..], body(A, 1, 60)[..], "what is written can be read");
     assert!(driver.step(Lane::Commit), "sync");
     assert_eq!(driver.log.durable(), 3);
-    assert!(matches!(driver.events[..], [Event::Durable(3)]));
+    assert!(matches!(driver.events[..], [Event::Written(3), Event::Durable(3)]));
     driver.settle(A, 1..=1);
     driver.settle_down();
     assert_eq!(driver.log.durable(), 4);

@@ -5,7 +5,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use leveret_broker::quota::Kind;
 use leveret_broker::{AlarmSource, ConnectionState};
-use leveret_metrics::{CONTENT_TYPE, Gauges, HistogramTotals, Scrape, Segments, Totals, encode};
+use leveret_metrics::{ByDurability, CONTENT_TYPE, Gauges, HistogramTotals, Scrape, Segments, Totals, encode};
+use leveret_model::Durability;
 
 use crate::api::Api;
 use crate::process;
@@ -53,9 +54,13 @@ fn read(api: &Api) -> Scrape {
         connections_in_flow: in_state(ConnectionState::Flow),
         ..Gauges::default()
     };
+    gauges.by_durability = Durability::ALL.map(|class| ByDurability { durability: class.name(), ..Default::default() });
     for queue in broker.registry.snapshot_full().queues.values() {
         let status = queue.status();
         gauges.queues += 1;
+        let class = &mut gauges.by_durability[queue.durability() as usize];
+        class.queues += 1;
+        class.messages += status.ready + status.unacknowledged;
         gauges.consumers += status.consumers.len() as u64;
         gauges.messages_ready += status.ready;
         gauges.messages_unacked += status.unacknowledged;

@@ -145,6 +145,15 @@ impl<'a> StoredMessage<'a> {
         Ok(Self::from_parts(&bytes[..head_length], &bytes[head_length..need]))
     }
 
+    /// Parses the head of a message whose body isn't there, or only its file's id.
+    ///
+    /// # Errors
+    /// As [`lengths`].
+    pub fn parse_head(bytes: &'a [u8]) -> Result<Self, StoredError> {
+        let (head, _) = lengths(bytes)?;
+        Ok(Self::from_parts(&bytes[..head], &[]))
+    }
+
     /// Views a head and a body that lie apart. The head was checked or written by this crate.
     pub(crate) fn from_parts(head: &'a [u8], body: &'a [u8]) -> Self {
         let exchange_end = FIXED_HEAD + head[4] as usize;

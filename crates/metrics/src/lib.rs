@@ -12,4 +12,4 @@ mod prometheus;
 
 pub use counters::{Counter, Counters, Totals};
 pub use histogram::{BUCKETS, Histogram, HistogramTotals};
-pub use prometheus::{CONTENT_TYPE, Gauges, Scrape, Segments, encode};
+pub use prometheus::{ByDurability, CONTENT_TYPE, Gauges, Scrape, Segments, encode};

@@ -27,6 +27,8 @@ pub struct Gauges {
     pub unauthenticated_bytes: u64,
     /// Queues.
     pub queues: u64,
+    /// Queues and their messages by what a confirm means in them.
+    pub by_durability: [ByDurability; 3],
     /// Consumers.
     pub consumers: u64,
     /// Messages ready, in all queues.
@@ -53,6 +55,17 @@ pub struct Gauges {
     pub disk_alarm: bool,
     /// Whether memory is above its limit.
     pub memory_alarm: bool,
+}
+
+/// See [`Gauges::by_durability`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ByDurability {
+    /// What a confirm means: the class by its name.
+    pub durability: &'static str,
+    /// How many queues.
+    pub queues: u64,
+    /// Their messages, ready and unacknowledged.
+    pub messages: u64,
 }
 
 /// Everything that one scrape shows.
@@ -178,6 +191,13 @@ const GAUGES: &[Read] = &[
     ("rabbitmq_alarms_memory_used_watermark", "1 while too much memory is used", |g| u64::from(g.memory_alarm)),
 ];
 
+type Classified = (&'static str, &'static str, fn(&ByDurability) -> u64);
+
+const BY_DURABILITY: &[Classified] = &[
+    ("leveret_durability_queues", "Queues by what a confirm means in them", |class| class.queues),
+    ("leveret_durability_messages", "Messages in queues by what a confirm means there", |class| class.messages),
+];
+
 #[derive(Debug)]
 struct Families(Scrape);
 
@@ -198,6 +218,14 @@ impl Collector for Families {
         }
         gauge(&mut out, "leveret_segments", "Files with messages that left the log", scrape.segments.count)?;
         gauge(&mut out, "leveret_segment_bytes", "Bytes of these files", scrape.segments.bytes)?;
+        let by_durability = &scrape.gauges.by_durability;
+        for (name, help, read) in BY_DURABILITY {
+            let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for class in by_durability {
+                let gauge = ConstGauge::new(i64::try_from(read(class)).unwrap_or(i64::MAX));
+                gauge.encode(family.encode_family(&[("durability", class.durability)])?)?;
+            }
+        }
         let sync = &scrape.sync_us;
         for (name, help, value) in [
             ("rabbitmq_io_sync_ops", "Syncs of the write-ahead log", sync.count()),

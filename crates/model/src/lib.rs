@@ -41,7 +41,7 @@ pub use id::{ConnectionId, ExchangeId, QueueId};
 pub use limits::Limits;
 pub use model::Model;
 pub use permission::{Pattern, Permission};
-pub use queue::{DeadLetterOptions, Overflow, Queue, QueueOptions};
+pub use queue::{DeadLetterOptions, Durability, Overflow, Queue, QueueOptions};
 pub use queue_arguments::{check_consumer_arguments, consumer_priority};
 pub use record::RecordError;
 pub use refused::{Refused, RefusedKind};

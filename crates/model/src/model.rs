@@ -383,6 +383,9 @@ impl Model {
         }
         check_name("queue", &name)?;
         queue_arguments::check(&vhost, &name, &arguments)?;
+        if !durable || exclusive {
+            queue_arguments::check_durability(&vhost, &name, &arguments)?;
+        }
         let arguments = queue_arguments::complete(&arguments);
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         let queue = Arc::new(Queue {

@@ -33,9 +33,48 @@ impl Queue {
         self.durable && self.exclusive_owner.is_none()
     }
 
+    /// What a confirm means, on a node whose queues have this durability unless they say otherwise.
+    pub fn durability(&self, default: Durability) -> Durability {
+        match self.is_logged() {
+            true => self.options.durability.unwrap_or(default),
+            false => Durability::Memory,
+        }
+    }
+
     /// Whether it belongs to a connection.
     pub fn is_exclusive(&self) -> bool {
         self.exclusive_owner.is_some()
+    }
+}
+
+/// What a confirm of a persistent message means in a queue that survives a restart, and so what becomes of it then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// It is flushed to disk: it survives a power cut.
+    #[default]
+    Synced,
+    /// It is written: the operating system has it. It survives the process, and a power cut may take it.
+    Os,
+    /// It is in memory: it doesn't survive a restart.
+    Memory,
+}
+
+impl Durability {
+    /// All of them, the strongest first.
+    pub const ALL: [Durability; 3] = [Durability::Synced, Durability::Os, Durability::Memory];
+
+    /// As arguments and keys name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Synced => "synced",
+            Durability::Os => "os",
+            Durability::Memory => "memory",
+        }
+    }
+
+    /// The one with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|durability| durability.name() == name)
     }
 }
 
@@ -73,6 +112,8 @@ pub struct QueueOptions {
     pub message_ttl_ms: Option<u64>,
     /// Milliseconds after which the queue goes, when nobody uses it.
     pub expires_ms: Option<u64>,
+    /// What a confirm means; without it, what the node's setting says.
+    pub durability: Option<Durability>,
     /// Where messages go that are rejected, expire or don't fit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
 }
@@ -92,6 +133,7 @@ impl QueueOptions {
             },
             message_ttl_ms: limit("x-message-ttl"),
             expires_ms: limit("x-expires"),
+            durability: text("x-durability").and_then(Durability::parse),
             dead_letter: text("x-dead-letter-exchange").map(|exchange| DeadLetterOptions {
                 exchange: exchange.into(),
                 routing_key: text("x-dead-letter-routing-key").map(Into::into),

@@ -1,4 +1,4 @@
-use crate::{Arguments, Refused, RefusedKind, Value};
+use crate::{Arguments, Durability, Refused, RefusedKind, Value};
 
 /// What a known argument of a classic queue is checked for, and whether its effect exists.
 struct Known {
@@ -25,8 +25,6 @@ enum Wrong {
     Type(&'static str),
 }
 
-const ALWAYS: fn(&Value) -> bool = |_| true;
-
 /// Every argument that RabbitMQ 4.3 knows for queues, by name.
 const KNOWN: &[Known] = &[
     known("x-consumer-disconnected-timeout", any, State::OtherQueueType),
@@ -38,7 +36,7 @@ const KNOWN: &[Known] = &[
     known("x-delayed-retry-min", any, State::OtherQueueType),
     known("x-delayed-retry-type", any, State::OtherQueueType),
     known("x-delivery-limit", any, State::OtherQueueType),
-    known("x-durability", any, State::NotYet(ALWAYS)),
+    known("x-durability", durability, State::Working),
     known("x-expires", expires, State::Working),
     known("x-initial-cluster-size", any, State::OtherQueueType),
     known("x-max-age", any, State::OtherQueueType),
@@ -80,6 +78,7 @@ const COMPARED: &[&str] = &[
     "x-queue-version",
     "x-single-active-consumer",
     "x-queue-type",
+    "x-durability",
 ];
 
 const fn known(name: &'static str, check: fn(&Value) -> Result<(), Wrong>, state: State) -> Known {
@@ -300,6 +299,26 @@ fn overflow(value: &Value) -> Result<(), Wrong> {
     }
 }
 
+fn durability(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    match value.as_str().and_then(Durability::parse) {
+        Some(_) => Ok(()),
+        None => Err(Wrong::Reason(format!("\"expected synced, os or memory, got '{value}'\""))),
+    }
+}
+
+/// Whether a queue that doesn't survive a restart asks for a promise that it can't give.
+pub(crate) fn check_durability(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
+    const KEY: &str = "x-durability";
+    match arguments.get(KEY).and_then(Value::as_str) {
+        Some(class) if Durability::parse(class) != Some(Durability::Memory) => Err(Refused::precondition(format!(
+            "invalid arg '{KEY}' for queue '{queue}' in vhost '{vhost}': \"received '{class}', but a queue that isn't \
+             durable, or is exclusive, keeps its messages in memory\""
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn locator(value: &Value) -> Result<(), Wrong> {
     string(value)?;
     match value.as_str() {
@@ -353,7 +372,6 @@ mod tests {
             ("x-max-priority", Value::Int(10)),
             ("x-single-active-consumer", Value::Bool(true)),
             ("x-queue-type", Value::from("quorum")),
-            ("x-durability", Value::from("os")),
         ] {
             let refused = refused(key, value.clone()).unwrap_or_else(|| panic!("{key} is accepted"));
             assert_eq!(refused.kind, RefusedKind::NotImplemented, "{key}");
@@ -375,6 +393,21 @@ mod tests {
         ] {
             assert_eq!(refused(key, value), None, "{key}");
         }
+    }
+
+    #[test]
+    fn a_durability_is_one_of_three() {
+        for class in Durability::ALL {
+            assert_eq!(refused("x-durability", Value::from(class.name())), None);
+        }
+        for value in [Value::from("disk"), Value::from(""), Value::Int(1)] {
+            let refused = refused("x-durability", value).expect("it is none");
+            assert_eq!(refused.kind, RefusedKind::PreconditionFailed);
+            assert!(refused.text.starts_with("invalid arg 'x-durability' for queue 'q' in vhost '/': "), "{refused}");
+        }
+        let asks = |class: &str| check_durability("/", "q", &Arguments::from_iter([("x-durability", class.into())]));
+        assert!(asks("memory").is_ok());
+        assert!(asks("os").is_err() && asks("synced").is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use leveret_broker::Settings;
 use leveret_broker::quota::{QuotaLimits, Scoped};
 use leveret_broker::settings::LinkCredit;
 use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, MemoryWatermark};
-use leveret_model::Limits;
+use leveret_model::{Durability, Limits};
 
 use crate::alarms::AlarmLimits;
 use crate::authenticate::Passwords;
@@ -112,6 +112,11 @@ fn settings(config: &Config) -> Settings {
             .anonymous_user
             .clone()
             .map(|user| (user, config.amqp10.anonymous_password.clone())),
+        durability: match config.queue_durability {
+            leveret_config::Durability::Synced => Durability::Synced,
+            leveret_config::Durability::Os => Durability::Os,
+            leveret_config::Durability::Memory => Durability::Memory,
+        },
         quota: QuotaLimits {
             connections: scoped(config.quotas.connections),
             channels: scoped(config.quotas.channels),

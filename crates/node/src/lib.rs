@@ -8,7 +8,7 @@
 //!
 //! What it must not know: frames, queues, messages, users. It never looks into the bytes it moves.
 //!
-//! Reading order: [`Node`], `cores` (`cores/connection.rs` is the heart), `disk`.
+//! Reading order: [`Node`], `cores` (`cores/connection.rs` is the heart), `disk`; [`offline`] is for directories without a node.
 
 mod alarms;
 mod authenticate;
@@ -22,6 +22,7 @@ mod http;
 mod lock;
 mod memory;
 mod node;
+pub mod offline;
 mod ports;
 mod signals;
 

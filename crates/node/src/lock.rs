@@ -2,6 +2,9 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+/// Its name in the data directory.
+pub(crate) const LOCK_FILE: &str = "lock";
+
 /// Holds the data directory: no second node may use it while this lives.
 ///
 /// The lock is the kernel's and goes with the process, however that ends; the file stays.
@@ -38,7 +41,7 @@ impl DirectoryLock {
     /// # Errors
     /// Another node has it, or it can't be made or written.
     pub fn acquire(directory: &Path) -> Result<Self, LockError> {
-        let path = directory.join("lock");
+        let path = directory.join(LOCK_FILE);
         let unusable = |source| LockError::Unusable { path: path.clone(), source };
         std::fs::create_dir_all(directory)
             .map_err(|source| LockError::Unusable { path: directory.to_owned(), source })?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use leveret_broker::{Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
+use leveret_model::Durability;
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
@@ -19,6 +20,7 @@ use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_user::FirstUser;
 use crate::http::SideRuntime;
 use crate::lock::DirectoryLock;
+use crate::offline::STORE;
 use crate::ports::{Ports, PortsFile};
 use crate::signals;
 
@@ -135,7 +137,7 @@ impl Node {
         let data_directory = lock.directory().to_owned();
         let directory = |path: PathBuf| move |source| StartError::Directory { path, source };
         PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
-        let store = data_directory.join("store");
+        let store = data_directory.join(STORE);
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store))?);
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
@@ -145,6 +147,7 @@ impl Node {
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarms = AlarmMonitor::start(&broker, &data_directory, options.alarms.clone())?;
         make_first_user(&broker, &options.first_user, clock)?;
+        tell_of_weaker_queues(&broker);
         let running = counters
             .into_iter()
             .enumerate()
@@ -316,6 +319,21 @@ impl NodeHandle {
     #[must_use]
     pub fn descriptor_limit(&self) -> u64 {
         self.inner.descriptor_limit
+    }
+}
+
+/// Whoever reads the log of a start knows which messages don't survive what.
+fn tell_of_weaker_queues(broker: &Broker) {
+    let snapshot = broker.registry.snapshot();
+    let weaker = |durability| {
+        snapshot.queues.values().filter(|queue| queue.info().is_logged() && queue.durability() == durability).count()
+    };
+    let (os, memory) = (weaker(Durability::Os), weaker(Durability::Memory));
+    if os > 0 {
+        info!("durability os in {os} queues: a power cut may take messages that were confirmed");
+    }
+    if memory > 0 {
+        info!("durability memory in {memory} durable queues: their messages don't survive a restart");
     }
 }
 

@@ -192,6 +192,11 @@ impl ClassicQueue {
         self.pending.back().and_then(|last| last.place.position()).unwrap_or(0)
     }
 
+    /// Whether messages that aren't applied yet are part of a group: whatever comes behind them has to be durable.
+    pub fn awaits_group(&self) -> bool {
+        self.pending.iter().any(|pending| matches!(pending.place, Place::Group(_)))
+    }
+
     /// The ledger, for checkpoints.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -294,7 +299,7 @@ impl ClassicQueue {
             return;
         }
         let pending = Pending { place, first, batch, index, count, durable, submitted };
-        if self.pending.is_empty() && pending.place.is_durable(0) {
+        if self.pending.is_empty() && pending.place.is_reached(0, 0) {
             self.admit(pending);
             self.after_growth(effects);
             return;
@@ -306,8 +311,14 @@ impl ClassicQueue {
 
     /// Phase two: everything up to `durable` becomes part of the queue.
     pub fn apply(&mut self, durable: Position, effects: &mut Effects) {
+        self.apply_written(durable, durable, effects);
+    }
+
+    /// As [`ClassicQueue::apply`] for a queue in which messages need to be written only, but for those that are part of
+    /// a group.
+    pub fn apply_written(&mut self, written: Position, durable: Position, effects: &mut Effects) {
         let mut grew = false;
-        while let Some(pending) = self.pending.pop_front_if(|pending| pending.place.is_durable(durable)) {
+        while let Some(pending) = self.pending.pop_front_if(|pending| pending.place.is_reached(written, durable)) {
             self.pending_length.messages -= u64::from(pending.count);
             self.pending_length.bytes -= pending.batch.body_bytes(pending.index as usize, pending.count as usize);
             self.admit(pending);

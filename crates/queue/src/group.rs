@@ -46,7 +46,12 @@ impl Place {
         }
     }
 
-    pub(crate) fn is_durable(&self, durable: Position) -> bool {
-        self.position().is_some_and(|position| position <= durable)
+    /// Whether it is written, or durable if it is a group's.
+    pub(crate) fn is_reached(&self, written: Position, durable: Position) -> bool {
+        let reached = match self {
+            Self::At(_) => written,
+            Self::Group(_) => durable,
+        };
+        self.position().is_some_and(|position| position <= reached)
     }
 }

@@ -6,6 +6,7 @@
 //! | 1 | times only: see [`crate::expiry`] |
 //! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches (first number, last number, number of the first in the shared log), then what version 1 has or nothing |
 
+use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use crate::classic::ClassicQueue;
@@ -48,18 +49,28 @@ impl Kept {
     }
 }
 
+impl Kept {
+    /// The state bytes for a checkpoint of a queue whose numbers are below `next`.
+    pub fn encode(&self, next: u64) -> Vec<u8> {
+        encode(&self.references, next, self.expiry.encode(&RoaringTreemap::new()))
+    }
+}
+
 impl ClassicQueue {
     /// The state bytes for a checkpoint.
     pub fn kept(&self) -> Vec<u8> {
-        let expiry = self.expiry_state();
-        if self.references.is_empty() {
-            return expiry;
-        }
-        let mut out = vec![VERSION];
-        self.references.encode(&mut out, self.ledger.next());
-        out.extend_from_slice(&expiry);
-        out
+        encode(&self.references, self.ledger.next(), self.expiry_state())
     }
+}
+
+fn encode(references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
+    if references.is_empty() {
+        return expiry;
+    }
+    let mut out = vec![VERSION];
+    references.encode(&mut out, next);
+    out.extend_from_slice(&expiry);
+    out
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Queues, exchanges and bindings, over all that can declare them.
 
-use leveret_amqp10::condition;
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::{Role, Source, Symbol, Symbols, Target, TargetArchetype, condition};
 use leveret_tests::amqp10::{Amqp10, CHANNEL};
 use leveret_tests::conservation;
 use leveret_tests::wire::{Wire, Writer, declare_arguments, method, method_frame};
@@ -39,16 +40,15 @@ fn queues_have_a_limit_on_every_way() {
         let answer = node.http().put("/api/queues/%2F/limits.http", &json!({"durable": true})).expect("an answer");
         assert_eq!((answer.status, answer.json()["reason"].as_str()), (400, Some(&*expected("limits.http"))));
         let mut client = Amqp10::open(node.amqp());
-        let mut attach = leveret_amqp10::performative::Attach::default();
-        attach.name = "dynamic";
-        attach.role = leveret_amqp10::Role::Receiver;
-        let capabilities = [leveret_amqp10::Symbol::new("temporary-queue")];
-        attach.source = Some(leveret_amqp10::Source {
-            dynamic: true,
-            capabilities: leveret_amqp10::Symbols::of(&capabilities),
-            ..Default::default()
-        });
-        attach.target = Some(leveret_amqp10::TargetArchetype::Target(Default::default()));
+        let capabilities = [Symbol::new("temporary-queue")];
+        let source = Source { dynamic: true, capabilities: Symbols::of(&capabilities), ..Source::default() };
+        let attach = Attach {
+            name: "dynamic",
+            role: Role::Receiver,
+            source: Some(source),
+            target: Some(TargetArchetype::Target(Target::default())),
+            ..Attach::default()
+        };
         client.client.attach(CHANNEL, &attach);
         let error = client.error();
         assert_eq!(error.condition, condition::RESOURCE_LIMIT_EXCEEDED.as_str(), "{error:?}");

@@ -17,11 +17,11 @@ use crate::time::Now;
 impl Session {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
-        let durable = self.broker.commit.durable();
-        self.undurable.apply(durable);
+        let reached = self.broker.commit.reached();
+        self.undurable.apply(reached);
         self.confirm_durable();
         match &self.held {
-            Held::Durable { ticket, .. } if ticket.is_durable(durable) => {
+            Held::Durable { ticket, .. } if ticket.is_durable(reached.durable) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.broker.registry.publish();
                 self.answer(answer);
@@ -42,14 +42,14 @@ impl Session {
         if self.confirming.is_empty() {
             return;
         }
-        let durable = self.broker.commit.durable();
+        let reached = self.broker.commit.reached();
         let (channels, output, counters) = (&mut self.channels, &mut self.output, &self.counters);
         self.confirming.retain(|number| {
             let Some(confirms) = channels.get_mut(number).and_then(|channel| channel.confirms.as_mut()) else {
                 return false;
             };
             let before = confirms.unanswered();
-            while let Some(confirm) = confirms.next(durable) {
+            while let Some(confirm) = confirms.next(reached) {
                 let (delivery_tag, multiple) = (confirm.sequence, confirm.multiple);
                 let method = if confirm.accepted {
                     Method::BasicAck(basic::Ack { delivery_tag, multiple })
@@ -105,6 +105,12 @@ impl Session {
         {
             self.registered = Some(position);
             self.broker.commit.notify(position, &self.outbox);
+        }
+        if let Some(position) = self.undurable.next_written()
+            && self.registered_written.is_none_or(|registered| registered > position)
+        {
+            self.registered_written = Some(position);
+            self.broker.commit.notify_written(position, &self.outbox);
         }
         if for_room && self.broker.commit.has_room() {
             // It came between the look and the word, and nothing may become durable for long.

@@ -22,6 +22,7 @@ use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::expiration;
 use super::held::Held;
 use super::session::Session;
+use crate::awaited::Awaited;
 use crate::bodies::BodyFile;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
@@ -301,7 +302,7 @@ impl Session {
             self.counters.unroutable_dropped.add(1);
         }
         if let Some(confirms) = &mut self.channel(channel)?.confirms {
-            confirms.publish(1, 0, true);
+            confirms.publish(1, Awaited::default(), true);
             self.counters.published_with_confirm.increment();
             self.note_confirming(channel);
         }
@@ -340,18 +341,18 @@ impl Session {
             return;
         }
         let mut accepted = if is_refused { 0 } else { count };
-        let mut position = 0;
+        let mut awaited = Awaited::default();
         let mut bytes = batch.memory() as u64;
         let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
         let shared = self.broker.shared.share(&batch, queues, persistent, file.filter(|_| !is_refused));
         for queue in queues {
             let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
             accepted = accepted.min(published.accepted);
-            if published.position > 0 {
-                if position == 0 || !crate::planted::first_queue_confirms() {
-                    position = position.max(published.position);
+            if published.awaited.position > 0 {
+                if awaited.position == 0 || !crate::planted::first_queue_confirms() {
+                    awaited = awaited.and(published.awaited);
                 }
-                self.undurable.note(published.position, queue, bytes);
+                self.undurable.note(published.awaited, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
                 }
@@ -364,8 +365,8 @@ impl Session {
         let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
         if let Some(confirms) = confirms {
             self.counters.published_with_confirm.add(u64::from(count));
-            confirms.publish(u64::from(accepted), position, true);
-            confirms.publish(u64::from(count - accepted), position, false);
+            confirms.publish(u64::from(accepted), awaited, true);
+            confirms.publish(u64::from(count - accepted), awaited, false);
             self.note_confirming(channel);
         }
     }

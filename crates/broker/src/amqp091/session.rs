@@ -94,6 +94,7 @@ pub(crate) struct Session {
     pub(crate) transaction_bytes: u64,
     pub(crate) confirming: Vec<u16>,
     pub(crate) registered: Option<Position>,
+    pub(crate) registered_written: Option<Position>,
     events: Vec<Event>,
     names_given: u64,
     pub(crate) gone: bool,
@@ -151,6 +152,7 @@ impl Session {
             transaction_bytes: 0,
             confirming: Vec::new(),
             registered: None,
+            registered_written: None,
             events: Vec::new(),
             names_given: 0,
             gone: false,
@@ -362,6 +364,7 @@ impl Session {
             // Consumers of this protocol have no link credit.
             Event::Queue(Signal::Drained { .. }) => {}
             Event::Durable => self.registered = None,
+            Event::Written => self.registered_written = None,
             Event::Alarm => self.alarm_changed(),
             Event::Reply(reply) => self.replies.push_back(reply),
             // One that isn't open yet is refused then.

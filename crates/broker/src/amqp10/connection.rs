@@ -102,6 +102,7 @@ pub(crate) struct Connection {
     /// The client maintains the node and stays while that is in maintenance.
     pub(crate) ignores_maintenance: bool,
     registered: Option<Position>,
+    registered_written: Option<Position>,
     events: Vec<Event>,
     /// A queue that is being declared for the attach that is held.
     pub(crate) declaring: Option<Arc<str>>,
@@ -163,6 +164,7 @@ impl Connection {
             account: Account::default(),
             ignores_maintenance: false,
             registered: None,
+            registered_written: None,
             events: Vec::new(),
             declaring: None,
             due: Vec::new(),
@@ -446,6 +448,7 @@ impl Connection {
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
             Event::Durable => self.registered = None,
+            Event::Written => self.registered_written = None,
             // One that isn't open yet is refused then.
             Event::Maintenance if self.phase == Phase::Running => {
                 if let Err(failure) = self.check_maintenance() {
@@ -490,6 +493,12 @@ impl Connection {
         {
             self.registered = Some(position);
             self.broker.commit.notify(position, &self.outbox);
+        }
+        if let Some(position) = self.undurable.next_written()
+            && self.registered_written.is_none_or(|registered| registered > position)
+        {
+            self.registered_written = Some(position);
+            self.broker.commit.notify_written(position, &self.outbox);
         }
         if for_room && self.broker.commit.has_room() {
             // It came between the look and the word, and nothing may become durable for long.

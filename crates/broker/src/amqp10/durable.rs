@@ -16,14 +16,14 @@ use crate::time::Now;
 impl Connection {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
-        let durable = self.broker.commit.durable();
-        self.undurable.apply(durable);
+        let reached = self.broker.commit.reached();
+        self.undurable.apply(reached);
         self.confirm(now);
         self.answer_settlements();
         self.answer_discharges();
         self.answer_requests(now);
         let goes_on = match self.held {
-            Held::Again { position } => position <= durable,
+            Held::Again { position } => position <= reached.durable,
             Held::LogRoom => !self.publishes_wait(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
             Held::No => false,
@@ -59,12 +59,12 @@ impl Connection {
     }
 
     pub(crate) fn confirm_session(&mut self, session: &mut Session, now: Now) {
-        let durable = self.broker.commit.durable();
+        let reached = self.broker.commit.reached();
         let sync = self.broker.commit.sync_time();
         let mut due = std::mem::take(&mut self.due);
         for handle in std::mem::take(&mut session.confirming) {
             let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
-            if let Some(took) = publisher.unconfirmed.take_due(durable, now.monotonic, &mut due) {
+            if let Some(took) = publisher.unconfirmed.take_due(reached, now.monotonic, &mut due) {
                 publisher.grant.confirmed(Pace::of(took, sync));
                 publisher.top_up(now.monotonic, sync);
             }

@@ -17,6 +17,7 @@ use super::link::Link;
 use super::publisher::{Collected, Destination, Publisher};
 use super::session::Session;
 use super::unconfirmed::Outcome;
+use crate::awaited::Awaited;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Route};
@@ -128,7 +129,13 @@ impl Connection {
             }
             // Those before it keep their place in the order of outcomes.
             self.flush_run(session, handle, publisher, now);
-            publisher.unconfirmed.add(complete.id, complete.settled, 0, &Outcome::Released, now.monotonic);
+            publisher.unconfirmed.add(
+                complete.id,
+                complete.settled,
+                Awaited::default(),
+                &Outcome::Released,
+                now.monotonic,
+            );
             session.note_confirming(handle);
             return Ok(());
         }
@@ -201,7 +208,7 @@ impl Connection {
         }
         self.flush_run(session, handle, publisher, now);
         let outcome = Outcome::Unroutable(Arc::new(failure));
-        publisher.unconfirmed.add(complete.id, false, 0, &outcome, now.monotonic);
+        publisher.unconfirmed.add(complete.id, false, Awaited::default(), &outcome, now.monotonic);
         session.note_confirming(handle);
         Ok(())
     }
@@ -266,7 +273,7 @@ impl Connection {
         let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
         let shared = self.broker.shared.share(&batch, queues, run.persistent, file.filter(|_| !is_refused));
         let mut accepted = if is_refused { 0 } else { count };
-        let mut position = 0;
+        let mut awaited = Awaited::default();
         let mut refusing = None;
         for queue in queues {
             let published = queue.publish(&batch, 0, count, run.persistent, shared, now.monotonic);
@@ -274,9 +281,9 @@ impl Connection {
                 accepted = published.accepted;
                 refusing = Some(queue);
             }
-            if published.position > 0 {
-                position = position.max(published.position);
-                self.undurable.note(published.position, queue, bytes);
+            if published.awaited.position > 0 {
+                awaited = awaited.and(published.awaited);
+                self.undurable.note(published.awaited, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
                 }
@@ -301,7 +308,7 @@ impl Connection {
             if !settled {
                 self.counters.published_with_confirm.add(1);
             }
-            publisher.unconfirmed.add(id, settled, position, outcome, now.monotonic);
+            publisher.unconfirmed.add(id, settled, awaited, outcome, now.monotonic);
         }
         session.note_confirming(handle);
     }

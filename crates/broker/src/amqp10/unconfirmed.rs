@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_amqp10::Serial;
-use leveret_log::Position;
 
 use super::error::Failure;
+use crate::awaited::{Awaited, Reached};
 use crate::time::Nanos;
 
 /// What became of a published message (3.4).
@@ -34,7 +34,7 @@ struct Run {
     count: u32,
     /// The client settled them itself: no disposition, but they count until they are stored.
     settled: bool,
-    position: Position,
+    awaited: Awaited,
     outcome: Outcome,
     since: Nanos,
 }
@@ -66,33 +66,28 @@ impl Unconfirmed {
     }
 
     /// Notes a message; positions never go back.
-    pub(crate) fn add(&mut self, id: Serial, settled: bool, position: Position, outcome: &Outcome, now: Nanos) {
+    pub(crate) fn add(&mut self, id: Serial, settled: bool, awaited: Awaited, outcome: &Outcome, now: Nanos) {
         self.count += 1;
-        let position = position.max(self.runs.back().map_or(0, |run| run.position));
+        let awaited = awaited.behind(self.runs.back().map_or(Awaited::default(), |run| run.awaited));
         match self.runs.back_mut() {
             Some(run)
                 if run.first.add(run.count) == id
-                    && run.position == position
+                    && run.awaited == awaited
                     && run.settled == settled
                     && run.outcome == *outcome =>
             {
                 run.count += 1;
             }
-            _ => self.runs.push_back(Run {
-                first: id,
-                count: 1,
-                settled,
-                position,
-                outcome: outcome.clone(),
-                since: now,
-            }),
+            _ => {
+                self.runs.push_back(Run { first: id, count: 1, settled, awaited, outcome: outcome.clone(), since: now })
+            }
         }
     }
 
-    /// Takes out what is due at `durable`, into `out`. Returns how long the oldest of it waited.
-    pub(crate) fn take_due(&mut self, durable: Position, now: Nanos, out: &mut Vec<Due>) -> Option<Nanos> {
+    /// Takes out what is due, into `out`. Returns how long the oldest of it waited.
+    pub(crate) fn take_due(&mut self, reached: Reached, now: Nanos, out: &mut Vec<Due>) -> Option<Nanos> {
         let mut oldest = None;
-        while let Some(run) = self.runs.pop_front_if(|run| run.position <= durable) {
+        while let Some(run) = self.runs.pop_front_if(|run| run.awaited.is_reached(reached)) {
             self.count -= run.count;
             oldest.get_or_insert(now.saturating_sub(run.since));
             if !run.settled {
@@ -123,18 +118,28 @@ pub(crate) fn merge(due: &mut Vec<Due>) {
 mod tests {
     use super::*;
 
+    fn at(durable: u64) -> Reached {
+        Reached { written: durable, durable }
+    }
+
     #[test]
     fn nothing_is_due_before_it_is_durable() {
         let mut link = Unconfirmed::default();
         let mut due = Vec::new();
         for at in 0..10 {
-            link.add(Serial(u32::MAX - 4).add(at), false, 5 + u64::from(at / 5), &Outcome::Accepted, 100);
+            link.add(
+                Serial(u32::MAX - 4).add(at),
+                false,
+                Awaited::durable(5 + u64::from(at / 5)),
+                &Outcome::Accepted,
+                100,
+            );
         }
-        assert_eq!(link.take_due(4, 200, &mut due), None);
-        assert_eq!(link.take_due(5, 200, &mut due), Some(100));
+        assert_eq!(link.take_due(at(4), 200, &mut due), None);
+        assert_eq!(link.take_due(at(5), 200, &mut due), Some(100));
         assert_eq!((due.len(), link.count()), (1, 5));
         assert_eq!((due[0].first, due[0].last), (Serial(u32::MAX - 4), Serial(u32::MAX)));
-        link.take_due(6, 200, &mut due);
+        link.take_due(at(6), 200, &mut due);
         merge(&mut due);
         assert_eq!(due, [Due { first: Serial(u32::MAX - 4), last: Serial(4), outcome: Outcome::Accepted }]);
     }
@@ -144,12 +149,12 @@ mod tests {
         let (mut a, mut b) = (Unconfirmed::default(), Unconfirmed::default());
         for at in 0..10 {
             let link = if at % 2 == 0 { &mut a } else { &mut b };
-            link.add(Serial(at), at == 4, 1, &Outcome::Accepted, 0);
+            link.add(Serial(at), at == 4, Awaited::durable(1), &Outcome::Accepted, 0);
         }
-        b.add(Serial(10), false, 0, &Outcome::Released, 0);
+        b.add(Serial(10), false, Awaited::default(), &Outcome::Released, 0);
         let mut due = Vec::new();
-        a.take_due(1, 0, &mut due);
-        b.take_due(1, 0, &mut due);
+        a.take_due(at(1), 0, &mut due);
+        b.take_due(at(1), 0, &mut due);
         merge(&mut due);
         let ranges: Vec<_> = due.iter().map(|due| (due.first.0, due.last.0)).collect();
         assert_eq!(ranges, [(0, 3), (5, 9), (10, 10)]);
@@ -160,9 +165,9 @@ mod tests {
         let mut due = Vec::new();
         let mut link = Unconfirmed::default();
         for at in 0..1000u32 {
-            link.add(Serial(at.wrapping_mul(0x5555_5555)), false, 1, &Outcome::Accepted, 0);
+            link.add(Serial(at.wrapping_mul(0x5555_5555)), false, Awaited::durable(1), &Outcome::Accepted, 0);
         }
-        link.take_due(1, 0, &mut due);
+        link.take_due(at(1), 0, &mut due);
         merge(&mut due);
         assert_eq!(due.iter().map(|due| due.last.since(due.first) + 1).sum::<u32>(), 1000);
     }

@@ -33,7 +33,7 @@ impl QueueHandle {
             if submission.accepted == 0 {
                 return 0;
             }
-            if persistent && queue.is_durable() {
+            if persistent && self.is_durable() {
                 let payloads = (index..index + submission.accepted).map(|at| {
                     let message = batch.message(at as usize);
                     Payload { head: message.head, body: message.large }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_log::{BodyFiles, Lane, Log, MemoryDisk, Next, Options, Position, Wait};
 use leveret_message::{BatchBuilder, Envelope};
-use leveret_model::{Arguments, DeadLetterOptions, Queue, QueueId, QueueOptions};
+use leveret_model::{Arguments, DeadLetterOptions, Durability, Queue, QueueId, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
 
@@ -61,7 +61,14 @@ impl Fixture {
         let limits = SharedLimits { copied_to_queues_max: 8, body_file_from: 1 << 20 };
         let bodies = Bodies::new(BodyFiles { node_id: 0, wal_id: 0 }, 1);
         let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies, limits));
-        let services = Services { commit: commit.clone(), reads: reads.clone(), deferred, budget, shared };
+        let services = Services {
+            commit: commit.clone(),
+            reads: reads.clone(),
+            deferred,
+            budget,
+            shared,
+            durability: Durability::Synced,
+        };
         let queue = QueueHandle::new(Arc::new(info), queue, &services);
         Self { queue, commit, reads, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))) }
     }

@@ -1,5 +1,5 @@
 use super::{Key, Set};
-use crate::config::{DiskFreeLimit, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
+use crate::config::{DiskFreeLimit, Durability, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 
 pub(super) const fn key(
@@ -213,6 +213,21 @@ pub(super) const KEYS: &[Key] = &[
         },
     ),
     key(
+        "default_queue_durability",
+        "synced, os or memory",
+        "synced",
+        "what a confirm means in durable queues that were declared without x-durability",
+        |config, _, value| {
+            config.queue_durability = match value {
+                "synced" => Durability::Synced,
+                "os" => Durability::Os,
+                "memory" => Durability::Memory,
+                _ => return Err(format!("expected synced, os or memory, got '{value}'")),
+            };
+            Ok(())
+        },
+    ),
+    key(
         "default_consumer_prefetch",
         "integer",
         "0",
@@ -307,8 +322,8 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "storage.reserve",
         "bytes",
-        "2.5 files of the log",
-        "kept on the disk for when it is full: 160 MiB",
+        "two and a half files of the log",
+        "kept on the disk for when it is full",
         |config, _, value| {
             config.storage_reserve = Some(in_bytes(value, 0, 1 << 40)?);
             Ok(())

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
-use super::record::{self, Record};
+use super::record::{self, RECORD_HEADER_BYTES, Record, RecordKind};
 use super::{Identity, is_zero};
 use crate::types::{LogId, Position};
 
@@ -14,6 +14,10 @@ pub struct Fault {
     pub range: Range<u64>,
     /// Whose records these are; `None` if that can't be told.
     pub log: Option<LogId>,
+    /// The numbers of the messages in them, first and last, if these are messages.
+    pub numbers: Option<(u64, u64)>,
+    /// Records in them whose log and numbers can't be told.
+    pub unknown: u64,
     /// What is wrong.
     pub reason: &'static str,
 }
@@ -29,6 +33,8 @@ pub struct Batch {
     pub rows: Vec<u32>,
     /// For each of them the position of its first record.
     pub positions: Vec<Position>,
+    /// The runs in which some record is wrong, each with the position of its first record.
+    pub faulty: Vec<(Run, Position)>,
     /// Everything else.
     pub faults: Vec<Fault>,
     seed: u32,
@@ -55,6 +61,24 @@ impl Batch {
     }
 }
 
+impl Batch {
+    /// The records of a faulty run, `None` for each that is wrong.
+    pub(crate) fn records_left<'a>(&self, run: &Run, bytes: &'a [u8]) -> impl Iterator<Item = Option<Record<'a>>> {
+        let (seed, kind) = (self.seed, run.kind);
+        let mut rest = &bytes[run_range(&self.header, run)];
+        (0..run.records()).map(move |_| match record::split(rest, seed) {
+            Ok((record, after)) => {
+                rest = after;
+                (record.kind == kind).then_some(record)
+            }
+            Err(_) => {
+                rest = &rest[record::claimed_bytes(rest).unwrap_or(rest.len())..];
+                None
+            }
+        })
+    }
+}
+
 fn run_range(header: &BatchHeader, run: &Run) -> Range<usize> {
     let start = header.prefix_bytes() as usize + run.offset as usize;
     start..start + run.length as usize
@@ -65,8 +89,15 @@ fn run_range(header: &BatchHeader, run: &Run) -> Range<usize> {
 pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
     let header = BatchHeader::decode(bytes, identity, bytes.len() as u64)?;
     let seed = identity.batch_seed(header.sequence);
-    let mut batch =
-        Batch { header, runs: Vec::new(), rows: Vec::new(), positions: Vec::new(), faults: Vec::new(), seed };
+    let mut batch = Batch {
+        header,
+        runs: Vec::new(),
+        rows: Vec::new(),
+        positions: Vec::new(),
+        faulty: Vec::new(),
+        faults: Vec::new(),
+        seed,
+    };
     let mut end = 0;
     let mut records = 0;
     let mut gap = false;
@@ -75,11 +106,8 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
         let decoded = Run::decode(&bytes[at..], seed, header.record_bytes);
         let Some(run) = decoded.filter(|run| run.offset as u64 == end || gap && run.offset as u64 > end) else {
             gap = true;
-            batch.faults.push(Fault {
-                range: at as u64..(at + RUN_BYTES) as u64,
-                log: None,
-                reason: "a row of the run table is wrong",
-            });
+            let reason = "a row of the run table is wrong";
+            batch.faults.push(Fault::without_log(at as u64..(at + RUN_BYTES) as u64, reason));
             continue;
         };
         end = run.offset as u64 + run.length as u64;
@@ -92,58 +120,108 @@ pub fn check(bytes: &[u8], identity: &Identity) -> Option<Batch> {
                 batch.rows.push(row as u32);
                 batch.positions.push(position);
             }
-            Err(reason) => {
-                let range = run_range(&header, &run);
-                batch.faults.push(Fault { range: range.start as u64..range.end as u64, log: Some(run.log), reason });
+            Err(bad) => {
+                batch.faulty.push((run, position));
+                let start = run_range(&header, &run).start as u64;
+                let numbers = match run.kind {
+                    RecordKind::Message => Some((run.first + bad.first, run.first + bad.last)),
+                    RecordKind::References => Some((run.first, run.last())),
+                    _ => None,
+                };
+                batch.faults.push(Fault {
+                    range: start + bad.bytes.start as u64..start + bad.bytes.end as u64,
+                    log: Some(run.log),
+                    numbers,
+                    unknown: 0,
+                    reason: bad.reason,
+                });
             }
         }
     }
     if !gap && (end != header.record_bytes || records != header.records as u64) {
-        batch.faults.push(Fault { range: 0..header.bytes(), log: None, reason: "the run table doesn't add up" });
+        batch.faults.push(Fault::without_log(0..header.bytes(), "the run table doesn't add up"));
+    }
+    if let Some(fault) = batch.faults.iter_mut().find(|fault| fault.log.is_none()) {
+        fault.unknown = (header.records as u64).saturating_sub(records);
     }
     let padding = header.bytes() as usize..header.padded_bytes() as usize;
     if !is_zero(&bytes[padding.clone()]) {
-        batch.faults.push(Fault {
-            range: padding.start as u64..padding.end as u64,
-            log: None,
-            reason: "the padding isn't zero",
-        });
+        let range = padding.start as u64..padding.end as u64;
+        batch.faults.push(Fault::without_log(range, "the padding isn't zero"));
     }
     Some(batch)
 }
 
-fn check_run(mut bytes: &[u8], run: &Run, seed: u32) -> Result<(), &'static str> {
-    for _ in 0..run.records() {
-        let (record, rest) = record::split(bytes, seed)?;
-        if record.kind != run.kind {
-            return Err("a record's kind isn't its run's");
-        }
-        bytes = rest;
+impl Fault {
+    fn without_log(range: Range<u64>, reason: &'static str) -> Fault {
+        Fault { range, log: None, numbers: None, unknown: 0, reason }
     }
-    if bytes.is_empty() { Ok(()) } else { Err("a run is longer than its records") }
 }
 
-/// The logs in the run table of a batch whose header can't be read, as far as its rows are right. `whole` if they
-/// follow each other without gap and end at most a sector before `length`.
-pub(crate) fn logs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence: u64) -> (Vec<LogId>, bool) {
+/// The records of a run that aren't what was written.
+struct BadRecords {
+    /// Their bytes, from the start of the run.
+    bytes: Range<usize>,
+    /// The first of them, counted in the run, and the last.
+    first: u64,
+    last: u64,
+    reason: &'static str,
+}
+
+/// Where only some records are wrong and their lengths still lead through the run, it is these; else all from the first on.
+fn check_run(bytes: &[u8], run: &Run, seed: u32) -> Result<(), BadRecords> {
+    let mut bad: Option<BadRecords> = None;
+    let mut at = 0;
+    for i in 0..run.records() {
+        let (reason, length) = match record::split(&bytes[at..], seed) {
+            Ok((record, _)) if record.kind == run.kind => {
+                at += RECORD_HEADER_BYTES + record.payload.len();
+                continue;
+            }
+            Ok((record, _)) => ("a record's kind isn't its run's", Some(RECORD_HEADER_BYTES + record.payload.len())),
+            Err(reason) => (reason, record::claimed_bytes(&bytes[at..])),
+        };
+        let begin = at;
+        at += length.unwrap_or(bytes.len() - at);
+        let bad = bad.get_or_insert(BadRecords { bytes: begin..at, first: i, last: i, reason });
+        bad.bytes.end = at;
+        bad.last = i;
+        if length.is_none() {
+            bad.last = run.records() - 1;
+            break;
+        }
+    }
+    match bad {
+        Some(bad) if at != bytes.len() => {
+            Err(BadRecords { bytes: bad.bytes.start..bytes.len(), last: run.records() - 1, ..bad })
+        }
+        Some(bad) => Err(bad),
+        None if at == bytes.len() => Ok(()),
+        None => {
+            let reason = "a run is longer than its records";
+            Err(BadRecords { bytes: at..bytes.len(), first: 0, last: run.records() - 1, reason })
+        }
+    }
+}
+
+/// The run table of a batch whose header can't be read, as far as its rows are right. `whole` if they follow each other
+/// without gap and end at most a sector before `length`.
+pub(crate) fn runs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence: u64) -> (Vec<Run>, bool) {
     let seed = identity.batch_seed(sequence);
-    let mut logs = Vec::new();
+    let mut runs: Vec<Run> = Vec::new();
     let mut end = 0;
-    let mut rows = 0;
-    while let Some(run) =
-        bytes.get(BATCH_HEADER_BYTES + rows * RUN_BYTES..).and_then(|row| Run::decode(row, seed, bytes.len() as u64))
+    while let Some(run) = bytes
+        .get(BATCH_HEADER_BYTES + runs.len() * RUN_BYTES..)
+        .and_then(|row| Run::decode(row, seed, bytes.len() as u64))
     {
         if run.offset as u64 != end {
-            return (logs, false);
+            return (runs, false);
         }
         end += run.length as u64;
-        rows += 1;
-        logs.push(run.log);
+        runs.push(run);
     }
-    logs.sort_unstable();
-    logs.dedup();
-    let padded = super::pad((BATCH_HEADER_BYTES + rows * RUN_BYTES) as u64 + end);
-    (logs, padded == bytes.len() as u64)
+    let padded = super::pad((BATCH_HEADER_BYTES + runs.len() * RUN_BYTES) as u64 + end);
+    (runs, padded == bytes.len() as u64)
 }
 
 #[cfg(test)]
@@ -154,7 +232,7 @@ mod tests {
     use super::*;
     use crate::builder::{Builder, Memory};
     use crate::disk::Disk;
-    use crate::format::record::{Head, RecordKind};
+    use crate::format::record::Head;
     use crate::memory_disk::MemoryDisk;
     use crate::types::Payload;
 
@@ -256,7 +334,8 @@ mod tests {
 
         bytes[0] ^= 1;
         assert!(check(&bytes, &identity).is_none());
-        let (logs, whole) = logs_behind_bad_header(&bytes, &identity, 9);
+        let (runs, whole) = runs_behind_bad_header(&bytes, &identity, 9);
+        let logs: Vec<LogId> = runs.iter().map(|run| run.log).collect();
         assert_eq!(logs, [LogId(1), LogId(2), LogId(3)]);
         assert!(whole);
     }

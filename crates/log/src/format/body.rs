@@ -24,6 +24,30 @@ pub(crate) fn encode_table(body: &[u8], seed: u32) -> Vec<u8> {
     table
 }
 
+/// The pieces of a body, one after the other, and whether they are what was written.
+pub(crate) struct Pieces<'a> {
+    table: &'a [u8],
+    seed: u32,
+    place: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// None if the table isn't whole.
+    pub(crate) fn new(table: &'a [u8], seed: u32) -> Option<Pieces<'a>> {
+        let at = table.len().checked_sub(4)?;
+        let is_whole = u32_at(table, at) == crc32c::crc32c_append(seed, &table[..at]);
+        is_whole.then_some(Pieces { table: &table[..at], seed, place: 0 })
+    }
+
+    /// Whether this is the next piece.
+    pub(crate) fn is_next(&mut self, piece: &[u8]) -> bool {
+        let place = self.place;
+        self.place += 1;
+        let expected = self.table.get(place * 4..place * 4 + 4);
+        expected.is_some_and(|expected| u32_at(expected, 0) == checksum(piece, place, self.seed))
+    }
+}
+
 /// Checks a body of `length` bytes: the place of a piece that is wrong, or none when the table itself is.
 pub(crate) fn check(body: &[u8], length: u64, table: &[u8], seed: u32) -> Result<(), Option<u64>> {
     let Some(at) = table.len().checked_sub(4).filter(|_| table.len() == table_bytes(length)) else { return Err(None) };

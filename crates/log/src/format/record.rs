@@ -126,6 +126,13 @@ pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static st
     Ok((record, rest))
 }
 
+/// Bytes of the record at the start of `bytes` by its own word, if it fits them.
+pub(crate) fn claimed_bytes(bytes: &[u8]) -> Option<usize> {
+    let length = u32_at(bytes.get(..RECORD_HEADER_BYTES)?, 4) as usize;
+    let length = length.checked_add(RECORD_HEADER_BYTES)?;
+    (length <= bytes.len()).then_some(length)
+}
+
 /// Writes a settle record's range.
 #[must_use]
 pub(crate) fn encode_range(range: &SettleRange) -> [u8; SETTLE_RANGE_BYTES] {

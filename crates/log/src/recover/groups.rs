@@ -99,12 +99,8 @@ fn withdraw(group: OpenGroup, damaged_now: usize, report: &mut Report, replay: &
         let mut logs: Vec<LogId> = logs.collect();
         logs.sort_unstable();
         logs.dedup();
-        report.damaged.push(Damage {
-            file: String::new(),
-            range: 0..0,
-            logs: Hit::Logs(logs),
-            reason: "the commit record of a group may be among what is damaged".into(),
-        });
+        let reason = "the commit record of a group may be among what is damaged";
+        report.damaged.push(Damage::new("", 0..0, Hit::Logs(logs), reason));
     }
     report.withdrawn += (messages.len() + settles.len()) as u64;
     for (_, (log, number, payload)) in messages {
@@ -166,8 +162,7 @@ mod tests {
         let (mut groups, mut report, mut seen) = (OpenGroups::default(), Report::default(), Seen::default());
         groups.settle(4, 1, settle(1, 10), &report);
         groups.message(4, 2, message(2, 20), &report);
-        let reason = String::from("a record's checksum is wrong");
-        report.damaged.push(Damage { file: "w".into(), range: 0..1, logs: Hit::Logs(vec![]), reason });
+        report.damaged.push(Damage::new("w", 0..1, Hit::Logs(vec![]), "a record's checksum is wrong"));
         groups.settle(5, 3, settle(3, 10), &report);
         groups.withdraw_all(&mut report, &mut seen);
         assert_eq!(seen.0, ["withdraw 2/20 5"]);

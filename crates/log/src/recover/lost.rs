@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use roaring::RoaringTreemap;
 
-use super::{Damage, Hit, Recovery, Replay};
+use super::{Damage, Hit, Numbers, Recovery, Replay};
 use crate::job::LiveState;
 use crate::store::Store;
 use crate::types::LogId;
@@ -47,7 +47,7 @@ impl Recovery<'_> {
             count => format!(" (the first of {count} such files)"),
         };
         for (log, mut missing) in std::mem::take(&mut self.lost.missing) {
-            missing -= replay.elsewhere(log);
+            missing -= replay.bytes_elsewhere(log);
             // The rest is in the WAL yet.
             let first = wal.iter().filter_map(|file| file.index.log(log)).filter(|index| index.messages > 0);
             if let Some(first) = first.map(|index| index.first).min() {
@@ -58,21 +58,14 @@ impl Recovery<'_> {
             };
             let count = missing.len();
             let reason = format!("{reason}{of_all}; {count} messages between the numbers {first} and {last} are lost");
-            self.report.damaged.push(Damage {
-                file: file.clone(),
-                range: range.clone(),
-                logs: Hit::Logs(vec![log]),
-                reason,
-            });
+            let mut damage = Damage::new(&file, range.clone(), Hit::Logs(vec![log]), reason);
+            damage.messages.push(Numbers { log, first, last });
+            self.report.damaged.push(damage);
         }
         for (file, range, reason) in &self.lost.segments {
             if self.report.damaged.iter().all(|damage| damage.file != *file) {
-                self.report.damaged.push(Damage {
-                    file: file.clone(),
-                    range: range.clone(),
-                    logs: Hit::Logs(Vec::new()),
-                    reason: reason.clone(),
-                });
+                let nobody = Hit::Logs(Vec::new());
+                self.report.damaged.push(Damage::new(file, range.clone(), nobody, reason.as_str()));
             }
         }
     }

@@ -11,17 +11,20 @@ use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, Run};
 use crate::format::batch_check::{self, Batch};
+use crate::format::closed::Closed;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::record::{self, Record, RecordKind};
 use crate::format::{SECTOR, is_zero, u64_at};
+use crate::names::Name;
 use crate::options::Options;
+use crate::scan::{Window, find_batch};
 use crate::types::{LogId, Position, SettleReason};
 use crate::wal::WalFile;
 
 /// Bytes put aside of a batch whose length can't be read.
 const CUT_BYTES_MAX: u64 = 1 << 20;
-/// Bytes read at a time when a valid batch is looked for behind bad bytes.
-const SEARCH_BYTES: usize = 1 << 20;
+/// Files are read in chunks of this, unless a batch is larger: syscalls cost more than checksums where batches are small.
+const CHUNK_BYTES: usize = 256 << 10;
 
 /// A batch that isn't valid. What follows decides what it is: nothing, then the power cut tore it; a batch with its own
 /// sequence, then an earlier recovery decided so; a later batch, then it was durable once and is damaged.
@@ -32,8 +35,8 @@ struct Doubt {
     end: u64,
     /// If at least the header is right.
     batch: Option<(Batch, Bytes)>,
-    /// If not: the logs in its run table, if that is whole.
-    logs: Option<Vec<LogId>>,
+    /// If not: its run table, if that is whole.
+    runs: Option<Vec<Run>>,
 }
 
 pub(super) struct Replaying<'a> {
@@ -47,6 +50,9 @@ pub(super) struct Replaying<'a> {
     closed: bool,
     doubt: Option<Doubt>,
     groups: OpenGroups,
+    window: Window,
+    /// Whether what is right in a run with wrong records is replayed too. A start doesn't: readers don't get there.
+    pub takes_rest: bool,
     /// Sequence of the first batch of all.
     pub first_found: Option<u64>,
 }
@@ -70,18 +76,20 @@ impl<'a> Replaying<'a> {
             closed: sequence == 0,
             doubt: None,
             groups: OpenGroups::new(options),
+            window: Window::default(),
+            takes_rest: false,
             first_found: None,
         }
-    }
-
-    /// The files that hold batches.
-    pub(super) fn take_files(&mut self) -> VecDeque<WalFile> {
-        std::mem::take(&mut self.files)
     }
 
     /// Of the last batch that was taken.
     pub(super) fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// Of the last record that was taken.
+    pub(super) fn position(&self) -> Position {
+        self.position
     }
 
     pub(super) fn file(
@@ -95,8 +103,9 @@ impl<'a> Replaying<'a> {
         let damages = report.damaged.len();
         let header_damage = self.check_file_header(&file)?;
         let mut offset = FILE_HEADER_BYTES;
+        self.window = Window::default();
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
-            let (bytes, is_whole) = disk::read_around(self.disk, &file.name, offset, BATCH_HEADER_BYTES)?;
+            let (bytes, is_whole) = self.fetch(&file, offset, BATCH_HEADER_BYTES)?;
             match BatchHeader::decode(&bytes, &file.identity, file.length - offset) {
                 Some(header) if header.sequence <= self.sequence => break,
                 Some(header) => {
@@ -105,7 +114,7 @@ impl<'a> Replaying<'a> {
                         break;
                     }
                 }
-                None => match self.search(&file, offset)? {
+                None => match self.later_batch(&file, offset)? {
                     Some(next) => {
                         self.doubt_header(&file, offset, next)?;
                         file.known.gaps.push(offset..next);
@@ -113,12 +122,9 @@ impl<'a> Replaying<'a> {
                     }
                     None if !is_whole => {
                         // Whether there was a batch nobody can say.
-                        report.damaged.push(Damage {
-                            file: file.name.to_string(),
-                            range: offset..offset + BATCH_HEADER_BYTES as u64,
-                            logs: Hit::Any,
-                            reason: "the bytes can't be read, and nothing valid follows".into(),
-                        });
+                        let range = offset..offset + BATCH_HEADER_BYTES as u64;
+                        let reason = "the bytes can't be read, and nothing valid follows";
+                        report.damaged.push(Damage::new(&file.name, range, Hit::Any, reason));
                         break;
                     }
                     None => {
@@ -132,12 +138,24 @@ impl<'a> Replaying<'a> {
                 },
             }
         }
-        if file.last_batch != 0 || report.damaged.len() > damages {
+        let is_in_doubt = self.doubt.as_ref().is_some_and(|doubt| *doubt.file == *file.name);
+        if file.last_batch != 0 || is_in_doubt || report.damaged.len() > damages {
             // Without a batch it was a spare, whose preparation ended within the write of its header.
             report.damaged.extend(header_damage);
             self.files.push_back(file);
         }
         Ok(())
+    }
+
+    /// The bytes, with zeros for what can't be read, and whether there is none of that.
+    fn fetch(&mut self, file: &WalFile, offset: u64, length: usize) -> Result<(Bytes, bool), DiskError> {
+        match self.window.fetch(self.disk, &file.name, offset, length, CHUNK_BYTES, file.length) {
+            Err(error) if error.is_unreadable() => {
+                let (bytes, is_whole) = disk::read_around(self.disk, &file.name, offset, length)?;
+                Ok((bytes.into(), is_whole))
+            }
+            bytes => Ok((bytes?, true)),
+        }
     }
 
     fn check_file_header(&self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
@@ -149,12 +167,10 @@ impl<'a> Replaying<'a> {
             // Of an earlier use: it was renamed, and the power went before the new header was there.
             Some(header) if header.kind == FileKind::Wal => Ok(None),
             None if is_zero(&bytes) => Ok(None),
-            _ => Ok(Some(Damage {
-                file: file.name.to_string(),
-                range: 0..FILE_HEADER_BYTES,
-                logs: Hit::Logs(Vec::new()),
-                reason: "the file header is wrong".into(),
-            })),
+            _ => {
+                let nobody = Hit::Logs(Vec::new());
+                Ok(Some(Damage::new(&file.name, 0..FILE_HEADER_BYTES, nobody, "the file header is wrong")))
+            }
         }
     }
 
@@ -175,20 +191,13 @@ impl<'a> Replaying<'a> {
             }
         }
         if header.sequence > self.sequence + 1 {
-            report.damaged.push(Damage {
-                file: file.name.to_string(),
-                range: offset..offset,
-                logs: Hit::Any,
-                reason: format!(
-                    "batches {} to {} are missing before this place",
-                    self.sequence + 1,
-                    header.sequence - 1
-                ),
-            });
+            let reason =
+                format!("batches {} to {} are missing before this place", self.sequence + 1, header.sequence - 1);
+            report.damaged.push(Damage::new(&file.name, offset..offset, Hit::Any, reason));
             self.sequence = header.sequence - 1;
         }
         let length = header.padded_bytes();
-        let bytes = Bytes::from(disk::read_around(self.disk, &file.name, offset, length as usize)?.0);
+        let (bytes, _) = self.fetch(file, offset, length as usize)?;
         let checked = batch_check::check(&bytes, &file.identity);
         match checked {
             Some(batch) if batch.faults.is_empty() => {
@@ -200,7 +209,7 @@ impl<'a> Replaying<'a> {
                     offset,
                     end: offset + length,
                     batch: Some((batch, bytes)),
-                    logs: None,
+                    runs: None,
                 });
             }
             None => self.doubt_header(file, offset, offset + length)?,
@@ -211,42 +220,32 @@ impl<'a> Replaying<'a> {
     fn doubt_header(&mut self, file: &WalFile, offset: u64, end: u64) -> Result<(), DiskError> {
         let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
         let (bytes, _) = disk::read_around(self.disk, &file.name, offset, length)?;
-        let (logs, whole) = batch_check::logs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
-        self.doubt = Some(Doubt { file: file.name.to_string(), offset, end, batch: None, logs: whole.then_some(logs) });
+        let (runs, whole) = batch_check::runs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
+        self.doubt = Some(Doubt { file: file.name.to_string(), offset, end, batch: None, runs: whole.then_some(runs) });
         Ok(())
     }
 
     /// What was in doubt is followed by later batches.
     fn damage(&mut self, doubt: Doubt, file: &mut WalFile, report: &mut Report, replay: &mut dyn Replay) {
         let Some((batch, bytes)) = doubt.batch else {
-            report.damaged.push(Damage {
-                file: doubt.file,
-                range: doubt.offset..doubt.end,
-                logs: doubt.logs.map_or(Hit::Any, Hit::Logs),
-                reason: "a batch header is wrong".into(),
+            let damage = Damage::new(&doubt.file, doubt.offset..doubt.end, Hit::Any, "a batch header is wrong");
+            report.damaged.push(match &doubt.runs {
+                Some(runs) => damage.with_runs(runs),
+                None => damage,
             });
             self.sequence += 1;
             return;
         };
         self.groups.damaged_before = Some(report.damaged.len());
         for fault in &batch.faults {
-            let is_padding = fault.range.start >= batch.header.bytes();
-            report.damaged.push(Damage {
-                file: doubt.file.clone(),
-                range: doubt.offset + fault.range.start..doubt.offset + fault.range.end,
-                logs: match fault.log {
-                    Some(log) => Hit::Logs(vec![log]),
-                    None if is_padding => Hit::Logs(Vec::new()),
-                    None => Hit::Any,
-                },
-                reason: fault.reason.into(),
-            });
+            report.damaged.push(Damage::of_fault(&doubt.file, doubt.offset, batch.header.bytes(), fault));
         }
         if *doubt.file == *file.name {
             file.known.faulty.push(doubt.offset);
             self.take(file, doubt.offset, &batch, &bytes, report, replay);
         } else if let Some(mut before) = self.files.pop_back() {
             // It is the last of the files before this one.
+            debug_assert_eq!(*before.name, *doubt.file);
             before.known.faulty.push(doubt.offset);
             self.take(&mut before, doubt.offset, &batch, &bytes, report, replay);
             self.files.push_back(before);
@@ -269,9 +268,23 @@ impl<'a> Replaying<'a> {
             self.groups.withdraw_all(report, replay);
         }
         let records_at = offset + header.prefix_bytes();
-        for ((run, row), position) in batch.runs.iter().zip(&batch.rows).zip(&batch.positions) {
-            file.index.note_run(offset, records_at, *row as usize, run);
-            self.replay_run(run, *position, batch, bytes, report, replay);
+        let rows = batch.rows.iter().map(|row| Some(*row));
+        let mut runs: Vec<_> = batch.runs.iter().zip(rows).zip(batch.positions.iter().copied()).collect();
+        if self.takes_rest {
+            runs.extend(batch.faulty.iter().map(|(run, position)| ((run, None), *position)));
+            runs.sort_by_key(|((run, _), _)| run.offset);
+        }
+        for ((run, row), position) in runs {
+            if let Some(row) = row {
+                file.index.note_run(offset, records_at, row as usize, run);
+            }
+            if run.kind == RecordKind::Message {
+                replay.stands(run.log, run.first, run.last());
+            }
+            for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
+                let Some(record) = record else { continue };
+                self.replay_record(run, i, position + i, &record, bytes, report, replay);
+            }
         }
         file.end = offset + header.padded_bytes();
         file.last_batch = header.sequence;
@@ -281,48 +294,48 @@ impl<'a> Replaying<'a> {
         self.closed = header.flags & FLAG_CLOSING != 0;
     }
 
-    fn replay_run(
+    /// The record with index `i` of a run.
+    #[expect(clippy::too_many_arguments)]
+    fn replay_record(
         &mut self,
         run: &Run,
-        first_position: Position,
-        batch: &Batch,
+        i: u64,
+        position: Position,
+        record: &Record<'_>,
         bytes: &Bytes,
         report: &mut Report,
         replay: &mut dyn Replay,
     ) {
         let covered = self.covered.get(&run.log).copied().unwrap_or_default();
-        for (i, record) in (0..).zip(batch.records_of(run, bytes)) {
-            let position = first_position + i;
-            let is_new = match run.kind {
-                // References to several messages came into their log together.
-                RecordKind::Message | RecordKind::References => run.first + i >= covered.next,
-                // The state of its log says nothing about the group's other logs.
-                RecordKind::GroupCommit => true,
-                _ => position > covered.position,
-            };
-            if !is_new {
-                continue;
-            }
-            report.replayed += 1;
-            match run.kind {
-                RecordKind::Message => {
-                    let number = run.first + i;
-                    if let Some(slot) = record.group {
-                        let payload = bytes.slice_ref(record.payload);
-                        self.groups.message(slot, position, (run.log, number, payload), report);
-                    }
-                    replay.message(run.log, number, record.payload);
+        let is_new = match run.kind {
+            // References to several messages came into their log together.
+            RecordKind::Message | RecordKind::References => run.first + i >= covered.next,
+            // The state of its log says nothing about the group's other logs.
+            RecordKind::GroupCommit => true,
+            _ => position > covered.position,
+        };
+        if !is_new {
+            return;
+        }
+        report.replayed += 1;
+        match run.kind {
+            RecordKind::Message => {
+                let number = run.first + i;
+                if let Some(slot) = record.group {
+                    let payload = bytes.slice_ref(record.payload);
+                    self.groups.message(slot, position, (run.log, number, payload), report);
                 }
-                RecordKind::References => replay.references(run.log, run.first, run.count, record.payload),
-                RecordKind::Control => replay.control(run.log, record.detail, record.payload),
-                RecordKind::Close => {}
-                RecordKind::Settle => self.settle(run.log, position, &record, report, replay),
-                RecordKind::GroupCommit if record.payload.len() == 8 => {
-                    let first = u64_at(record.payload, 0);
-                    self.groups.commit(record.group.unwrap_or_default(), first, report, replay);
-                }
-                RecordKind::GroupCommit => report.damaged.push(unknown("group commit", run.log, position)),
+                replay.message(run.log, number, record.payload);
             }
+            RecordKind::References => replay.references(run.log, run.first, run.count, record.payload),
+            RecordKind::Control => replay.control(run.log, record.detail, record.payload),
+            RecordKind::Close => {}
+            RecordKind::Settle => self.settle(run.log, position, record, report, replay),
+            RecordKind::GroupCommit if record.payload.len() == 8 => {
+                let first = u64_at(record.payload, 0);
+                self.groups.commit(record.group.unwrap_or_default(), first, report, replay);
+            }
+            RecordKind::GroupCommit => report.damaged.push(unknown("group commit", run.log, position)),
         }
     }
 
@@ -345,32 +358,63 @@ impl<'a> Replaying<'a> {
     }
 
     /// Looks for a later batch of the same use of the file behind bad bytes.
-    fn search(&self, file: &WalFile, offset: u64) -> Result<Option<u64>, DiskError> {
-        let mut at = offset + SECTOR;
-        while at + BATCH_HEADER_BYTES as u64 <= file.length {
-            let (bytes, _) = disk::read_around(self.disk, &file.name, at, SEARCH_BYTES)?;
-            for sector in (0..bytes.len()).step_by(SECTOR as usize) {
-                let here = at + sector as u64;
-                let room = file.length - here;
-                let header = BatchHeader::decode(&bytes[sector..], &file.identity, room);
-                if header.is_some_and(|header| header.sequence > self.sequence) {
-                    return Ok(Some(here));
-                }
-            }
-            at += SEARCH_BYTES as u64;
-        }
-        Ok(None)
+    fn later_batch(&self, file: &WalFile, offset: u64) -> Result<Option<u64>, DiskError> {
+        find_batch(self.disk, &file.name, &file.identity, offset + SECTOR, file.length, self.sequence)
     }
 
-    /// What is still in doubt.
-    pub(super) fn into_doubt(mut self, report: &mut Report, replay: &mut dyn Replay) -> Option<Damage> {
+    /// A clean stop left word that the log went on: what is in doubt was durable, and what isn't there is missing.
+    pub(super) fn must_reach(&mut self, closed: &Closed, report: &mut Report, replay: &mut dyn Replay) {
+        if closed.batch <= self.sequence {
+            return;
+        }
+        if let Some(doubt) = self.doubt.take()
+            && let Some(mut file) = self.files.pop_back()
+        {
+            self.damage(doubt, &mut file, report, replay);
+            self.files.push_back(file);
+        }
+        if closed.batch > self.sequence {
+            let name = Name::Wal(closed.file).text(self.options.wal_id);
+            let reason = format!("batches {} to {} are missing at the end", self.sequence + 1, closed.batch);
+            report.damaged.push(Damage::new(&name, 0..0, Hit::Any, reason));
+        }
+        self.sequence = self.sequence.max(closed.batch);
+        self.position = self.position.max(closed.position);
+    }
+
+    /// The file with nothing in it but what was in doubt isn't in use.
+    fn drop_doubtful_file(&mut self) {
+        let is_empty = |file: &WalFile| file.last_batch == 0 && file.known.is_empty();
+        if let Some(doubt) = &self.doubt
+            && self.files.back().is_some_and(|file| *file.name == *doubt.file && is_empty(file))
+        {
+            self.files.pop_back();
+        }
+    }
+
+    /// What is still in doubt, the files in use, and whether the log was closed.
+    pub(super) fn into_doubt(
+        mut self,
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) -> (Option<Damage>, VecDeque<WalFile>, bool) {
         self.groups.withdraw_all(report, replay);
-        self.doubt.map(|doubt| Damage {
-            file: doubt.file,
-            range: doubt.offset..doubt.end,
-            logs: doubt.logs.map_or(Hit::Any, Hit::Logs),
-            reason: "the last batch isn't valid".into(),
-        })
+        self.drop_doubtful_file();
+        let torn = self.doubt.map(|doubt| {
+            let damage = Damage::new(&doubt.file, doubt.offset..doubt.end, Hit::Any, "the last batch isn't whole");
+            match (doubt.batch, doubt.runs) {
+                // A start takes none of it, whatever else is right in it.
+                (Some((batch, _)), _) => {
+                    let faults = batch.faults.iter();
+                    let hit = faults.map(|fault| Damage::of_fault("", 0, batch.header.bytes(), fault));
+                    damage.with_runs(&batch.runs).with_all(hit)
+                }
+                (None, Some(runs)) => damage.with_runs(&runs),
+                (None, None) => damage,
+            }
+        });
+        let closed = self.closed && torn.is_none();
+        (torn, self.files, closed)
     }
 
     /// What is still in doubt was the last batch. Puts it aside and makes durable what was taken.
@@ -380,6 +424,7 @@ impl<'a> Replaying<'a> {
         replay: &mut dyn Replay,
     ) -> Result<(VecDeque<WalFile>, Position, u64), DiskError> {
         self.groups.withdraw_all(report, replay);
+        self.drop_doubtful_file();
         if let Some(doubt) = self.doubt.take() {
             let length = (doubt.end - doubt.offset) as usize;
             let (bytes, _) = disk::read_around(self.disk, &doubt.file, doubt.offset, length)?;
@@ -405,10 +450,6 @@ impl<'a> Replaying<'a> {
 
 /// A record that this version didn't write so.
 fn unknown(kind: &str, log: LogId, position: Position) -> Damage {
-    Damage {
-        file: String::new(),
-        range: 0..0,
-        logs: Hit::Logs(vec![log]),
-        reason: format!("the {kind} record at position {position} isn't one of this version"),
-    }
+    let reason = format!("the {kind} record at position {position} isn't one of this version");
+    Damage::new("", 0..0, Hit::Logs(vec![log]), reason)
 }

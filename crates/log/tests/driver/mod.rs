@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use leveret_log::{
-    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Options, Payload, Position, Replay, Report,
-    SettleRange, SettleReason, Wait, recover,
+    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Numbers, Options, Owners, Payload,
+    Position, Replay, Report, SettleRange, SettleReason, StorageError, Verified, Wait, recover, verify,
 };
 
 /// What the owner of a log knows of it.
@@ -98,6 +98,25 @@ impl Replay for Ledgers {
         let ledger = self.0.entry(log).or_default();
         ledger.controls.push((kind, payload.to_vec()));
     }
+}
+
+impl Owners for Ledgers {
+    fn owns(&self, _: LogId) -> bool {
+        true
+    }
+
+    fn elsewhere(&self, _: LogId) -> Vec<Numbers> {
+        Vec::new()
+    }
+
+    fn referring(&self, _: &Numbers) -> Vec<Numbers> {
+        Vec::new()
+    }
+}
+
+/// Checks a directory offline.
+pub(crate) fn check(disk: &MemoryDisk, options: &Options) -> Result<Verified, StorageError> {
+    verify(disk, options, &mut Ledgers::default())
 }
 
 pub(crate) struct Driver {

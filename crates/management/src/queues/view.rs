@@ -1,4 +1,4 @@
-//! A queue as JSON. Keys are RabbitMQ's; ours are `conservation`, `waits`, `wait`, `pending`, `moving`,
+//! A queue as JSON. Keys are RabbitMQ's; ours are `durability`, `conservation`, `waits`, `wait`, `pending`, `moving`,
 //! `link_credit`, `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
@@ -40,6 +40,7 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Value {
         "node": api.name(),
         "type": "classic",
         "durable": info.durable,
+        "durability": queue.durability().name(),
         "auto_delete": info.auto_delete,
         "exclusive": info.is_exclusive(),
         "arguments": info.arguments.to_json(),

@@ -21,6 +21,7 @@ static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 pub struct FsDisk {
     directory: PathBuf,
     handles: Handles,
+    is_read_only: bool,
 }
 
 impl FsDisk {
@@ -35,7 +36,20 @@ impl FsDisk {
                 File::open(made)?.sync_all()?;
             }
         }
-        Ok(Self { directory: directory.to_owned(), handles: Handles::new(OPEN_FILES_MAX) })
+        Ok(Self { directory: directory.to_owned(), handles: Handles::new(OPEN_FILES_MAX), is_read_only: false })
+    }
+
+    /// Uses a directory that is there; whoever wants to change it is refused.
+    #[must_use]
+    pub fn open_for_reading(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), handles: Handles::new(OPEN_FILES_MAX), is_read_only: true }
+    }
+
+    fn path_to_change(&self, name: &str) -> io::Result<PathBuf> {
+        if self.is_read_only {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        self.path(name)
     }
 
     /// Joins a name of the log's. Names are flat; anything else is a mistake of ours, which must not
@@ -49,7 +63,7 @@ impl FsDisk {
 
     fn file(&self, name: &str) -> io::Result<Arc<File>> {
         let path = self.path(name)?;
-        self.handles.file(name, || OpenOptions::new().read(true).write(true).open(path))
+        self.handles.file(name, || OpenOptions::new().read(true).write(!self.is_read_only).open(path))
     }
 }
 
@@ -67,7 +81,7 @@ impl Disk for FsDisk {
     }
 
     fn create(&self, name: &str, length: u64) -> io::Result<()> {
-        let path = self.path(name)?;
+        let path = self.path_to_change(name)?;
         self.handles.forget(name);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
         allocate(&file, length)?;
@@ -120,13 +134,13 @@ impl Disk for FsDisk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let path = self.path(name)?;
+        let path = self.path_to_change(name)?;
         self.handles.forget(name);
         std::fs::remove_file(path)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let (old, new) = (self.path(from)?, self.path(to)?);
+        let (old, new) = (self.path_to_change(from)?, self.path_to_change(to)?);
         std::fs::rename(old, new)?;
         self.handles.forget(from);
         self.handles.forget(to);
@@ -215,6 +229,19 @@ mod tests {
         disk.remove("b").expect("removes");
         assert_eq!(disk.sync("b").expect_err("is gone").kind(), io::ErrorKind::NotFound);
         assert_eq!(disk.list().expect("lists"), [""; 0]);
+    }
+
+    #[test]
+    fn who_only_reads_changes_nothing() {
+        let (directory, disk) = disk();
+        disk.create("a", 4).expect("creates");
+        let reader = FsDisk::open_for_reading(&directory.path().join("new/log"));
+        assert_eq!(read(&reader, "a", 0, 9), [0; 4]);
+        assert!(reader.write_at("a", 0, &[b"x"]).is_err());
+        for refused in [reader.create("b", 1), reader.remove("a"), reader.rename("a", "b")] {
+            assert_eq!(refused.expect_err("refused").kind(), io::ErrorKind::ReadOnlyFilesystem);
+        }
+        assert_eq!(disk.list().expect("lists"), ["a"]);
     }
 
     #[test]

@@ -152,6 +152,15 @@ impl References {
         }
     }
 
+    /// All stretches by their numbers, released or not.
+    pub fn stretches(&self) -> impl Iterator<Item = Place> {
+        self.stretches.iter().map(|(first, stretch)| Place {
+            first: *first,
+            count: stretch.last - first + 1,
+            shared: stretch.shared,
+        })
+    }
+
     /// After a restart: forgets what isn't in the queue's ledger.
     pub fn keep_live(&mut self, ledger: &Ledger) {
         let mut dead: Vec<(u64, u64)> = Vec::new();

@@ -1,0 +1,302 @@
+//! A data directory without its node: whose logs are whose, and what is left of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use leveret_log::{
+    Damage, Hit, LiveState, LogId, Numbers, Owners, Position, Replay, SettleRange, SettleReason, Survivors, Verified,
+};
+use leveret_message::{StoredMessage, stored};
+use leveret_model::{Queue, QueueId, Topology};
+use leveret_queue::{Kept, Ledger};
+use roaring::RoaringTreemap;
+use rustc_hash::FxHashMap;
+
+use crate::recovery::{Recovered, RecoveryError};
+use crate::shared_messages::RecoveredShared;
+
+/// Looks on while the log is replayed, and knows the queues afterwards.
+#[derive(Default)]
+pub struct Offline {
+    recovered: Recovered,
+    /// First number of each log that was replayed, not restored.
+    first_replayed: FxHashMap<LogId, u64>,
+    /// Logs whose state in the checkpoint is damaged: what is older than the WAL counts as alive.
+    without_state: BTreeSet<LogId>,
+    /// Messages of the shared log that some queue has, and the sizes of those that were copied.
+    shared: RoaringTreemap,
+    shared_bodies: FxHashMap<u64, u32>,
+    copied: FxHashMap<LogId, Copied>,
+    position: Position,
+    /// In the copy.
+    messages: u64,
+}
+
+/// What a repaired copy has of a log.
+#[derive(Default)]
+struct Copied {
+    live: RoaringTreemap,
+    body_bytes: u64,
+}
+
+/// Why nothing can be repaired.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRepairable {
+    /// Nothing says what is alive.
+    #[error("it can't be repaired: {0}")]
+    Refused(String),
+    /// Nothing says which queues there are.
+    #[error("it can't be repaired: the metadata (log 0) is damaged in {0}")]
+    Metadata(String),
+}
+
+impl Offline {
+    /// The queue that owns a log.
+    #[must_use]
+    pub fn queue(&self, log: LogId) -> Option<Arc<Queue>> {
+        self.topology().queue_by_id(QueueId(log.0)).cloned()
+    }
+
+    /// Logs of the queues with this name, in any vhost.
+    #[must_use]
+    pub fn logs_named(&self, name: &str) -> Vec<LogId> {
+        let topology = self.topology();
+        let queues = topology.vhosts().filter_map(|vhost| topology.queue(vhost, name));
+        queues.filter(|queue| queue.is_logged()).map(|queue| LogId(queue.id.0)).collect()
+    }
+
+    /// The body files of messages that some queue has: number in the shared log, and id.
+    #[must_use]
+    pub fn body_files(&self) -> Vec<(u64, u64)> {
+        let is_wanted =
+            |number: u64| !self.referring(&Numbers { log: LogId::SHARED, first: number, last: number }).is_empty();
+        let files = self.recovered.shared.files.iter().map(|(number, id)| (*number, *id));
+        files.filter(|(number, _)| is_wanted(*number)).collect()
+    }
+
+    /// A body file is damaged: what is lost with the message that refers to it.
+    #[must_use]
+    pub fn with_messages(&self, mut damage: Damage, number: u64) -> Damage {
+        damage.messages = self.referring(&Numbers { log: LogId::SHARED, first: number, last: number });
+        damage.logs = Hit::Logs(damage.messages.iter().map(|numbers| numbers.log).collect());
+        damage
+    }
+
+    /// A message of the shared log is left out of the copy.
+    pub fn leave_out(&mut self, number: u64) {
+        self.shared.remove(number);
+    }
+
+    /// How many queues there are.
+    #[must_use]
+    pub fn queue_count(&self) -> usize {
+        self.topology().queue_count()
+    }
+
+    /// The first record that can't be understood although its bytes are right.
+    ///
+    /// # Errors
+    /// See [`RecoveryError`]; a start would refuse with it.
+    pub fn check(&mut self) -> Result<(), RecoveryError> {
+        self.recovered.check()
+    }
+
+    /// Prepares for copying what is left.
+    ///
+    /// # Errors
+    /// There is nothing to go by.
+    pub fn salvage(&mut self, verified: &Verified) -> Result<(), NotRepairable> {
+        if let Some(reason) = &verified.refused {
+            return Err(NotRepairable::Refused(reason.clone()));
+        }
+        let states = verified.damaged.iter().filter(|damage| damage.file.starts_with("checkpoint-"));
+        for damage in states {
+            match &damage.logs {
+                Hit::Logs(logs) if logs.contains(&LogId::METADATA) => {
+                    return Err(NotRepairable::Metadata(damage.file.clone()));
+                }
+                Hit::Logs(logs) if damage.messages.is_empty() => self.without_state.extend(logs),
+                _ => {}
+            }
+        }
+        self.position = verified.position;
+        for (_, ledger, references) in self.recovered.ledgers() {
+            for place in references.stretches() {
+                let last = place.first + place.count - 1;
+                for run in live_runs(ledger, LogId::SHARED, place.first, last) {
+                    let at = |number| place.shared + (number - place.first);
+                    self.shared.insert_range(at(run.first)..=at(run.last));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages in the copy.
+    #[must_use]
+    pub fn copied(&self) -> u64 {
+        self.messages
+    }
+
+    fn topology(&self) -> Topology {
+        self.recovered.model.topology()
+    }
+}
+
+impl Replay for Offline {
+    fn restore(&mut self, state: LiveState) {
+        self.recovered.restore(state);
+    }
+
+    fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        self.first_replayed.entry(log).or_insert(number);
+        self.recovered.message(log, number, payload);
+    }
+
+    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        self.first_replayed.entry(log).or_insert(first);
+        self.recovered.references(log, first, messages, payload);
+    }
+
+    fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        self.recovered.withdraw(log, number, payload);
+    }
+
+    fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]) {
+        self.recovered.settle(log, reason, ranges);
+    }
+
+    fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) {
+        self.recovered.control(log, kind, payload);
+    }
+}
+
+impl Owners for Offline {
+    fn owns(&self, log: LogId) -> bool {
+        log == LogId::METADATA || self.topology().queue_by_id(QueueId(log.0)).is_some()
+    }
+
+    fn elsewhere(&self, log: LogId) -> Vec<Numbers> {
+        let places =
+            self.recovered.ledgers().filter(|(id, ..)| *id == log).flat_map(|(.., references)| references.stretches());
+        places.map(|place| Numbers { log, first: place.first, last: place.first + place.count - 1 }).collect()
+    }
+
+    fn referring(&self, shared: &Numbers) -> Vec<Numbers> {
+        let mut referring = Vec::new();
+        for (log, ledger, references) in self.recovered.ledgers().filter(|(log, ..)| self.owns(*log)) {
+            for place in references.stretches() {
+                let first = shared.first.max(place.shared);
+                let end = shared.last.saturating_add(1).min(place.shared + place.count);
+                if first < end {
+                    let here = |number| place.first + (number - place.shared);
+                    referring.extend(live_runs(ledger, log, here(first), here(end - 1)));
+                }
+            }
+        }
+        referring
+    }
+}
+
+/// The live messages from `first` to `last`.
+fn live_runs(ledger: &Ledger, log: LogId, first: u64, last: u64) -> Vec<Numbers> {
+    let mut runs = Vec::new();
+    let mut at = first;
+    while let Some((from, to)) = ledger.live_run(at).filter(|(from, _)| *from <= last) {
+        runs.push(Numbers { log, first: from, last: to.min(last) });
+        at = to + 1;
+    }
+    runs
+}
+
+impl Survivors for Offline {
+    fn is_alive(&self, log: LogId, number: u64) -> bool {
+        if log == LogId::SHARED {
+            return self.shared.contains(number);
+        }
+        let is_older = || self.first_replayed.get(&log).is_none_or(|first| number < *first);
+        let is_live = self.recovered.ledger(log).is_some_and(|ledger| ledger.is_live(number));
+        is_live || self.without_state.contains(&log) && is_older()
+    }
+
+    fn copied(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        let copied = self.copied.entry(log).or_default();
+        copied.live.insert(number);
+        if let Ok((_, body)) = stored::lengths(payload) {
+            copied.body_bytes += body as u64;
+            if log == LogId::SHARED {
+                self.shared_bodies.insert(number, body as u32);
+            }
+        }
+    }
+
+    fn states(&mut self) -> Vec<LiveState> {
+        let position = self.position;
+        let shared = self.copied.remove(&LogId::SHARED).unwrap_or_default().live;
+        let state = self.recovered.model.snapshot();
+        let mut states = vec![LiveState { position, state, ..LiveState::default() }];
+        let RecoveredShared { next, files } = std::mem::take(&mut self.recovered.shared);
+        if next > 0 {
+            let files = files.into_iter().filter(|(number, _)| shared.contains(*number)).collect();
+            let state = RecoveredShared::encode(&files);
+            let log = LogId::SHARED;
+            states.push(LiveState { log, next, position, live: shared.clone(), state, ..LiveState::default() });
+        }
+        let topology = self.topology();
+        let logged = topology.vhosts().flat_map(|vhost| topology.queues(vhost)).filter(|queue| queue.is_logged());
+        for queue in logged {
+            let log = LogId(queue.id.0);
+            let Copied { mut live, mut body_bytes } = self.copied.remove(&log).unwrap_or_default();
+            let found = self.recovered.take(queue.id, false);
+            for place in found.references.stretches() {
+                for (number, at) in (place.first..place.first + place.count).zip(place.shared..) {
+                    if found.ledger.is_live(number) && shared.contains(at) {
+                        live.insert(number);
+                        body_bytes += u64::from(self.shared_bodies.get(&at).copied().unwrap_or_default());
+                    }
+                }
+            }
+            // Above every number that was ever given, also one that is lost.
+            let next = found.ledger.next().max(live.max().map_or(1, |last| last + 1));
+            let kept = Kept { expiry: found.expiry, references: found.references };
+            self.messages += live.len();
+            let state = kept.encode(next);
+            states.push(LiveState { log, next, position, bytes: body_bytes, state, live, ..LiveState::default() });
+        }
+        states.sort_unstable_by_key(|state| state.log);
+        states
+    }
+}
+
+/// The messages of a damage by queue.
+#[must_use]
+pub fn by_log(damage: &Damage) -> Vec<(LogId, Vec<Numbers>)> {
+    let mut logs: Vec<(LogId, Vec<Numbers>)> = match &damage.logs {
+        Hit::Logs(logs) => logs.iter().map(|log| (*log, Vec::new())).collect(),
+        Hit::Any => Vec::new(),
+    };
+    for numbers in &damage.messages {
+        match logs.iter_mut().find(|(log, _)| *log == numbers.log) {
+            Some((_, known)) => known.push(*numbers),
+            None => logs.push((numbers.log, vec![*numbers])),
+        }
+    }
+    logs
+}
+
+/// A stored message, if these bytes are one, and the file with its body, if it has one, with its length.
+#[must_use]
+pub fn stored_message(payload: &[u8]) -> Option<(StoredMessage<'_>, Option<(u64, usize)>)> {
+    match stored::body_file(payload).ok()? {
+        Some((id, _, length)) => Some((StoredMessage::parse_head(payload).ok()?, Some((id, length)))),
+        None => Some((StoredMessage::parse(payload).ok()?, None)),
+    }
+}
+
+/// Where in the shared log the messages of a reference record begin.
+#[must_use]
+pub fn shared_reference(payload: &[u8]) -> Option<u64> {
+    payload.first_chunk().map(|first| u64::from_le_bytes(*first))
+}
+
+pub use leveret_message::Encoding;

@@ -1,0 +1,114 @@
+//! What is wrong with a directory, and whose messages it hit.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::format::batch::Run;
+use crate::format::batch_check::Fault;
+use crate::format::record::RecordKind;
+use crate::types::LogId;
+
+/// Bytes that aren't what was written, although they were durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Its bytes.
+    pub range: Range<u64>,
+    /// Whose records were hit.
+    pub logs: Hit,
+    /// The messages that were hit, as far as their numbers are known.
+    pub messages: Vec<Numbers>,
+    /// Records that were hit and of which neither log nor number is known.
+    pub unknown: u64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// The logs that a damage hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hit {
+    /// These.
+    Logs(Vec<LogId>),
+    /// It can't be told: any.
+    Any,
+}
+
+/// Messages of one log: the numbers `first..=last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Numbers {
+    /// Whose.
+    pub log: LogId,
+    /// Lowest number.
+    pub first: u64,
+    /// Highest number, inclusive.
+    pub last: u64,
+}
+
+impl Numbers {
+    /// How many they are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
+impl Damage {
+    pub(crate) fn new(file: &str, range: Range<u64>, logs: Hit, reason: impl Into<String>) -> Damage {
+        Damage { file: file.to_owned(), range, logs, messages: Vec::new(), unknown: 0, reason: reason.into() }
+    }
+
+    /// Of a fault in the batch at `offset`, whose padding begins at `bytes`.
+    pub(crate) fn of_fault(file: &str, offset: u64, bytes: u64, fault: &Fault) -> Damage {
+        let logs = match fault.log {
+            Some(log) => Hit::Logs(vec![log]),
+            None if fault.range.start >= bytes => Hit::Logs(Vec::new()),
+            None => Hit::Any,
+        };
+        let range = offset + fault.range.start..offset + fault.range.end;
+        let mut damage = Damage::new(file, range, logs, fault.reason);
+        let numbers = fault.log.zip(fault.numbers);
+        damage.messages.extend(numbers.map(|(log, (first, last))| Numbers { log, first, last }));
+        damage.unknown = fault.unknown;
+        damage
+    }
+
+    /// The same with the logs and messages of all these runs.
+    pub(crate) fn with_runs(mut self, runs: &[Run]) -> Damage {
+        let mut logs: Vec<LogId> = runs.iter().map(|run| run.log).collect();
+        logs.sort_unstable();
+        logs.dedup();
+        self.logs = Hit::Logs(logs);
+        let messages = runs.iter().filter(|run| matches!(run.kind, RecordKind::Message | RecordKind::References));
+        self.messages.extend(messages.map(|run| Numbers { log: run.log, first: run.first, last: run.last() }));
+        self
+    }
+
+    /// The same with what these hit.
+    pub(crate) fn with_all(mut self, others: impl Iterator<Item = Damage>) -> Damage {
+        for other in others {
+            self.logs = match (self.logs, other.logs) {
+                (Hit::Logs(mut logs), Hit::Logs(more)) => {
+                    logs.extend(more);
+                    logs.sort_unstable();
+                    logs.dedup();
+                    Hit::Logs(logs)
+                }
+                _ => Hit::Any,
+            };
+            self.messages.extend(other.messages);
+            self.unknown += other.unknown;
+        }
+        self.messages.sort_unstable();
+        self
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.file.is_empty() {
+            return f.write_str(&self.reason);
+        }
+        write!(f, "{}, bytes {} to {}: {}", self.file, self.range.start, self.range.end, self.reason)
+    }
+}

@@ -1,0 +1,94 @@
+//! Segments, batch by batch, and their index.
+
+use super::alive::AliveLogs;
+use crate::disk::{self, Disk};
+use crate::error::DiskError;
+use crate::format::batch_check::Batch;
+use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader};
+use crate::format::{Identity, is_zero};
+use crate::index::{Breaks, FileIndex};
+use crate::names::Name;
+use crate::options::Options;
+use crate::recover::{Damage, Hit, Replay};
+use crate::segment;
+use crate::walk::{Piece, Walk};
+
+/// Checks a segment that the checkpoint names and that is there.
+pub(super) fn verify(
+    disk: &dyn Disk,
+    options: &Options,
+    id: u64,
+    alive: &mut AliveLogs<'_>,
+    damaged: &mut Vec<Damage>,
+) -> Result<(), DiskError> {
+    let name = Name::Segment(id).text(options.wal_id);
+    let identity = Identity::segment(options.node_id, options.wal_id, id);
+    let length = disk::length(disk, &name)?;
+    // A wrong index was found with the checkpoint; then the batches say how far they go.
+    let loaded = segment::load(disk, options.node_id, options.wal_id, id, length);
+    let (end, index) = match loaded {
+        Ok(loaded) => (loaded.segment.end, Some(loaded.parts)),
+        Err(segment::LoadError::Disk(error)) => return Err(error),
+        Err(segment::LoadError::Damaged(..)) => (length, None),
+    };
+    let before = damaged.len();
+    let mut rebuilt = FileIndex::of_segment(index.as_deref().map(Breaks::of).unwrap_or_default());
+    let mut walk = Walk::new(disk, &name, identity, end);
+    while let Some(piece) = walk.next()? {
+        match piece {
+            Piece::Batch { offset, batch, .. } => {
+                for fault in &batch.faults {
+                    damaged.push(Damage::of_fault(&name, offset, batch.header.bytes(), fault));
+                }
+                found(&batch, alive);
+                if batch.faults.is_empty() {
+                    rebuilt.note(offset, &batch.header, &batch.runs);
+                }
+            }
+            Piece::Rest(_) if index.is_none() => {}
+            Piece::Bad(range) | Piece::Rest(range) => {
+                damaged.push(Damage::new(&name, range, Hit::Any, "a batch header is wrong"));
+            }
+        }
+    }
+    let rebuilt = rebuilt.into_parts();
+    if let Some(parts) = index.filter(|parts| damaged.len() == before && *parts != rebuilt) {
+        let hit = Hit::Logs(parts.into_iter().map(|(log, _)| log).collect());
+        damaged.push(Damage::new(&name, end..length, hit, "the index isn't that of the messages"));
+    }
+    Ok(())
+}
+
+/// What is in a batch is there; of what is wrong in it the faults tell.
+fn found(batch: &Batch, alive: &mut AliveLogs<'_>) {
+    for run in batch.runs.iter().chain(batch.faulty.iter().map(|(run, _)| run)) {
+        alive.stands(run.log, run.first, run.last());
+    }
+}
+
+/// Checks header and batches of a file for themselves.
+pub(super) fn verify_alone(
+    disk: &dyn Disk,
+    name: &str,
+    identity: Identity,
+    damaged: &mut Vec<Damage>,
+) -> Result<(), DiskError> {
+    let nobody = || Hit::Logs(Vec::new());
+    let header = disk::read(disk, name, 0, FILE_HEADER_BYTES as usize)?;
+    if FileHeader::decode(&header).is_none() && !is_zero(&header) {
+        damaged.push(Damage::new(name, 0..FILE_HEADER_BYTES, nobody(), "the file header is wrong"));
+    }
+    let length = disk::length(disk, name)?;
+    let mut walk = Walk::new(disk, name, identity, length);
+    while let Some(piece) = walk.next()? {
+        match piece {
+            Piece::Batch { offset, batch, .. } => {
+                let faults = batch.faults.iter();
+                damaged.extend(faults.map(|fault| Damage::of_fault(name, offset, batch.header.bytes(), fault)));
+            }
+            Piece::Bad(range) => damaged.push(Damage::new(name, range, Hit::Any, "a batch header is wrong")),
+            Piece::Rest(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! A small log with segments, a checkpoint and WAL files, closed cleanly, and what must be read from it.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use leveret_log::format::Identity;
+use leveret_log::format::batch::BatchHeader;
+use leveret_log::format::file_header::FILE_HEADER_BYTES;
+use leveret_log::{Disk, LogId, MemoryDisk, Options, Wait, recover};
+
+use crate::driver::{Driver, Ledgers, body};
+
+pub(crate) const LOGS: [LogId; 2] = [LogId(1), LogId(2)];
+
+pub(crate) fn tiny() -> Options {
+    Options {
+        file_bytes: 16 << 10,
+        buffer_bytes: 32 << 10,
+        reserve_bytes: 1 << 10,
+        mixed_below: 3 << 10,
+        unretired_max: 2,
+        node_id: 5,
+        ..Options::default()
+    }
+}
+
+/// Publishes and settles until two WAL files are retired; `step` looks on.
+pub(crate) fn fill(driver: &mut Driver, mut step: impl FnMut(&Driver)) {
+    driver.control(LogId::METADATA, 1, b"declare");
+    let mut number = 0;
+    while driver.log.statistics().retirements < 2 {
+        number += 1;
+        driver.publish(LOGS[0], &[body(LOGS[0], number, 700)], Wait::Confirm);
+        driver.publish(LOGS[1], &[body(LOGS[1], number, 100)], Wait::Confirm);
+        // Few stay, so that all bits of all files can be tried.
+        if number % 4 != 0 {
+            driver.settle(LOGS[0], number..=number);
+        }
+        if number % 7 != 0 {
+            driver.settle(LOGS[1], number..=number);
+        }
+        driver.settle_down();
+        step(driver);
+    }
+}
+
+pub(crate) fn closed() -> MemoryDisk {
+    let mut driver = Driver::open(MemoryDisk::new(), tiny());
+    fill(&mut driver, |_| ());
+    driver.close()
+}
+
+/// The messages of [`closed`] and of what was filled like it.
+pub(crate) fn expected() -> Vec<Vec<(u64, Bytes)>> {
+    let driver = Driver::open(closed(), tiny());
+    assert!(driver.report.clean, "{:?}", driver.report);
+    LOGS.iter().map(|log| driver.read(*log, 1, 4000)).collect()
+}
+
+/// Of these messages of [`LOGS`] those that nobody has settled: what is dead may be in a file or not.
+pub(crate) fn alive(driver: &Driver, messages: Vec<Vec<(u64, Bytes)>>) -> Vec<Vec<(u64, Bytes)>> {
+    let live = |log: LogId, number: u64| driver.ledgers.0[&log].live.contains_key(&number);
+    LOGS.into_iter()
+        .zip(messages)
+        .map(|(log, messages)| messages.into_iter().filter(|(number, _)| live(log, *number)).collect())
+        .collect()
+}
+
+/// The bytes of each file that are in use: all but retired and spare files and what no batch has reached.
+pub(crate) fn used(disk: &MemoryDisk) -> Vec<(String, Range<usize>)> {
+    let mut used = Vec::new();
+    let mut left = Driver::open(disk.clone(), tiny()).report.removed;
+    // Nothing is ever read of it.
+    left.push("reserve-0000".to_owned());
+    for name in disk.list().unwrap().into_iter().filter(|name| !left.contains(name)) {
+        let content = disk.content(&name).unwrap();
+        let Some(number) = name.strip_prefix("wal-0000-") else {
+            used.push((name, 0..content.len()));
+            continue;
+        };
+        let identity = Identity::wal(5, 0, u64::from_str_radix(number, 16).unwrap());
+        let mut end = FILE_HEADER_BYTES as usize;
+        while let Some(header) = BatchHeader::decode(&content[end..], &identity, (content.len() - end) as u64) {
+            end += header.padded_bytes() as usize;
+        }
+        if end > FILE_HEADER_BYTES as usize {
+            used.push((name, 0..end));
+        }
+    }
+    used
+}
+
+/// What came of opening a log that isn't what was written.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// It isn't opened, with this text.
+    Refused(String),
+    /// It is opened and says what is wrong, or wasn't closed as far as it knows.
+    Told,
+    /// Reading a message says so.
+    ToldByReader,
+    /// Nothing is said, and all is there.
+    Silent,
+}
+
+/// Opens it and reads everything. What is read must be what was written.
+pub(crate) fn start(disk: &MemoryDisk, expected: &[Vec<(u64, Bytes)>]) -> Outcome {
+    let disk = disk.clone();
+    let mut ledgers = Ledgers::default();
+    let (log, report) = match recover(&disk, tiny(), &mut ledgers, 0) {
+        Ok(opened) => opened,
+        Err(error) => return Outcome::Refused(error.to_string()),
+    };
+    let mut outcome = if report.clean { Outcome::Silent } else { Outcome::Told };
+    for (log_id, expected) in LOGS.iter().zip(expected) {
+        let mut messages = Vec::new();
+        let mut from = 1;
+        while let Some(plan) = log.plan_read(*log_id, from, 4000) {
+            let Ok(found) = plan.run(&disk) else {
+                if outcome == Outcome::Silent {
+                    outcome = Outcome::ToldByReader;
+                }
+                // Past what can't be read there may be more.
+                from += 1;
+                continue;
+            };
+            from = found.last().unwrap().number + 1;
+            messages.extend(found.into_iter().map(|message| (message.number, message.payload)));
+        }
+        if outcome == Outcome::Silent {
+            assert_eq!(&messages, expected, "something else is read, and nothing said so");
+        }
+        for (number, payload) in messages {
+            let length = payload.len() - 4;
+            assert_eq!(payload[4..], body(*log_id, number, length), "log {log_id}, message {number}");
+        }
+    }
+    outcome
+}

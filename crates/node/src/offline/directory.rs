@@ -1,0 +1,126 @@
+use std::fs::{File, TryLockError};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use leveret_broker::offline::NotRepairable;
+use leveret_log::{Disk, Options, StorageError};
+
+use crate::disk::FsDisk;
+use crate::lock::LOCK_FILE;
+
+/// Why a directory can't be checked, shown or repaired.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotCheck {
+    /// A node runs on it.
+    #[error("data directory {directory} is in use by process {process}: stop the node first, or check a copy")]
+    InUse {
+        /// The directory.
+        directory: PathBuf,
+        /// The process that its lock file names.
+        process: String,
+    },
+    /// It can't be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// The path that refused.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is something else.
+    #[error("{directory} is not a data directory: {reason}")]
+    NotOne {
+        /// The directory.
+        directory: PathBuf,
+        /// What is missing.
+        reason: &'static str,
+    },
+    /// The disk failed, or another version or node wrote the directory.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The copy can't be made.
+    #[error("cannot write {path}: {reason}")]
+    Copy {
+        /// The new directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// What is left is no use.
+    #[error(transparent)]
+    NotRepairable(#[from] NotRepairable),
+}
+
+/// A data directory that no node can use while this lives.
+#[derive(Debug)]
+pub struct OfflineDirectory {
+    path: PathBuf,
+    pub(super) disk: FsDisk,
+    _lock: Option<File>,
+}
+
+impl OfflineDirectory {
+    /// Opens a data directory, or the `store` in one, for reading.
+    ///
+    /// # Errors
+    /// See [`CannotCheck`].
+    pub fn open(path: &Path) -> Result<OfflineDirectory, CannotCheck> {
+        let unreadable = |path: &Path| {
+            let path = path.to_owned();
+            move |source| CannotCheck::Unreadable { path, source }
+        };
+        let kind = std::fs::metadata(path).map_err(unreadable(path))?;
+        let not_one = |reason| CannotCheck::NotOne { directory: path.to_owned(), reason };
+        if !kind.is_dir() {
+            return Err(not_one("it is a file"));
+        }
+        let is_store = path.file_name().is_some_and(|name| name == STORE) && !path.join(STORE).exists();
+        let (parent, store) = match is_store {
+            true => (path.parent().unwrap_or(path).to_owned(), path.to_owned()),
+            false => (path.to_owned(), path.join(STORE)),
+        };
+        let lock = lock(&parent)?;
+        if !store.exists() {
+            return Err(not_one("it has no directory `store`"));
+        }
+        let disk = FsDisk::open_for_reading(&store);
+        let names = disk.list().map_err(unreadable(&store))?;
+        if !names.iter().any(|name| name.starts_with("wal-") || name.starts_with("checkpoint-")) {
+            return Err(not_one("its `store` holds no file of a log"));
+        }
+        Ok(OfflineDirectory { path: path.to_owned(), disk, _lock: lock })
+    }
+
+    /// As it was given.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn options() -> Options {
+        Options::default()
+    }
+}
+
+/// The log is in this directory of a data directory.
+pub(crate) const STORE: &str = "store";
+
+/// Shares the lock: several may read, no node may start. A copy has none.
+fn lock(directory: &Path) -> Result<Option<File>, CannotCheck> {
+    let path = directory.join(LOCK_FILE);
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(CannotCheck::Unreadable { path, source }),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => {
+            let mut process = String::new();
+            let _ = file.by_ref().take(32).read_to_string(&mut process);
+            let process = Some(process.trim()).filter(|process| !process.is_empty()).unwrap_or("unknown").to_owned();
+            Err(CannotCheck::InUse { directory: directory.to_owned(), process })
+        }
+        Err(TryLockError::Error(source)) => Err(CannotCheck::Unreadable { path, source }),
+    }
+}

@@ -1,0 +1,198 @@
+//! What a check found, as text for people and as JSON for programs.
+
+use std::fmt;
+
+use leveret_broker::offline::{Offline, by_log};
+use leveret_log::{Damage, Hit, LogId, Numbers};
+use serde_json::{Value, json};
+
+use super::directory::OfflineDirectory;
+use super::verify::Checked;
+
+/// For whom something is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// People.
+    Text,
+    /// Programs.
+    Json,
+}
+
+/// Ranges of numbers shown in a line of text; the rest is counted.
+const RANGES_SHOWN: usize = 20;
+
+impl Checked {
+    /// Whether every byte is right.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.verified.is_sound()
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn report(&self, directory: &OfflineDirectory, form: Form) -> String {
+        match form {
+            Form::Text => self.text(directory),
+            Form::Json => format!("{:#}\n", self.json(directory)),
+        }
+    }
+
+    fn text(&self, directory: &OfflineDirectory) -> String {
+        let verified = &self.verified;
+        let mut text = format!("{}: {}\n", directory.path().display(), self.verdict());
+        for damage in &verified.damaged {
+            text += &format!("  {damage}\n{}", self.queues_text(damage));
+        }
+        if let Some(torn) = &verified.torn {
+            text += &format!(
+                "  {torn}: a power cut tears it so, and then nothing in it was confirmed; the next start puts it aside\n{}",
+                self.queues_text(torn)
+            );
+        }
+        if let Some(refused) = &verified.refused {
+            text += &format!("  a node would not start: {refused}\n");
+        }
+        text += &format!(
+            "{} files, {} bytes, {} queues with {} messages, format version {}, {}: checked in {:.3} s\n",
+            verified.files,
+            verified.bytes,
+            self.offline.queue_count(),
+            verified.messages,
+            verified.version,
+            if verified.closed { "stopped cleanly" } else { "not stopped cleanly" },
+            self.took.as_secs_f64()
+        );
+        if !verified.unused.is_empty() {
+            text += &format!("not in use, a start removes them: {}\n", verified.unused.join(", "));
+        }
+        if let Some(copied) = self.copied {
+            text += &format!("the copy has {copied} messages; {} were left out\n", self.lost());
+        }
+        text
+    }
+
+    fn verdict(&self) -> &'static str {
+        let verified = &self.verified;
+        match (self.is_sound(), verified.damaged.is_empty() && verified.refused.is_none()) {
+            (true, _) => "sound",
+            (false, true) => "sound up to the last batch, which isn't whole",
+            (false, false) => "damaged",
+        }
+    }
+
+    /// Messages that are lost.
+    fn lost(&self) -> u64 {
+        self.verified.damaged.iter().flat_map(|damage| &damage.messages).map(Numbers::count).sum()
+    }
+
+    fn queues_text(&self, damage: &Damage) -> String {
+        let mut text = String::new();
+        for (log, numbers) in by_log(damage) {
+            text += &match name_of(&self.offline, log) {
+                Name::Metadata => "    the metadata (log 0)".to_owned(),
+                Name::Queue(vhost, name) => format!("    queue '{name}' in vhost '{vhost}' (log {log})"),
+                Name::Unknown => format!("    log {log}, whose queue isn't known"),
+            };
+            let count: u64 = numbers.iter().map(Numbers::count).sum();
+            if count > 0 {
+                text += &format!(": {count} {} ({})", plural(count, "message"), Ranges(&numbers));
+            } else if log != LogId::METADATA {
+                text += ": no message that is still there";
+            }
+            text.push('\n');
+        }
+        if damage.logs == Hit::Any {
+            text += "    any queue may have been hit";
+            if damage.unknown > 0 {
+                text += &format!(": {} {} of unknown queues", damage.unknown, plural(damage.unknown, "record"));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn json(&self, directory: &OfflineDirectory) -> Value {
+        let verified = &self.verified;
+        json!({
+            "directory": directory.path().display().to_string(),
+            "result": if self.is_sound() { "sound" } else { "damaged" },
+            "format_version": verified.version,
+            "clean_stop": verified.closed,
+            "files": verified.files,
+            "bytes": verified.bytes,
+            "queues": self.offline.queue_count(),
+            "messages": verified.messages,
+            "messages_lost": self.lost(),
+            "damaged": verified.damaged.iter().map(|damage| self.damage_json(damage)).collect::<Vec<_>>(),
+            "torn_last_batch": verified.torn.as_ref().map(|damage| self.damage_json(damage)),
+            "start_refused": verified.refused,
+            "unused_files": verified.unused,
+            "messages_copied": self.copied,
+            "seconds": self.took.as_secs_f64(),
+        })
+    }
+
+    fn damage_json(&self, damage: &Damage) -> Value {
+        let queues = by_log(damage).into_iter().map(|(log, numbers)| {
+            let (vhost, name) = match name_of(&self.offline, log) {
+                Name::Queue(vhost, name) => (Some(vhost), Some(name)),
+                _ => (None, None),
+            };
+            json!({
+                "log": log.0,
+                "vhost": vhost,
+                "name": name,
+                "messages": numbers.iter().map(Numbers::count).sum::<u64>(),
+                "numbers": numbers.iter().map(|range| [range.first, range.last]).collect::<Vec<_>>(),
+            })
+        });
+        json!({
+            "file": damage.file,
+            "from_byte": damage.range.start,
+            "to_byte": damage.range.end,
+            "reason": damage.reason,
+            "any_queue": damage.logs == Hit::Any,
+            "unknown_records": damage.unknown,
+            "queues": queues.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Whose a log is.
+pub(super) enum Name {
+    Metadata,
+    /// The vhost and the queue's name there.
+    Queue(String, String),
+    Unknown,
+}
+
+pub(super) fn name_of(offline: &Offline, log: LogId) -> Name {
+    match offline.queue(log) {
+        _ if log == LogId::METADATA => Name::Metadata,
+        Some(queue) => Name::Queue(queue.vhost.to_string(), queue.name.to_string()),
+        None => Name::Unknown,
+    }
+}
+
+fn plural(count: u64, word: &str) -> String {
+    format!("{word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// `3, 7 to 9`.
+struct Ranges<'a>(&'a [Numbers]);
+
+impl fmt::Display for Ranges<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, range) in self.0.iter().take(RANGES_SHOWN).enumerate() {
+            f.write_str(if i == 0 { "" } else { ", " })?;
+            match range.first == range.last {
+                true => write!(f, "{}", range.first)?,
+                false => write!(f, "{} to {}", range.first, range.last)?,
+            }
+        }
+        match self.0.len().saturating_sub(RANGES_SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more ranges: see --format json"),
+        }
+    }
+}

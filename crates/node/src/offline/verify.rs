@@ -1,0 +1,81 @@
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use leveret_broker::offline::Offline;
+use leveret_log::{BodyFiles, StorageError, Verified};
+
+use super::directory::{CannotCheck, OfflineDirectory, STORE};
+use crate::disk::FsDisk;
+
+/// What `leveret verify` found.
+pub struct Checked {
+    /// As the log sees it.
+    pub verified: Verified,
+    /// Whose logs are whose.
+    pub offline: Offline,
+    /// Messages in the repaired copy, if one was made.
+    pub copied: Option<u64>,
+    /// How long the check took.
+    pub took: Duration,
+}
+
+/// Checks a data directory; with `copy` also writes there what is sound.
+///
+/// # Errors
+/// It can't be checked, or the copy can't be made.
+pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Checked, CannotCheck> {
+    let begin = Instant::now();
+    let options = OfflineDirectory::options();
+    let mut offline = Offline::default();
+    let mut verified = leveret_log::verify(&directory.disk, &options, &mut offline)?;
+    if let Err(error) = offline.check()
+        && verified.refused.is_none()
+    {
+        verified.refused = Some(error.to_string());
+    }
+    let files = BodyFiles { node_id: options.node_id, wal_id: options.wal_id };
+    let mut sound = Vec::new();
+    let mut bad = Vec::new();
+    for (number, id) in offline.body_files() {
+        match files.verify(&directory.disk, id) {
+            Ok(bytes) => {
+                verified.files += 1;
+                verified.bytes += bytes;
+                sound.push(id);
+            }
+            Err(damage) => {
+                bad.push(number);
+                verified.damaged.push(offline.with_messages(damage, number));
+            }
+        }
+    }
+    let took = begin.elapsed();
+    let mut copied = None;
+    if let Some(path) = copy {
+        offline.salvage(&verified)?;
+        bad.into_iter().for_each(|number| offline.leave_out(number));
+        let disk = new_directory(path)?;
+        for id in sound {
+            files.copy(&directory.disk, &disk, id).map_err(StorageError::from)?;
+        }
+        leveret_log::repair(&directory.disk, &disk, &options, &verified, &mut offline)?;
+        copied = Some(offline.copied());
+    }
+    Ok(Checked { verified, offline, copied, took })
+}
+
+/// Nothing is ever written to what is there.
+fn new_directory(path: &Path) -> Result<FsDisk, CannotCheck> {
+    let refuse = |reason: String| CannotCheck::Copy { path: path.to_owned(), reason };
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(refuse("it is there and not empty".into()));
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(refuse(error.to_string())),
+    }
+    FsDisk::open(&path.join(STORE)).map_err(|error| refuse(error.to_string()))
+}

@@ -1,0 +1,371 @@
+//! What a broker was told and promised while it is killed over and over, and the verdict on all that it hands out.
+
+use std::fmt::{self, Display, Formatter};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use crate::PATIENCE;
+use crate::random::Random;
+
+/// Confirmed and not settled messages of a queue above which nobody publishes to it.
+const BACKLOG_MAX: u64 = 2_000;
+/// Failures told; the rest is counted.
+const FAILURES_TOLD: usize = 20;
+
+/// What is known of a message in a queue.
+#[derive(Debug, Clone, Copy, Default)]
+struct Message {
+    confirmed: bool,
+    settle: Settle,
+    /// The last life in which it came back after somebody had asked to settle it.
+    came_back: u16,
+    delivered: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Settle {
+    #[default]
+    No,
+    /// In this life of the broker; it hasn't answered.
+    Asked(u16),
+    Confirmed,
+}
+
+/// A transaction whose commit was sent and not answered: messages that went and messages that came, each with its queue.
+#[derive(Debug)]
+struct Doubtful {
+    life: u16,
+    gone: (usize, Vec<u64>),
+    come: (usize, Vec<u64>),
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    queues: Vec<Vec<Message>>,
+    live: Vec<u64>,
+    life: u16,
+    is_over: bool,
+    may_end: bool,
+    ready: usize,
+    confirms_of_life: u64,
+    confirms: u64,
+    settles: u64,
+    returned: u64,
+    doubtful: Vec<Doubtful>,
+    failures: Vec<String>,
+}
+
+/// See the module. A message is known by its number among those of one publisher, who always sends to the same queues.
+#[derive(Debug)]
+pub struct KillLedger {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+/// What all lives came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Totals {
+    /// Publishes that were confirmed, counted once per queue.
+    pub confirms: u64,
+    /// Settlements that were confirmed.
+    pub settles: u64,
+    /// Messages whose settlement was asked for and not confirmed, and which came back.
+    pub returned: u64,
+}
+
+impl Display for Totals {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Totals { confirms, settles, returned } = self;
+        write!(
+            f,
+            "{confirms} messages confirmed, none lost; {settles} settlements confirmed, none undone; {returned} \
+             unconfirmed ones came back, all flagged"
+        )
+    }
+}
+
+/// The bytes of a message: who sent it, its number, and a length and content that follow from them.
+pub fn body(publisher: u8, number: u64) -> Vec<u8> {
+    let mut random = Random::new((number + 1) * 257 + u64::from(publisher));
+    let length = match random.below(40) {
+        0 => random.below(60_000),
+        1..8 => random.below(6_000),
+        _ => random.below(300),
+    };
+    let mut body = vec![publisher];
+    body.extend(number.to_be_bytes());
+    while body.len() < 9 + length {
+        body.extend(random.next().to_be_bytes());
+    }
+    body.truncate(9 + length);
+    body
+}
+
+impl KillLedger {
+    /// For so many queues.
+    pub fn new(queues: usize) -> Self {
+        let inner = Inner { queues: vec![Vec::new(); queues], live: vec![0; queues], ..Inner::default() };
+        Self { inner: Mutex::new(inner), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A message is about to be sent to these queues; its number.
+    pub fn send(&self, queues: &[usize]) -> u64 {
+        let mut inner = self.lock();
+        let number = inner.queues[queues[0]].len() as u64;
+        for queue in queues {
+            assert_eq!(inner.queues[*queue].len() as u64, number, "one publisher per queue");
+            inner.queues[*queue].push(Message::default());
+        }
+        number
+    }
+
+    /// The broker confirmed it.
+    pub fn confirmed(&self, queues: &[usize], number: u64) {
+        let mut inner = self.lock();
+        for queue in queues {
+            inner.queues[*queue][number as usize].confirmed = true;
+            inner.live[*queue] += 1;
+            inner.confirms += 1;
+        }
+        inner.confirms_of_life += 1;
+        self.changed.notify_all();
+    }
+
+    /// The broker hands out a message. Its number, if it is one.
+    pub fn delivered(&self, queue: usize, publisher: u8, bytes: &[u8], redelivered: bool) -> Option<u64> {
+        let number = bytes.get(1..9).and_then(|number| number.try_into().ok()).map(u64::from_be_bytes);
+        let mut inner = self.lock();
+        let (life, count) = (inner.life, inner.queues[queue].len() as u64);
+        let Some(number) = number.filter(|number| bytes[0] == publisher && *number < count) else {
+            inner.fail(format!("queue {queue}: a message of {} bytes that nobody sent", bytes.len()));
+            return None;
+        };
+        if body(publisher, number) != bytes {
+            inner.fail(format!("queue {queue}: message {number} isn't what was sent"));
+        }
+        let message = inner.queues[queue][number as usize];
+        match message.settle {
+            Settle::Confirmed => {
+                inner.fail(format!("queue {queue}: message {number} was settled, and that was confirmed"))
+            }
+            Settle::Asked(asked) if asked == life => {
+                inner.fail(format!("queue {queue}: message {number} comes again in the life in which it was settled"));
+            }
+            Settle::Asked(_) if !redelivered => {
+                inner.fail(format!("queue {queue}: message {number} came back and isn't flagged redelivered"));
+            }
+            Settle::Asked(_) => {
+                inner.returned += 1;
+                inner.live[queue] += 1;
+            }
+            Settle::No => {}
+        }
+        let came_back = if message.settle == Settle::No { message.came_back } else { life };
+        inner.queues[queue][number as usize] = Message { settle: Settle::No, came_back, delivered: true, ..message };
+        Some(number)
+    }
+
+    /// The settlement of messages is about to be sent.
+    pub fn settling(&self, queue: usize, numbers: &[u64]) {
+        let mut inner = self.lock();
+        let life = inner.life;
+        for number in numbers {
+            inner.queues[queue][*number as usize].settle = Settle::Asked(life);
+            inner.live[queue] = inner.live[queue].saturating_sub(1);
+        }
+        self.changed.notify_all();
+    }
+
+    /// The broker confirmed that they are settled.
+    pub fn settled(&self, queue: usize, numbers: &[u64]) {
+        let mut inner = self.lock();
+        for number in numbers {
+            inner.queues[queue][*number as usize].settle = Settle::Confirmed;
+        }
+        inner.settles += numbers.len() as u64;
+    }
+
+    /// The commit of a transaction was sent and never answered.
+    pub fn doubtful(&self, gone: (usize, Vec<u64>), come: (usize, Vec<u64>)) {
+        let mut inner = self.lock();
+        let life = inner.life;
+        inner.doubtful.push(Doubtful { life, gone, come });
+    }
+
+    /// Something is wrong that no rule here is about.
+    pub fn fail(&self, what: impl Display) {
+        self.lock().fail(what.to_string());
+    }
+
+    /// Waits until a queue is short enough to publish to. False when the broker is about to be killed.
+    pub fn wait_for_room(&self, queue: usize) -> bool {
+        let has_room = |inner: &mut Inner| !inner.is_over && inner.live[queue] >= BACKLOG_MAX;
+        let (inner, timeout) = self.changed.wait_timeout_while(self.lock(), PATIENCE, has_room).unwrap();
+        if timeout.timed_out() {
+            drop(inner);
+            self.fail(format!("queue {queue} doesn't get shorter"));
+            return false;
+        }
+        !inner.is_over
+    }
+
+    /// A client is at work.
+    pub fn ready(&self) {
+        self.lock().ready += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all clients are at work and so many publishes of this life are confirmed.
+    pub fn wait_for_confirms(&self, clients: usize, count: u64) {
+        let waits = |inner: &mut Inner| inner.ready < clients || inner.confirms_of_life < count;
+        let (inner, timeout) = self.changed.wait_timeout_while(self.lock(), PATIENCE, waits).unwrap();
+        let (ready, confirms) = (inner.ready, inner.confirms_of_life);
+        drop(inner);
+        if timeout.timed_out() {
+            self.fail(format!("{ready} of {clients} clients are ready, {confirms} of {count} messages confirmed"));
+        }
+    }
+
+    /// The broker is about to be killed: nobody waits any more.
+    pub fn end_life(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// Something may end the broker at any time: a client whose socket fails is no failure any more, but all go on.
+    pub fn end_life_softly(&self) {
+        self.lock().may_end = true;
+    }
+
+    /// Whether the broker is about to be killed, may end at any time, or is dead.
+    pub fn is_over(&self) -> bool {
+        let inner = self.lock();
+        inner.is_over || inner.may_end
+    }
+
+    /// The broker starts again.
+    pub fn begin_life(&self) {
+        let mut inner = self.lock();
+        inner.life += 1;
+        (inner.is_over, inner.may_end) = (false, false);
+        (inner.ready, inner.confirms_of_life) = (0, 0);
+    }
+
+    /// All queues were read to their end, and everything settled: what is missing now is lost.
+    ///
+    /// # Panics
+    /// When a promise was broken, with everything that was seen.
+    pub fn judge(&self) -> Totals {
+        let mut inner = self.lock();
+        let lost = |message: &Message| message.confirmed && message.settle == Settle::No;
+        let queues = inner.queues.iter().enumerate();
+        let lost: Vec<String> = queues
+            .flat_map(|(queue, messages)| {
+                let numbered = messages.iter().enumerate().filter(|(_, message)| lost(message));
+                numbered.map(move |(number, _)| format!("queue {queue}: message {number} was confirmed and is lost"))
+            })
+            .collect();
+        lost.into_iter().for_each(|text| inner.fail(text));
+        for transaction in std::mem::take(&mut inner.doubtful) {
+            let message = |queue: usize, number: u64| inner.queues[queue][number as usize];
+            let (from, to) = (transaction.gone.0, transaction.come.0);
+            // Some may have come back from an earlier attempt.
+            let is_back = |number: &&u64| message(from, **number).came_back > transaction.life;
+            let back = transaction.gone.1.iter().filter(is_back).count();
+            let come = transaction.come.1.iter().filter(|number| message(to, **number).delivered).count();
+            let all = (transaction.gone.1.len(), transaction.come.1.len());
+            if (back, come) != (0, all.1) && (back, come) != (all.0, 0) {
+                inner.fail(format!("a transaction is half there: {back} of {} back, {come} of {} come", all.0, all.1));
+            }
+        }
+        let failures = std::mem::take(&mut inner.failures);
+        let told = failures.iter().take(FAILURES_TOLD).cloned().collect::<Vec<_>>().join("\n");
+        assert!(failures.is_empty(), "{} promises broken, such as\n{told}", failures.len());
+        Totals { confirms: inner.confirms, settles: inner.settles, returned: inner.returned }
+    }
+
+    /// Whether nothing was found wrong so far.
+    pub fn is_well(&self) -> bool {
+        self.lock().failures.is_empty()
+    }
+}
+
+impl Inner {
+    fn fail(&mut self, what: String) {
+        self.failures.push(format!("life {}: {what}", self.life));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger() -> KillLedger {
+        let ledger = KillLedger::new(2);
+        assert_eq!(ledger.send(&[0, 1]), 0);
+        ledger.confirmed(&[0, 1], 0);
+        ledger
+    }
+
+    fn verdict(act: impl FnOnce(&KillLedger)) -> String {
+        let ledger = ledger();
+        act(&ledger);
+        // The other queue is as it should be.
+        ledger.delivered(1, 7, &body(7, 0), false);
+        ledger.settling(1, &[0]);
+        let judged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ledger.judge()));
+        judged.map_or_else(|panic| panic.downcast_ref::<String>().cloned().expect("text"), |_| "well".into())
+    }
+
+    #[test]
+    fn each_broken_promise_is_told() {
+        let sound = body(7, 0);
+        let take = |ledger: &KillLedger| {
+            ledger.delivered(0, 7, &sound, false);
+            ledger.settling(0, &[0]);
+        };
+        assert_eq!(verdict(take), "well");
+        assert!(verdict(|_| ()).contains("queue 0: message 0 was confirmed and is lost"));
+        let phantom = verdict(|ledger| {
+            take(ledger);
+            ledger.delivered(0, 7, &body(7, 1), false);
+        });
+        assert!(phantom.contains("nobody sent"), "{phantom}");
+        let corrupted = verdict(|ledger| {
+            let mut bytes = sound.clone();
+            bytes.push(1);
+            ledger.delivered(0, 7, &bytes, false);
+            ledger.settling(0, &[0]);
+        });
+        assert!(corrupted.contains("isn't what was sent"), "{corrupted}");
+        for (confirmed, redelivered, next_life, expected) in [
+            (true, true, true, "and that was confirmed"),
+            (false, false, true, "isn't flagged"),
+            (false, true, false, "in the life in which"),
+            (false, true, true, "well"),
+        ] {
+            let found = verdict(|ledger| {
+                take(ledger);
+                if confirmed {
+                    ledger.settled(0, &[0]);
+                }
+                if next_life {
+                    ledger.begin_life();
+                }
+                ledger.delivered(0, 7, &sound, redelivered);
+                ledger.settling(0, &[0]);
+            });
+            assert!(found.contains(expected), "{expected} in {found}");
+        }
+        let half = verdict(|ledger| {
+            ledger.send(&[0]);
+            ledger.delivered(0, 7, &sound, false);
+            ledger.settling(0, &[0]);
+            ledger.doubtful((0, vec![0]), (0, vec![1]));
+        });
+        assert!(half.contains("half there: 0 of 1 back, 0 of 1 come"), "{half}");
+    }
+}

@@ -1,0 +1,64 @@
+//! The broker is killed over and over under a mixed load of both protocols: what it confirmed is there afterwards, and
+//! what it confirmed to be settled isn't. `LEVERET_KILL_ROUNDS` is how often (20).
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leveret_tests::broker::is_given;
+use leveret_tests::conservation;
+use leveret_tests::kill_ledger::KillLedger;
+use leveret_tests::kill_load::{CLIENTS, QUEUES, declare, read_to_the_end};
+use leveret_tests::node::{Node, Options};
+use leveret_tests::random::Random;
+use leveret_tests::wire::Wire;
+
+#[test]
+fn what_was_confirmed_survives_every_kill() {
+    if is_given() {
+        return;
+    }
+    let rounds: usize = std::env::var("LEVERET_KILL_ROUNDS").map_or(20, |rounds| rounds.parse().expect("a number"));
+    // Files so small that some are retired in every round.
+    let mut node = Node::start(Options::new().set("debug.wal_file_bytes", 256 << 10));
+    declare(&node);
+    let ledger = KillLedger::new(QUEUES.len());
+    let mut random = Random::new(0x1eaf);
+    let mut starts = Vec::new();
+    for round in 0..rounds {
+        ledger.begin_life();
+        thread::scope(|scope| {
+            let address = node.amqp();
+            for client in CLIENTS {
+                let ledger = &ledger;
+                scope.spawn(move || client(ledger, address));
+            }
+            ledger.wait_for_confirms(CLIENTS.len(), 50 + random.below(1_500) as u64);
+            ledger.end_life();
+            node.kill();
+        });
+        if round % 5 == 4 {
+            // Recovery is killed too.
+            node.start_and_kill();
+        }
+        let begin = Instant::now();
+        node.restart();
+        drop(Wire::open(node.amqp()));
+        starts.push(begin.elapsed());
+        if !ledger.is_well() {
+            break;
+        }
+    }
+    ledger.begin_life();
+    for queue in 0..QUEUES.len() {
+        read_to_the_end(&ledger, node.amqp(), queue);
+    }
+    conservation::check(&node.http());
+    let totals = ledger.judge();
+    assert!(node.terminate().success());
+    starts.sort_unstable();
+    let (median, longest) = (starts[starts.len() / 2], starts[starts.len() - 1]);
+    println!("{rounds} kills: {totals}; accepting again after {median:?}, at most {longest:?}");
+    assert!(totals.confirms >= 50 * rounds as u64 && totals.settles > 0);
+    // The half of them: one may have had to wait for the machine.
+    assert!(median < Duration::from_secs(1), "half of the starts took {median:?} or longer");
+}
