@@ -169,7 +169,7 @@ fn move_on(ledger: &KillLedger, wire: &mut Wire, from: usize, to: usize) -> io::
 }
 
 /// Takes everything that a queue holds.
-pub(crate) fn read_to_the_end(ledger: &KillLedger, address: SocketAddr, queue: usize) {
+pub fn read_to_the_end(ledger: &KillLedger, address: SocketAddr, queue: usize) {
     let mut wire = Wire::open(address);
     loop {
         let mut arguments = Writer::new();

@@ -38,7 +38,7 @@ fn stored(directory: &Path, queue: &str) -> (String, usize, u64) {
         let file = &record["file"];
         record["kind"] == "message" && is_used(file) && file.as_str().is_some_and(|file| file.starts_with("segment-"))
     };
-    let record = all.iter().filter(in_segment).next_back().expect("a message in a segment");
+    let record = all.iter().rfind(in_segment).expect("a message in a segment");
     let number = |key: &str| record[key].as_u64().expect("a number");
     let end = number("offset") + 12 + number("length") - number("body_bytes");
     (record["file"].as_str().expect("a name").to_owned(), usize::try_from(end).expect("small"), number("number"))

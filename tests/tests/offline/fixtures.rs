@@ -196,8 +196,8 @@ fn write_the_fixtures() {
 /// As a power cut leaves it: the second half of the last batch was not written.
 fn tear_last_batch(directory: &Path) {
     let (_, records, _) = run(&["log", "dump", directory.to_str().expect("a path of text"), "--format", "json"]);
-    let lines = records.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let last = lines.filter(|line| line["what"] == "batch").next_back().expect("a batch");
+    let mut lines = records.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let last = lines.rfind(|line| line["what"] == "batch").expect("a batch");
     let (file, offset, bytes) =
         (last["file"].as_str().unwrap(), last["offset"].as_u64().unwrap(), last["bytes"].as_u64().unwrap());
     let mut content = files(directory).remove(file).expect("the file");

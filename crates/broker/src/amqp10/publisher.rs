@@ -40,13 +40,13 @@ pub(crate) struct PublishRun {
     pub persistent: bool,
     pub messages: Vec<Collected>,
     /// Where its only message's body goes, if it is a large one.
-    pub file: Option<BodyFile>,
+    pub file: Option<Box<BodyFile>>,
 }
 
 impl PublishRun {
     /// Whether it waits for its body file.
     pub(crate) fn is_pending(&self) -> bool {
-        self.file.as_ref().is_some_and(BodyFile::is_pending)
+        self.file.as_ref().is_some_and(|file| file.is_pending())
     }
 }
 

@@ -159,7 +159,7 @@ impl Connection {
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
             let body = bytes::Bytes::copy_from_slice(stored.body);
-            publisher.run.file = Some(self.broker.bodies.write(body.clone(), &self.outbox));
+            publisher.run.file = Some(Box::new(self.broker.bodies.write(body.clone(), &self.outbox)));
             self.held = Held::Body { channel: session.channel, handle };
             publisher.run.builder.push_large(&stored, body);
         } else {
@@ -271,7 +271,8 @@ impl Connection {
         let Some(route) = &run.route else { return };
         let mut bytes = batch.memory() as u64;
         let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
-        let shared = self.broker.shared.share(&batch, queues, run.persistent, file.filter(|_| !is_refused));
+        let shared =
+            self.broker.shared.share(&batch, queues, run.persistent, file.filter(|_| !is_refused).map(|file| *file));
         let mut accepted = if is_refused { 0 } else { count };
         let mut awaited = Awaited::default();
         let mut refusing = None;
