@@ -21,6 +21,7 @@ pub mod kill_load;
 pub mod node;
 pub mod peer;
 pub mod random;
+pub mod small_disk;
 pub mod table;
 pub mod tap;
 pub mod wire;

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 use crate::PATIENCE;
 use crate::http::Http;
+use crate::small_disk::SmallDisk;
 
 /// The line with which a node says that it accepts connections.
 const READY: &str = "Server startup complete";
@@ -201,6 +202,8 @@ fn forward(stream: impl Read + Send + 'static, sender: Sender<String>) {
 pub struct Node {
     /// `None` only between a kill and the restart.
     process: Option<Process>,
+    /// Where the directory lies, if that isn't the machine's.
+    small_disk: Option<SmallDisk>,
     directory: TempDir,
     options: Options,
     ports: Ports,
@@ -221,7 +224,26 @@ impl Node {
     /// When it doesn't start.
     pub fn start_in(directory: TempDir, options: Options) -> Self {
         let (process, ports) = launch(directory.path(), &options);
-        Self { process: Some(process), directory, options, ports }
+        Self { process: Some(process), small_disk: None, directory, options, ports }
+    }
+
+    /// As [`Node::start`], with a disk of its own of this size. None where nothing can be mounted; it says so.
+    ///
+    /// # Panics
+    /// As [`Node::start`].
+    pub fn start_on_small_disk(options: Options, bytes: u64) -> Option<Self> {
+        let directory = new_directory();
+        let small_disk = SmallDisk::mount(directory.path(), bytes)?;
+        let (process, ports) = launch(directory.path(), &options);
+        Some(Self { process: Some(process), small_disk: Some(small_disk), directory, options, ports })
+    }
+
+    /// The disk of its own.
+    ///
+    /// # Panics
+    /// When it was started without.
+    pub fn small_disk(&self) -> &SmallDisk {
+        self.small_disk.as_ref().expect("a disk of its own")
     }
 
     /// Its ports and process.

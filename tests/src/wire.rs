@@ -43,6 +43,10 @@ pub mod method {
     pub const QUEUE_DECLARE_OK: Id = (50, 11);
     /// queue.delete
     pub const QUEUE_DELETE: Id = (50, 40);
+    /// queue.purge
+    pub const QUEUE_PURGE: Id = (50, 30);
+    /// queue.purge-ok
+    pub const QUEUE_PURGE_OK: Id = (50, 31);
     /// `queue.delete-ok`.
     pub const QUEUE_DELETE_OK: Id = (50, 41);
     /// queue.bind

@@ -1,6 +1,6 @@
 //! From a data directory to a broker: what the log replays becomes a model and ledgers.
 
-use leveret_log::{LiveState, LogId, Replay, SettleRange, SettleReason};
+use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
 use leveret_message::stored;
 use leveret_model::{Model, QueueId};
 use leveret_queue::shared::{ReferenceError, ReferenceRecord};
@@ -199,6 +199,10 @@ impl Replay for Recovered {
         for (place, body_bytes, expiry_ms) in record.times() {
             log.expiry.expires(first + place, expiry_ms, body_bytes);
         }
+    }
+
+    fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
+        self.logs.get(&log).map(|log| log.references.numbers()).unwrap_or_default()
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {

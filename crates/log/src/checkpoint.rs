@@ -70,7 +70,10 @@ impl CheckpointWriter {
         let mut origins: Vec<(LogId, Origin)> = old_entries
             .filter(|entry| !states.contains_key(&entry.log) && !is_removed(&entry.log))
             .filter(|entry| !is_over(entry.deleted))
-            .map(|entry| (entry.log, Origin::Old(*entry)))
+            .map(|entry| match entry.deleted {
+                Some(position) => (entry.log, Origin::Deleted(entry.log, position)),
+                None => (entry.log, Origin::Old(*entry)),
+            })
             .chain(states.keys().filter(|log| !is_removed(log)).map(|log| (*log, Origin::Asked(*log))))
             .collect();
         let deleted = plan.removed.iter().filter(|(_, position)| !is_over(Some(*position)));

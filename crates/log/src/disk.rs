@@ -104,6 +104,35 @@ pub(crate) fn rename(disk: &dyn Disk, from: &str, to: &str) -> Result<(), DiskEr
     disk.rename(from, to).map_err(|error| DiskError::new(Operation::Rename, from, 0, error))
 }
 
+/// Bytes that are read, or not, together.
+const PIECE_BYTES: usize = 4096;
+
+/// As [`read`], with zeros in place of what can't be read, and whether there is none of it.
+pub(crate) fn read_around(
+    disk: &dyn Disk,
+    name: &str,
+    offset: u64,
+    length: usize,
+) -> Result<(Vec<u8>, bool), DiskError> {
+    match read(disk, name, offset, length) {
+        Err(error) if error.is_unreadable() => {}
+        read => return Ok((read?, true)),
+    }
+    let end = self::length(disk, name)?.min(offset + length as u64);
+    let mut bytes = Vec::new();
+    let mut at = offset;
+    while at < end {
+        // Pieces are those of the device, not of what is asked for.
+        let next = (at / PIECE_BYTES as u64 + 1) * PIECE_BYTES as u64;
+        let count = (next.min(end) - at) as usize;
+        let mut piece = read(disk, name, at, count).unwrap_or_default();
+        piece.resize(count, 0);
+        bytes.extend_from_slice(&piece);
+        at += count as u64;
+    }
+    Ok((bytes, false))
+}
+
 /// Reads up to `length` bytes; fewer only at the end of the file.
 pub(crate) fn read(disk: &dyn Disk, name: &str, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
     let mut buffer = vec![0; length];

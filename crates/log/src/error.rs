@@ -62,6 +62,11 @@ pub struct DiskError {
 }
 
 impl DiskError {
+    /// Whether bytes can't be read that others can do without: the file isn't there, or its device fails.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self.operation, Operation::Read | Operation::Length)
+    }
+
     pub(crate) fn new(operation: Operation, file: &str, offset: u64, error: io::Error) -> Self {
         DiskError { file: file.to_owned(), offset, operation, error }
     }

@@ -71,6 +71,7 @@ pub use options::Options;
 pub use read::{ReadPlan, StoredMessage};
 pub use recover::{Cut, Damage, Hit, Numbers, Replay, Report, recover};
 pub use repair::{Survivors, repair};
+pub use roaring::RoaringTreemap;
 pub use statistics::Statistics;
 pub use types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
 pub use verify::{Owners, Verified, look, verify};

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
 use crate::checkpoint::{self, Unusable};
@@ -25,12 +26,16 @@ use crate::wal::{WalFile, WalFiles};
 /// Shortest WAL file that is begun when the disk is full: so much is asked for then.
 const FRESH_BYTES_MIN: u64 = 16 << 10;
 
+/// Why a segment can't be loaded that isn't there.
+const MISSING: &str = "the file is missing";
+
 mod damage;
 mod groups;
+mod lost;
 mod replay;
 
 pub use damage::{Damage, Hit, Numbers};
-
+use lost::LostSegments;
 use replay::Replaying;
 
 /// Takes what recovery finds, in this order: the states of the checkpoint (metadata first), then the records after
@@ -50,6 +55,11 @@ pub trait Replay {
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A record of the caller's own.
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
+    /// The numbers of a log, as restored, whose bytes stand in another one. Only asked when segments are lost.
+    fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
+        let _ = log;
+        RoaringTreemap::new()
+    }
 }
 
 /// What recovery found.
@@ -102,6 +112,7 @@ pub fn recover(
     recovery.list()?;
     recovery.load_checkpoint(replay)?;
     let (full, position, batch) = recovery.replay_wal(replay)?;
+    recovery.report_lost_segments(&full, replay);
     recovery.remove_leftovers(&full)?;
     let fresh = recovery.open_fresh_file()?;
     let has_reserve = recovery.find_reserve()?;
@@ -154,6 +165,7 @@ pub(crate) struct Recovery<'a> {
     named: Vec<u64>,
     covered: FxHashMap<LogId, Covered>,
     out_of_space: bool,
+    lost: LostSegments,
     /// The newest checkpoint, if none can be read, and why.
     bad_checkpoint: Option<(u64, Unusable)>,
     /// What the last clean stop left.
@@ -198,6 +210,7 @@ impl<'a> Recovery<'a> {
             covered: FxHashMap::default(),
             bad_checkpoint: None,
             out_of_space: false,
+            lost: LostSegments::default(),
             closed: None,
             is_check: false,
         }
@@ -258,7 +271,11 @@ impl<'a> Recovery<'a> {
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
-            match checkpoint::load(self.disk, wal_id, *sequence, |_, _| ())? {
+            let loaded = match checkpoint::load(self.disk, wal_id, *sequence, |_, _| ()) {
+                Err(error) if error.is_unreadable() => Err(Unusable { range: 0..0, reason: error.to_string() }),
+                found => found?,
+            };
+            match loaded {
                 Ok(loaded) if loaded.damaged.is_empty() => {
                     return self.take_checkpoint(*sequence, replay);
                 }
@@ -302,11 +319,12 @@ impl<'a> Recovery<'a> {
             self.load_segment(id, length)?;
         }
         // A second time, one state after the other: together they could be larger than memory.
-        let (covered, store) = (&mut self.covered, &mut self.store);
+        let (covered, store, lost) = (&mut self.covered, &mut self.store, &mut self.lost);
         let loaded = checkpoint::load(self.disk, wal_id, sequence, |state, deleted| {
             let cover = Covered { next: state.next, position: state.position };
             covered.insert(state.log, cover);
             store.count_live(state.log, &state.live);
+            lost.note(&state, store);
             if !deleted {
                 replay.restore(state);
             }
@@ -345,19 +363,22 @@ impl<'a> Recovery<'a> {
         let name = Name::Segment(id).text(wal_id);
         if self.found.segments.binary_search(&id).is_err() {
             let reason = "the checkpoint names it";
-            if !self.is_check {
-                return Err(StorageError::Missing { file: name, reason: reason.into() });
+            if self.is_check {
+                let damage = Damage::new(&name, 0..length, Hit::Any, format!("the file is missing ({reason})"));
+                self.report.damaged.push(damage);
+            } else {
+                // Somebody took it away; or an earlier start did, since it was damaged.
+                self.lost.segments.push((name, 0..length, MISSING.into()));
             }
-            let damage = Damage::new(&name, 0..length, Hit::Any, format!("the file is missing ({reason})"));
-            self.report.damaged.push(damage);
             return Ok(());
         }
         match segment::load(self.disk, node_id, wal_id, id, length) {
             Ok(segment) => self.store.add(segment),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
-            Err(segment::LoadError::Damaged(range, reason)) => {
+            Err(segment::LoadError::Damaged(range, reason)) if self.is_check => {
                 self.report.damaged.push(Damage::new(&name, range, Hit::Any, reason));
             }
+            Err(segment::LoadError::Damaged(_, reason)) => self.lost.segments.push((name, 0..length, reason)),
         }
         Ok(())
     }
@@ -452,6 +473,9 @@ impl<'a> Recovery<'a> {
                 disk::sync(self.disk, &file.name)?;
             }
             disk::sync_directory(self.disk)?;
+        }
+        for (name, ..) in self.lost.segments.iter().filter(|(.., reason)| reason != MISSING) {
+            disk::rename(self.disk, name, &format!("damaged-{name}"))?;
         }
         for name in names {
             let text = name.text(wal_id);

@@ -44,6 +44,8 @@ pub(crate) struct Retirement {
     removed: Vec<(LogId, Position)>,
     pub copied: Copied,
     old_checkpoint: Option<Arc<str>>,
+    /// The checkpoint in force can't be read, so every log was asked.
+    asks_all: bool,
 }
 
 #[derive(Debug)]
@@ -71,12 +73,13 @@ impl Retirement {
             removed: Vec::new(),
             copied: Copied::default(),
             old_checkpoint: None,
+            asks_all: false,
         }
     }
 
-    /// Whether its checkpoint is being written, or is.
+    /// Whether its checkpoint is being written, or is; and no other may come before it.
     pub(crate) fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Writing | Phase::Cleaning)
+        self.asks_all || matches!(self.phase, Phase::Writing | Phase::Cleaning)
     }
 
     fn worker(&self) -> MutexGuard<'_, Worker> {
@@ -151,7 +154,7 @@ impl Log {
                     return self.run_background(asked, Job::Live { logs });
                 }
                 Phase::Asking { .. } => {
-                    retirement.phase = Phase::Copying;
+                    retirement.phase = if retirement.asks_all { Phase::Gate } else { Phase::Copying };
                     // What is deleted by now is left out of the checkpoint, once the deletion is durable.
                     let deleted = self.forgotten.values().copied().max().unwrap_or(0);
                     self.gate.raise(deleted);
@@ -212,7 +215,9 @@ impl Log {
                 let after: u64 = new.iter().map(|new| new.segment.length).sum();
                 self.statistics.bytes_reclaimed += before.saturating_sub(after);
                 self.store.replace(old, new);
-                retirement.worker().forget_states();
+                if !retirement.asks_all {
+                    retirement.worker().forget_states();
+                }
             }
         }
         self.store.bury_dead();
@@ -294,7 +299,7 @@ impl Log {
                 again.push(state.log);
                 continue;
             }
-            if slot == Slot::Rewrite {
+            if slot == Slot::Rewrite && !retirement.asks_all {
                 state.state = Vec::new();
             }
             retirement.worker().states.insert(state.log, state);
@@ -381,6 +386,30 @@ impl Log {
             self.put_survey_off(now);
         }
         names
+    }
+
+    /// The checkpoint in force can't be read, which the next one would take entries from: their owners are asked, who
+    /// have all of it in memory. Returns the names of the files begun; `None` if that isn't what failed.
+    pub(crate) fn ask_all(&mut self, slot: Slot, now: Nanos) -> Option<Vec<Arc<str>>> {
+        let entries = self.store.checkpoint.as_ref()?.entries.clone();
+        let forgotten = &self.forgotten;
+        let retirement = match slot {
+            Slot::Retirement => self.retirement.as_mut(),
+            Slot::Rewrite => self.rewrite.as_mut(),
+        };
+        let retirement = retirement.filter(|retirement| matches!(retirement.phase, Phase::Writing))?;
+        if retirement.asks_all {
+            return None;
+        }
+        let mut worker = retirement.worker();
+        let names = worker.abandon();
+        let asked = |log: &LogId| worker.states.contains_key(log) || forgotten.contains_key(log);
+        let there = entries.iter().filter(|entry| entry.deleted.is_none()).map(|entry| entry.log);
+        let rest = there.filter(|log| !asked(log)).collect();
+        drop(worker);
+        retirement.asks_all = true;
+        retirement.phase = Phase::Asking { rest, not_before: now };
+        Some(names)
     }
 
     /// The logs that its checkpoint leaves out are over.

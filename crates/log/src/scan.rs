@@ -21,7 +21,7 @@ pub(crate) fn find_batch(
 ) -> Result<Option<u64>, DiskError> {
     let mut at = from;
     while at + BATCH_HEADER_BYTES as u64 <= end {
-        let bytes = disk::read(disk, file, at, SEARCH_BYTES)?;
+        let (bytes, _) = disk::read_around(disk, file, at, SEARCH_BYTES)?;
         for sector in (0..bytes.len()).step_by(SECTOR as usize) {
             let here = at + sector as u64;
             let header = BatchHeader::decode(&bytes[sector..], identity, end.saturating_sub(here));

@@ -141,7 +141,10 @@ pub(crate) enum LoadError {
 
 impl From<DiskError> for LoadError {
     fn from(error: DiskError) -> LoadError {
-        LoadError::Disk(error)
+        match error.is_unreadable() {
+            true => LoadError::Damaged(error.offset..error.offset, error.to_string()),
+            false => LoadError::Disk(error),
+        }
     }
 }
 

@@ -109,6 +109,17 @@ impl Log {
 
     /// A job failed: takes back what it did if only space was missing.
     pub(crate) fn undo(&mut self, id: JobId, error: DiskError, now: Nanos) -> Result<(), StorageError> {
+        if let Some((expected, Doing::Work(slot))) = &self.background
+            && *expected == id
+            && error.is_unreadable()
+        {
+            let Some(names) = self.ask_all(*slot, now) else {
+                return Err(error.into());
+            };
+            self.background = None;
+            self.space.leftovers.extend(names);
+            return Ok(());
+        }
         if !error.is_out_of_space() {
             return Err(error.into());
         }

@@ -119,7 +119,7 @@ fn a_deleted_file_is_found() {
             refused += 1;
         }
     }
-    assert!(refused >= 2, "without its checkpoint or a segment nothing starts");
+    assert!(refused >= 1, "without its checkpoint nothing starts");
 }
 
 #[test]
@@ -190,10 +190,10 @@ fn what_a_start_refuses_it_says_in_these_words() {
             "storage is damaged: {checkpoint}: the header is wrong; restore the data directory or start on an empty one"
         )
     );
-    assert_eq!(
-        refusal(&|disk| disk.remove(&segment).unwrap()),
-        format!("storage is damaged: {segment} is missing (the checkpoint names it); restore the data directory")
-    );
+    // A segment less is no reason: the logs with messages in it are told.
+    let changed = disk.clone();
+    changed.remove(&segment).unwrap();
+    assert!(matches!(small_log::start(&changed, &expected()), Outcome::Told));
     let text = refusal(&|disk| disk.remove(&checkpoint).unwrap());
     assert!(text.starts_with("storage is damaged: the checkpoint is missing (the log begins with batch "), "{text}");
     let version_2 = |name: &str, crc_at: usize| {

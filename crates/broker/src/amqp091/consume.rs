@@ -40,11 +40,16 @@ impl Session {
     }
 
     /// A queue that this connection may use for `action`.
-    pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
+    pub(crate) fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
         let snapshot = self.broker.registry.snapshot();
         authorize(&snapshot.topology, &self.user, &self.vhost, action)?;
         let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
-        let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone();
+        Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone())
+    }
+
+    /// As [`Session::known_queue`], if it runs.
+    pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
+        let queue = self.known_queue(name, action)?;
         if let leveret_queue::QueueState::Failed(reason) = queue.state() {
             let text = format!("queue '{name}' in vhost '{}' has crashed and failed to restart: {reason}", self.vhost);
             return Err(ProtocolError::new(ReplyCode::NotFound, text));

@@ -145,7 +145,8 @@ impl Session {
     /// `queue.purge`.
     pub(crate) fn queue_purge(&mut self, channel: u16, purge: &queue::Purge<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, purge.queue)?;
-        let queue = self.usable_queue(&name, Action::Consume(&name))?;
+        // A failed one, too: what can't be read may go.
+        let queue = self.known_queue(&name, Action::Consume(&name))?;
         let (count, position) = queue.purge(now.monotonic);
         let answer =
             if purge.nowait { Answer::Nothing } else { Answer::QueuePurgeOk { channel, messages: clamp(count) } };

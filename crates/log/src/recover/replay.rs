@@ -105,7 +105,7 @@ impl<'a> Replaying<'a> {
         let mut offset = FILE_HEADER_BYTES;
         self.window = Window::default();
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
-            let bytes = self.fetch(&file, offset, BATCH_HEADER_BYTES)?;
+            let (bytes, is_whole) = self.fetch(&file, offset, BATCH_HEADER_BYTES)?;
             match BatchHeader::decode(&bytes, &file.identity, file.length - offset) {
                 Some(header) if header.sequence <= self.sequence => break,
                 Some(header) => {
@@ -119,6 +119,13 @@ impl<'a> Replaying<'a> {
                         self.doubt_header(&file, offset, next)?;
                         file.known.gaps.push(offset..next);
                         offset = next;
+                    }
+                    None if !is_whole => {
+                        // Whether there was a batch nobody can say.
+                        let range = offset..offset + BATCH_HEADER_BYTES as u64;
+                        let reason = "the bytes can't be read, and nothing valid follows";
+                        report.damaged.push(Damage::new(&file.name, range, Hit::Any, reason));
+                        break;
                     }
                     None => {
                         let expected = self.sequence + 1;
@@ -140,12 +147,19 @@ impl<'a> Replaying<'a> {
         Ok(())
     }
 
-    fn fetch(&mut self, file: &WalFile, offset: u64, length: usize) -> Result<Bytes, DiskError> {
-        self.window.fetch(self.disk, &file.name, offset, length, CHUNK_BYTES, file.length)
+    /// The bytes, with zeros for what can't be read, and whether there is none of that.
+    fn fetch(&mut self, file: &WalFile, offset: u64, length: usize) -> Result<(Bytes, bool), DiskError> {
+        match self.window.fetch(self.disk, &file.name, offset, length, CHUNK_BYTES, file.length) {
+            Err(error) if error.is_unreadable() => {
+                let (bytes, is_whole) = disk::read_around(self.disk, &file.name, offset, length)?;
+                Ok((bytes.into(), is_whole))
+            }
+            bytes => Ok((bytes?, true)),
+        }
     }
 
     fn check_file_header(&self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
-        let bytes = disk::read(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
+        let (bytes, _) = disk::read_around(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
         match FileHeader::decode(&bytes) {
             Some(header) if header.node_id != self.options.node_id => {
                 Err(StorageError::WrongNode { found: header.node_id, expected: self.options.node_id })
@@ -183,7 +197,7 @@ impl<'a> Replaying<'a> {
             self.sequence = header.sequence - 1;
         }
         let length = header.padded_bytes();
-        let bytes = self.fetch(file, offset, length as usize)?;
+        let (bytes, _) = self.fetch(file, offset, length as usize)?;
         let checked = batch_check::check(&bytes, &file.identity);
         match checked {
             Some(batch) if batch.faults.is_empty() || planted!(AcceptTornBatch) => {
@@ -205,7 +219,7 @@ impl<'a> Replaying<'a> {
 
     fn doubt_header(&mut self, file: &WalFile, offset: u64, end: u64) -> Result<(), DiskError> {
         let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
-        let bytes = disk::read(self.disk, &file.name, offset, length)?;
+        let (bytes, _) = disk::read_around(self.disk, &file.name, offset, length)?;
         let (runs, whole) = batch_check::runs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
         self.doubt = Some(Doubt { file: file.name.to_string(), offset, end, batch: None, runs: whole.then_some(runs) });
         Ok(())
@@ -420,7 +434,7 @@ impl<'a> Replaying<'a> {
         self.drop_doubtful_file();
         if let Some(doubt) = self.doubt.take() {
             let length = (doubt.end - doubt.offset) as usize;
-            let bytes = disk::read(self.disk, &doubt.file, doubt.offset, length)?;
+            let (bytes, _) = disk::read_around(self.disk, &doubt.file, doubt.offset, length)?;
             let kept = format!("cut-{}-{:x}", doubt.file, doubt.offset);
             let keep = || {
                 disk::create(self.disk, &kept, bytes.len() as u64)?;

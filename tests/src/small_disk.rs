@@ -1,0 +1,83 @@
+//! A file system of a few MiB in memory, mounted for one test, and a file that fills it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What takes the space.
+const BALLAST: &str = "ballast-of-the-test";
+
+/// Mounted on a directory until it goes out of scope.
+#[derive(Debug)]
+pub struct SmallDisk {
+    directory: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts it. None where that isn't possible, which takes root: the test then says so and does nothing.
+    pub fn mount(directory: &Path, bytes: u64) -> Option<Self> {
+        let options = format!("size={bytes},mode=0755");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(directory).output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Self { directory: directory.to_owned() }),
+            Ok(output) => {
+                eprintln!("not run: no file system can be mounted: {}", String::from_utf8_lossy(&output.stderr).trim());
+                None
+            }
+            Err(error) => {
+                eprintln!("not run: mount can't be run: {error}");
+                None
+            }
+        }
+    }
+
+    /// Takes all space but about so many bytes.
+    ///
+    /// # Panics
+    /// When something else than space is missing.
+    pub fn fill(&self, but: u64) {
+        let mut ballast = self.open();
+        let mut length = ballast.metadata().expect("the ballast").len();
+        for piece in [1 << 20, 4096, 1] {
+            let piece = vec![0xba; piece];
+            loop {
+                match ballast.write(&piece) {
+                    Ok(written) => length += written as u64,
+                    Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                    Err(error) => panic!("the ballast: {error}"),
+                }
+            }
+        }
+        ballast.set_len(length.saturating_sub(but)).expect("the ballast shrinks");
+    }
+
+    /// Gives all space back.
+    ///
+    /// # Panics
+    /// When the file can't be removed.
+    pub fn empty(&self) {
+        fs::remove_file(self.directory.join(BALLAST)).expect("the ballast goes");
+    }
+
+    /// Bytes that are free.
+    ///
+    /// # Panics
+    /// When the system doesn't say.
+    pub fn free_bytes(&self) -> u64 {
+        let found = rustix::fs::statvfs(&self.directory).expect("is mounted");
+        found.f_bavail * found.f_frsize
+    }
+
+    fn open(&self) -> File {
+        let path = self.directory.join(BALLAST);
+        OpenOptions::new().create(true).append(true).open(path).expect("the ballast")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a process that was killed a moment ago may still hold a file.
+        let _ = Command::new("umount").arg("-l").arg(&self.directory).status();
+    }
+}

@@ -1,0 +1,161 @@
+//! Bytes of a data directory that went bad while the node was down: the queue that they belong to stops, says what was
+//! lost, and can be purged and deleted; everybody else goes on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use leveret_tests::broker::is_given;
+use leveret_tests::conservation;
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::{Wire, Writer, method, publish};
+
+const MESSAGES: u64 = 300;
+
+fn body(queue: &str, number: u64) -> Vec<u8> {
+    let mut body = format!("{queue} {number:06} ").into_bytes();
+    body.resize(1024, b'.');
+    body
+}
+
+/// Files below a directory whose names begin so.
+fn files(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files(&path, prefix));
+        } else if entry.file_name().to_string_lossy().starts_with(prefix) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// A stopped node with two queues whose messages are in segments, and the segment with a message of the first.
+fn stopped_with_segments() -> (Node, PathBuf) {
+    let mut node = Node::start(Options::new().set("debug.wal_file_bytes", "64KiB"));
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "hurt", true);
+    wire.declare(1, "well", true);
+    wire.confirm_select(1);
+    let both = |number| ["hurt", "well"].map(|queue| publish(1, "", queue, &body(queue, number), true, true)).concat();
+    wire.send(&(0..MESSAGES).flat_map(both).collect::<Vec<u8>>());
+    wire.confirms(2 * MESSAGES);
+    drop(wire);
+    node.terminate();
+    let wanted = body("hurt", 20);
+    let holds = |path: &PathBuf| fs::read(path).expect("a segment").windows(1024).any(|bytes| *bytes == wanted[..]);
+    let segment = files(node.directory(), "segment-").into_iter().find(holds).expect("it reached a segment");
+    (node, segment)
+}
+
+fn take_all(node: &Node, queue: &str) {
+    let mut wire = Wire::open(node.amqp());
+    wire.consume(1, queue, false);
+    for number in 0..MESSAGES {
+        let (tag, _, received) = wire.delivery();
+        assert!(received == body(queue, number), "message {number} of {queue}");
+        wire.ack(1, tag, false);
+    }
+    wire.close();
+}
+
+/// The queue's state, and why it failed.
+fn state(node: &Node, queue: &str) -> (String, String) {
+    let json = node.http().get(&format!("/api/queues/%2F/{queue}")).expect("the queue").json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let failure = json.pointer("/leveret/failure").or_else(|| json.get("failure"));
+    (text(&json["state"]), failure.map(text).unwrap_or_default())
+}
+
+fn refused_consume(node: &Node, queue: &str) -> String {
+    let mut wire = Wire::open(node.amqp());
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string(queue).put_short_string("").put_octet(0).put_empty_table();
+    wire.send(&leveret_tests::wire::method_frame(1, method::BASIC_CONSUME, &arguments));
+    let frame = wire.next_frame().expect("an answer");
+    frame.reason().map(|(_, text)| text).unwrap_or_else(|| panic!("a refusal expected: {frame:?}"))
+}
+
+#[test]
+fn a_segment_without_its_index_stops_the_queue_whose_messages_it_held() {
+    if is_given() {
+        return;
+    }
+    let (mut node, segment) = stopped_with_segments();
+    let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
+    let mut bytes = fs::read(&segment).expect("the segment");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 0x55;
+    fs::write(&segment, bytes).expect("the segment is changed");
+    node.restart();
+
+    let (shown, failure) = state(&node, "hurt");
+    assert_eq!(shown, "crashed");
+    assert!(failure.contains(&name) && failure.contains("messages between the numbers"), "{failure}");
+    assert_eq!(state(&node, "well").0, "running");
+    assert_eq!(files(node.directory(), "damaged-segment-").len(), 1);
+    take_all(&node, "well");
+    let refusal = refused_consume(&node, "hurt");
+    assert!(refusal.contains("queue 'hurt' in vhost '/' failed and is stopped"), "{refusal}");
+
+    let mut wire = Wire::open(node.amqp());
+    wire.confirm_select(1);
+    wire.send(&publish(1, "", "hurt", b"no", true, true));
+    let refused = wire.next_method(method::BASIC_NACK);
+    assert!(refused.is_ok(), "a publish to it isn't confirmed: {refused:?}");
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string("hurt").put_octet(0);
+    wire.call(1, method::QUEUE_PURGE, &arguments, method::QUEUE_PURGE_OK);
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string("hurt").put_octet(0);
+    wire.call(1, method::QUEUE_DELETE, &arguments, method::QUEUE_DELETE_OK);
+    wire.declare(1, "hurt", true);
+    wire.send(&publish(1, "", "hurt", b"again", true, true));
+    assert!(wire.next_method(method::BASIC_ACK).is_ok());
+    wire.close();
+    assert_eq!(state(&node, "hurt").0, "running");
+    conservation::check(&node.http());
+}
+
+#[test]
+fn a_message_whose_bytes_are_wrong_stops_its_queue_when_it_is_read() {
+    if is_given() {
+        return;
+    }
+    let (mut node, segment) = stopped_with_segments();
+    let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
+    let mut bytes = fs::read(&segment).expect("the segment");
+    let wanted = body("hurt", 20);
+    let at = bytes.windows(1024).position(|found| *found == wanted[..]).expect("it is there");
+    bytes[at + 500] ^= 1;
+    fs::write(&segment, bytes).expect("the segment is changed");
+    node.restart();
+
+    assert_eq!(state(&node, "hurt").0, "running", "nobody has read it yet");
+    let mut wire = Wire::open(node.amqp());
+    wire.consume(1, "hurt", false);
+    let mut received = 0;
+    loop {
+        let frame = wire.next_frame().expect("a delivery, then the end");
+        if frame.method() == Some(method::BASIC_DELIVER) {
+            assert!(wire.content().expect("content") == body("hurt", received), "message {received}");
+            received += 1;
+            continue;
+        }
+        // The consumer is told that it is over.
+        break;
+    }
+    assert!(received <= 20, "{received} messages came");
+    drop(wire);
+    let (shown, failure) = state(&node, "hurt");
+    assert_eq!(shown, "crashed");
+    assert!(failure.contains(&name) && failure.contains("checksum is wrong"), "{failure}");
+    take_all(&node, "well");
+    let mut wire = Wire::open(node.amqp());
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string("hurt").put_octet(0);
+    wire.call(1, method::QUEUE_DELETE, &arguments, method::QUEUE_DELETE_OK);
+    wire.close();
+    conservation::check(&node.http());
+}

@@ -1,0 +1,159 @@
+//! A disk without a byte left: publishers wait and are told why, consumers go on, a crash loses nothing, and with
+//! space publishing goes on.
+
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leveret_tests::broker::is_given;
+use leveret_tests::http::Http;
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::{Wire, method, publish};
+use leveret_tests::{PATIENCE, conservation};
+
+/// How soon publishing goes on (R9).
+const RESUMES_WITHIN: Duration = Duration::from_secs(5);
+const DISK_BYTES: u64 = 24 << 20;
+const BODY: usize = 1024;
+
+fn options() -> Options {
+    // Without the alarm for free space, so that only the log's own word counts.
+    Options::new().set("debug.wal_file_bytes", "256KiB").set("disk_free_limit.absolute", 0)
+}
+
+fn body(number: u64) -> Vec<u8> {
+    let mut body = number.to_be_bytes().to_vec();
+    body.resize(BODY, number as u8);
+    body
+}
+
+fn number(body: &[u8]) -> u64 {
+    let number = u64::from_be_bytes(body[..8].try_into().expect("eight bytes"));
+    assert!(*body == self::body(number), "message {number} isn't what was sent");
+    number
+}
+
+fn publishes(numbers: std::ops::Range<u64>) -> Vec<u8> {
+    numbers.flat_map(|n| publish(1, "", "full", &body(n), true, true)).collect()
+}
+
+fn until(http: &Http, path: &str, wanted: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = http.get(path).expect("an answer");
+        if answer.body.contains(wanted) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{path}: no {wanted} in {} {}", answer.status, answer.body);
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Reads up to the reason of connection.blocked. Returns how many publishes were confirmed before it.
+fn confirmed_until_blocked(wire: &mut Wire) -> u64 {
+    let mut confirmed = 0;
+    loop {
+        let frame = wire.next_frame().expect("a confirm or connection.blocked");
+        let mut arguments = frame.arguments();
+        if frame.method() == Some(method::CONNECTION_BLOCKED) {
+            assert_eq!(arguments.short_string(), "low on disk");
+            return confirmed;
+        }
+        assert_eq!(frame.method(), Some(method::BASIC_ACK), "{frame:?}");
+        confirmed = confirmed.max(arguments.long_long());
+    }
+}
+
+/// Takes and acknowledges so many messages.
+fn take(wire: &mut Wire, count: u64) -> BTreeSet<u64> {
+    let mut taken = BTreeSet::new();
+    for _ in 0..count {
+        let (tag, _, body) = wire.delivery();
+        taken.insert(number(&body));
+        wire.ack(1, tag, false);
+    }
+    taken
+}
+
+#[test]
+fn at_zero_bytes_consumers_go_on_publishers_are_told_and_a_crash_loses_nothing() {
+    if is_given() {
+        return;
+    }
+    let Some(mut node) = Node::start_on_small_disk(options(), DISK_BYTES) else {
+        return;
+    };
+    let mut publisher = Wire::open(node.amqp());
+    publisher.declare(1, "full", true);
+    publisher.confirm_select(1);
+    publisher.send(&publishes(0..3000));
+    publisher.confirms(3000);
+
+    node.small_disk().fill(0);
+    let mut late = Wire::open(node.amqp());
+    late.confirm_select(1);
+    late.send(&publishes(10_000..10_800));
+    let confirmed = confirmed_until_blocked(&mut late);
+    until(&node.http(), "/api/health/checks/local-alarms", "disk space");
+    // While the node held it back on its own, before the alarm, the code was disk_full.
+    let queue = node.http().get("/api/queues/%2F/full").expect("the queue").body;
+    assert!(queue.contains("\"alarm\"") || queue.contains("\"disk_full\""), "{queue}");
+    node.small_disk().fill(0);
+
+    let mut consumer = Wire::open(node.amqp());
+    consumer.prefetch(1, 100);
+    consumer.consume(1, "full", false);
+    let mut taken = take(&mut consumer, 1000);
+    assert_eq!(taken.len(), 1000);
+    // Whatever that gave free is taken, but for what a start needs.
+    node.kill();
+    node.small_disk().fill(512 << 10);
+    node.restart();
+    let mut consumer = Wire::open(node.amqp());
+    consumer.prefetch(1, 100);
+    consumer.consume(1, "full", false);
+    taken.extend(take(&mut consumer, 500));
+
+    node.small_disk().empty();
+    let begin = Instant::now();
+    let mut publisher = Wire::open(node.amqp());
+    publisher.confirm_select(1);
+    publisher.send(&publishes(20_000..20_100));
+    publisher.confirms(100);
+    assert!(begin.elapsed() < RESUMES_WITHIN, "publishing went on after {:?}", begin.elapsed());
+
+    let expected: BTreeSet<u64> = (0..3000).chain(10_000..10_000 + confirmed).chain(20_000..20_100).collect();
+    while !expected.is_subset(&taken) {
+        taken.extend(take(&mut consumer, 1));
+    }
+    drop((publisher, late, consumer));
+    conservation::check(&node.http());
+}
+
+#[test]
+fn publishers_wait_before_the_disk_is_full_and_go_on_when_it_isnt() {
+    if is_given() {
+        return;
+    }
+    let options = options().set("disk_free_limit.absolute", "2MB");
+    let Some(node) = Node::start_on_small_disk(options, DISK_BYTES) else {
+        return;
+    };
+    let mut publisher = Wire::open(node.amqp());
+    publisher.declare(1, "full", true);
+    publisher.confirm_select(1);
+    publisher.send(&publishes(0..10));
+    publisher.confirms(10);
+    node.small_disk().fill(1 << 20);
+    until(&node.http(), "/api/health/checks/local-alarms", "disk space");
+    publisher.send(&publishes(10..11));
+    assert_eq!(confirmed_until_blocked(&mut publisher), 0);
+    assert!(node.small_disk().free_bytes() >= 1 << 19, "the disk isn't full");
+    node.small_disk().empty();
+    let begin = Instant::now();
+    assert!(publisher.next_method(method::CONNECTION_UNBLOCKED).is_ok());
+    assert!(publisher.next_method(method::BASIC_ACK).is_ok());
+    assert!(begin.elapsed() < RESUMES_WITHIN, "publishing went on after {:?}", begin.elapsed());
+    drop(publisher);
+    conservation::check(&node.http());
+}
