@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
-use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, Writer, method, publish};
+use leveret_tests::{PATIENCE, conservation};
 
 const MESSAGES: u64 = 300;
 
@@ -97,7 +99,7 @@ fn a_segment_without_its_index_stops_the_queue_whose_messages_it_held() {
     assert_eq!(files(node.directory(), "damaged-segment-").len(), 1);
     take_all(&node, "well");
     let refusal = refused_consume(&node, "hurt");
-    assert!(refusal.contains("queue 'hurt' in vhost '/' failed and is stopped"), "{refusal}");
+    assert!(refusal.contains("queue 'hurt' in vhost '/' has crashed") && refusal.contains(&name), "{refusal}");
 
     let mut wire = Wire::open(node.amqp());
     wire.confirm_select(1);
@@ -135,18 +137,11 @@ fn a_message_whose_bytes_are_wrong_stops_its_queue_when_it_is_read() {
     assert_eq!(state(&node, "hurt").0, "running", "nobody has read it yet");
     let mut wire = Wire::open(node.amqp());
     wire.consume(1, "hurt", false);
-    let mut received = 0;
-    loop {
-        let frame = wire.next_frame().expect("a delivery, then the end");
-        if frame.method() == Some(method::BASIC_DELIVER) {
-            assert!(wire.content().expect("content") == body("hurt", received), "message {received}");
-            received += 1;
-            continue;
-        }
-        // The consumer is told that it is over.
-        break;
+    let deadline = Instant::now() + PATIENCE;
+    while state(&node, "hurt").0 != "crashed" {
+        assert!(Instant::now() < deadline, "nobody noticed");
+        thread::sleep(Duration::from_millis(10));
     }
-    assert!(received <= 20, "{received} messages came");
     drop(wire);
     let (shown, failure) = state(&node, "hurt");
     assert_eq!(shown, "crashed");

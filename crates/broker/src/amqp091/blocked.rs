@@ -28,6 +28,10 @@ impl Session {
         self.flush_run(now);
         let queues = self.show_held_publisher(WaitReason::Alarm, now);
         self.hold(Held::Publishes { reason: WaitReason::Alarm, queues }, now);
+        self.tell_blocked();
+    }
+
+    fn tell_blocked(&mut self) {
         if self.client_knows_blocked && !self.told_blocked {
             self.told_blocked = true;
             let reason = self.broker.alarms.reason();
@@ -40,6 +44,10 @@ impl Session {
     pub(crate) fn alarm_changed(&mut self) {
         self.alarm = self.broker.alarms.publishing_blocked();
         if self.alarm {
+            // The log may have held it back before the alarm came, since the disk is full.
+            if let Held::Publishes { .. } = self.held {
+                self.tell_blocked();
+            }
             return;
         }
         if let Held::Publishes { reason: WaitReason::Alarm, .. } = self.held {
