@@ -160,6 +160,12 @@ impl SimDisk {
         self.lock().faults.fired
     }
 
+    /// Whether there is room for so many bytes only.
+    #[must_use]
+    pub fn has_space_limit(&self) -> bool {
+        self.lock().faults.space.is_some()
+    }
+
     /// Lets all files together have this many bytes.
     pub fn limit_space(&self, bytes: Option<u64>) {
         self.lock().faults.space = bytes;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leveret_broker::{BodyJob, Broker, Nanos, ReadJob};
-use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, Next};
+use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, Next, Operation};
 
 use crate::clock::Clock;
 use crate::cores::LaneWake;
@@ -98,9 +98,11 @@ impl DiskLane {
     }
 }
 
-/// What the node has to do when the disk refuses an operation of one of its lanes. A queue's read is no such operation.
-fn ends_the_node(_: Lane, _: &DiskError) -> bool {
-    true
+/// Whether the node has to stop when the disk refuses an operation of one of its lanes. A queue's read is no such
+/// operation; without space everything waits but a batch that is being written, which has its space already.
+fn ends_the_node(lane: Lane, error: &DiskError) -> bool {
+    let is_full = error.error.kind() == std::io::ErrorKind::StorageFull;
+    !is_full || lane == Lane::Commit && error.operation == Operation::Write
 }
 
 /// A write is fast, a sync now and then isn't.

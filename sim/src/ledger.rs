@@ -124,6 +124,8 @@ pub struct Ledger {
     disordered: BTreeSet<String>,
     /// Queues that stopped in this life, since something of theirs couldn't be read.
     failed: BTreeSet<String>,
+    /// A large message may find no space for its body's file.
+    pub space_is_short: bool,
     publishers: u64,
 }
 
@@ -150,7 +152,7 @@ impl Ledger {
     /// Whether any queue has stopped that a message was published to.
     #[must_use]
     pub fn may_be_refused(&self, id: MessageId) -> bool {
-        self.messages[id as usize].targets.keys().any(|queue| self.failed.contains(queue))
+        self.space_is_short || self.messages[id as usize].targets.keys().any(|queue| self.failed.contains(queue))
     }
 
     /// Notes what is known of an object.

@@ -64,7 +64,9 @@ pub(crate) fn refuse(
         Err(_) if fired > 0 => tally.hit("starts refused by a broken disk"),
         Err(failure) => return Err(failure),
         // Not every read is needed to start. What it did on the disk is judged with the start on a healthy one.
-        Ok(_) if fired > 0 && fault.on == Operation::Read => tally.hit("read errors that a start survived"),
+        Ok(_) if fired > 0 && matches!(fault.on, Operation::Read | Operation::Length) => {
+            tally.hit("read errors that a start survived")
+        }
         Ok(_) if fired > 0 => {
             return Err(Failure::new(Check::DiskErrors, format!("the broker started in spite of {fault:?}")));
         }

@@ -50,8 +50,11 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
         let operations = share / 2 + random.below(share as u64) as usize;
         // Some lives end in the middle of everything, some when all is answered.
         let steps = operations as u64 * 20 + random.below(operations as u64 * 40);
-        let steps_left = if random.below(4) == 0 { u64::MAX } else { steps };
         let trouble = Trouble::of_life(&mut random);
+        ledger.space_is_short = matches!(trouble, Trouble::Space(_));
+        // Without space publishers wait as long as the life lasts.
+        let all = random.below(4) == 0 && !ledger.space_is_short;
+        let steps_left = if all { u64::MAX } else { steps };
         trouble.arm(&disk);
         done += live(&mut world, &mut ledger, plan.peers, operations, steps_left)?;
         let is_stopped = world.stopped.is_some();
@@ -66,6 +69,7 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
         troubled(&disk, log, (&ledger, at), trouble, &mut random, tally)?;
         (world, _) = reopen(&disk, log, &mut ledger, at, random.next(), tally)?;
     }
+    ledger.space_is_short = false;
     let rest = plan.operations.saturating_sub(done).max(100);
     done += live(&mut world, &mut ledger, plan.peers, rest, u64::MAX)?;
     tally.add("operations", done as u64);

@@ -374,7 +374,7 @@ impl World {
     }
 
     fn still_hopeful(&self) -> Result<(), Failure> {
-        if self.fruitless < FRUITLESS_MAX {
+        if self.fruitless < FRUITLESS_MAX || self.disk.has_space_limit() {
             return Ok(());
         }
         let (appended, durable) = self.broker.commit.inspect(|log| (log.appended(), log.durable()));

@@ -372,7 +372,13 @@ impl<'a> Recovery<'a> {
             }
             return Ok(());
         }
-        match segment::load(self.disk, node_id, wal_id, id, length) {
+        // What is read wrong once may be right on the disk: a file isn't put aside for that.
+        let load = || segment::load(self.disk, node_id, wal_id, id, length);
+        let again = |result| match result {
+            Err(segment::LoadError::Damaged(..)) => load(),
+            loaded => loaded,
+        };
+        match again(again(load())) {
             Ok(segment) => self.store.add(segment),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
             Err(segment::LoadError::Damaged(range, reason)) if self.is_check => {

@@ -478,11 +478,6 @@ impl ClassicQueue {
             self.lose_volatile();
         }
         self.state = QueueState::Failed(reason);
-        // What has its place in the log may be durable and confirmed: a checkpoint must not forget it.
-        for pending in self.pending.iter().filter(|pending| pending.durable) {
-            let bytes = pending.batch.body_bytes(pending.index as usize, pending.count as usize);
-            self.ledger.accept(pending.first, u64::from(pending.count), bytes);
-        }
         self.dead.forget_bodies();
         self.stop(effects);
     }
