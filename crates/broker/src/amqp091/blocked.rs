@@ -31,7 +31,8 @@ impl Session {
         self.tell_blocked();
     }
 
-    fn tell_blocked(&mut self) {
+    /// Tells the client, once, that an alarm is raised.
+    pub(crate) fn tell_blocked(&mut self) {
         if self.client_knows_blocked && !self.told_blocked {
             self.told_blocked = true;
             let reason = self.broker.alarms.reason();

@@ -383,6 +383,9 @@ impl Session {
     /// route's queues show it.
     pub(crate) fn hold_for_log(&mut self, now: Now) {
         self.flush_run(now);
+        if self.alarm {
+            self.tell_blocked();
+        }
         let reason = self.broker.commit.publish_wait();
         let queues = match self.broker.commit.has_room() {
             true => SmallVec::new(),
