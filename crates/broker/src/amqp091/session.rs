@@ -173,10 +173,9 @@ impl Session {
     }
 
     pub(crate) fn wants_read(&self) -> bool {
-        matches!(self.held, Held::No)
-            && !self.publishes_wait()
-            && self.phase != Phase::Finished
-            && !self.output.is_full()
+        // Under an alarm what comes next is read, at least, and held: its client has to be told.
+        let may_wait = self.publishes_wait() && !(self.alarm && !self.told_blocked);
+        matches!(self.held, Held::No) && !may_wait && self.phase != Phase::Finished && !self.output.is_full()
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
