@@ -137,6 +137,7 @@ impl Node {
         let data_directory = lock.directory().to_owned();
         let directory = |path: PathBuf| move |source| StartError::Directory { path, source };
         PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
+        PortsFile::reserve(&data_directory);
         let store = data_directory.join(STORE);
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store))?);
         let count = options.cores.unwrap_or_else(available_cores).max(1);

@@ -2,6 +2,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+/// The file before it has its name.
+const FRESH: &str = "ports.json.new";
+
 /// The ports that the node listens on, as written to `ports.json` in its data directory once it accepts
 /// connections. The file goes with a clean stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,18 +32,27 @@ impl PortsFile {
         }
     }
 
+    /// Takes the space that [`PortsFile::write`] needs, before a start on a full disk gives it to others. What can't be
+    /// had now may be later.
+    pub(crate) fn reserve(directory: &Path) {
+        let _ = std::fs::write(directory.join(FRESH), [b' '; 4096]);
+    }
+
     /// Writes the file in one step: who sees it sees all of it.
     pub(crate) fn write(directory: &Path, ports: Ports) -> io::Result<Self> {
         let path = directory.join("ports.json");
-        let fresh = directory.join("ports.json.new");
+        let fresh = directory.join(FRESH);
         let mut text = serde_json::Map::new();
         let named = [("amqp", ports.amqp), ("http", ports.http), ("prometheus", ports.prometheus)];
         for (name, port) in named.into_iter().filter_map(|(name, port)| Some((name, port?))) {
             text.insert(name.to_owned(), port.into());
         }
         text.insert("pid".to_owned(), std::process::id().into());
-        let mut file = File::create(&fresh)?;
-        writeln!(file, "{}", serde_json::Value::Object(text))?;
+        let text = format!("{}\n", serde_json::Value::Object(text));
+        // Not truncated before it is written: on a full disk its space would be gone.
+        let mut file = File::options().write(true).create(true).truncate(false).open(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.set_len(text.len() as u64)?;
         drop(file);
         std::fs::rename(&fresh, &path)?;
         Ok(Self { path })
