@@ -19,7 +19,7 @@ struct FanOut {
     resident_bytes_max: u64,
 }
 
-/// For every run: as copies it would be over 400 MiB in segments.
+/// For every run: as copies it would be over 400 MiB in segments, besides the log and the reserve.
 const SMALL: FanOut =
     FanOut { queues: 20, messages: 5_000, body_bytes: 4_000, disk_bytes_max: 200 * MIB, resident_bytes_max: 120 * MIB };
 

@@ -174,8 +174,9 @@ impl Session {
 
     pub(crate) fn wants_read(&self) -> bool {
         // Under an alarm what comes next is read, at least, and held: its client has to be told.
-        let may_wait = self.publishes_wait() && !(self.alarm && !self.told_blocked);
-        matches!(self.held, Held::No) && !may_wait && self.phase != Phase::Finished && !self.output.is_full()
+        let has_to_be_told = self.alarm && !self.told_blocked;
+        let takes_publishes = has_to_be_told || !self.publishes_wait();
+        matches!(self.held, Held::No) && takes_publishes && self.phase != Phase::Finished && !self.output.is_full()
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
