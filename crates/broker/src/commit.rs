@@ -178,6 +178,12 @@ impl Commit {
         self.wait(position, Waiter::Call(call));
     }
 
+    /// As [`Commit::when_durable`] for callers under a queue's lock: nobody is told in this call. If `position` is durable
+    /// already, it comes with the next that is.
+    pub(crate) fn after_durable(&self, position: Position, call: Box<dyn FnOnce() + Send>) {
+        self.waiters.lock().push((position, Waiter::Call(call)));
+    }
+
     fn wait(&self, position: Position, waiter: Waiter) {
         self.waiters.lock().push((position, waiter));
         // It may have become durable between the caller's look and the push.

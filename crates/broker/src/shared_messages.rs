@@ -174,7 +174,7 @@ impl SharedMessages {
         if !dead.is_empty() {
             let bodies = self.bodies.clone();
             let position = self.commit.inspect(leveret_log::Log::appended);
-            self.commit.when_durable(position, Box::new(move || dead.into_iter().for_each(|id| bodies.remove(id))));
+            self.commit.after_durable(position, Box::new(move || dead.into_iter().for_each(|id| bodies.remove(id))));
         }
     }
 
