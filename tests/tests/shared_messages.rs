@@ -19,9 +19,14 @@ struct FanOut {
     resident_bytes_max: u64,
 }
 
-/// For every run: as copies it would be over 400 MiB in segments, besides the log and the reserve.
-const SMALL: FanOut =
-    FanOut { queues: 20, messages: 5_000, body_bytes: 4_000, disk_bytes_max: 200 * MIB, resident_bytes_max: 120 * MIB };
+/// For every run: as copies it would be over 800 MiB in segments, besides the log and the reserve.
+const SMALL: FanOut = FanOut {
+    queues: 20,
+    messages: 10_000,
+    body_bytes: 4_000,
+    disk_bytes_max: 480 * MIB,
+    resident_bytes_max: 120 * MIB,
+};
 
 /// A hundred million messages.
 const MILLION: FanOut = FanOut {
