@@ -67,6 +67,8 @@ pub struct Message {
     pub id: MessageId,
     /// Bytes of its body.
     pub length: usize,
+    /// What the broker counts for it: of AMQP 1.0, the bare message.
+    pub bytes: u64,
     /// Delivery mode 2.
     pub persistent: bool,
     /// Where it was published to.
@@ -190,6 +192,17 @@ impl Ledger {
         self.presence(object, Stamp::MAX)
     }
 
+    /// Whether somebody asked to take an object away that was there in this life.
+    #[must_use]
+    pub fn was_unmade(&self, object: &Object) -> bool {
+        let history = self.objects.get(object).map_or(&[][..], Vec::as_slice);
+        history
+            .iter()
+            .map(|(_, presence)| *presence)
+            .skip_while(|known| *known != Presence::Present)
+            .any(|known| known != Presence::Present)
+    }
+
     /// All objects ever asked for.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.keys()
@@ -235,7 +248,10 @@ impl Ledger {
         }
         let (exchange, key) = (exchange.to_owned(), key.to_owned());
         let (published, confirmed) = (at, None);
-        self.messages.push(Message { id, length, persistent, exchange, key, publisher, published, confirmed, targets });
+        let bytes = length as u64;
+        let message =
+            Message { id, length, bytes, persistent, exchange, key, publisher, published, confirmed, targets };
+        self.messages.push(message);
         id
     }
 

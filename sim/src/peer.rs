@@ -1,5 +1,7 @@
 //! One client of the workload, whatever it speaks.
 
+use std::collections::BTreeMap;
+
 use crate::failure::Failure;
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::topology::dead_letters_of;
@@ -22,6 +24,9 @@ pub trait Peer {
     /// # Errors
     /// A rule was found broken.
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure>;
+
+    /// Adds what it holds of each queue and hasn't settled.
+    fn add_held(&self, held: &mut BTreeMap<String, u64>);
 
     /// Nothing moves any more.
     ///

@@ -76,6 +76,8 @@ pub struct World {
     fruitless: u32,
     /// Why the node had to stop, since its disk refused something: nothing moves any more.
     pub stopped: Option<String>,
+    /// Clients don't go away, and take nothing away, in the middle of something: every count is known exactly.
+    pub is_gentle: bool,
     /// Queues that stopped alone, since the disk didn't give back what it had taken for them.
     pub failed: BTreeSet<String>,
 }
@@ -137,6 +139,7 @@ impl World {
         let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())
             .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
+        let is_gentle = random.below(4) == 0;
         let mut world = Self {
             disk,
             broker,
@@ -151,6 +154,7 @@ impl World {
             bodies: BodyLane::default(),
             fruitless: 0,
             stopped: None,
+            is_gentle,
             failed: BTreeSet::new(),
         };
         world.note_failed();

@@ -57,7 +57,7 @@ struct Staged {
     model: Model,
     latest: Arc<Snapshot>,
     unpublished: VecDeque<Unpublished>,
-    /// Position of the last record appended.
+    /// Position of the last record appended, or up to where recovery replayed all.
     last_record: Position,
 }
 
@@ -132,13 +132,9 @@ impl Registry {
         }
         let router = Router::new(&topology);
         let snapshot = Arc::new(Snapshot { topology, router, queues, replies, generation: 1 });
+        let last_record = services.commit.durable();
         Self {
-            staged: Mutex::new(Staged {
-                model,
-                latest: snapshot.clone(),
-                unpublished: VecDeque::new(),
-                last_record: 0,
-            }),
+            staged: Mutex::new(Staged { model, latest: snapshot.clone(), unpublished: VecDeque::new(), last_record }),
             published: ArcSwap::new(snapshot),
             services,
             epoch_ms,

@@ -219,16 +219,16 @@ impl ClassicQueue {
         for (first, held) in self.contents.volatile() {
             for at in 0..held.count {
                 if live.remove(first + u64::from(at)) {
-                    // The sum may be short of what was settled with an estimate.
+                    // The sum may be short where what expired on disk counted with an estimate.
                     bytes = bytes.saturating_sub(u64::from(held.batch.body_length((held.index + at) as usize)));
                 }
             }
         }
-        for run in self.durable_dead() {
+        let (dead, dead_bytes) = self.durable_dead();
+        for run in dead {
             live.insert_range(run.first..=run.last);
-            bytes += run.bytes;
         }
-        (live, bytes)
+        (live, bytes + dead_bytes)
     }
 
     /// Phase one: validates and reserves numbers. Nothing is in the queue before it is applied.

@@ -130,9 +130,15 @@ impl Ledger {
         }
     }
 
-    /// Takes numbers out; returns how many were live. Settling twice, or a number that a crash took
-    /// before it was recorded, changes nothing.
+    /// Takes numbers out, and `bytes` of bodies; returns how many were live. Settling twice, or a number that a crash
+    /// took before it was recorded, takes out none; the bytes may be those of other ranges of the same record.
     pub fn settle(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) -> u64 {
+        let removed = self.take_out(first, last, outcome);
+        self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
+        removed
+    }
+
+    fn take_out(&mut self, first: u64, last: u64, outcome: Outcome) -> u64 {
         let first = first.max(self.low);
         let last = last.min(self.next.saturating_sub(1));
         if self.low >= self.next || first > last {
@@ -151,7 +157,6 @@ impl Ledger {
             self.hole_count += inserted;
             inserted
         };
-        self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
         match outcome {
             Outcome::Settled => self.counters.settled += removed,
             Outcome::Dropped => self.counters.dropped += removed,

@@ -122,6 +122,7 @@ impl Peer {
         let (properties, body) = (body::properties(id, persistent), body::body(id, length));
         let client = &mut world.links[self.link].amqp091().client;
         let tag = client.publish(PUBLISH, exchange.as_bytes(), key.as_bytes(), false, &properties, &body);
+        world.tally.hit("messages sent");
         self.unconfirmed.insert(tag, id);
     }
 
@@ -154,6 +155,7 @@ impl Peer {
         tally: &mut Tally,
         at: Stamp,
     ) -> Result<(), Failure> {
+        tally.add("messages delivered", matches!(heard, Heard::Delivered(_) | Heard::Got(_)).into());
         match heard {
             Heard::Connected => {
                 self.open_channel(link, PUBLISH, ledger);
@@ -347,6 +349,10 @@ impl crate::peer::Peer for Peer {
             self.hear(heard, link, ledger, &mut world.tally, at)?;
         }
         Ok(())
+    }
+
+    fn add_held(&self, held: &mut BTreeMap<String, u64>) {
+        self.held.iter().for_each(|one| *held.entry(one.queue.clone()).or_default() += 1);
     }
 
     fn rest(&self, world: &mut World) -> Result<(), Failure> {

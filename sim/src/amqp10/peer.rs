@@ -1,5 +1,7 @@
 //! A client of AMQP 1.0 in the workload: what it asked for and holds, and what it makes of what it hears.
 
+use std::collections::BTreeMap;
+
 use leveret_amqp10::{Role, Serial};
 use leveret_strict_client::amqp10::{Event, Options, PeerError, State};
 
@@ -267,6 +269,7 @@ impl crate::peer::Peer for Peer {
 
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure> {
         for heard in world.links[self.link].amqp10().heard() {
+            world.tally.add("messages delivered", matches!(heard, Heard::Delivered(_)).into());
             match heard {
                 Heard::Delivered(received) => self.delivered(received, ledger, &mut world.tally)?,
                 Heard::Event(Event::Closed { error: Some(error), by_peer: true })
@@ -282,6 +285,10 @@ impl crate::peer::Peer for Peer {
             }
         }
         Ok(())
+    }
+
+    fn add_held(&self, held: &mut BTreeMap<String, u64>) {
+        self.sessions.iter().for_each(|session| session.add_held(held));
     }
 
     fn rest(&self, world: &mut World) -> Result<(), Failure> {

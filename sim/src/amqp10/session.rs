@@ -163,6 +163,15 @@ impl Session {
         settled.into_iter().any(|(other, _)| other.id == held.id && other.handle == held.handle)
     }
 
+    /// Adds what it holds of each queue, also what waits for the end of a transaction.
+    pub(super) fn add_held(&self, held: &mut BTreeMap<String, u64>) {
+        let transacted = self.transaction.iter().flat_map(|transaction| &transaction.settled).map(|(held, _)| held);
+        let asked = self.asked.values().map(|(held, _)| held).filter(|held| !self.is_in_transaction(held));
+        for one in self.held.iter().chain(transacted).chain(asked) {
+            *held.entry(one.queue.clone()).or_default() += 1;
+        }
+    }
+
     /// Nothing moves any more: everything is answered, and nobody is left with nothing to go on with.
     pub(super) fn rest(&self, link: usize, world: &mut World) -> Result<(), Failure> {
         let stuck = |what: String| Err(Failure::new(Check::Answered, format!("nothing moves any more; {what}")));
