@@ -131,10 +131,12 @@ impl Ledger {
     }
 
     /// Takes numbers out, and `bytes` of bodies; returns how many were live. Settling twice, or a number that a crash
-    /// took before it was recorded, takes out none; the bytes may be those of other ranges of the same record.
+    /// took before it was recorded, changes nothing.
     pub fn settle(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) -> u64 {
         let removed = self.take_out(first, last, outcome);
-        self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
+        if removed > 0 {
+            self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
+        }
         removed
     }
 
