@@ -90,6 +90,7 @@ impl Peer {
                 if by_peer {
                     expect_missing(error.as_ref(), ledger)?;
                     tally.hit("links detached by the broker");
+                    self.session(channel).doubt_link(handle);
                 }
                 self.session(channel).lose_link(handle, ledger);
             }

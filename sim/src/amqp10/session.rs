@@ -122,6 +122,14 @@ impl Session {
         there.map(|(handle, link)| (*handle, &link.end))
     }
 
+    /// The broker has detached a link: it may not have heard what was said of its deliveries in a transaction.
+    pub(super) fn doubt_link(&mut self, handle: u32) {
+        if let Some(transaction) = &mut self.transaction {
+            let unsure = transaction.settled.extract_if(.., |(held, _)| held.handle == handle);
+            transaction.unsure.extend(unsure);
+        }
+    }
+
     /// A link is over: what was under way on it stays unknown.
     pub(super) fn lose_link(&mut self, handle: u32, ledger: &mut Ledger) {
         for (_, (_, message)) in self.unconfirmed.extract_if(.., |_, (of, _)| *of == handle) {
