@@ -11,6 +11,9 @@ use crate::{body, content::Content, failure::Check, tally::Tally};
 /// More messages than any queue of a simulation has; many of these can be added up.
 pub const UNLIMITED: u64 = 1 << 40;
 
+/// How many messages of each queue clients hold: at least, and at most.
+pub type Holdings = BTreeMap<String, (u64, u64)>;
+
 /// See the module.
 pub trait Peer {
     /// Few enough of its requests and publishes are open that it may go on.
@@ -26,7 +29,7 @@ pub trait Peer {
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure>;
 
     /// Adds what it holds of each queue and hasn't settled.
-    fn add_held(&self, held: &mut BTreeMap<String, u64>);
+    fn add_held(&self, held: &mut Holdings);
 
     /// Nothing moves any more.
     ///

@@ -1,13 +1,12 @@
 //! Once nothing moves any more, what operators are shown is what clients know: the views that the HTTP API and
 //! Prometheus are made from, without their sockets.
 
-use std::collections::BTreeMap;
-
 use leveret_metrics::Totals;
 use leveret_queue::QueueState;
 
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Object};
+use crate::peer::Holdings;
 use crate::world::World;
 
 /// What the broker counts for all protocols, at one moment.
@@ -20,7 +19,7 @@ pub fn totals(world: &World) -> Totals {
 ///
 /// # Errors
 /// They don't.
-pub fn queues(world: &World, ledger: &Ledger, held: &BTreeMap<String, u64>) -> Result<(), Failure> {
+pub fn queues(world: &World, ledger: &Ledger, held: &Holdings) -> Result<(), Failure> {
     let snapshot = world.broker.registry.snapshot_full();
     for queue in snapshot.queues.values() {
         let (name, status) = (&*queue.info().name, queue.status());
@@ -39,11 +38,11 @@ pub fn queues(world: &World, ledger: &Ledger, held: &BTreeMap<String, u64>) -> R
             let (ready, unacknowledged) = (status.ready_bytes, status.unacknowledged_bytes);
             return lies(format!("{} bytes, of them {ready} ready and {unacknowledged} unacknowledged", status.bytes));
         }
-        let known = held.get(name).copied().unwrap_or(0);
+        let (least, most) = held.get(name).copied().unwrap_or_default();
         // A dead letter whose queue has stopped is with nobody; what was taken from a queue that is gone counts nowhere.
         let is_known = world.failed.is_empty() && !ledger.was_unmade(&Object::Queue(name.to_owned()));
-        if status.unacknowledged > known || status.unacknowledged < known && is_known {
-            return lies(format!("{} unacknowledged, clients hold {known}", status.unacknowledged));
+        if status.unacknowledged > most || status.unacknowledged < least && is_known {
+            return lies(format!("{} unacknowledged, clients hold {least} to {most}", status.unacknowledged));
         }
     }
     Ok(())

@@ -1,14 +1,12 @@
 //! What clients do: declare, bind, publish, fan out, consume, get, settle, give back, purge, delete, vanish; some over
 //! AMQP 0-9-1, some over AMQP 1.0, with the same queues.
 
-use std::collections::BTreeMap;
-
 use leveret_broker::Nanos;
 use leveret_metrics::Totals;
 
 use crate::failure::{Check, Failure};
 use crate::ledger::Ledger;
-use crate::peer::{Peer, starving};
+use crate::peer::{Holdings, Peer, starving};
 use crate::world::World;
 use crate::{amqp10, amqp091, quiet};
 
@@ -89,7 +87,7 @@ impl Workload {
                 return Err(Failure::new(Check::Answered, format!("client {number} cannot go on")));
             }
         }
-        let mut held = BTreeMap::new();
+        let mut held = Holdings::new();
         self.peers.iter().for_each(|peer| peer.add_held(&mut held));
         quiet::queues(world, ledger, &held)?;
         quiet::counters(world, &self.before)?;

@@ -58,6 +58,7 @@ impl ClassicQueue {
         let mut count = 0;
         for run in runs {
             count += run.count();
+            let before = self.ready.messages;
             for number in run.first..=run.last {
                 if self.ledger.is_live(number) {
                     self.returned.insert(number);
@@ -67,7 +68,10 @@ impl ClassicQueue {
                     }
                 }
             }
-            self.ready.bytes += run.bytes;
+            // Volatile ones are gone when the queue failed meanwhile.
+            if self.ready.messages > before {
+                self.ready.bytes += run.bytes;
+            }
             self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
         }
         self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);

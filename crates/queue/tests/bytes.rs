@@ -82,3 +82,17 @@ fn dead_letters_that_are_moved_in_turns_leave_with_their_own_bytes() {
         assert_eq!(replayed.bytes(), if first == 0 { 2 } else { 0 });
     }
 }
+
+#[test]
+fn volatile_messages_that_come_back_to_a_failed_queue_bring_no_bytes() {
+    let mut queue = queue(false);
+    publish(&mut queue, &[100], false);
+    publish(&mut queue, &[20, 30], true);
+    let taken = get(&mut queue);
+    queue.fail("the disk".into(), &mut Effects::default());
+    queue.requeue(None, &[taken.run()], false, 0, &mut Effects::default());
+    let status = queue.status();
+    assert_eq!((status.ready, status.ready_bytes, status.bytes), (2, 50, 50));
+    let (count, runs) = queue.purge(0, &mut Effects::default());
+    assert_eq!((count, runs.iter().map(|run| run.bytes).sum::<u64>()), (2, 50));
+}

@@ -10,7 +10,7 @@ use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::link;
-use crate::peer::{UNLIMITED, examine, stopped_queue};
+use crate::peer::{Holdings, UNLIMITED, examine, stopped_queue};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -351,8 +351,11 @@ impl crate::peer::Peer for Peer {
         Ok(())
     }
 
-    fn add_held(&self, held: &mut BTreeMap<String, u64>) {
-        self.held.iter().for_each(|one| *held.entry(one.queue.clone()).or_default() += 1);
+    fn add_held(&self, held: &mut Holdings) {
+        for one in &self.held {
+            let (least, most) = held.entry(one.queue.clone()).or_default();
+            (*least, *most) = (*least + 1, *most + 1);
+        }
     }
 
     fn rest(&self, world: &mut World) -> Result<(), Failure> {

@@ -1,7 +1,5 @@
 //! A client of AMQP 1.0 in the workload: what it asked for and holds, and what it makes of what it hears.
 
-use std::collections::BTreeMap;
-
 use leveret_amqp10::{Role, Serial};
 use leveret_strict_client::amqp10::{Event, Options, PeerError, State};
 
@@ -11,7 +9,7 @@ use super::{End, Heard, Received};
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
 use crate::link;
-use crate::peer::{examine, stopped_queue};
+use crate::peer::{Holdings, examine, stopped_queue};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -288,7 +286,7 @@ impl crate::peer::Peer for Peer {
         Ok(())
     }
 
-    fn add_held(&self, held: &mut BTreeMap<String, u64>) {
+    fn add_held(&self, held: &mut Holdings) {
         self.sessions.iter().for_each(|session| session.add_held(held));
     }
 

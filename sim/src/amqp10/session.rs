@@ -7,7 +7,7 @@ use leveret_amqp10::Serial;
 use super::transact::Transaction;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
-use crate::peer::UNLIMITED;
+use crate::peer::{Holdings, UNLIMITED};
 use crate::topology::dead_letters_of;
 use crate::world::World;
 
@@ -172,11 +172,15 @@ impl Session {
     }
 
     /// Adds what it holds of each queue, also what waits for the end of a transaction.
-    pub(super) fn add_held(&self, held: &mut BTreeMap<String, u64>) {
+    pub(super) fn add_held(&self, held: &mut Holdings) {
         let transacted = self.transaction.iter().flat_map(|transaction| &transaction.settled).map(|(held, _)| held);
         let asked = self.asked.values().map(|(held, _)| held).filter(|held| !self.is_in_transaction(held));
         for one in self.held.iter().chain(transacted).chain(asked) {
-            *held.entry(one.queue.clone()).or_default() += 1;
+            let (least, most) = held.entry(one.queue.clone()).or_default();
+            (*least, *most) = (*least + 1, *most + 1);
+        }
+        for (one, _) in self.transaction.iter().flat_map(|transaction| &transaction.unsure) {
+            held.entry(one.queue.clone()).or_default().1 += 1;
         }
     }
 
