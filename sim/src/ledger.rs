@@ -126,6 +126,8 @@ pub struct Ledger {
     disordered: BTreeSet<String>,
     /// Queues that stopped in this life, since something of theirs couldn't be read.
     failed: BTreeSet<String>,
+    /// When somebody learned of something that holds from then on.
+    promises: Vec<Stamp>,
     /// A large message may find no space for its body's file.
     pub space_is_short: bool,
     publishers: u64,
@@ -258,6 +260,13 @@ impl Ledger {
     /// The publisher learned that a message is safe.
     pub fn confirm(&mut self, id: MessageId, at: Stamp) {
         self.messages[id as usize].confirmed = Some(at);
+        self.promises.push(at);
+    }
+
+    /// When clients of this life were promised something, in order.
+    #[must_use]
+    pub fn promises(&self) -> &[Stamp] {
+        &self.promises
     }
 
     /// It was published in a transaction that was rolled back.
@@ -307,6 +316,7 @@ impl Ledger {
     pub fn settled(&mut self, queue: &str, id: MessageId, at: Stamp) {
         if let Some(target) = self.messages.get_mut(id as usize).and_then(|message| message.targets.get_mut(queue)) {
             target.gone.get_or_insert(at);
+            self.promises.push(at);
         }
     }
 
@@ -401,6 +411,7 @@ impl Ledger {
         self.draining.clear();
         self.disordered.clear();
         self.failed.clear();
+        self.promises.clear();
         for message in &mut self.messages {
             message.published = 0;
             for target in message.targets.values_mut() {

@@ -63,6 +63,7 @@ pub const NAMES: &[&str] = &[
     "redelivered messages seen",
     "rejections answered",
     "retirements",
+    "segments rewritten",
     "segments without a checkpoint removed",
     "sends without credit or window",
     "sessions ended",

@@ -47,6 +47,7 @@ pub fn small_log() -> Options {
         reserve_bytes: 8 << 10,
         mixed_below: 8 << 10,
         unretired_max: 2,
+        survey_interval: 50_000_000,
         node_id: 7,
         ..Options::default()
     }
@@ -133,6 +134,8 @@ impl World {
             // Most seeds share what goes to two queues already, some copy it.
             copied_to_queues_max: [1, 1, 8][random.below(3) as usize],
             body_file_from: 4096,
+            // Sets of numbers are containers of 65,536.
+            first_number: [0, 65_535 - random.below(150)][random.below(2) as usize],
             ..Settings::default()
         };
         disk.act_as(User::Start);
@@ -390,5 +393,6 @@ impl World {
     pub fn count_log(&mut self) {
         let statistics = self.broker.commit.inspect(|log| log.statistics().clone());
         self.tally.add("retirements", statistics.retirements);
+        self.tally.add("segments rewritten", statistics.segments_rewritten);
     }
 }

@@ -86,6 +86,8 @@ pub struct Services {
     pub shared: Arc<SharedMessages>,
     /// What a confirm means in queues that don't say so themselves.
     pub durability: Durability,
+    /// Number of the first message of a new queue.
+    pub first_number: u64,
 }
 
 /// See the module.
@@ -183,7 +185,7 @@ impl Registry {
                     let mut queue = ClassicQueue::new(
                         info.options.clone(),
                         info.durability(self.services.durability) != Durability::Memory,
-                        Ledger::default(),
+                        Ledger::starting_at(self.services.first_number),
                         0,
                         self.services.budget.clone(),
                         now,

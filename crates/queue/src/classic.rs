@@ -21,6 +21,7 @@ use crate::group::{GroupPosition, Place};
 use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
+use crate::planted::{Bug, is_planted};
 use crate::shared::References;
 use crate::wait::WaitReason;
 use crate::{Link, Nanos, Position};
@@ -228,6 +229,11 @@ impl ClassicQueue {
         for run in dead {
             live.insert_range(run.first..=run.last);
         }
+        if is_planted(Bug::OmitLastLive)
+            && let Some(last) = live.max()
+        {
+            live.remove(last);
+        }
         (live, bytes + dead_bytes)
     }
 
@@ -319,6 +325,10 @@ impl ClassicQueue {
     /// a group.
     pub fn apply_written(&mut self, written: Position, durable: Position, effects: &mut Effects) {
         let mut grew = false;
+        if is_planted(Bug::ApplyOutOfOrder) {
+            let reached = self.pending.iter().take_while(|pending| pending.place.is_reached(written, durable)).count();
+            self.pending.make_contiguous()[..reached].reverse();
+        }
         while let Some(pending) = self.pending.pop_front_if(|pending| pending.place.is_reached(written, durable)) {
             self.pending_length.messages -= u64::from(pending.count);
             self.pending_length.bytes -= pending.batch.body_bytes(pending.index as usize, pending.count as usize);

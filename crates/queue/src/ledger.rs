@@ -6,6 +6,8 @@
 
 use roaring::RoaringTreemap;
 
+use crate::planted::{Bug, is_planted};
+
 /// Where messages of a queue went. Conservation: `accepted` is the sum of all others and what remains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Conservation {
@@ -64,6 +66,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// An empty one whose first message gets this number.
+    pub fn starting_at(first: u64) -> Self {
+        Self { low: first, next: first, ..Self::default() }
+    }
+
     /// A ledger as a checkpoint described it.
     pub fn restore(next: u64, live: &RoaringTreemap, bytes: u64) -> Self {
         let low = live.min().unwrap_or(next);
@@ -72,6 +79,10 @@ impl Ledger {
         holes -= live;
         let hole_count = holes.len();
         let accepted = (next - low) - hole_count;
+        let (next, hole_count) = match live.max().filter(|_| is_planted(Bug::ReuseNumber)) {
+            Some(last) => (last + 1, hole_count - holes.remove_range(last + 1..)),
+            None => (next, hole_count),
+        };
         Self { low, next, holes, hole_count, bytes, counters: Conservation { accepted, ..Conservation::default() } }
     }
 

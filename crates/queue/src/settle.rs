@@ -6,6 +6,7 @@ use crate::consumer::ConsumerId;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
 use crate::limits::Length;
+use crate::planted::{Bug, is_planted};
 
 impl ClassicQueue {
     /// Messages leave for good: acknowledged, or rejected without requeue. Durable runs are to be
@@ -21,13 +22,15 @@ impl ClassicQueue {
         let mut count = 0;
         for run in runs {
             count += run.count();
-            self.depart(run.first, run.last, run.bytes, outcome);
+            let lost = if is_planted(Bug::DriftBytes) { 1 } else { 0 };
+            self.depart(run.first, run.last, run.bytes.saturating_sub(lost), outcome);
             self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
             if !run.durable {
                 self.release(run.first, run.last);
             }
         }
-        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);
+        let times = if is_planted(Bug::SettleTwice) { 2 } else { 1 };
+        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count * times);
         self.credit_back(id, count, now, effects);
     }
 
@@ -38,7 +41,8 @@ impl ClassicQueue {
             if consumer.credit() == 0 {
                 consumer.changed = now;
             }
-            consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32);
+            let more = if is_planted(Bug::WidenWindow) { 1 } else { 0 };
+            consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32 + more);
             self.consumers.enter_ring(id);
         }
         self.schedule(effects);

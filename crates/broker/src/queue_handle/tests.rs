@@ -69,6 +69,7 @@ impl Fixture {
             budget,
             shared,
             durability: Durability::Synced,
+            first_number: 0,
         };
         let queue = QueueHandle::new(Arc::new(info), queue, &services);
         Self { queue, commit, reads, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
