@@ -28,7 +28,7 @@ pub const NAMES: &[&str] = &[
     "ENOSPC",
     "failed syncs whose bytes were forgotten",
     "fan-outs",
-    "full disks that were settled on",
+    "full disks with space again",
     "flipped bits that a start reported",
     "flipped bits that changed nothing",
     "kills",
