@@ -1,7 +1,7 @@
 //! Queues that are far longer than memory: what a backlog costs, whether its rates fall with its length, and how long
 //! a start with it takes. Rates and times are printed and judged by a reader; memory has its limits here.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
@@ -13,6 +13,8 @@ const MIB: u64 = 1024 * 1024;
 const QUEUE: &str = "long";
 /// Publishes that wait for their confirm, at most.
 const WINDOW: u64 = 10_000;
+/// How long memory may take to go back to the system.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Messages per write and per acknowledgement.
 const RUN: u64 = 500;
 
@@ -113,7 +115,8 @@ fn ten_million_of_which_every_second_is_acknowledged() {
         kind: Kind::EverySecond,
         messages: 10_000_000,
         body_bytes: 12,
-        resident_bytes_max: 200 * MIB,
+        // While a channel has nine million unacknowledged deliveries, each with its tag, queue and size.
+        resident_bytes_max: 1_200 * MIB,
         kept_bytes_max: 0.53,
         drains: false,
     });
@@ -165,7 +168,13 @@ fn run(load: Backlog) {
     }
     rig.settle_if_asked(tenth..load.messages);
     let stay = load.messages as f64 * if load.kind == Kind::EverySecond { 0.5 } else { 1.0 };
-    let grown = rig.node.resident_bytes().saturating_sub(resident_at_tenth) as f64 / (0.9 * stay);
+    let grown = || rig.node.resident_bytes().saturating_sub(resident_at_tenth) as f64 / (0.9 * stay);
+    // What was freed goes back to the system a moment later.
+    let begin = Instant::now();
+    while grown() > load.kept_bytes_max && begin.elapsed() < PATIENCE {
+        std::thread::yield_now();
+    }
+    let grown = grown();
     println!("{grown:.2} bytes of memory for each message that stays, from a tenth to all of them");
     rig.check_peak("published");
     assert!(grown <= load.kept_bytes_max, "each message that stays costs {grown} bytes of memory");
@@ -245,6 +254,9 @@ impl Rig {
             }
         }
         wire.close();
+        while self.ready() < numbers.end / 2 {
+            std::thread::yield_now();
+        }
         self.say("every second one acknowledged", numbers.end - numbers.start, begin);
     }
 
@@ -284,10 +296,16 @@ impl Rig {
             }
             self.say("taken", tenth.len() as u64, begin);
         }
+        wire.close();
+        assert_eq!(self.ready(), 0, "more messages than were sent");
+    }
+
+    fn ready(&self) -> u64 {
+        let mut wire = Wire::open(self.node.amqp());
         let declare_ok = wire.declare(1, QUEUE, true);
+        wire.close();
         let mut arguments = declare_ok.arguments();
         let (_name, ready) = (arguments.short_string(), arguments.long());
-        assert_eq!(ready, 0, "more messages than were sent");
-        wire.close();
+        u64::from(ready)
     }
 }
