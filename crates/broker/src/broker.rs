@@ -123,6 +123,7 @@ impl Broker {
                 budget: budget.clone(),
                 shared: shared.clone(),
                 durability: settings.durability,
+                first_number: settings.first_number,
             },
             replies.clone(),
             now,

@@ -55,7 +55,8 @@ pub struct QueueHandle {
     info: Arc<QueueInfo>,
     log_id: LogId,
     inner: Mutex<ClassicQueue>,
-    /// Position of the queue's last record; written under its lock.
+    /// Position of the queue's last record, or up to where recovery replayed all; written under its lock. A checkpoint
+    /// that named an earlier one would have settles replayed that its state has already.
     last_record: AtomicU64,
     durability: Durability,
     commit: Arc<Commit>,
@@ -83,7 +84,7 @@ impl QueueHandle {
             info,
             log_id,
             inner: Mutex::new(queue),
-            last_record: AtomicU64::new(0),
+            last_record: AtomicU64::new(services.commit.durable()),
             commit,
             reads,
             deferred,

@@ -22,6 +22,7 @@ use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
 use crate::number_set::NumberSet;
+use crate::planted::{Bug, is_planted};
 use crate::shared::References;
 use crate::wait::WaitReason;
 use crate::{Link, Nanos, Position};
@@ -220,16 +221,21 @@ impl ClassicQueue {
         for (first, held) in self.contents.volatile() {
             for at in 0..held.count {
                 if live.remove(first + u64::from(at)) {
-                    // The sum may be short of what was settled with an estimate.
+                    // The sum may be short where what expired on disk counted with an estimate.
                     bytes = bytes.saturating_sub(u64::from(held.batch.body_length((held.index + at) as usize)));
                 }
             }
         }
-        for run in self.durable_dead() {
+        let (dead, dead_bytes) = self.durable_dead();
+        for run in dead {
             live.insert_range(run.first..=run.last);
-            bytes += run.bytes;
         }
-        (live, bytes)
+        if is_planted(Bug::OmitLastLive)
+            && let Some(last) = live.max()
+        {
+            live.remove(last);
+        }
+        (live, bytes + dead_bytes)
     }
 
     /// Phase one: validates and reserves numbers. Nothing is in the queue before it is applied.
@@ -320,6 +326,10 @@ impl ClassicQueue {
     /// a group.
     pub fn apply_written(&mut self, written: Position, durable: Position, effects: &mut Effects) {
         let mut grew = false;
+        if is_planted(Bug::ApplyOutOfOrder) {
+            let reached = self.pending.iter().take_while(|pending| pending.place.is_reached(written, durable)).count();
+            self.pending.make_contiguous()[..reached].reverse();
+        }
         while let Some(pending) = self.pending.pop_front_if(|pending| pending.place.is_reached(written, durable)) {
             self.pending_length.messages -= u64::from(pending.count);
             self.pending_length.bytes -= pending.batch.body_bytes(pending.index as usize, pending.count as usize);

@@ -32,6 +32,7 @@ pub mod ledger;
 mod limits;
 mod loading;
 mod number_set;
+pub mod planted;
 mod settle;
 pub mod shared;
 pub mod status;

@@ -146,8 +146,12 @@ impl Chunk {
         }
         match &mut self.sizes {
             Sizes::Same(_) => {}
-            Sizes::Short(sizes) => drop(sizes.remove(at)),
-            Sizes::Long(sizes) => drop(sizes.remove(at)),
+            Sizes::Short(sizes) => {
+                sizes.remove(at);
+            }
+            Sizes::Long(sizes) => {
+                sizes.remove(at);
+            }
         }
         self.ticks.remove(at);
         self.soonest = self.ticks.iter().copied().min().unwrap_or(u32::MAX);

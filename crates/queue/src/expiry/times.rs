@@ -76,7 +76,9 @@ impl Times {
         let due = chunk.pop_soonest();
         self.count -= 1;
         match chunk.soonest() {
-            Some(soonest) => drop(self.soonest.insert((soonest, index))),
+            Some(soonest) => {
+                self.soonest.insert((soonest, index));
+            }
             None => self.pop_empty(),
         }
         Some(due)
