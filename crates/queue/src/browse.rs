@@ -138,7 +138,8 @@ impl ClassicQueue {
             };
             let size = clip(&mut taken, bytes_left);
             left -= taken.count;
-            bytes_left = bytes_left.saturating_sub(size + 64 * u64::from(taken.count));
+            bytes_left =
+                if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
             browser.advance(number + u64::from(taken.count));
             out.push(taken);
         }

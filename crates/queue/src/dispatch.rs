@@ -16,12 +16,14 @@ pub(crate) enum ReadyRun {
     None,
 }
 
-/// Shortens a run to about `bytes`, at least one message; returns its body bytes.
+/// Shortens a run to about `bytes`, at least one message; returns its body bytes. One whose body is in a file is the last:
+/// its delivery takes as long as the file is read.
 pub(crate) fn clip(taken: &mut Taken, bytes: u64) -> u64 {
     let mut size = 0;
     for at in 0..taken.count {
-        size += u64::from(taken.batch.body_length((taken.index + at) as usize));
-        if size + 64 * u64::from(at + 1) >= bytes {
+        let index = (taken.index + at) as usize;
+        size += u64::from(taken.batch.body_length(index));
+        if size + 64 * u64::from(at + 1) >= bytes || taken.batch.is_in_file(index) {
             taken.count = at + 1;
             return size;
         }
@@ -152,7 +154,8 @@ impl ClassicQueue {
             taken.count = self.not_over(&taken.batch, taken.index, taken.count, now).max(1);
             let size = clip(&mut taken, bytes_left);
             left -= u64::from(taken.count);
-            bytes_left = bytes_left.saturating_sub(size + 64 * u64::from(taken.count));
+            bytes_left =
+                if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
             self.hand_out(&taken, size, automatic, effects);
             let consumer = self.consumers.find(id).expect("found above");
             if !automatic {
