@@ -327,6 +327,7 @@ impl Broker {
 
     /// Sets who runs reads.
     pub fn set_read_wake(&self, wake: Arc<dyn Wake>) {
+        self.bodies.set_read_wake(wake.clone());
         self.reads.set_wake(wake);
     }
 
@@ -395,7 +396,7 @@ impl Broker {
 
     /// The next read to run on a disk thread.
     pub fn next_read(&self) -> Option<ReadJob> {
-        self.reads.next(&self.commit, self.bodies.files())
+        self.reads.next(&self.commit, &self.bodies)
     }
 
     /// Asks every connection to close, with this reason.

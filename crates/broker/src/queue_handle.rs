@@ -239,6 +239,7 @@ impl QueueHandle {
             let position = (persistent && self.is_durable()).then(|| {
                 let payloads = (index..index + submission.accepted).map(|at| {
                     let message = batch.message(at as usize);
+                    assert!(message.file.is_none() || shared.is_some(), "a body in a file is referred to");
                     Payload { head: message.head, body: message.large }
                 });
                 let (first, accepted) = (submission.first, submission.accepted);

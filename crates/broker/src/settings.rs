@@ -153,6 +153,13 @@ pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
 pub const INITIAL_FRAME_MAX: u32 = 8192;
 /// Unread input that a connection may hold before it is open.
 pub const PRE_LOGIN_FRAME_MAX: u32 = 16 << 10;
+/// Bytes of large bodies that one connection may have on their way to the disk threads: above this it isn't read.
+pub const UNWRITTEN_BYTES_MAX: u64 = 1 << 20;
+/// It is read again when they are no more than this.
+pub const UNWRITTEN_BYTES_LOW: u64 = 512 << 10;
+/// Bytes of bodies from files that are in memory as a whole at a time, since they have to be converted; one of any size
+/// always.
+pub const WHOLE_BODIES_BYTES_MAX: u64 = 32 << 20;
 /// A turn stops above this many bytes of output, so that one write takes them.
 pub const TURN_BYTES_MAX: usize = 128 << 10;
 /// Bytes that wait for a client to read its socket: above this its own socket isn't read. Deliveries stop at

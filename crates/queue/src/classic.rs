@@ -3,7 +3,7 @@
 //! The caller holds the lock, appends to the log what [`ClassicQueue::submit`] accepted, and reports
 //! the position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_message::{Batch, Reason};
@@ -21,6 +21,7 @@ use crate::group::{GroupPosition, Place};
 use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
+use crate::number_set::NumberSet;
 use crate::planted::{Bug, is_planted};
 use crate::shared::References;
 use crate::wait::WaitReason;
@@ -82,7 +83,7 @@ pub struct ClassicQueue {
     /// Numbers from here on were never handed out.
     pub(crate) cursor: u64,
     /// Handed out before and given back; all below the cursor.
-    pub(crate) returned: BTreeSet<u64>,
+    pub(crate) returned: NumberSet,
     /// Numbers below may have been delivered before a restart.
     pub(crate) redelivered_below: u64,
     pub(crate) failures: Failures,
@@ -136,7 +137,7 @@ impl ClassicQueue {
             pending_length: Length::default(),
             next_submitted: next,
             cursor: 0,
-            returned: BTreeSet::new(),
+            returned: NumberSet::default(),
             redelivered_below,
             failures: Failures::default(),
             clockwork: Clockwork::default(),
@@ -502,7 +503,7 @@ impl ClassicQueue {
             }
         }
         for (number, bytes) in lost {
-            if number >= self.cursor || self.returned.remove(&number) {
+            if number >= self.cursor || self.returned.remove(number) {
                 self.ready.messages -= 1;
                 self.ready.bytes -= bytes;
             }

@@ -158,7 +158,9 @@ impl ClassicQueue {
                 let index = held.index + (number - start) as u32;
                 part.last = run.last.min(held.end(start) - 1);
                 part.bytes = held.batch.body_bytes(index as usize, part.count() as usize);
-                let keep = !run.durable || self.dead.kept_bytes + part.bytes <= KEPT_BYTES_MAX;
+                // Bodies in files are read back: they are copied to other queues.
+                let is_here = !held.batch.has_files();
+                let keep = !run.durable || is_here && self.dead.kept_bytes + part.bytes <= KEPT_BYTES_MAX;
                 body = keep.then(|| (held.batch.clone(), index));
                 let cost = part.bytes + MESSAGE_BYTES * part.count();
                 if !run.durable && self.dead.volatile_bytes + cost > VOLATILE_BYTES_MAX {

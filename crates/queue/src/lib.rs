@@ -31,6 +31,7 @@ mod kept;
 pub mod ledger;
 mod limits;
 mod loading;
+mod number_set;
 pub mod planted;
 mod settle;
 pub mod shared;

@@ -90,7 +90,7 @@ impl ClassicQueue {
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         let purged = self.ready.messages;
         let mut runs: Vec<Run> = Vec::new();
-        for number in std::mem::take(&mut self.returned) {
+        for number in std::mem::take(&mut self.returned).iter() {
             push_run(&mut runs, Run { first: number, last: number, bytes: 0, durable: true });
         }
         while let Some((first, last)) = self.ledger.live_run(self.cursor) {

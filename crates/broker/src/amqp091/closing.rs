@@ -40,7 +40,7 @@ impl Session {
                 class_id,
                 method_id,
             };
-            encode_method(self.output.buffer(), number, &Method::ChannelClose(close));
+            encode_method(self.out(number), number, &Method::ChannelClose(close));
             return;
         }
         self.close(error.code, &text, (class_id, method_id), now);
@@ -80,6 +80,7 @@ impl Session {
         let mut keys = keys;
         keys.sort_unstable();
         self.tx_end(number);
+        self.contents.forget_unbegun(number);
         // Deliveries go back first, so that an auto-delete queue takes them with it.
         if let Some(channel) = self.channels.get_mut(&number) {
             let settled = channel.settle_all();
@@ -113,6 +114,7 @@ impl Session {
         for number in numbers {
             self.leave_channel(number, now);
         }
+        self.contents.clear();
         self.scheduled.clear();
         self.replies.clear();
         self.starved.clear();

@@ -30,6 +30,9 @@ impl Session {
             Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } if !self.publishes_wait() => {
                 self.end_hold();
             }
+            Held::Upload if self.unwritten.is_low() => {
+                self.end_hold();
+            }
             Held::Body if !self.run.is_pending() => {
                 self.end_hold();
                 self.flush_run(now);
@@ -48,6 +51,7 @@ impl Session {
             reached.durable = reached.written;
         }
         let (channels, output, counters) = (&mut self.channels, &mut self.output, &self.counters);
+        let contents = &mut self.contents;
         self.confirming.retain(|number| {
             let Some(confirms) = channels.get_mut(number).and_then(|channel| channel.confirms.as_mut()) else {
                 return false;
@@ -60,7 +64,7 @@ impl Session {
                 } else {
                     Method::BasicNack(basic::Nack { delivery_tag, multiple, requeue: false })
                 };
-                encode_method(output.buffer(), *number, &method);
+                encode_method(contents.out(output, *number), *number, &method);
             }
             counters.confirmed.add(before - confirms.unanswered());
             confirms.unanswered() > 0
@@ -148,6 +152,6 @@ impl Session {
             Answer::ExchangeUnbindOk { channel } => (channel, Method::ExchangeUnbindOk(exchange::UnbindOk {})),
             Answer::TxCommitOk { channel } => (channel, Method::TxCommitOk(tx::CommitOk {})),
         };
-        encode_method(self.output.buffer(), number, &method);
+        encode_method(self.out(number), number, &method);
     }
 }

@@ -13,11 +13,13 @@ use rustc_hash::FxHashMap;
 use super::acknowledge::PendingAck;
 use super::channel::Channel;
 use super::content::Incoming;
+use super::contents::Contents;
 use super::deliver::Consumer;
 use super::error::{ProtocolError, Result};
 use super::handshake::ClientProperties;
 use super::held::Held;
 use super::publish::{BodyRef, PublishRun};
+use crate::bodies::Unwritten;
 use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
@@ -26,7 +28,7 @@ use crate::partial::PartialMessages;
 use crate::quota::Account;
 use crate::reply_to::Reply;
 use crate::route::RouteCache;
-use crate::settings::{IN_MAINTENANCE, PRE_LOGIN_FRAME_MAX};
+use crate::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, PRE_LOGIN_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
 use crate::undurable::Undurable;
 
@@ -82,6 +84,10 @@ pub(crate) struct Session {
     /// Answers that wait for the socket.
     pub(crate) replies: VecDeque<Reply>,
     pub(crate) taken: Vec<Taken>,
+    /// Large bodies on their way out.
+    pub(crate) contents: Contents,
+    /// Of large bodies on their way in.
+    pub(crate) unwritten: Unwritten,
     pub(crate) run: PublishRun,
     pub(crate) partial: PartialMessages,
     pub(crate) routes: RouteCache,
@@ -142,6 +148,8 @@ impl Session {
             starved: Vec::new(),
             replies: VecDeque::new(),
             taken: Vec::new(),
+            contents: Contents::default(),
+            unwritten: Unwritten::default(),
             run: PublishRun::default(),
             partial,
             routes: RouteCache::default(),
@@ -176,11 +184,19 @@ impl Session {
         // Under an alarm what comes next is read, at least, and held: its client has to be told.
         let has_to_be_told = self.alarm && !self.told_blocked;
         let takes_publishes = has_to_be_told || !self.publishes_wait();
-        matches!(self.held, Held::No) && takes_publishes && self.phase != Phase::Finished && !self.output.is_full()
+        matches!(self.held, Held::No) && takes_publishes && self.phase != Phase::Finished && !self.has_full_output()
+    }
+
+    /// The client has to read before it is asked for more.
+    fn has_full_output(&self) -> bool {
+        self.output.is_full() || self.contents.behind_bytes() >= OUTPUT_BYTES_MAX
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
-        !self.scheduled.is_empty() || (!(self.starved.is_empty() && self.replies.is_empty()) && self.output.is_empty())
+        let has_content = self.contents.is_ready() && self.output.len() < TURN_BYTES_MAX;
+        has_content
+            || !self.scheduled.is_empty()
+            || (!(self.starved.is_empty() && self.replies.is_empty()) && self.output.is_empty())
     }
 
     /// The channel with this number.
@@ -196,7 +212,11 @@ impl Session {
         // The outbox may have more to say first; an alarm holds from the next read on.
         self.alarm = self.broker.alarms.publishing_blocked();
         let mut used = 0;
-        while self.phase != Phase::Finished && matches!(self.held, Held::No) && !self.output.is_full() {
+        while self.phase != Phase::Finished && matches!(self.held, Held::No) && !self.has_full_output() {
+            if self.unwritten.is_full() {
+                self.hold(Held::Upload, now);
+                break;
+            }
             if self.phase == Phase::Running && self.publishes_wait() {
                 self.hold_for_log(now);
                 break;
@@ -363,6 +383,8 @@ impl Session {
             }
             // Consumers of this protocol have no link credit.
             Event::Queue(Signal::Drained { .. }) => {}
+            // Whoever waits for it looks in this turn.
+            Event::Body => {}
             Event::Durable => self.registered = None,
             Event::Written => self.registered_written = None,
             Event::Alarm => self.alarm_changed(),

@@ -161,7 +161,7 @@ impl Connection {
                 let unsettled = session.unsettled.settle_link(handle);
                 session.unsettled.report(&mut self.account);
                 for pending in session.pending.take_link(handle) {
-                    if let Pending::Run { taken, .. } = pending
+                    if let Pending::Run { taken, .. } | Pending::Large { taken, .. } = pending
                         && !consumer.settled
                         && !consumer.browses
                     {

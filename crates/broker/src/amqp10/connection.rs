@@ -19,6 +19,7 @@ use super::held::{Held, ShownWait};
 use super::management::Waiting;
 use super::session::Session;
 use super::unconfirmed::Due;
+use crate::bodies::Unwritten;
 use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
@@ -89,6 +90,8 @@ pub(crate) struct Connection {
     pub(crate) collecting: Vec<(u16, u32)>,
     pub(crate) has_published: bool,
     pub(crate) undurable: Undurable,
+    /// Of large bodies on their way in.
+    pub(crate) unwritten: Unwritten,
     pub(crate) partial: PartialMessages,
     pub(crate) settlements: Vec<Settlement>,
     pub(crate) answers: Answers,
@@ -153,6 +156,7 @@ impl Connection {
             collecting: Vec::new(),
             has_published: false,
             undurable: Undurable::default(),
+            unwritten: Unwritten::default(),
             partial,
             settlements: Vec::new(),
             answers: Answers::default(),
@@ -245,6 +249,10 @@ impl Connection {
             if self.phase == Phase::Running && self.publishes_wait() {
                 self.flush_runs(now);
                 self.held = Held::LogRoom;
+                break;
+            }
+            if self.unwritten.is_full() {
+                self.held = Held::Upload;
                 break;
             }
             let (frame, length) = match decode_frame(&input[used..], self.frame_max_in) {
@@ -447,6 +455,8 @@ impl Connection {
             Event::Queue(Signal::Loaded(_)) => {}
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
+            // Whoever waits for it looks in this turn.
+            Event::Body => {}
             Event::Durable => self.registered = None,
             Event::Written => self.registered_written = None,
             // One that isn't open yet is refused then.

@@ -26,6 +26,7 @@ impl Connection {
         let goes_on = match self.held {
             Held::Again { position } => position <= reached.durable,
             Held::LogRoom => !self.publishes_wait(),
+            Held::Upload => self.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
             Held::No => false,
         };

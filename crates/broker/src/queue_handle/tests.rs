@@ -33,6 +33,7 @@ struct Fixture {
     queue: QueueRef,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
+    bodies: Arc<Bodies>,
     disk: MemoryDisk,
     outbox: Arc<Outbox>,
     services: Services,
@@ -61,7 +62,7 @@ impl Fixture {
         let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
         let limits = SharedLimits { copied_to_queues_max: 8, body_file_from: 1 << 20 };
         let bodies = Bodies::new(BodyFiles { node_id: 0, wal_id: 0 }, 1);
-        let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies, limits));
+        let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies.clone(), limits));
         let services = Services {
             commit: commit.clone(),
             reads: reads.clone(),
@@ -72,7 +73,7 @@ impl Fixture {
             first_number: 0,
         };
         let queue = QueueHandle::new(Arc::new(info), queue, &services);
-        Self { queue, commit, reads, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
+        Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
     /// Publishes and takes so many messages.
@@ -109,7 +110,7 @@ impl Fixture {
 
     /// What was asked for is read back.
     fn read(&self) {
-        let job = self.reads.next(&self.commit, BodyFiles { node_id: 0, wal_id: 0 }).expect("a read was asked for");
+        let job = self.reads.next(&self.commit, &self.bodies).expect("a read was asked for");
         job.run(&self.disk, Now { monotonic: 0, wall_ms: 0 });
     }
 
