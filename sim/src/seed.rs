@@ -213,7 +213,7 @@ fn without_space(world: &mut World) -> Result<(), Failure> {
         }
         Ok(())
     };
-    world.disk.limit_space(None);
+    world.space_again();
     let goes_on = |log: &Log| !log.is_out_of_space() && log.appended() == log.durable();
     wait(world, 5 * SECOND, "there is space again, and nothing goes on", &goes_on)
 }

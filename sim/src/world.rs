@@ -367,6 +367,12 @@ impl World {
         Ok(())
     }
 
+    /// There is space on the disk: whoever looked for it in vain begins anew.
+    pub fn space_again(&mut self) {
+        self.disk.limit_space(None);
+        self.fruitless = 0;
+    }
+
     /// Looks which queues have stopped; returns the reasons of all.
     pub fn note_failed(&mut self) -> Vec<String> {
         let snapshot = self.broker.registry.snapshot_full();
