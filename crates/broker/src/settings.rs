@@ -75,6 +75,9 @@ pub struct Settings {
     pub name_seed: (u64, u64),
     /// Bytes of message bodies that all queues together keep in memory before they leave them on disk.
     pub queue_memory_bytes: u64,
+    /// Bytes of transient messages that all queues together keep in memory. Beyond it those for durable queues are
+    /// logged like persistent ones.
+    pub volatile_memory_bytes: u64,
     /// A message to more durable queues than this is logged once for all of them, whatever its size.
     pub copied_to_queues_max: usize,
     /// Durable bodies of this many bytes or more get a file of their own, beside the log.
@@ -138,6 +141,7 @@ impl Default for Settings {
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
             name_seed: (0, 0),
             queue_memory_bytes: 64 << 20,
+            volatile_memory_bytes: u64::MAX,
             copied_to_queues_max: 8,
             body_file_from: 256 << 10,
             first_number: 0,
