@@ -22,17 +22,20 @@ struct Overload {
     /// Round trips of the healthy client with nobody beside it, and then beside all others.
     round_trips: u32,
     memory: u64,
+    /// Messages per second of each of the four publishers; None for as fast as the node reads.
+    pace: Option<u32>,
 }
 
 #[test]
 fn overload_leaves_a_node_alive() {
-    overload(Overload { idle_queues: 1_000, round_trips: 300, memory: 192 * MIB });
+    overload(Overload { idle_queues: 1_000, round_trips: 300, memory: 192 * MIB, pace: None });
 }
 
 #[test]
 #[ignore = "fifty thousand queues: make soak"]
 fn overload_leaves_a_node_with_fifty_thousand_queues_alive() {
-    overload(Overload { idle_queues: 50_000, round_trips: 10_000, memory: 384 * MIB });
+    overload(Overload { idle_queues: 50_000, round_trips: 10_000, memory: 384 * MIB, pace: None });
+    overload(Overload { idle_queues: 50_000, round_trips: 20_000, memory: 384 * MIB, pace: Some(5_000) });
 }
 
 /// Transient messages for a durable queue, more than the node may have in memory.
@@ -111,7 +114,7 @@ fn overload(size: Overload) {
     let mut load = Load::new();
     let sent = Arc::new(AtomicU64::new(0));
     for (queue, durable) in [("busy", true), ("busy", false), ("stuck", true), ("stuck", false)] {
-        publisher(&node, queue, durable, &sent, &mut load);
+        publisher(&node, queue, durable, size.pace, &sent, &mut load);
     }
     let taken = Arc::new(AtomicU64::new(0));
     slow_consumer(&node, &sent, &taken, &mut load);
@@ -162,8 +165,15 @@ fn declare_idle(node: &Node, count: u32) {
     wire.close();
 }
 
-/// Publishes as fast as the node reads; of durable messages at most 2,000 wait for their confirm.
-fn publisher(node: &Node, queue: &'static str, durable: bool, sent: &Arc<AtomicU64>, load: &mut Load) {
+/// Publishes at its pace or as fast as the node reads; of durable messages at most 2,000 wait for their confirm.
+fn publisher(
+    node: &Node,
+    queue: &'static str,
+    durable: bool,
+    pace: Option<u32>,
+    sent: &Arc<AtomicU64>,
+    load: &mut Load,
+) {
     let mut wire = Wire::open(node.amqp());
     if durable {
         wire.confirm_select(1);
@@ -172,9 +182,14 @@ fn publisher(node: &Node, queue: &'static str, durable: bool, sent: &Arc<AtomicU
     let frames: Vec<u8> = (0..100).flat_map(|_| publish(1, "", queue, &[b'o'; 1_000], false, durable)).collect();
     let sent = sent.clone();
     let mut at = 0;
-    let mut own = 0;
+    let mut own = 0_u64;
     let mut confirmed = 0;
+    let begin = Instant::now();
     load.run(move || {
+        if let Some(pace) = pace {
+            let due = Duration::from_secs_f64(own as f64 / f64::from(pace));
+            thread::sleep(due.saturating_sub(begin.elapsed()));
+        }
         // A node that holds its publishers reads nothing: the write stands still, and goes on where it stood.
         use std::io::Write;
         if let Ok(count) = wire.socket.write(&frames[at..]) {
@@ -206,7 +221,8 @@ fn slow_consumer(node: &Node, sent: &Arc<AtomicU64>, taken: &Arc<AtomicU64>, loa
             wire.ack(1, tag, false);
             taken.fetch_add(1, Ordering::Relaxed);
         } else {
-            thread::yield_now();
+            // Its pace is that of the publishers, which tell nobody.
+            thread::sleep(Duration::from_millis(1));
         }
     });
 }
