@@ -128,6 +128,8 @@ pub struct Ledger {
     failed: BTreeSet<String>,
     /// When somebody learned of something that holds from then on.
     promises: Vec<Stamp>,
+    /// The last life ended without a power cut: what was written is there, synced or not.
+    pub kept_power: bool,
     /// A large message may find no space for its body's file.
     pub space_is_short: bool,
     publishers: u64,
@@ -412,6 +414,7 @@ impl Ledger {
         self.disordered.clear();
         self.failed.clear();
         self.promises.clear();
+        self.kept_power = false;
         for message in &mut self.messages {
             message.published = 0;
             for target in message.targets.values_mut() {

@@ -6,7 +6,7 @@ use leveret_queue::planted as queue;
 
 use crate::event_hash::EventHash;
 use crate::failure::Failure;
-use crate::seed::{Plan, run_seed};
+use crate::seed::{Plan, run_noting};
 use crate::tally::Tally;
 use crate::world::small_log;
 
@@ -85,17 +85,36 @@ pub fn plant(bug: Option<Bug>) {
     broker::plant(of_broker);
 }
 
-/// The first of these seeds that sees a bug, and how: by a check, or by an assertion of the shipped code.
-pub fn hunt(bug: Bug, seeds: std::ops::Range<u64>) -> Option<(u64, Result<Failure, String>)> {
+/// How a bug was seen.
+#[derive(Clone, Debug)]
+pub struct Catch {
+    /// By this seed.
+    pub seed: u64,
+    /// After this.
+    pub event: String,
+    /// By a check, or by an assertion of the shipped code.
+    pub verdict: Result<Failure, String>,
+}
+
+/// The first of these seeds that sees a bug.
+pub fn hunt(bug: Bug, seeds: std::ops::Range<u64>) -> Option<Catch> {
     plant(Some(bug));
     let found = seeds.into_iter().find_map(|seed| {
-        let run = || run_seed(seed, &Plan::default(), &small_log(), &mut Tally::default(), &mut EventHash::default());
-        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
-            Ok(Ok(())) => None,
-            Ok(Err(failure)) => Some((seed, Ok(failure))),
-            Err(panic) => Some((seed, Err(panic.downcast_ref::<String>().cloned().unwrap_or_default()))),
-        }
+        let mut event = String::new();
+        let counts = &mut (Tally::default(), EventHash::default());
+        let run = || run_noting(seed, &Plan::default(), &small_log(), (&mut counts.0, &mut counts.1), &mut event);
+        let verdict = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
+            Ok(Ok(())) => return None,
+            Ok(Err(failure)) => Ok(failure),
+            Err(panic) => Err(text_of(&*panic)),
+        };
+        Some(Catch { seed, event, verdict })
     });
     plant(None);
     found
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| String::from(*text))).unwrap_or_default()
 }

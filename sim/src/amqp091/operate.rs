@@ -57,8 +57,11 @@ fn make(peer: &mut Peer, world: &mut World, ledger: &mut Ledger, object: Object)
 
 fn arguments(queue: &str) -> FieldTable {
     let mut arguments = FieldTable::new();
+    let text = |text: &str| FieldValue::LongString(text.as_bytes().to_vec());
+    if topology::is_written_only(queue) {
+        arguments.insert("x-durability", text("os"));
+    }
     if let Some(dead) = topology::dead_letters_of(queue) {
-        let text = |text: &str| FieldValue::LongString(text.as_bytes().to_vec());
         arguments.insert("x-dead-letter-exchange", text(""));
         arguments.insert("x-dead-letter-routing-key", text(&dead));
     }
