@@ -79,6 +79,8 @@ pub struct Settings {
     pub copied_to_queues_max: usize,
     /// Durable bodies of this many bytes or more get a file of their own, beside the log.
     pub body_file_from: usize,
+    /// Bytes of such a body that are written and read together: [`leveret_log::BODY_PIECE_BYTES`], but in a simulation.
+    pub body_piece_bytes: usize,
 }
 
 /// How much link credit a sending AMQP 1.0 client gets.
@@ -138,6 +140,7 @@ impl Default for Settings {
             queue_memory_bytes: 64 << 20,
             copied_to_queues_max: 8,
             body_file_from: 256 << 10,
+            body_piece_bytes: leveret_log::BODY_PIECE_BYTES,
         }
     }
 }
