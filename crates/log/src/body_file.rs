@@ -14,7 +14,7 @@ use crate::recover::{Damage, Hit};
 use crate::types::LogId;
 
 /// Pieces that are written before they are synced: a sync of somebody else's never has to wait for more.
-const SYNC_PIECES: usize = 16;
+const SYNC_PIECES: usize = 4;
 
 /// The body files of a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
