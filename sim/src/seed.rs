@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_log::Options;
 
+use crate::audit::audit;
 use crate::disk::{Change, SimDisk};
 use crate::event_hash::EventHash;
 use crate::failure::{Check, Failure};
@@ -13,6 +14,7 @@ use crate::random::Random;
 use crate::restart::{cut, cut_recovery, troubled};
 use crate::tally::Tally;
 use crate::trouble::Trouble;
+use crate::verdict::judge;
 use crate::workload::{Peers, Workload};
 use crate::world::World;
 
@@ -47,7 +49,11 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
     for life in 0..plan.lives {
         let began = disk.count();
         let share = plan.operations / plan.lives;
-        let operations = share / 2 + random.below(share as u64) as usize;
+        // Some are over before anything of the life before them is retired.
+        let operations = match random.below(4) {
+            0 => random.below(60) as usize,
+            _ => share / 2 + random.below(share as u64) as usize,
+        };
         // Some lives end in the middle of everything, some when all is answered.
         let steps = operations as u64 * 20 + random.below(operations as u64 * 40);
         let trouble = Trouble::of_life(&mut random);
@@ -62,7 +68,7 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
         close(&mut world, tally, hash, &disk);
         drop(world);
         Trouble::end(&disk);
-        let at = if is_stopped { disk.count() } else { moment_of_crash(&disk, began, &mut random) };
+        let at = if is_stopped { disk.count() } else { moment_of_crash(&disk, &ledger, began, &mut random) };
         disk = cut(&disk, at, &mut random, tally);
         let times = random.below(3).max(u64::from(life == 0));
         disk = cut_recovery(disk, log, times, &mut random, tally)?;
@@ -73,9 +79,16 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
     let rest = plan.operations.saturating_sub(done).max(100);
     done += live(&mut world, &mut ledger, plan.peers, rest, u64::MAX)?;
     tally.add("operations", done as u64);
+    for link in 0..world.links.len() {
+        world.disconnect(link);
+    }
+    while world.step()? {}
+    ledger.heard_everything();
+    // What a client finds now is what was promised, and what it finds after a clean stop, too.
+    let findings = audit(&mut world, &ledger)?;
+    judge(&ledger, disk.count(), &findings, &mut Tally::default())?;
     stop(&mut world)?;
     tally.hit("clean restarts");
-    ledger.heard_everything();
     let at = disk.count();
     close(&mut world, tally, hash, &disk);
     drop(world);
@@ -89,10 +102,18 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
     Ok(())
 }
 
-/// A few changes back: clients then know more than they did, but promises carry their time. Half of the time it is right
-/// after a write, of which not everything is on the disk.
-fn moment_of_crash(disk: &SimDisk, began: usize, random: &mut Random) -> usize {
+/// A few changes back: clients then know more than they did, but promises carry their time. Often it is right after a
+/// write, of which not everything is on the disk, or when somebody had just been promised something.
+fn moment_of_crash(disk: &SimDisk, ledger: &Ledger, began: usize, random: &mut Random) -> usize {
     let (now, back) = (disk.count(), random.below(12) as usize);
+    let promises = ledger.promises();
+    match random.below(8) {
+        0..=2 if !promises.is_empty() => {
+            return promises[random.below(promises.len() as u64) as usize].clamp(began, now);
+        }
+        3 => return began + random.below((now - began) as u64 + 1) as usize,
+        _ => {}
+    }
     let latest = now - back.min(now - began);
     let is_write = |change: &Change| matches!(change, Change::Write { bytes, .. } if bytes.len() > 512);
     let after_write = || disk.last_change(latest, is_write).filter(|at| *at > began);
@@ -101,7 +122,7 @@ fn moment_of_crash(disk: &SimDisk, began: usize, random: &mut Random) -> usize {
 
 /// Some logs have larger buffers and files than others, and more of them.
 fn vary(log: &Options, random: &mut Random) -> Options {
-    let buffer_bytes = [14 << 10, 24 << 10, 48 << 10][random.below(3) as usize];
+    let buffer_bytes = [4 << 10, 14 << 10, 24 << 10, 48 << 10][random.below(4) as usize];
     Options {
         buffer_bytes,
         reserve_bytes: buffer_bytes / 6,
@@ -144,9 +165,6 @@ fn reopen(
 
 /// A clean stop, to the end of the commit lane's work.
 fn stop(world: &mut World) -> Result<(), Failure> {
-    for link in 0..world.links.len() {
-        world.disconnect(link);
-    }
     while world.step()? {}
     world.broker.stop(world.clock.now());
     while world.step()? {}

@@ -47,6 +47,7 @@ pub fn small_log() -> Options {
         reserve_bytes: 8 << 10,
         mixed_below: 8 << 10,
         unretired_max: 2,
+        survey_interval: 50_000_000,
         node_id: 7,
         ..Options::default()
     }
@@ -76,6 +77,8 @@ pub struct World {
     fruitless: u32,
     /// Why the node had to stop, since its disk refused something: nothing moves any more.
     pub stopped: Option<String>,
+    /// Clients don't go away, and take nothing away, in the middle of something: every count is known exactly.
+    pub is_gentle: bool,
     /// Queues that stopped alone, since the disk didn't give back what it had taken for them.
     pub failed: BTreeSet<String>,
 }
@@ -133,12 +136,15 @@ impl World {
             body_file_from: 4096,
             // Large bodies have several pieces.
             body_piece_bytes: 2048,
+            // Sets of numbers are containers of 65,536.
+            first_number: [0, 65_535 - random.below(150)][random.below(2) as usize],
             ..Settings::default()
         };
         disk.act_as(User::Start);
         let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())
             .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
+        let is_gentle = random.below(4) == 0;
         let mut world = Self {
             disk,
             broker,
@@ -153,6 +159,7 @@ impl World {
             bodies: BodyLane::default(),
             fruitless: 0,
             stopped: None,
+            is_gentle,
             failed: BTreeSet::new(),
         };
         world.note_failed();
@@ -392,5 +399,6 @@ impl World {
     pub fn count_log(&mut self) {
         let statistics = self.broker.commit.inspect(|log| log.statistics().clone());
         self.tally.add("retirements", statistics.retirements);
+        self.tally.add("segments rewritten", statistics.segments_rewritten);
     }
 }

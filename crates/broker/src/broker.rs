@@ -102,7 +102,9 @@ impl Broker {
         commit.set_time(now.monotonic);
         let reads = Arc::new(Reads::default());
         let deferred = Arc::new(Deferred::new(counters.len()));
-        let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
+        let budget = Arc::new(
+            MemoryBudget::new(settings.queue_memory_bytes).with_volatile_limit(settings.volatile_memory_bytes),
+        );
         let found = body_files.list(disk).map_err(StorageError::Disk)?;
         let highest = found.last().into_iter().chain(recovered.shared.files.values()).max();
         let bodies = Bodies::new(body_files, highest.map_or(1, |id| id + 1));
@@ -126,6 +128,7 @@ impl Broker {
                 budget: budget.clone(),
                 shared: shared.clone(),
                 durability: settings.durability,
+                first_number: settings.first_number,
             },
             replies.clone(),
             now,

@@ -263,7 +263,7 @@ impl Commit {
             self.durable.fetch_max(position, Ordering::AcqRel);
             self.wake_waiters();
         }
-        if room && !had_room {
+        if room && !had_room && !is_planted(Bug::LoseRoom) {
             // Those held back wait for the position after the last one that they saw.
             let connection = |(_, waiter): &mut (Position, Waiter)| matches!(waiter, Waiter::Connection(_));
             let all: Vec<_> = self.waiters.lock().extract_if(.., connection).collect();

@@ -35,7 +35,7 @@ impl ClassicQueue {
     /// The number that is delivered next.
     pub(crate) fn next_ready(&self) -> Option<u64> {
         if let Some(number) = self.returned.first() {
-            return Some(*number);
+            return Some(number);
         }
         self.ledger.live_run(self.cursor).map(|(first, _)| first)
     }
@@ -44,7 +44,7 @@ impl ClassicQueue {
     pub(crate) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
         if first < self.cursor {
             for number in first..=last {
-                self.returned.remove(&number);
+                self.returned.remove(number);
             }
         } else {
             self.cursor = last + 1;
@@ -64,7 +64,7 @@ impl ClassicQueue {
             if durable {
                 let is_next = |(first, _)| first < end;
                 let ready = end > self.cursor && self.ledger.live_run(start.max(self.cursor)).is_some_and(is_next);
-                if !ready && self.returned.range(start..end).next().is_none() {
+                if !ready && self.returned.next(start).is_none_or(|number| number >= end) {
                     self.contents.remove(start);
                 }
             } else {
@@ -78,7 +78,7 @@ impl ClassicQueue {
     /// A run of ready messages that are in memory and lie together, at most `most` of them.
     pub(crate) fn ready_run(&self, most: u64) -> ReadyRun {
         let (number, last) = match self.returned.first() {
-            Some(&number) => (number, None),
+            Some(number) => (number, None),
             None => match self.ledger.live_run(self.cursor) {
                 Some((first, last)) => (first, Some(last)),
                 None => return ReadyRun::None,
@@ -109,7 +109,7 @@ impl ClassicQueue {
             return (most.min(last - number + 1).min(end - number), old, 0);
         }
         let failures = self.failures.of(number);
-        let alike = |number| self.returned.contains(&number) && self.failures.of(number) == failures;
+        let alike = |number| self.returned.contains(number) && self.failures.of(number) == failures;
         let mut count = 1;
         while count < most && alike(number + count) {
             count += 1;

@@ -31,6 +31,8 @@ mod kept;
 pub mod ledger;
 mod limits;
 mod loading;
+mod number_set;
+pub mod planted;
 mod settle;
 pub mod shared;
 pub mod status;

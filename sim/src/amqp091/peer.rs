@@ -10,7 +10,7 @@ use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::link;
-use crate::peer::{UNLIMITED, examine, stopped_queue};
+use crate::peer::{Holdings, UNLIMITED, examine, stopped_queue};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -122,6 +122,7 @@ impl Peer {
         let (properties, body) = (body::properties(id, persistent), body::body(id, length));
         let client = &mut world.links[self.link].amqp091().client;
         let tag = client.publish(PUBLISH, exchange.as_bytes(), key.as_bytes(), false, &properties, &body);
+        world.tally.hit("messages sent");
         self.unconfirmed.insert(tag, id);
     }
 
@@ -154,6 +155,7 @@ impl Peer {
         tally: &mut Tally,
         at: Stamp,
     ) -> Result<(), Failure> {
+        tally.add("messages delivered", matches!(heard, Heard::Delivered(_) | Heard::Got(_)).into());
         match heard {
             Heard::Connected => {
                 self.open_channel(link, PUBLISH, ledger);
@@ -359,6 +361,13 @@ impl crate::peer::Peer for Peer {
             self.hear(heard, link, ledger, &mut world.tally, at)?;
         }
         Ok(())
+    }
+
+    fn add_held(&self, held: &mut Holdings) {
+        for one in &self.held {
+            let (least, most) = held.entry(one.queue.clone()).or_default();
+            (*least, *most) = (*least + 1, *most + 1);
+        }
     }
 
     fn rest(&self, world: &mut World) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use super::{End, Heard, Received};
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
 use crate::link;
-use crate::peer::{examine, stopped_queue};
+use crate::peer::{Holdings, examine, stopped_queue};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -90,6 +90,7 @@ impl Peer {
                 if by_peer {
                     expect_missing(error.as_ref(), ledger)?;
                     tally.hit("links detached by the broker");
+                    self.session(channel).doubt_link(handle);
                 }
                 self.session(channel).lose_link(handle, ledger);
             }
@@ -271,6 +272,7 @@ impl crate::peer::Peer for Peer {
 
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure> {
         for heard in world.links[self.link].amqp10().heard() {
+            world.tally.add("messages delivered", matches!(heard, Heard::Delivered(_)).into());
             match heard {
                 Heard::Delivered(received) => self.delivered(received, ledger, &mut world.tally)?,
                 Heard::Event(Event::Closed { error: Some(error), by_peer: true })
@@ -286,6 +288,10 @@ impl crate::peer::Peer for Peer {
             }
         }
         Ok(())
+    }
+
+    fn add_held(&self, held: &mut Holdings) {
+        self.sessions.iter().for_each(|session| session.add_held(held));
     }
 
     fn rest(&self, world: &mut World) -> Result<(), Failure> {

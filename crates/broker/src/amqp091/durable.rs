@@ -11,6 +11,7 @@ use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
 use crate::outbox::Event;
+use crate::planted::{Bug, is_planted};
 use crate::ticket::Ticket;
 use crate::time::Now;
 
@@ -45,7 +46,10 @@ impl Session {
         if self.confirming.is_empty() {
             return;
         }
-        let reached = self.broker.commit.reached();
+        let mut reached = self.broker.commit.reached();
+        if is_planted(Bug::ConfirmWhenWritten) {
+            reached.durable = reached.written;
+        }
         let (channels, output, counters) = (&mut self.channels, &mut self.output, &self.counters);
         let contents = &mut self.contents;
         self.confirming.retain(|number| {

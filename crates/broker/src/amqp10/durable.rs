@@ -11,6 +11,7 @@ use super::link::Link;
 use super::rejection;
 use super::session::Session;
 use super::unconfirmed::{Due, Outcome, merge};
+use crate::planted::{Bug, is_planted};
 use crate::time::Now;
 
 impl Connection {
@@ -60,7 +61,10 @@ impl Connection {
     }
 
     pub(crate) fn confirm_session(&mut self, session: &mut Session, now: Now) {
-        let reached = self.broker.commit.reached();
+        let mut reached = self.broker.commit.reached();
+        if is_planted(Bug::AcceptWhenWritten) {
+            reached.durable = reached.written;
+        }
         let sync = self.broker.commit.sync_time();
         let mut due = std::mem::take(&mut self.due);
         for handle in std::mem::take(&mut session.confirming) {

@@ -36,6 +36,7 @@ pub(crate) struct Fixture {
     bodies: Arc<Bodies>,
     disk: MemoryDisk,
     outbox: Arc<Outbox>,
+    services: Services,
 }
 
 impl Fixture {
@@ -69,9 +70,10 @@ impl Fixture {
             budget,
             shared,
             durability: Durability::Synced,
+            first_number: 0,
         };
         let queue = QueueHandle::new(Arc::new(info), queue, &services);
-        Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))) }
+        Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
     /// Publishes and takes so many messages.
@@ -234,4 +236,21 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     assert_eq!(ticket.position(), None, "answered, and back after a restart");
     assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");
     assert_eq!(stage.found(), 1);
+}
+
+/// What recovery replayed is in the state of the first checkpoint after it: its settles aren't counted again.
+#[test]
+fn a_checkpoint_right_after_a_start_has_all_that_was_replayed() {
+    let stage = Fixture::new();
+    let taken = stage.take(3, true);
+    stage.queue.settle(None, &taken[1..2], Outcome::Settled, Wait::Confirm, 0);
+    stage.sync();
+    let end = stage.commit.durable();
+    let mut ledger = Ledger::default();
+    ledger.accept(0, 3, 12);
+    ledger.settle(1, 1, 4, Outcome::Settled);
+    let queue = ClassicQueue::new(QueueOptions::default(), true, ledger, 3, stage.services.budget.clone(), 0);
+    let again = QueueHandle::new(stage.queue.info().clone(), queue, &stage.services);
+    let state = again.live_state(end).expect("it is there");
+    assert_eq!((state.position, state.bytes, state.live.len()), (end, 8, 2));
 }

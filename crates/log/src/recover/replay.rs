@@ -107,7 +107,7 @@ impl<'a> Replaying<'a> {
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
             let (bytes, is_whole) = self.fetch(&file, offset, BATCH_HEADER_BYTES)?;
             match BatchHeader::decode(&bytes, &file.identity, file.length - offset) {
-                Some(header) if header.sequence <= self.sequence => break,
+                Some(header) if header.sequence <= self.sequence && !planted!(TakeEarlierUse) => break,
                 Some(header) => {
                     offset = self.batch(&mut file, offset, &header, report, replay)?;
                     if self.doubt.is_none() && header.flags & FLAG_CLOSING != 0 {

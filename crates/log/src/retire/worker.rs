@@ -323,7 +323,10 @@ impl Worker {
             if planted!(RetireOneTooFew) && is_last {
                 continue;
             }
-            if planted!(LoseContainerEdge) && number % 64 == 63 {
+            if planted!(LoseContainerEdge) && number % 65_536 == 65_535 {
+                continue;
+            }
+            if planted!(DropLiveByRewrite) && self.limits.mixed_below == u64::MAX && number == run.last() {
                 continue;
             }
             if self.states[&run.log].live.contains(number) {
