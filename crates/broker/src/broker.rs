@@ -92,7 +92,10 @@ impl Broker {
         now: Now,
     ) -> Result<(Arc<Self>, Report), StartError> {
         let mut recovered = Recovered::default();
-        let body_files = BodyFiles { node_id: log_options.node_id, wal_id: log_options.wal_id };
+        let body_files = BodyFiles {
+            piece_bytes: settings.body_piece_bytes,
+            ..BodyFiles::new(log_options.node_id, log_options.wal_id)
+        };
         let (log, report) = leveret_log::recover(disk, log_options, &mut recovered, now.monotonic)?;
         recovered.check()?;
         let commit = Arc::new(Commit::new(log));

@@ -33,7 +33,7 @@ use crate::time::Nanos;
 mod groups;
 mod moves;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use moves::{Reason, Waiting};
 

@@ -82,6 +82,8 @@ pub struct Settings {
     pub copied_to_queues_max: usize,
     /// Durable bodies of this many bytes or more get a file of their own, beside the log.
     pub body_file_from: usize,
+    /// Bytes of such a body that are written and read together: [`leveret_log::BODY_PIECE_BYTES`], but in a simulation.
+    pub body_piece_bytes: usize,
     /// Number of the first message of a new queue. A simulation begins close to where sets of numbers change.
     pub first_number: u64,
 }
@@ -144,6 +146,7 @@ impl Default for Settings {
             volatile_memory_bytes: u64::MAX,
             copied_to_queues_max: 8,
             body_file_from: 256 << 10,
+            body_piece_bytes: leveret_log::BODY_PIECE_BYTES,
             first_number: 0,
         }
     }

@@ -197,7 +197,9 @@ impl Session {
         let has_content = self.contents.is_ready() && self.output.len() < TURN_BYTES_MAX;
         has_content
             || !self.scheduled.is_empty()
-            || (!(self.starved.is_empty() && self.replies.is_empty()) && self.output.is_empty())
+            || (!(self.starved.is_empty() && self.replies.is_empty())
+                && self.output.is_empty()
+                && self.contents.behind_bytes() < TURN_BYTES_MAX)
     }
 
     /// The channel with this number.
