@@ -155,6 +155,12 @@ impl Ledger {
         self.failed.contains(queue)
     }
 
+    /// Whether any queue has stopped.
+    #[must_use]
+    pub fn has_failures(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
     /// Whether any queue has stopped that a message was published to.
     #[must_use]
     pub fn may_be_refused(&self, id: MessageId) -> bool {

@@ -7,6 +7,7 @@ use std::fmt;
 pub const NAMES: &[&str] = &[
     "acceptances answered",
     "batches torn by a power cut",
+    "body files left unfinished",
     "body files written or removed",
     "bits flipped on read",
     "channel errors",
@@ -15,10 +16,12 @@ pub const NAMES: &[&str] = &[
     "confirmed messages of the class os lost",
     "confirms",
     "connections closed for a stopped queue",
+    "connections closed in the middle of a body",
     "connections dropped",
     "counts compared",
     "dead letters delivered",
     "dead letters found",
+    "deliveries aborted for a stopped queue",
     "directory entries as they were before",
     "EIO on create, rename, remove, list or length",
     "EIO on directory sync",
@@ -91,6 +94,8 @@ pub const NAMES: &[&str] = &[
 /// What some hundred seeds needn't do.
 const RARE: &[&str] = &[
     "connections closed for a stopped queue",
+    "connections closed in the middle of a body",
+    "deliveries aborted for a stopped queue",
     "flipped bits that changed nothing",
     "messages of open groups withdrawn",
     "sends without credit or window",

@@ -134,6 +134,8 @@ impl World {
             // Most seeds share what goes to two queues already, some copy it.
             copied_to_queues_max: [1, 1, 8][random.below(3) as usize],
             body_file_from: 4096,
+            // Large bodies have several pieces.
+            body_piece_bytes: 2048,
             // Sets of numbers are containers of 65,536.
             first_number: [0, 65_535 - random.below(150)][random.below(2) as usize],
             ..Settings::default()
@@ -175,6 +177,10 @@ impl World {
     }
 
     fn note_report(&mut self, report: &Report) {
+        let names = self.disk.names().into_iter().filter(|name| name.starts_with("body-"));
+        let is_begun = |name: &String| self.disk.content(name).is_some_and(|bytes| !bytes.starts_with(b"LVRD"));
+        let begun = names.filter(is_begun).count();
+        self.tally.add("body files left unfinished", begun as u64);
         self.tally.add("batches torn by a power cut", report.cut.is_some().into());
         self.tally.add("checkpoints restored", (report.restored > 0).into());
         self.tally.add("records replayed", report.replayed);

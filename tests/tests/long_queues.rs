@@ -169,10 +169,10 @@ fn run(load: Backlog) {
     rig.settle_if_asked(tenth..load.messages);
     let stay = load.messages as f64 * if load.kind == Kind::EverySecond { 0.5 } else { 1.0 };
     let grown = || rig.node.resident_bytes().saturating_sub(resident_at_tenth) as f64 / (0.9 * stay);
-    // What was freed goes back to the system a moment later.
+    // The allocator gives back what was freed a moment later, while it is used.
     let begin = Instant::now();
     while grown() > load.kept_bytes_max && begin.elapsed() < PATIENCE {
-        std::thread::yield_now();
+        rig.ready();
     }
     let grown = grown();
     println!("{grown:.2} bytes of memory for each message that stays, from a tenth to all of them");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use leveret_log::{BODY_PIECE_BYTES, BodyFiles, Disk, DiskError};
+use leveret_log::{BodyFiles, Disk, DiskError};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
@@ -89,7 +89,7 @@ impl Bodies {
         let mut file = self.begin(&Unwritten::default(), outbox);
         let mut at = 0;
         while at < body.len() {
-            let end = body.len().min(at + BODY_PIECE_BYTES);
+            let end = body.len().min(at + self.files.piece_bytes);
             file.push(body.slice(at..end), end == body.len());
             at = end;
         }

@@ -75,10 +75,15 @@ pub struct Settings {
     pub name_seed: (u64, u64),
     /// Bytes of message bodies that all queues together keep in memory before they leave them on disk.
     pub queue_memory_bytes: u64,
+    /// Bytes of transient messages that all queues together keep in memory. Beyond it those for durable queues are
+    /// logged like persistent ones.
+    pub volatile_memory_bytes: u64,
     /// A message to more durable queues than this is logged once for all of them, whatever its size.
     pub copied_to_queues_max: usize,
     /// Durable bodies of this many bytes or more get a file of their own, beside the log.
     pub body_file_from: usize,
+    /// Bytes of such a body that are written and read together: [`leveret_log::BODY_PIECE_BYTES`], but in a simulation.
+    pub body_piece_bytes: usize,
     /// Number of the first message of a new queue. A simulation begins close to where sets of numbers change.
     pub first_number: u64,
 }
@@ -138,8 +143,10 @@ impl Default for Settings {
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
             name_seed: (0, 0),
             queue_memory_bytes: 64 << 20,
+            volatile_memory_bytes: u64::MAX,
             copied_to_queues_max: 8,
             body_file_from: 256 << 10,
+            body_piece_bytes: leveret_log::BODY_PIECE_BYTES,
             first_number: 0,
         }
     }

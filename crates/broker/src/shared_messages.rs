@@ -100,6 +100,11 @@ impl SharedMessages {
         Self { inner: Mutex::new(inner), commit, bodies, limits }
     }
 
+    /// Bodies of this many bytes or more don't enter the log.
+    pub(crate) fn body_file_from(&self) -> usize {
+        self.limits.body_file_from
+    }
+
     /// A recovered queue has these.
     pub(crate) fn restore(&self, references: &References) {
         let mut inner = self.inner.lock();

@@ -13,8 +13,8 @@ use crate::format::{Identity, VERSION};
 use crate::recover::{Damage, Hit};
 use crate::types::LogId;
 
-/// Bytes that are written before they are synced: a sync of somebody else's never has to wait for more.
-const SYNC_BYTES: usize = 4 << 20;
+/// Pieces that are written before they are synced: a sync of somebody else's never has to wait for more.
+const SYNC_PIECES: usize = 4;
 
 /// The body files of a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct BodyFiles {
     pub node_id: u64,
     /// Id of the WAL.
     pub wal_id: u16,
+    /// Bytes of a body that are written, checked and read together: [`BODY_PIECE_BYTES`](crate::BODY_PIECE_BYTES), but in
+    /// a simulation.
+    pub piece_bytes: usize,
 }
 
 /// A body that is being written, piece by piece.
@@ -45,7 +48,7 @@ pub struct BodyRead {
 }
 
 impl BodyWrite {
-    /// Writes the next piece: all but the last have [`BODY_PIECE_BYTES`](crate::BODY_PIECE_BYTES).
+    /// Writes the next piece: all but the last have [`BodyFiles::piece_bytes`].
     ///
     /// # Errors
     /// The disk's. The file has to be removed then.
@@ -53,17 +56,18 @@ impl BodyWrite {
     /// # Panics
     /// When an earlier piece was shorter, or this one is longer.
     pub fn write(&mut self, disk: &dyn Disk, piece: &[u8]) -> Result<(), DiskError> {
-        let place = self.length / PIECE_BYTES as u64;
-        let is_next = self.length.is_multiple_of(PIECE_BYTES as u64) && piece.len() <= PIECE_BYTES;
+        let most = self.files.piece_bytes;
+        let place = self.length / most as u64;
+        let is_next = self.length.is_multiple_of(most as u64) && piece.len() <= most;
         assert!(is_next, "a body file's pieces have one length");
-        if self.unsynced >= SYNC_BYTES {
+        if self.unsynced >= SYNC_PIECES {
             disk::sync(disk, &self.name())?;
             self.unsynced = 0;
         }
         disk::write(disk, &self.name(), FILE_HEADER_BYTES + self.length, &[piece])?;
         self.table.extend_from_slice(&body::checksum(piece, place as usize, self.seed()).to_le_bytes());
         self.length += piece.len() as u64;
-        self.unsynced += piece.len();
+        self.unsynced += 1;
         Ok(())
     }
 
@@ -73,7 +77,7 @@ impl BodyWrite {
     /// The disk's. The file has to be removed then.
     pub fn finish(mut self, disk: &dyn Disk) -> Result<(), DiskError> {
         let name = self.name();
-        let BodyFiles { node_id, wal_id } = self.files;
+        let BodyFiles { node_id, wal_id, .. } = self.files;
         let identity = Identity::body(node_id, wal_id, self.id);
         body::close_table(&mut self.table, identity.seed);
         let header = FileHeader::new(FileKind::Body, &identity, self.id, self.length);
@@ -99,8 +103,8 @@ impl BodyRead {
     /// It isn't what was written, or the disk can't read it.
     pub fn piece(&self, disk: &dyn Disk, place: u64, log: LogId) -> Result<Bytes, ReadError> {
         let name = self.files.name(self.id);
-        let start = place * PIECE_BYTES as u64;
-        let end = (start + PIECE_BYTES as u64).min(self.length);
+        let start = place * self.files.piece_bytes as u64;
+        let end = (start + self.files.piece_bytes as u64).min(self.length);
         let range = FILE_HEADER_BYTES + start..FILE_HEADER_BYTES + end;
         let length = end.saturating_sub(start) as usize;
         let piece = disk::read(disk, &name, range.start, length).map_err(|error| ReadError::from_disk(error, log))?;
@@ -113,6 +117,12 @@ impl BodyRead {
 }
 
 impl BodyFiles {
+    /// Those of this WAL.
+    #[must_use]
+    pub const fn new(node_id: u64, wal_id: u16) -> Self {
+        Self { node_id, wal_id, piece_bytes: PIECE_BYTES }
+    }
+
     /// The name of a body's file.
     #[must_use]
     pub fn name(&self, id: u64) -> String {
@@ -151,7 +161,7 @@ impl BodyFiles {
     /// The disk's. The file may be there, then, and has to be removed.
     pub fn write(&self, disk: &dyn Disk, id: u64, body: &[u8]) -> Result<(), DiskError> {
         let mut write = self.begin(disk, id)?;
-        body.chunks(PIECE_BYTES).try_for_each(|piece| write.write(disk, piece))?;
+        body.chunks(self.piece_bytes).try_for_each(|piece| write.write(disk, piece))?;
         write.finish(disk)
     }
 
@@ -174,8 +184,8 @@ impl BodyFiles {
             return Err(wrong(0..FILE_HEADER_BYTES, &reason));
         }
         let end = FILE_HEADER_BYTES + length;
-        let table = fetch(end, body::table_bytes(length))?;
-        if table.len() != body::table_bytes(length) || Pieces::new(&table, identity.seed).is_none() {
+        let table = fetch(end, body::table_bytes(length, self.piece_bytes))?;
+        if table.len() != body::table_bytes(length, self.piece_bytes) || Pieces::new(&table, identity.seed).is_none() {
             return Err(wrong(end..end + table.len() as u64, "the checksums are damaged"));
         }
         Ok(BodyRead { files: *self, id, length, table })
@@ -188,7 +198,7 @@ impl BodyFiles {
     pub fn read(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<Bytes, ReadError> {
         let opened = self.open(disk, id, length, log)?;
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-        for place in 0..length.div_ceil(PIECE_BYTES as u64) {
+        for place in 0..length.div_ceil(self.piece_bytes as u64) {
             body.extend_from_slice(&opened.piece(disk, place, log)?);
         }
         Ok(body.into())
@@ -214,15 +224,15 @@ impl BodyFiles {
             return Err(wrong(0..FILE_HEADER_BYTES, "the file header is wrong"));
         };
         let end = FILE_HEADER_BYTES + header.length;
-        if length != end + body::table_bytes(header.length) as u64 {
+        if length != end + body::table_bytes(header.length, self.piece_bytes) as u64 {
             return Err(wrong(0..length, "the file is longer or shorter than its header says"));
         }
-        let table = fetch(end, body::table_bytes(header.length))?;
+        let table = fetch(end, body::table_bytes(header.length, self.piece_bytes))?;
         let mut pieces =
             Pieces::new(&table, identity.seed).ok_or_else(|| wrong(end..length, "the checksums are damaged"))?;
         let mut at = FILE_HEADER_BYTES;
         while at < end {
-            let piece_end = (at + PIECE_BYTES as u64).min(end);
+            let piece_end = (at + self.piece_bytes as u64).min(end);
             if !pieces.is_next(&fetch(at, (piece_end - at) as usize)?) {
                 return Err(wrong(at..piece_end, "a piece of a body has a wrong checksum"));
             }
@@ -241,9 +251,9 @@ impl BodyFiles {
         disk::create(to, &name, length)?;
         let mut at = 0;
         while at < length {
-            let piece = disk::read(from, &name, at, PIECE_BYTES)?;
+            let piece = disk::read(from, &name, at, self.piece_bytes)?;
             disk::write(to, &name, at, &[&piece])?;
-            at += PIECE_BYTES as u64;
+            at += self.piece_bytes as u64;
         }
         disk::sync(to, &name)?;
         disk::sync_directory(to)
@@ -266,7 +276,7 @@ mod tests {
     use super::*;
     use crate::memory_disk::MemoryDisk;
 
-    const FILES: BodyFiles = BodyFiles { node_id: 7, wal_id: 3 };
+    const FILES: BodyFiles = BodyFiles::new(7, 3);
 
     fn body(length: usize) -> Bytes {
         (0..length).map(|at| (at * 31 % 251) as u8).collect::<Vec<u8>>().into()
@@ -304,7 +314,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_listed() {
         let disk = MemoryDisk::new();
-        for (id, length) in [(1, 0), (2, 1), (9, PIECE_BYTES), (10, PIECE_BYTES * 2 + 5), (0xabc, SYNC_BYTES + 1)] {
+        for (id, length) in
+            [(1, 0), (2, 1), (9, PIECE_BYTES), (10, PIECE_BYTES * 2 + 5), (0xabc, SYNC_PIECES * PIECE_BYTES + 1)]
+        {
             FILES.write(&disk, id, &body(length)).unwrap();
             assert_eq!(FILES.read(&disk, id, length as u64, LogId(1)).unwrap(), body(length));
             assert!(FILES.read(&disk, id, length as u64 + 1, LogId(1)).is_err());

@@ -259,6 +259,11 @@ impl ClassicQueue {
         Submission { first, accepted }
     }
 
+    /// Whether there is no memory for volatile messages: if they can be logged they have to be, and are durable.
+    pub fn spills_volatile(&self) -> bool {
+        self.contents.is_volatile_full()
+    }
+
     /// The accepted messages have their place in the commit stream. `position` is none for volatile
     /// messages, which are applied at once, or after the durable ones that came before them.
     pub fn submitted(

@@ -344,8 +344,20 @@ impl crate::peer::Peer for Peer {
     }
 
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure> {
-        let link = world.links[self.link].amqp091();
-        for heard in link.heard() {
+        let all = world.links[self.link].amqp091().heard();
+        for heard in all {
+            // The body of a message that was begun couldn't be read to its end.
+            if let Heard::ConnectionClosed(reason) = &heard
+                && reason.code == 541
+                && names_stopped(&reason.text, ledger)
+            {
+                world.tally.hit("connections closed in the middle of a body");
+                world.disconnect(self.link);
+                self.lose_all(ledger);
+                *self = Self::connect(self.number, world, ledger);
+                return Ok(());
+            }
+            let link = world.links[self.link].amqp091();
             self.hear(heard, link, ledger, &mut world.tally, at)?;
         }
         Ok(())

@@ -57,6 +57,8 @@ impl Peer {
 
     fn hear(&mut self, event: Event, ledger: &mut Ledger, tally: &mut Tally, at: Stamp) -> Result<(), Failure> {
         match event {
+            // Its body couldn't be read to its end: the link is detached for that.
+            Event::Aborted { .. } if ledger.has_failures() => tally.hit("deliveries aborted for a stopped queue"),
             Event::Begun { channel, .. } => {
                 let session = self.session(channel);
                 if session.stage == Stage::Coming {
@@ -244,7 +246,9 @@ fn expect_missing(error: Option<&PeerError>, ledger: &Ledger) -> Result<(), Fail
     let description = error.map_or("", |error| &error.description);
     match error.map(|error| error.condition.as_str()) {
         Some("amqp:resource-deleted" | "amqp:not-found") => Ok(()),
-        Some("amqp:illegal-state") if stopped_queue(description).is_some_and(|queue| ledger.has_failed(queue)) => {
+        Some("amqp:illegal-state" | "amqp:internal-error")
+            if stopped_queue(description).is_some_and(|queue| ledger.has_failed(queue)) =>
+        {
             Ok(())
         }
         _ => Err(Failure::new(Check::Protocol, format!("a link was detached for {error:?}"))),

@@ -80,7 +80,6 @@ impl Session {
         let mut keys = keys;
         keys.sort_unstable();
         self.tx_end(number);
-        self.contents.forget_unbegun(number);
         // Deliveries go back first, so that an auto-delete queue takes them with it.
         if let Some(channel) = self.channels.get_mut(&number) {
             let settled = channel.settle_all();

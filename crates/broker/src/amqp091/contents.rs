@@ -40,7 +40,7 @@ pub(crate) enum Lead {
 /// One message whose body is in a file.
 pub(crate) struct Content {
     channel: u16,
-    /// Gone once it was sent: then frames of its channel wait.
+    /// Gone once it was sent.
     lead: Option<(Lead, u64, Taken)>,
     queue: QueueRef,
     /// From when on it is the first of its connection.
@@ -65,16 +65,15 @@ impl Contents {
 
     /// Where a frame for this channel goes.
     pub(crate) fn out<'a>(&'a mut self, output: &'a mut Output, channel: u16) -> &'a mut Vec<u8> {
-        // Only the first one has begun.
-        match self.queue.front_mut() {
-            Some(content) if content.channel == channel && content.lead.is_none() => &mut content.behind,
-            _ => output.buffer(),
+        match self.queue.iter_mut().rfind(|content| content.channel == channel) {
+            Some(content) => &mut content.behind,
+            None => output.buffer(),
         }
     }
 
     /// Bytes that wait behind contents.
     pub(crate) fn behind_bytes(&self) -> usize {
-        self.queue.front().map_or(0, |content| content.behind.len())
+        self.queue.iter().map(|content| content.behind.len()).sum()
     }
 
     /// A consumer goes on when its channel's content is through.
@@ -87,11 +86,6 @@ impl Contents {
     /// The client closed this channel: it drops what still comes.
     pub(crate) fn forget(&mut self, channel: u16) {
         self.queue.retain(|content| content.channel != channel);
-    }
-
-    /// The channel ends after what was begun.
-    pub(crate) fn forget_unbegun(&mut self, channel: u16) {
-        self.queue.retain(|content| content.channel != channel || content.lead.is_none());
     }
 
     pub(crate) fn clear(&mut self) {
@@ -182,7 +176,7 @@ impl Session {
         let stored = message.view();
         let Some(file) = message.file else { return Ok(true) };
         let reader = content.reader.get_or_insert_with(|| {
-            BodyReader::Pieces(Pieces::new(file, &self.broker.bodies, content.queue.log_id(), &self.outbox))
+            BodyReader::Pieces(Pieces::new(file, &self.broker.bodies, &content.queue, &self.outbox))
         });
         match reader {
             BodyReader::Pieces(pieces) => {
@@ -231,13 +225,12 @@ impl Session {
         }
     }
 
-    /// The queue stops. A content that was begun can't be ended, so that the connection has to be.
+    /// The queue has stopped. A content that was begun can't be ended, so that the connection has to be.
     fn content_failed(&mut self, content: Content, reason: String, now: Now) {
         let info = content.queue.info();
         let text =
             format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost);
         let (channel, is_begun) = (content.channel, content.lead.is_none());
-        content.queue.fail(reason);
         if is_begun {
             return self.fail(0, ProtocolError::new(ReplyCode::InternalError, text), now);
         }

@@ -122,6 +122,7 @@ impl Session {
     /// Encodes answers that have come, until the output holds one write's worth.
     pub(crate) fn deliver_replies(&mut self) {
         while self.output.len() < TURN_BYTES_MAX
+            && self.contents.behind_bytes() < TURN_BYTES_MAX
             && let Some(reply) = self.replies.pop_front()
         {
             reply.done();

@@ -118,6 +118,7 @@ impl Session {
     ) -> Self {
         let alarm = broker.alarms.publishing_blocked();
         let partial = PartialMessages::new(&broker.settings);
+        let undurable = Undurable::new(broker.commit.allowance().clone());
         Self {
             broker,
             id,
@@ -155,7 +156,7 @@ impl Session {
             routes: RouteCache::default(),
             acks: Vec::new(),
             held: Held::No,
-            undurable: Undurable::default(),
+            undurable,
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
@@ -196,7 +197,9 @@ impl Session {
         let has_content = self.contents.is_ready() && self.output.len() < TURN_BYTES_MAX;
         has_content
             || !self.scheduled.is_empty()
-            || (!(self.starved.is_empty() && self.replies.is_empty()) && self.output.is_empty())
+            || (!(self.starved.is_empty() && self.replies.is_empty())
+                && self.output.is_empty()
+                && self.contents.behind_bytes() < TURN_BYTES_MAX)
     }
 
     /// The channel with this number.

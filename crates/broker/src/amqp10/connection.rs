@@ -126,6 +126,7 @@ impl Connection {
         now: Now,
     ) -> Self {
         let partial = PartialMessages::new(&broker.settings);
+        let undurable = Undurable::new(broker.commit.allowance().clone());
         Self {
             broker,
             id,
@@ -155,7 +156,7 @@ impl Connection {
             routes: RouteCache::default(),
             collecting: Vec::new(),
             has_published: false,
-            undurable: Undurable::default(),
+            undurable,
             unwritten: Unwritten::default(),
             partial,
             settlements: Vec::new(),

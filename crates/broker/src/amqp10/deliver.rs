@@ -183,8 +183,8 @@ impl Connection {
     ) -> Option<Failure> {
         let message = taken.batch.message((taken.index + at) as usize);
         if let Some(file) = message.file {
-            let log = consumer.queue.log_id();
-            let reader = BodyReader::Pieces(Pieces::new(file, &self.broker.bodies, log, &self.outbox));
+            let reader = Pieces::new(file, &self.broker.bodies, &consumer.queue, &self.outbox);
+            let reader = BodyReader::Pieces(reader);
             // It is the last one that was taken.
             session.pending.push_back(Pending::Large { handle, taken: taken.rest(at), reader });
             return None;
@@ -253,7 +253,7 @@ impl Connection {
                         return Err((rest.handle, failure));
                     }
                     // A client may take larger frames than what is read ahead.
-                    (self.frame_max_out as usize).min(TURN_BYTES_MAX)
+                    (self.frame_max_out as usize).min(TURN_BYTES_MAX).min(pieces.piece_bytes())
                 }
             };
             let first = rest.sent == 0;

@@ -24,9 +24,8 @@ enum Begun {
     Yes(Vec<u8>, Option<Pieces>),
 }
 
-/// A queue whose message can't be read stops, and the link that was to get it ends.
+/// A queue whose message can't be read has stopped, and the link that was to get it ends.
 pub(super) fn unreadable(queue: &QueueRef, reason: &str) -> Failure {
-    queue.fail(reason.to_owned());
     let info = queue.info();
     let text = format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost);
     Failure::link(condition::INTERNAL_ERROR, text)

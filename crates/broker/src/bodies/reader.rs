@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use leveret_log::{BODY_PIECE_BYTES, Disk, LogId};
+use leveret_log::Disk;
 use leveret_message::FileBody;
 use parking_lot::{Mutex, RwLock};
 
 use super::{Bodies, BodyPin};
 use crate::outbox::{Event, Outbox, Wake};
+use crate::queue_handle::QueueRef;
 use crate::settings::WHOLE_BODIES_BYTES_MAX;
 
 /// Pieces that a delivery has in memory at most.
@@ -48,8 +49,8 @@ pub struct BodyRead {
     /// None for all of it.
     place: Option<u64>,
     permit: Option<Permit>,
-    /// Whose it is, for the error.
-    log: LogId,
+    /// Whose it is: it stops when that can't be read.
+    queue: QueueRef,
     slot: Arc<Slot>,
     outbox: Arc<Outbox>,
 }
@@ -107,7 +108,8 @@ impl Drop for Permit {
 impl BodyRead {
     /// Does it, and tells who waits for it.
     pub fn run(self, disk: &dyn Disk) {
-        let Self { pin, place, permit, log, slot, outbox } = self;
+        let Self { pin, place, permit, queue, slot, outbox } = self;
+        let log = queue.log_id();
         if Arc::strong_count(&slot) == 1 {
             // Nobody waits any more.
             return;
@@ -116,8 +118,14 @@ impl BodyRead {
             Some(place) => pin.open(disk, log).and_then(|body| body.piece(disk, place, log)),
             None => pin.read(disk, log),
         };
-        *slot.lock() = Some(read.map(|bytes| (bytes, permit)).map_err(|error| error.to_string()));
+        let read = read.map(|bytes| (bytes, permit)).map_err(|error| error.to_string());
+        let failure = read.as_ref().err().cloned();
+        *slot.lock() = Some(read);
+        // Whoever is in the middle of it knows why before the queue's consumers are told to go.
         outbox.send(Event::Body);
+        if let Some(failure) = failure {
+            queue.fail(failure);
+        }
     }
 }
 
@@ -125,7 +133,7 @@ impl BodyRead {
 pub(crate) struct Pieces {
     pin: Arc<BodyPin>,
     bodies: Arc<Bodies>,
-    log: LogId,
+    queue: QueueRef,
     outbox: Arc<Outbox>,
     /// The piece that is asked for next.
     place: u64,
@@ -137,14 +145,14 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Begins to read a body; `log` is whose it is. `outbox` is told [`Event::Body`] of what has come.
-    pub(crate) fn new(body: &FileBody, bodies: &Arc<Bodies>, log: LogId, outbox: &Arc<Outbox>) -> Self {
+    /// Begins to read a body; `queue` is whose it is. `outbox` is told [`Event::Body`] of what has come.
+    pub(crate) fn new(body: &FileBody, bodies: &Arc<Bodies>, queue: &QueueRef, outbox: &Arc<Outbox>) -> Self {
         let pin = BodyPin::of(body);
         let mut pieces = Self {
             left: pin.length(),
             pin,
             bodies: bodies.clone(),
-            log,
+            queue: queue.clone(),
             outbox: outbox.clone(),
             place: 0,
             asked: None,
@@ -165,15 +173,20 @@ impl Pieces {
                 Some(Err(failure)) => self.failure = Some(failure),
             }
         }
-        let is_more = self.place * (BODY_PIECE_BYTES as u64) < self.pin.length();
+        let is_more = self.place * (self.piece_bytes() as u64) < self.pin.length();
         if self.asked.is_none() && self.failure.is_none() && is_more && self.there.len() < PIECES_MAX {
             let slot = Arc::new(Slot::default());
             self.asked = Some(slot.clone());
             let (pin, outbox) = (self.pin.clone(), self.outbox.clone());
-            let (place, log) = (Some(self.place), self.log);
+            let (place, queue) = (Some(self.place), self.queue.clone());
             self.place += 1;
-            self.bodies.reads.push(BodyRead { pin, place, permit: None, log, slot, outbox });
+            self.bodies.reads.push(BodyRead { pin, place, permit: None, queue, slot, outbox });
         }
+    }
+
+    /// So many bytes are there at a time at least, if the body has as many left.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        self.bodies.files.piece_bytes
     }
 
     /// Whether something can be done: bytes are there, or have come, or never will.
@@ -230,7 +243,7 @@ impl Pieces {
     pub(crate) fn whole(&self) -> Whole {
         let slot = Arc::new(Slot::default());
         let (pin, outbox) = (self.pin.clone(), self.outbox.clone());
-        let read = BodyRead { pin, place: None, permit: None, log: self.log, slot: slot.clone(), outbox };
+        let read = BodyRead { pin, place: None, permit: None, queue: self.queue.clone(), slot: slot.clone(), outbox };
         self.bodies.reads.push_whole(read);
         Whole { slot, body: None }
     }

@@ -1,8 +1,10 @@
-use leveret_log::{LogId, MemoryDisk};
+use leveret_log::{BODY_PIECE_BYTES, MemoryDisk};
 use leveret_message::FileBody;
 
 use super::*;
 use crate::partial::PartialMessages;
+use crate::queue_handle::QueueRef;
+use crate::queue_handle::tests::Fixture;
 use crate::settings::{Settings, UNWRITTEN_BYTES_MAX};
 
 struct Nobody;
@@ -11,10 +13,15 @@ impl Wake for Nobody {
     fn wake(&self) {}
 }
 
-const FILES: BodyFiles = BodyFiles { node_id: 1, wal_id: 0 };
+const FILES: BodyFiles = BodyFiles::new(1, 0);
 
 fn outbox() -> Arc<Outbox> {
     Arc::new(Outbox::new(Arc::new(Nobody)))
+}
+
+/// A queue that would stop if a body couldn't be read.
+fn queue() -> QueueRef {
+    Fixture::new().queue
 }
 
 fn run_all(bodies: &Arc<Bodies>, disk: &MemoryDisk) {
@@ -77,7 +84,7 @@ fn pieces_go_to_the_disk_before_the_body_is_whole_and_come_back_in_pieces() {
     assert!(file.is_written());
     assert_eq!(disk.content(&FILES.name(1)).map(|file| file[512..512 + whole.len()] == whole[..]), Some(true));
 
-    let mut pieces = Pieces::new(&file.body(), &bodies, LogId(1), &outbox);
+    let mut pieces = Pieces::new(&file.body(), &bodies, &queue(), &outbox);
     let mut received = Vec::new();
     while pieces.left() > 0 {
         assert!(pieces.available() <= 2 * BODY_PIECE_BYTES);
@@ -97,7 +104,7 @@ fn a_file_stays_as_long_as_somebody_reads_it() {
     let file = bodies.write(&bytes(3 * BODY_PIECE_BYTES).into(), &outbox());
     run_all(&bodies, &disk);
     let body: FileBody = file.body();
-    let mut pieces = Pieces::new(&body, &bodies, LogId(1), &outbox());
+    let mut pieces = Pieces::new(&body, &bodies, &queue(), &outbox());
     drop(body);
     bodies.remove(file.keep());
     run_all(&bodies, &disk);
@@ -118,7 +125,8 @@ fn a_wrong_piece_is_named_and_those_before_it_come() {
     let mut damaged = disk.content(&FILES.name(1)).expect("it is there");
     damaged[512 + BODY_PIECE_BYTES + 9] ^= 1;
     disk.put(&FILES.name(1), damaged);
-    let mut pieces = Pieces::new(&file.body(), &bodies, LogId(1), &outbox());
+    let queue = queue();
+    let mut pieces = Pieces::new(&file.body(), &bodies, &queue, &outbox());
     for _ in 0..3 {
         run_all(&bodies, &disk);
         pieces.look();
@@ -126,6 +134,7 @@ fn a_wrong_piece_is_named_and_those_before_it_come() {
     assert_eq!(pieces.available(), BODY_PIECE_BYTES);
     let failure = pieces.failure().expect("the second piece is damaged");
     assert!(failure.contains(&FILES.name(1)) && failure.contains("checksum"), "{failure}");
+    assert!(matches!(queue.state(), leveret_queue::QueueState::Failed(reason) if reason == failure));
 }
 
 #[test]
@@ -136,7 +145,7 @@ fn few_bodies_are_in_memory_as_a_whole() {
     let length = crate::settings::WHOLE_BODIES_BYTES_MAX as usize / 2 + 1;
     let file = bodies.write(&bytes(length).into(), &outbox);
     run_all(&bodies, &disk);
-    let pieces = Pieces::new(&file.body(), &bodies, LogId(1), &outbox);
+    let pieces = Pieces::new(&file.body(), &bodies, &queue(), &outbox);
     let (mut one, mut two) = (pieces.whole(), pieces.whole());
     run_all(&bodies, &disk);
     assert!(one.look().is_some_and(|body| body.is_ok_and(|body| body.len() == length)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use leveret_log::{BODY_PIECE_BYTES, BodyFiles, BodyWrite, Disk, DiskError};
+use leveret_log::{BodyFiles, BodyWrite, Disk, DiskError};
 use leveret_message::FileBody;
 use parking_lot::Mutex;
 
@@ -106,14 +106,15 @@ impl BodyFile {
     /// # Errors
     /// When all that the connection holds would be too much.
     pub(crate) fn add(&mut self, mut bytes: &[u8], partial: &PartialMessages) -> Result<(), TooManyPartialBytes> {
+        let most = self.bodies.files.piece_bytes;
         while !bytes.is_empty() {
             let piece = self.piece.get_or_insert_with(|| partial.begin());
-            if piece.len() == BODY_PIECE_BYTES {
+            if piece.len() == most {
                 let whole = self.piece.take().map(PartialBytes::finish).unwrap_or_default();
                 self.push(whole.into(), false);
                 continue;
             }
-            let (now, later) = bytes.split_at(bytes.len().min(BODY_PIECE_BYTES - piece.len()));
+            let (now, later) = bytes.split_at(bytes.len().min(most - piece.len()));
             piece.add(now)?;
             bytes = later;
         }

@@ -29,8 +29,8 @@ impl Wake for Nobody {
 }
 
 /// A queue with a dead-letter exchange on a disk in memory, and a connection.
-struct Fixture {
-    queue: QueueRef,
+pub(crate) struct Fixture {
+    pub(crate) queue: QueueRef,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
     bodies: Arc<Bodies>,
@@ -40,7 +40,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let disk = MemoryDisk::new();
         let (log, _) =
             leveret_log::recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("an empty disk");
@@ -61,7 +61,7 @@ impl Fixture {
         let queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget.clone(), 0);
         let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
         let limits = SharedLimits { copied_to_queues_max: 8, body_file_from: 1 << 20 };
-        let bodies = Bodies::new(BodyFiles { node_id: 0, wal_id: 0 }, 1);
+        let bodies = Bodies::new(BodyFiles::new(0, 0), 1);
         let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies.clone(), limits));
         let services = Services {
             commit: commit.clone(),

@@ -7,8 +7,8 @@ pub const PIECE_BYTES: usize = 256 << 10;
 
 /// Bytes of the table of a body of this length.
 #[must_use]
-pub(crate) fn table_bytes(length: u64) -> usize {
-    (length.div_ceil(PIECE_BYTES as u64) as usize + 1) * 4
+pub(crate) fn table_bytes(length: u64, piece_bytes: usize) -> usize {
+    (length.div_ceil(piece_bytes as u64) as usize + 1) * 4
 }
 
 /// Each piece's checksum begins with its place: pieces that changed places are found.
