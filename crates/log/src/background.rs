@@ -54,8 +54,9 @@ impl Log {
         if let Some(next) = self.next_space_job(now) {
             return next;
         }
-        // On a full disk a WAL file is rather retired and used again than one more made.
-        let may_create = !self.space.is_out || self.wal.full.is_empty();
+        // On a full disk a WAL file is rather retired and used again than one more made, unless the retirement itself waits
+        // for records that have no file yet.
+        let may_create = !self.space.is_out || self.wal.full.is_empty() || self.waits_for_gate();
         if let Some(steps) = self.wal.prepare(&self.options, may_create) {
             return self.run_background(Doing::Prepare, Job::Steps(steps));
         }
