@@ -25,7 +25,7 @@ pub struct Reads {
 }
 
 /// What messages are read back for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Purpose {
     /// To be delivered.
     Delivery,
@@ -33,7 +33,12 @@ pub enum Purpose {
     Browsing(ConsumerId),
     /// To be moved to a dead-letter exchange.
     DeadLetters,
+    /// To be looked at by somebody who is called with them.
+    Peeking(Peek),
 }
+
+/// Who is called with messages, or with the reason why they can't be read.
+pub type Peek = Arc<dyn Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync>;
 
 /// One read, to be run on a disk thread.
 pub struct ReadJob {
@@ -78,6 +83,7 @@ impl ReadJob {
             (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
             (Ok(runs), Purpose::Browsing(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
             (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
+            (runs, Purpose::Peeking(peek)) => peek(runs),
             (Err(reason), _) => queue.fail(reason),
         }
     }

@@ -11,6 +11,7 @@ use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
 use crate::outbox::Event;
+use crate::stats::Stat;
 use crate::ticket::Ticket;
 use crate::time::Now;
 
@@ -19,7 +20,7 @@ impl Session {
     pub(crate) fn durable_work(&mut self, now: Now) {
         let reached = self.broker.commit.reached();
         self.undurable.apply(reached);
-        self.confirm_durable();
+        self.confirm_durable(now);
         match &self.held {
             Held::Durable { ticket, .. } if ticket.is_durable(reached.durable) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
@@ -38,16 +39,15 @@ impl Session {
     }
 
     /// Sends the confirms that are due.
-    pub(crate) fn confirm_durable(&mut self) {
+    pub(crate) fn confirm_durable(&mut self, now: Now) {
         if self.confirming.is_empty() {
             return;
         }
         let reached = self.broker.commit.reached();
         let (channels, output, counters) = (&mut self.channels, &mut self.output, &self.counters);
         self.confirming.retain(|number| {
-            let Some(confirms) = channels.get_mut(number).and_then(|channel| channel.confirms.as_mut()) else {
-                return false;
-            };
+            let Some(channel) = channels.get_mut(number) else { return false };
+            let Some(confirms) = channel.confirms.as_mut() else { return false };
             let before = confirms.unanswered();
             while let Some(confirm) = confirms.next(reached) {
                 let (delivery_tag, multiple) = (confirm.sequence, confirm.multiple);
@@ -58,8 +58,10 @@ impl Session {
                 };
                 encode_method(output.buffer(), *number, &method);
             }
-            counters.confirmed.add(before - confirms.unanswered());
-            confirms.unanswered() > 0
+            let unanswered = confirms.unanswered();
+            counters.confirmed.add(before - unanswered);
+            channel.stats.count(Stat::Confirm, before - unanswered, now.monotonic);
+            unanswered > 0
         });
     }
 
