@@ -8,6 +8,7 @@ use leveret_queue::QueueState;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
 use crate::amqp091::{Heard, Received};
+use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Object};
 use crate::link::End;
@@ -105,7 +106,7 @@ pub fn audit(world: &mut World, ledger: &Ledger) -> Result<Findings, Failure> {
     }
     world.disconnect(link);
     while world.step()? {}
-    conservation(world, &findings)?;
+    conservation(world, ledger, &findings)?;
     Ok(findings)
 }
 
@@ -127,13 +128,23 @@ fn topology(world: &World, ledger: &Ledger) -> BTreeSet<Object> {
 }
 
 /// The queue's own counters, after everything went back to it.
-fn conservation(world: &World, findings: &Findings) -> Result<(), Failure> {
+fn conservation(world: &World, ledger: &Ledger, findings: &Findings) -> Result<(), Failure> {
     let snapshot = world.broker.registry.snapshot_full();
     for (name, found) in &findings.queues {
         let Some(queue) = snapshot.queue("/", name) else { continue };
         let status = queue.status();
         let counters = status.conservation;
         let inside = status.ready + status.unacknowledged;
+        let size = |received: &Received| {
+            let message = body::id(&received.content.body).and_then(|id| ledger.messages.get(id as usize));
+            message.map_or(0, |message| message.bytes)
+        };
+        let bytes: u64 = found.iter().map(size).sum();
+        if (status.ready_bytes, status.bytes) != (bytes, bytes) {
+            let (shown, kept) = (status.ready_bytes, status.bytes);
+            let detail = format!("queue {name}: {shown} bytes are shown, {kept} kept, a client found {bytes}");
+            return Err(Failure::new(Check::NoLies, detail));
+        }
         if counters.accepted != counters.gone() + inside || inside != found.len() as u64 || status.pending != 0 {
             let detail = format!(
                 "queue {name}: {counters:?}, ready {}, unacknowledged {}, pending {}, a client found {}",

@@ -35,6 +35,8 @@ pub enum Check {
     ObjectsStayAway,
     /// What a queue accepted is what left it and what is in it, and the simulation's ledger agrees.
     Conservation,
+    /// Counts that operators are shown are those that clients know.
+    NoLies,
 }
 
 impl Check {
@@ -57,6 +59,7 @@ impl Check {
             Self::ObjectsExist => "confirmed objects exist",
             Self::ObjectsStayAway => "deleted objects stay away",
             Self::Conservation => "conservation equals the ledger",
+            Self::NoLies => "shown counts are true",
         }
     }
 }

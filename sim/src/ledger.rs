@@ -67,6 +67,8 @@ pub struct Message {
     pub id: MessageId,
     /// Bytes of its body.
     pub length: usize,
+    /// What the broker counts for it: of AMQP 1.0, the bare message.
+    pub bytes: u64,
     /// Delivery mode 2.
     pub persistent: bool,
     /// Where it was published to.
@@ -124,6 +126,10 @@ pub struct Ledger {
     disordered: BTreeSet<String>,
     /// Queues that stopped in this life, since something of theirs couldn't be read.
     failed: BTreeSet<String>,
+    /// When somebody learned of something that holds from then on.
+    promises: Vec<Stamp>,
+    /// The last life ended without a power cut: what was written is there, synced or not.
+    pub kept_power: bool,
     /// A large message may find no space for its body's file.
     pub space_is_short: bool,
     publishers: u64,
@@ -147,6 +153,12 @@ impl Ledger {
     #[must_use]
     pub fn has_failed(&self, queue: &str) -> bool {
         self.failed.contains(queue)
+    }
+
+    /// Whether any queue has stopped.
+    #[must_use]
+    pub fn has_failures(&self) -> bool {
+        !self.failed.is_empty()
     }
 
     /// Whether any queue has stopped that a message was published to.
@@ -188,6 +200,17 @@ impl Ledger {
     #[must_use]
     pub fn presence_now(&self, object: &Object) -> Presence {
         self.presence(object, Stamp::MAX)
+    }
+
+    /// Whether somebody asked to take an object away that was there in this life.
+    #[must_use]
+    pub fn was_unmade(&self, object: &Object) -> bool {
+        let history = self.objects.get(object).map_or(&[][..], Vec::as_slice);
+        history
+            .iter()
+            .map(|(_, presence)| *presence)
+            .skip_while(|known| *known != Presence::Present)
+            .any(|known| known != Presence::Present)
     }
 
     /// All objects ever asked for.
@@ -235,13 +258,23 @@ impl Ledger {
         }
         let (exchange, key) = (exchange.to_owned(), key.to_owned());
         let (published, confirmed) = (at, None);
-        self.messages.push(Message { id, length, persistent, exchange, key, publisher, published, confirmed, targets });
+        let bytes = length as u64;
+        let message =
+            Message { id, length, bytes, persistent, exchange, key, publisher, published, confirmed, targets };
+        self.messages.push(message);
         id
     }
 
     /// The publisher learned that a message is safe.
     pub fn confirm(&mut self, id: MessageId, at: Stamp) {
         self.messages[id as usize].confirmed = Some(at);
+        self.promises.push(at);
+    }
+
+    /// When clients of this life were promised something, in order.
+    #[must_use]
+    pub fn promises(&self) -> &[Stamp] {
+        &self.promises
     }
 
     /// It was published in a transaction that was rolled back.
@@ -291,6 +324,7 @@ impl Ledger {
     pub fn settled(&mut self, queue: &str, id: MessageId, at: Stamp) {
         if let Some(target) = self.messages.get_mut(id as usize).and_then(|message| message.targets.get_mut(queue)) {
             target.gone.get_or_insert(at);
+            self.promises.push(at);
         }
     }
 
@@ -385,6 +419,8 @@ impl Ledger {
         self.draining.clear();
         self.disordered.clear();
         self.failed.clear();
+        self.promises.clear();
+        self.kept_power = false;
         for message in &mut self.messages {
             message.published = 0;
             for target in message.targets.values_mut() {

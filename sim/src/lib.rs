@@ -26,6 +26,7 @@ pub mod peer;
 pub mod pipe;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
+pub mod quiet;
 pub mod random;
 mod restart;
 pub mod seed;

@@ -1,5 +1,7 @@
 //! One client of the workload, whatever it speaks.
 
+use std::collections::BTreeMap;
+
 use crate::failure::Failure;
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::topology::dead_letters_of;
@@ -8,6 +10,9 @@ use crate::{body, content::Content, failure::Check, tally::Tally};
 
 /// More messages than any queue of a simulation has; many of these can be added up.
 pub const UNLIMITED: u64 = 1 << 40;
+
+/// How many messages of each queue clients hold: at least, and at most.
+pub type Holdings = BTreeMap<String, (u64, u64)>;
 
 /// See the module.
 pub trait Peer {
@@ -22,6 +27,9 @@ pub trait Peer {
     /// # Errors
     /// A rule was found broken.
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure>;
+
+    /// Adds what it holds of each queue and hasn't settled.
+    fn add_held(&self, held: &mut Holdings);
 
     /// Nothing moves any more.
     ///

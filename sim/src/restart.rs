@@ -17,13 +17,21 @@ use crate::verdict::{judge, judge_damaged};
 use crate::world::World;
 
 /// A power cut, or the end of the process alone, after a moment that the seed chooses.
-pub(crate) fn cut(disk: &SimDisk, at: usize, random: &mut Random, tally: &mut Tally) -> Arc<SimDisk> {
+pub(crate) fn cut(
+    disk: &SimDisk,
+    at: usize,
+    random: &mut Random,
+    (tally, event, ledger): (&mut Tally, &mut String, &mut Ledger),
+) -> Arc<SimDisk> {
     let moment = disk.moment(at);
     if random.below(4) == 0 {
         tally.hit("kills");
+        *event = String::from("a kill");
         return Arc::new(moment);
     }
     tally.hit("power cuts");
+    *event = String::from("a power cut");
+    ledger.kept_power = false;
     let cut = moment.crash(random.next());
     note_damage(&cut, tally);
     Arc::new(cut)
@@ -35,14 +43,15 @@ pub(crate) fn cut_recovery(
     log: &Options,
     times: u64,
     random: &mut Random,
-    tally: &mut Tally,
+    (tally, event, ledger): (&mut Tally, &mut String, &mut Ledger),
 ) -> Result<Arc<SimDisk>, Failure> {
     for _ in 0..times {
         let tried = Arc::new(SimDisk::clone(&disk));
         let (world, _) = World::start(tried.clone(), log.clone(), random.next())?;
         tally.merge(&world.tally);
         let moment = random.below(tried.count() as u64 + 1) as usize;
-        disk = cut(&tried, moment, random, tally);
+        disk = cut(&tried, moment, random, (tally, event, ledger));
+        event.push_str(" in recovery");
         tally.hit("power cuts in recovery");
     }
     Ok(disk)

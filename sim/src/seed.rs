@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use leveret_log::Options;
+use leveret_broker::Nanos;
+use leveret_log::{Log, Options};
 
+use crate::audit::audit;
 use crate::disk::{Change, SimDisk};
 use crate::event_hash::EventHash;
 use crate::failure::{Check, Failure};
@@ -13,6 +15,7 @@ use crate::random::Random;
 use crate::restart::{cut, cut_recovery, troubled};
 use crate::tally::Tally;
 use crate::trouble::Trouble;
+use crate::verdict::judge;
 use crate::workload::{Peers, Workload};
 use crate::world::World;
 
@@ -38,6 +41,20 @@ impl Default for Plan {
 /// # Errors
 /// The first rule found broken.
 pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: &mut EventHash) -> Result<(), Failure> {
+    run_noting(seed, plan, log, (tally, hash), &mut String::new())
+}
+
+/// As [`run_seed`]; `event` says what happened last that isn't everyday life.
+///
+/// # Errors
+/// As there.
+pub fn run_noting(
+    seed: u64,
+    plan: &Plan,
+    log: &Options,
+    (tally, hash): (&mut Tally, &mut EventHash),
+    event: &mut String,
+) -> Result<(), Failure> {
     let mut random = Random::new(seed);
     let log = &vary(log, &mut random);
     let mut ledger = Ledger::default();
@@ -47,7 +64,11 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
     for life in 0..plan.lives {
         let began = disk.count();
         let share = plan.operations / plan.lives;
-        let operations = share / 2 + random.below(share as u64) as usize;
+        // Some are over before anything of the life before them is retired.
+        let operations = match random.below(4) {
+            0 => 1 + random.below(60) as usize,
+            _ => share / 2 + random.below(share as u64) as usize,
+        };
         // Some lives end in the middle of everything, some when all is answered.
         let steps = operations as u64 * 20 + random.below(operations as u64 * 40);
         let trouble = Trouble::of_life(&mut random);
@@ -56,27 +77,43 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
         let all = random.below(4) == 0 && !ledger.space_is_short;
         let steps_left = if all { u64::MAX } else { steps };
         trouble.arm(&disk);
+        *event = trouble.text(event);
         done += live(&mut world, &mut ledger, plan.peers, operations, steps_left)?;
+        if ledger.space_is_short && world.stopped.is_none() {
+            without_space(&mut world)?;
+            tally.hit("full disks with space again");
+        }
         let is_stopped = world.stopped.is_some();
         tally.add("nodes stopped by their disk", is_stopped.into());
         close(&mut world, tally, hash, &disk);
         drop(world);
         Trouble::end(&disk);
-        let at = if is_stopped { disk.count() } else { moment_of_crash(&disk, began, &mut random) };
-        disk = cut(&disk, at, &mut random, tally);
+        let at = if is_stopped { disk.count() } else { moment_of_crash(&disk, &ledger, began, &mut random) };
+        ledger.kept_power = true;
+        disk = cut(&disk, at, &mut random, (tally, event, &mut ledger));
         let times = random.below(3).max(u64::from(life == 0));
-        disk = cut_recovery(disk, log, times, &mut random, tally)?;
+        disk = cut_recovery(disk, log, times, &mut random, (tally, event, &mut ledger))?;
         troubled(&disk, log, (&ledger, at), trouble, &mut random, tally)?;
         (world, _) = reopen(&disk, log, &mut ledger, at, random.next(), tally)?;
     }
     ledger.space_is_short = false;
+    *event = Trouble::None.text(event);
     let rest = plan.operations.saturating_sub(done).max(100);
     done += live(&mut world, &mut ledger, plan.peers, rest, u64::MAX)?;
     tally.add("operations", done as u64);
+    for link in 0..world.links.len() {
+        world.disconnect(link);
+    }
+    while world.step()? {}
+    ledger.heard_everything();
+    // What a client finds now is what was promised, and what it finds after a clean stop, too.
+    let findings = audit(&mut world, &ledger)?;
+    judge(&ledger, disk.count(), &findings, &mut Tally::default())?;
     stop(&mut world)?;
     tally.hit("clean restarts");
-    ledger.heard_everything();
     let at = disk.count();
+    ledger.kept_power = true;
+    *event = String::from("a clean stop");
     close(&mut world, tally, hash, &disk);
     drop(world);
     // The power may go after a clean stop, too.
@@ -89,10 +126,18 @@ pub fn run_seed(seed: u64, plan: &Plan, log: &Options, tally: &mut Tally, hash: 
     Ok(())
 }
 
-/// A few changes back: clients then know more than they did, but promises carry their time. Half of the time it is right
-/// after a write, of which not everything is on the disk.
-fn moment_of_crash(disk: &SimDisk, began: usize, random: &mut Random) -> usize {
+/// A few changes back: clients then know more than they did, but promises carry their time. Often it is right after a
+/// write, of which not everything is on the disk, or when somebody had just been promised something.
+fn moment_of_crash(disk: &SimDisk, ledger: &Ledger, began: usize, random: &mut Random) -> usize {
     let (now, back) = (disk.count(), random.below(12) as usize);
+    let promises = ledger.promises();
+    match random.below(8) {
+        0..=2 if !promises.is_empty() => {
+            return promises[random.below(promises.len() as u64) as usize].clamp(began, now);
+        }
+        3 => return began + random.below((now - began) as u64 + 1) as usize,
+        _ => {}
+    }
     let latest = now - back.min(now - began);
     let is_write = |change: &Change| matches!(change, Change::Write { bytes, .. } if bytes.len() > 512);
     let after_write = || disk.last_change(latest, is_write).filter(|at| *at > began);
@@ -101,7 +146,7 @@ fn moment_of_crash(disk: &SimDisk, began: usize, random: &mut Random) -> usize {
 
 /// Some logs have larger buffers and files than others, and more of them.
 fn vary(log: &Options, random: &mut Random) -> Options {
-    let buffer_bytes = [14 << 10, 24 << 10, 48 << 10][random.below(3) as usize];
+    let buffer_bytes = [4 << 10, 14 << 10, 24 << 10, 48 << 10][random.below(4) as usize];
     Options {
         buffer_bytes,
         reserve_bytes: buffer_bytes / 6,
@@ -144,9 +189,6 @@ fn reopen(
 
 /// A clean stop, to the end of the commit lane's work.
 fn stop(world: &mut World) -> Result<(), Failure> {
-    for link in 0..world.links.len() {
-        world.disconnect(link);
-    }
     while world.step()? {}
     world.broker.stop(world.clock.now());
     while world.step()? {}
@@ -156,6 +198,27 @@ fn stop(world: &mut World) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// Nobody publishes any more. When there is space again, everything that was taken becomes durable, and publishers may go
+/// on soon. (Before that it needn't: a single record may be larger here than the reserve, which it can't be on a node.)
+fn without_space(world: &mut World) -> Result<(), Failure> {
+    let wait = |world: &mut World, time: Nanos, what: &str, is_done: &dyn Fn(&Log) -> bool| {
+        let end = world.clock.nanos() + time;
+        while world.stopped.is_none() && !world.broker.commit.inspect(is_done) {
+            if world.clock.nanos() > end || !world.step()? {
+                let (appended, durable) = world.broker.commit.inspect(|log| (log.appended(), log.durable()));
+                let detail = format!("{what}; {durable} of {appended} records are durable");
+                return Err(Failure::new(Check::DiskErrors, detail));
+            }
+        }
+        Ok(())
+    };
+    world.disk.limit_space(None);
+    let goes_on = |log: &Log| !log.is_out_of_space() && log.appended() == log.durable();
+    wait(world, 5 * SECOND, "there is space again, and nothing goes on", &goes_on)
+}
+
+const SECOND: Nanos = 1_000_000_000;
 
 fn close(world: &mut World, tally: &mut Tally, hash: &mut EventHash, disk: &SimDisk) {
     let is_reuse = |change: &Change| matches!(change, Change::Rename { to, .. } if to.starts_with("wal-"));

@@ -19,6 +19,18 @@ pub fn dead_queue(owner: usize) -> String {
     format!("q{owner}-dead")
 }
 
+/// The queue of an owner whose messages are confirmed when they are written (`x-durability`).
+#[must_use]
+pub fn written_queue(owner: usize) -> String {
+    format!("q{owner}-os")
+}
+
+/// Whether a power cut may take confirmed messages out of this queue.
+#[must_use]
+pub fn is_written_only(queue: &str) -> bool {
+    queue.ends_with("-os")
+}
+
 /// The fanout exchange of an owner.
 #[must_use]
 pub fn exchange(owner: usize) -> String {
@@ -47,6 +59,7 @@ pub fn may_be_drained(queue: &str) -> bool {
 #[must_use]
 pub fn missing(owner: usize, ledger: &Ledger) -> Option<Object> {
     let mut wanted = vec![Object::Exchange(exchange(owner)), Object::Queue(dead_queue(owner))];
+    wanted.push(Object::Queue(written_queue(owner)));
     for at in 0..QUEUES {
         wanted.push(Object::Queue(queue(owner, at)));
         wanted.push(Object::Binding(exchange(owner), queue(owner, at), String::new()));

@@ -25,7 +25,9 @@ impl Trouble {
             9 => Self::Space(random.below(300_000)),
             10 | 11 => Self::Fault(reading(User::Reads, random.below(30), sticky, random)),
             12..=14 => Self::Fault(changing(User::Commit, random.below(200), sticky, random)),
-            _ => Self::Fault(changing(User::Background, random.below(6), sticky, random)),
+            _ if random.below(2) == 0 => Self::Fault(changing(User::Background, random.below(6), sticky, random)),
+            // Once: what goes wrong again and again loses what it should have brought.
+            _ => Self::Fault(reading(User::Background, random.below(40), false, random)),
         }
     }
 
@@ -39,6 +41,17 @@ impl Trouble {
                 let after = random.below(2);
                 Self::Fault(Fault { user: User::Start, on, after, wrong: Wrong::Refused, sticky: false })
             }
+        }
+    }
+
+    /// In words; without any, what came before.
+    #[must_use]
+    pub fn text(self, before: &str) -> String {
+        match self {
+            Self::None if before.is_empty() => String::from("nothing"),
+            Self::None => format!("{}, then a life", before.trim_end_matches(", then a life")),
+            Self::Fault(fault) => format!("{} ({:?} lane)", fault.name(), fault.user).to_lowercase(),
+            Self::Space(_) => String::from("a full disk"),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::tally::Tally;
+use crate::topology;
 
 /// Judges what is there after a power cut that came when the disk had seen `at` changes.
 ///
@@ -158,6 +159,10 @@ fn losses(
         }
         let excused = target.excused.is_some_and(|from| from <= at);
         if is_there || !present || !confirmed || !message.persistent || !target.certain || excused {
+            continue;
+        }
+        if topology::is_written_only(queue) && !ledger.kept_power {
+            tally.hit("confirmed messages of the class os lost");
             continue;
         }
         if unheard > 0 {

@@ -2,12 +2,13 @@
 //! AMQP 0-9-1, some over AMQP 1.0, with the same queues.
 
 use leveret_broker::Nanos;
+use leveret_metrics::Totals;
 
 use crate::failure::{Check, Failure};
 use crate::ledger::Ledger;
-use crate::peer::{Peer, starving};
+use crate::peer::{Holdings, Peer, starving};
 use crate::world::World;
-use crate::{amqp10, amqp091};
+use crate::{amqp10, amqp091, quiet};
 
 /// How many clients there are at a time. Those of AMQP 0-9-1 own the objects.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ pub struct Workload {
     limit: usize,
     /// Nobody does anything before.
     pause: Nanos,
+    /// What the broker had counted before.
+    before: Totals,
 }
 
 /// Clients do nothing for up to this long, now and then: what has its time comes to rest.
@@ -41,7 +44,7 @@ impl Workload {
         for number in 0..peers.amqp10 {
             all.push(Box::new(amqp10::Peer::connect(number, world)));
         }
-        Self { peers: all, operations: 0, limit, pause: 0 }
+        Self { peers: all, operations: 0, limit, pause: 0, before: quiet::totals(world) }
     }
 
     /// One step: of a client that does something, or of the world. False when all is done and answered.
@@ -84,6 +87,11 @@ impl Workload {
                 return Err(Failure::new(Check::Answered, format!("client {number} cannot go on")));
             }
         }
+        let mut held = Holdings::new();
+        self.peers.iter().for_each(|peer| peer.add_held(&mut held));
+        quiet::queues(world, ledger, &held)?;
+        quiet::counters(world, &self.before)?;
+        world.tally.hit("counts compared");
         if let Some(detail) = starving(world, ledger) {
             return Err(Failure::new(Check::Answered, detail));
         }

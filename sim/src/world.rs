@@ -47,6 +47,7 @@ pub fn small_log() -> Options {
         reserve_bytes: 8 << 10,
         mixed_below: 8 << 10,
         unretired_max: 2,
+        survey_interval: 50_000_000,
         node_id: 7,
         ..Options::default()
     }
@@ -76,6 +77,8 @@ pub struct World {
     fruitless: u32,
     /// Why the node had to stop, since its disk refused something: nothing moves any more.
     pub stopped: Option<String>,
+    /// Clients don't go away, and take nothing away, in the middle of something: every count is known exactly.
+    pub is_gentle: bool,
     /// Queues that stopped alone, since the disk didn't give back what it had taken for them.
     pub failed: BTreeSet<String>,
 }
@@ -131,12 +134,17 @@ impl World {
             // Most seeds share what goes to two queues already, some copy it.
             copied_to_queues_max: [1, 1, 8][random.below(3) as usize],
             body_file_from: 4096,
+            // Large bodies have several pieces.
+            body_piece_bytes: 2048,
+            // Sets of numbers are containers of 65,536.
+            first_number: [0, 65_535 - random.below(150)][random.below(2) as usize],
             ..Settings::default()
         };
         disk.act_as(User::Start);
         let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())
             .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
+        let is_gentle = random.below(4) == 0;
         let mut world = Self {
             disk,
             broker,
@@ -151,6 +159,7 @@ impl World {
             bodies: BodyLane::default(),
             fruitless: 0,
             stopped: None,
+            is_gentle,
             failed: BTreeSet::new(),
         };
         world.note_failed();
@@ -168,6 +177,10 @@ impl World {
     }
 
     fn note_report(&mut self, report: &Report) {
+        let names = self.disk.names().into_iter().filter(|name| name.starts_with("body-"));
+        let is_begun = |name: &String| self.disk.content(name).is_some_and(|bytes| !bytes.starts_with(b"LVRD"));
+        let begun = names.filter(is_begun).count();
+        self.tally.add("body files left unfinished", begun as u64);
         self.tally.add("batches torn by a power cut", report.cut.is_some().into());
         self.tally.add("checkpoints restored", (report.restored > 0).into());
         self.tally.add("records replayed", report.replayed);
@@ -386,5 +399,6 @@ impl World {
     pub fn count_log(&mut self) {
         let statistics = self.broker.commit.inspect(|log| log.statistics().clone());
         self.tally.add("retirements", statistics.retirements);
+        self.tally.add("segments rewritten", statistics.segments_rewritten);
     }
 }

@@ -18,6 +18,7 @@ pub mod go_suite;
 pub mod http;
 pub mod kill_ledger;
 pub mod kill_load;
+pub mod memory_cgroup;
 pub mod node;
 pub mod peer;
 pub mod random;

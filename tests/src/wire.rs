@@ -3,7 +3,7 @@
 
 mod arguments;
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 pub use arguments::{Reader, Writer};
@@ -224,6 +224,8 @@ pub struct Tuning {
 pub struct Wire {
     /// For tests that write or close it as it is.
     pub socket: TcpStream,
+    /// What frames are read from.
+    reader: BufReader<TcpStream>,
     /// Larger frames fail the test.
     frame_max: usize,
 }
@@ -238,7 +240,8 @@ impl Wire {
         socket.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
         socket.set_write_timeout(Some(PATIENCE)).expect("a write timeout");
         socket.set_nodelay(true).expect("no delay");
-        Self { socket, frame_max: usize::MAX }
+        let reader = BufReader::with_capacity(64 * 1024, socket.try_clone().expect("a second handle"));
+        Self { socket, reader, frame_max: usize::MAX }
     }
 
     /// A connection as guest with channel 1 open.
@@ -390,14 +393,14 @@ impl Wire {
     pub fn next_frame(&mut self) -> io::Result<Frame> {
         loop {
             let mut head = [0; 7];
-            self.socket.read_exact(&mut head)?;
+            self.reader.read_exact(&mut head)?;
             let length = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
             if length > 16 * 1024 * 1024 {
                 return Err(io::Error::new(ErrorKind::InvalidData, format!("a frame of {length} bytes")));
             }
             assert!(length + 8 <= self.frame_max, "a frame of {} bytes", length + 8);
             let mut payload = vec![0; length + 1];
-            self.socket.read_exact(&mut payload)?;
+            self.reader.read_exact(&mut payload)?;
             if payload.pop() != Some(0xce) {
                 return Err(io::Error::new(ErrorKind::InvalidData, "a frame without its end mark"));
             }

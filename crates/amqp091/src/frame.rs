@@ -121,6 +121,16 @@ pub fn encode_body(out: &mut Vec<u8>, channel: u16, chunk: &[u8]) {
     finish(out, start);
 }
 
+/// Appends one body frame whose payload `write` appends.
+///
+/// # Panics
+/// If that has 4 GiB or more.
+pub fn encode_body_with(out: &mut Vec<u8>, channel: u16, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = begin(out, FrameKind::Body, channel);
+    write(out);
+    finish(out, start);
+}
+
 /// Appends a body as as many frames of at most `frame_max` bytes as it needs; none for an empty one.
 ///
 /// # Panics

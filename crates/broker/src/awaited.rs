@@ -36,13 +36,12 @@ impl Awaited {
         }
     }
 
-    /// The same for one that comes behind another: what waits for nothing itself waits for what was before it.
+    /// The same for one that is answered after another: what waits for nothing itself waits for what was before it.
+    ///
+    /// The two aren't added up: whoever waits is told of positions that queues gave, and of what is neither nobody is told.
     #[must_use]
     pub fn behind(self, earlier: Self) -> Self {
-        match self.position {
-            0 => earlier,
-            _ => Self { position: self.position.max(earlier.position), ..self },
-        }
+        if self.position == 0 { earlier } else { self }
     }
 
     /// Whether it has come to it.

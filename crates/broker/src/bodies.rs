@@ -1,20 +1,27 @@
-//! Large bodies on their way to files of their own, and the files that nobody needs any more: jobs for a disk thread, in
-//! order.
+//! Large bodies in files of their own: on their way there in pieces, and the files that nobody needs any more. Jobs for a
+//! disk thread, in order.
+
+mod pin;
+mod reader;
+mod upload;
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use leveret_log::{BodyFiles, Disk, DiskError};
 use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
 
 use crate::outbox::{Event, Outbox, Wake};
 
-const PENDING: u8 = 0;
-const WRITTEN: u8 = 1;
-const REFUSED: u8 = 2;
+pub(crate) use pin::BodyPin;
+pub use reader::BodyRead;
+pub(crate) use reader::{BodyReader, Pieces};
+use upload::Upload;
+pub(crate) use upload::{BodyFile, Unwritten};
 
 /// See the module.
 pub struct Bodies {
@@ -22,10 +29,18 @@ pub struct Bodies {
     jobs: Mutex<VecDeque<Work>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
     next_id: AtomicU64,
+    pins: Mutex<FxHashMap<u64, pin::Pinned>>,
+    reads: reader::BodyReads,
 }
 
 enum Work {
-    Write { id: u64, body: Bytes, state: Arc<AtomicU8>, outbox: Arc<Outbox> },
+    /// The next bytes of a body; with `last`, there are no more.
+    Write {
+        upload: Arc<Upload>,
+        bytes: Bytes,
+        last: bool,
+        outbox: Arc<Outbox>,
+    },
     Remove(u64),
 }
 
@@ -35,23 +50,17 @@ pub struct BodyJob {
     files: BodyFiles,
 }
 
-/// A body that is being written, or was; its file goes with this, unless [`BodyFile::keep`] was called.
-pub(crate) struct BodyFile {
-    id: u64,
-    state: Arc<AtomicU8>,
-    bodies: Arc<Bodies>,
-    is_kept: bool,
-}
-
 impl Bodies {
     /// Bodies in `files`; ids from `next_id` on were never used.
     pub fn new(files: BodyFiles, next_id: u64) -> Arc<Self> {
-        Arc::new(Self { files, jobs: Mutex::default(), wake: RwLock::default(), next_id: AtomicU64::new(next_id) })
-    }
-
-    /// Where they are.
-    pub(crate) fn files(&self) -> BodyFiles {
-        self.files
+        Arc::new(Self {
+            files,
+            jobs: Mutex::default(),
+            wake: RwLock::default(),
+            next_id: AtomicU64::new(next_id),
+            pins: Mutex::default(),
+            reads: reader::BodyReads::default(),
+        })
     }
 
     /// Sets who is woken for a job.
@@ -59,16 +68,40 @@ impl Bodies {
         *self.wake.write() = Some(wake);
     }
 
-    /// Has a body written; `outbox` is told [`Event::Durable`] when that is decided.
-    pub(crate) fn write(self: &Arc<Self>, body: Bytes, outbox: &Arc<Outbox>) -> BodyFile {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let state = Arc::new(AtomicU8::new(PENDING));
-        self.push(Work::Write { id, body, state: state.clone(), outbox: outbox.clone() });
-        BodyFile { id, state, bodies: self.clone(), is_kept: false }
+    /// Sets who is woken for a read.
+    pub fn set_read_wake(&self, wake: Arc<dyn Wake>) {
+        self.reads.set_wake(wake);
     }
 
-    /// Has the file of a body removed, which nothing on disk refers to.
+    /// The next read to run.
+    pub fn next_read(self: &Arc<Self>) -> Option<BodyRead> {
+        self.reads.next(self)
+    }
+
+    /// Begins the file of a body that comes in pieces; `outbox` is told [`Event::Body`] of each that is written.
+    pub(crate) fn begin(self: &Arc<Self>, unwritten: &Unwritten, outbox: &Arc<Outbox>) -> BodyFile {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        BodyFile::new(id, self.clone(), unwritten.clone(), outbox.clone())
+    }
+
+    /// Has a whole body written; `outbox` is told [`Event::Body`] when that is decided, at the latest.
+    pub(crate) fn write(self: &Arc<Self>, body: &Bytes, outbox: &Arc<Outbox>) -> BodyFile {
+        let mut file = self.begin(&Unwritten::default(), outbox);
+        let mut at = 0;
+        while at < body.len() {
+            let end = body.len().min(at + self.files.piece_bytes);
+            file.push(body.slice(at..end), end == body.len());
+            at = end;
+        }
+        file
+    }
+
+    /// Has the file of a body removed that nothing on disk refers to, once nobody reads it any more.
     pub(crate) fn remove(&self, id: u64) {
+        if let Some(pinned) = self.pins.lock().get_mut(&id) {
+            pinned.doomed = true;
+            return;
+        }
         self.push(Work::Remove(id));
     }
 
@@ -94,87 +127,22 @@ impl BodyJob {
     pub fn run(self, disk: &dyn Disk) -> Result<(), DiskError> {
         match self.work {
             Work::Remove(id) => self.files.remove(disk, id),
-            Work::Write { id, body, state, outbox } => {
-                let result = self.files.write(disk, id, &body);
-                let decided = match &result {
-                    Ok(()) => WRITTEN,
+            Work::Write { upload, bytes, last, outbox } => {
+                match upload.write(self.files, disk, &bytes, last) {
                     Err(error) if error.error.kind() == io::ErrorKind::StorageFull => {
-                        tracing::warn!(%error, bytes = body.len(), "a large message is refused: the disk is full");
-                        self.files.remove(disk, id)?;
-                        REFUSED
+                        tracing::warn!(%error, "a large message is refused: the disk is full");
+                        upload.refuse();
+                        self.files.remove(disk, upload.id)?;
                     }
-                    Err(_) => return result,
-                };
-                state.store(decided, Ordering::Release);
-                outbox.send(Event::Durable);
+                    result => result?,
+                }
+                upload.written(bytes.len() as u64, last);
+                outbox.send(Event::Body);
                 Ok(())
             }
         }
     }
 }
 
-impl BodyFile {
-    /// Whether it isn't decided yet.
-    pub(crate) fn is_pending(&self) -> bool {
-        self.state.load(Ordering::Acquire) == PENDING
-    }
-
-    /// Whether the disk has it.
-    pub(crate) fn is_written(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WRITTEN
-    }
-
-    /// Something on disk will refer to it: whoever calls this removes the file. Its id.
-    pub(crate) fn keep(mut self) -> u64 {
-        self.is_kept = true;
-        self.id
-    }
-}
-
-impl Drop for BodyFile {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            self.bodies.remove(self.id);
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use leveret_log::MemoryDisk;
-
-    use super::*;
-
-    struct Nobody;
-
-    impl Wake for Nobody {
-        fn wake(&self) {}
-    }
-
-    const FILES: BodyFiles = BodyFiles { node_id: 1, wal_id: 0 };
-
-    fn run_all(bodies: &Bodies, disk: &MemoryDisk) {
-        while let Some(job) = bodies.next_job() {
-            job.run(disk).expect("a working disk");
-        }
-    }
-
-    #[test]
-    fn a_file_goes_with_whoever_gave_it_up() {
-        let disk = MemoryDisk::new();
-        let bodies = Bodies::new(FILES, 5);
-        let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
-        let kept = bodies.write(Bytes::from_static(b"kept"), &outbox);
-        let given_up = bodies.write(Bytes::from_static(b"given up"), &outbox);
-        assert!(kept.is_pending());
-        drop(given_up);
-        run_all(&bodies, &disk);
-        assert!(kept.is_written());
-        let mut events = Vec::new();
-        outbox.drain(&mut events);
-        assert_eq!(events, [Event::Durable, Event::Durable]);
-        assert_eq!(kept.keep(), 5);
-        run_all(&bodies, &disk);
-        assert_eq!(FILES.list(&disk).expect("a working disk"), [5]);
-    }
-}
+mod tests;

@@ -95,14 +95,19 @@ impl Broker {
         now: Now,
     ) -> Result<(Arc<Self>, Report), StartError> {
         let mut recovered = Recovered::default();
-        let body_files = BodyFiles { node_id: log_options.node_id, wal_id: log_options.wal_id };
+        let body_files = BodyFiles {
+            piece_bytes: settings.body_piece_bytes,
+            ..BodyFiles::new(log_options.node_id, log_options.wal_id)
+        };
         let (log, report) = leveret_log::recover(disk, log_options, &mut recovered, now.monotonic)?;
         recovered.check()?;
         let commit = Arc::new(Commit::new(log));
         commit.set_time(now.monotonic);
         let reads = Arc::new(Reads::default());
         let deferred = Arc::new(Deferred::new(counters.len()));
-        let budget = Arc::new(MemoryBudget::new(settings.queue_memory_bytes));
+        let budget = Arc::new(
+            MemoryBudget::new(settings.queue_memory_bytes).with_volatile_limit(settings.volatile_memory_bytes),
+        );
         let found = body_files.list(disk).map_err(StorageError::Disk)?;
         let highest = found.last().into_iter().chain(recovered.shared.files.values()).max();
         let bodies = Bodies::new(body_files, highest.map_or(1, |id| id + 1));
@@ -126,6 +131,7 @@ impl Broker {
                 budget: budget.clone(),
                 shared: shared.clone(),
                 durability: settings.durability,
+                first_number: settings.first_number,
             },
             replies.clone(),
             now,
@@ -369,6 +375,7 @@ impl Broker {
 
     /// Sets who runs reads.
     pub fn set_read_wake(&self, wake: Arc<dyn Wake>) {
+        self.bodies.set_read_wake(wake.clone());
         self.reads.set_wake(wake);
     }
 
@@ -437,7 +444,7 @@ impl Broker {
 
     /// The next read to run on a disk thread.
     pub fn next_read(&self) -> Option<ReadJob> {
-        self.reads.next(&self.commit, self.bodies.files())
+        self.reads.next(&self.commit, &self.bodies)
     }
 
     /// Asks every connection to close, with this reason.

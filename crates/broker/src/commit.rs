@@ -10,6 +10,7 @@ use leveret_log::{DiskError, Done, Event as LogEvent, JobId, Lane, Log, Next, Po
 use leveret_queue::WaitReason;
 use parking_lot::{Mutex, RwLock};
 
+use crate::allowance::Allowance;
 use crate::awaited::Reached;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::planted::{Bug, is_planted};
@@ -51,6 +52,7 @@ pub struct Commit {
     disk_full: AtomicBool,
     /// How long a sync takes, smoothed.
     sync_time: AtomicU64,
+    allowance: Arc<Allowance>,
     waiters: Mutex<Vec<(Position, Waiter)>>,
     /// Those who wait for a write and not for its sync.
     writing: Mutex<Vec<(Position, Waiter)>>,
@@ -70,6 +72,7 @@ impl Commit {
             room: AtomicBool::new(log.room()),
             disk_full: AtomicBool::new(log.is_out_of_space()),
             sync_time: AtomicU64::new(0),
+            allowance: Arc::default(),
             log: Mutex::new(log),
             waiters: Mutex::new(Vec::new()),
             writing: Mutex::new(Vec::new()),
@@ -102,6 +105,11 @@ impl Commit {
     /// How long a sync takes, smoothed over the last few.
     pub fn sync_time(&self) -> Nanos {
         self.sync_time.load(Ordering::Relaxed)
+    }
+
+    /// What publishers may have on its way to the disk.
+    pub(crate) fn allowance(&self) -> &Arc<Allowance> {
+        &self.allowance
     }
 
     /// False while publishes have to be held back, since the log's buffer is full.
@@ -260,10 +268,11 @@ impl Commit {
             self.wake_writing();
         }
         if let Some(position) = durable {
+            self.allowance.synced(self.sync_time());
             self.durable.fetch_max(position, Ordering::AcqRel);
             self.wake_waiters();
         }
-        if room && !had_room {
+        if room && !had_room && !is_planted(Bug::LoseRoom) {
             // Those held back wait for the position after the last one that they saw.
             let connection = |(_, waiter): &mut (Position, Waiter)| matches!(waiter, Waiter::Connection(_));
             let all: Vec<_> = self.waiters.lock().extract_if(.., connection).collect();

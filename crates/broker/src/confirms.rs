@@ -101,6 +101,17 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_for_another_position_than_those_before_it_waits_for_that_and_for_them() {
+        let mut confirms = Confirms::default();
+        confirms.publish(1, Awaited { position: 243, written: true }, true);
+        // Volatile, behind a message that isn't durable.
+        confirms.publish(1, Awaited::durable(232), true);
+        assert_eq!(confirms.next(Reached { written: 240, durable: 234 }), None);
+        let both = Confirm { sequence: 2, multiple: true, accepted: true };
+        assert_eq!(confirms.next(Reached { written: 243, durable: 234 }), Some(both), "243 needn't be durable");
+    }
+
+    #[test]
     fn refused_ones_are_answered_apart() {
         let mut confirms = Confirms::default();
         confirms.publish(2, Awaited::durable(5), true);

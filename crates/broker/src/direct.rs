@@ -31,6 +31,8 @@ pub struct PlainMessage {
     pub properties: Arguments,
     /// Its body.
     pub body: Bytes,
+    /// Its body is in a file and isn't here: [`Broker::read_directly`] reads it.
+    pub in_file: bool,
     /// It was delivered before.
     pub redelivered: bool,
 }
@@ -48,6 +50,13 @@ pub enum Got {
 /// A message that was got and has to be settled or given back.
 #[derive(Debug, Clone, Copy)]
 pub struct Held(Run);
+
+impl Held {
+    /// Its number in the queue.
+    pub fn number(&self) -> u64 {
+        self.0.first
+    }
+}
 
 /// What becomes of messages that were got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,6 +225,7 @@ pub fn plain(batch: &Batch, index: u32, redelivered: bool) -> PlainMessage {
         routing_key: text(message.envelope.routing_key),
         properties: shown(&content.properties),
         body: Bytes::copy_from_slice(&content.body),
+        in_file: batch.is_in_file(index as usize),
         redelivered,
     }
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod alarms;
+mod allowance;
 mod amqp091;
 mod amqp10;
 pub mod authenticate;

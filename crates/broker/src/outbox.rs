@@ -25,6 +25,8 @@ pub enum Event {
     Durable,
     /// Something this connection waits for was written.
     Written,
+    /// A piece of a large body was written to its file, or read from it.
+    Body,
     /// Publishing is blocked on the whole node, or goes on: [`crate::Alarms::publishing_blocked`] says which.
     Alarm,
     /// Answers to a request that was registered with [`crate::reply_to::ReplyTargets`].

@@ -76,6 +76,11 @@ impl PartialBytes {
         self.bytes.len()
     }
 
+    /// What has come.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The message, which is whole.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)

@@ -16,6 +16,14 @@ pub enum Bug {
     LoseRequeued,
     /// Messages are in their queue, and delivered, before they are durable.
     ApplyBeforeDurable,
+    /// A confirm of AMQP 0-9-1 waits for the write only.
+    ConfirmWhenWritten,
+    /// An outcome of AMQP 1.0 waits for the write only.
+    AcceptWhenWritten,
+    /// The end of a transaction of AMQP 1.0 is answered when it is appended.
+    DischargeEarly,
+    /// Nobody is told that the log has room again.
+    LoseRoom,
 }
 
 thread_local! {

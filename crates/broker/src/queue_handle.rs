@@ -33,7 +33,7 @@ use crate::time::Nanos;
 mod groups;
 mod moves;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use moves::{Reason, Waiting};
 
@@ -55,7 +55,8 @@ pub struct QueueHandle {
     info: Arc<QueueInfo>,
     log_id: LogId,
     inner: Mutex<ClassicQueue>,
-    /// Position of the queue's last record; written under its lock.
+    /// Position of the queue's last record, or up to where recovery replayed all; written under its lock. A checkpoint
+    /// that named an earlier one would have settles replayed that its state has already.
     last_record: AtomicU64,
     durability: Durability,
     commit: Arc<Commit>,
@@ -83,7 +84,7 @@ impl QueueHandle {
             info,
             log_id,
             inner: Mutex::new(queue),
-            last_record: AtomicU64::new(0),
+            last_record: AtomicU64::new(services.commit.durable()),
             commit,
             reads,
             deferred,
@@ -235,9 +236,11 @@ impl QueueHandle {
             if submission.accepted == 0 {
                 return Published { accepted: 0, awaited: Awaited::default() };
             }
-            let position = (persistent && self.is_durable()).then(|| {
+            let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
+            let position = is_logged.then(|| {
                 let payloads = (index..index + submission.accepted).map(|at| {
                     let message = batch.message(at as usize);
+                    assert!(message.file.is_none() || shared.is_some(), "a body in a file is referred to");
                     Payload { head: message.head, body: message.large }
                 });
                 let (first, accepted) = (submission.first, submission.accepted);
@@ -271,6 +274,16 @@ impl QueueHandle {
         }
         self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
         published
+    }
+
+    /// Whether there is no memory for these transient messages, so that they are logged like persistent ones. Large ones
+    /// would have to stand in body files, and stay in memory.
+    fn spills(&self, queue: &ClassicQueue, batch: &Batch, index: u32, count: u32) -> bool {
+        let is_small = |at: u32| {
+            let length = batch.message(at as usize).large.map_or(0, |body| body.len());
+            length < self.shared.body_file_from()
+        };
+        queue.spills_volatile() && (index..index + count).all(is_small)
     }
 
     /// Applies everything that is durable by now, or written if that is enough here.

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_log::{BodyFiles, Disk, LogId, StoredMessage};
-use leveret_message::{Batch, BatchBuilder, StoredError, stored};
+use leveret_log::{Disk, LogId, StoredMessage};
+use leveret_message::{Batch, BatchBuilder, FileBody, StoredError, stored};
 use leveret_queue::ConsumerId;
 use parking_lot::{Mutex, RwLock};
 
+use crate::bodies::{Bodies, BodyPin, BodyRead};
 use crate::commit::Commit;
 use crate::outbox::Wake;
 use crate::queue_handle::QueueRef;
@@ -41,12 +42,19 @@ pub enum Purpose {
 pub type Peek = Arc<dyn Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync>;
 
 /// One read, to be run on a disk thread.
-pub struct ReadJob {
+pub struct ReadJob(Work);
+
+enum Work {
+    Queue(QueueRead),
+    Body(BodyRead),
+}
+
+struct QueueRead {
     queue: QueueRef,
     from: u64,
     purpose: Purpose,
     commit: Arc<Commit>,
-    files: BodyFiles,
+    bodies: Arc<Bodies>,
 }
 
 impl Reads {
@@ -64,18 +72,32 @@ impl Reads {
     }
 
     /// The next read to run.
-    pub fn next(&self, commit: &Arc<Commit>, files: BodyFiles) -> Option<ReadJob> {
+    pub fn next(&self, commit: &Arc<Commit>, bodies: &Arc<Bodies>) -> Option<ReadJob> {
+        // Somebody is in the middle of these.
+        if let Some(read) = bodies.next_read() {
+            return Some(ReadJob(Work::Body(read)));
+        }
         let (queue, from, purpose) = self.requests.lock().pop_front()?;
-        Some(ReadJob { queue, from, purpose, commit: commit.clone(), files })
+        let (commit, bodies) = (commit.clone(), bodies.clone());
+        Some(ReadJob(Work::Queue(QueueRead { queue, from, purpose, commit, bodies })))
     }
 }
 
 impl ReadJob {
-    /// Reads and gives the messages to their queue. A queue whose messages can't be read fails, and
+    /// Reads and gives what it read to whom it is for. A queue whose messages can't be read fails, and
     /// nothing else does.
     pub fn run(self, disk: &dyn Disk, now: Now) {
-        let Self { queue, from, purpose, commit, files } = self;
-        let runs = match stored(&queue, from, &commit, files, disk) {
+        match self.0 {
+            Work::Queue(read) => read.run(disk, now),
+            Work::Body(read) => read.run(disk),
+        }
+    }
+}
+
+impl QueueRead {
+    fn run(self, disk: &dyn Disk, now: Now) {
+        let Self { queue, from, purpose, commit, bodies } = self;
+        let runs = match stored(&queue, from, &purpose, &commit, &bodies, disk) {
             Ok(messages) => into_runs(messages.into_iter()).map_err(|error| error.to_string()),
             Err(error) => Err(error),
         };
@@ -93,13 +115,22 @@ impl ReadJob {
 struct Stored {
     number: u64,
     payload: Bytes,
-    /// From a file of its own.
-    body: Option<Bytes>,
+    body: Body,
+}
+
+/// Where a message's body is.
+enum Body {
+    /// Behind its head.
+    Here,
+    /// It was read from its file.
+    Read(Bytes),
+    /// It stays in its file.
+    File(FileBody),
 }
 
 impl From<StoredMessage> for Stored {
     fn from(message: StoredMessage) -> Self {
-        Self { number: message.number, payload: message.payload, body: None }
+        Self { number: message.number, payload: message.payload, body: Body::Here }
     }
 }
 
@@ -107,8 +138,9 @@ impl From<StoredMessage> for Stored {
 fn stored(
     queue: &QueueRef,
     mut from: u64,
+    purpose: &Purpose,
     commit: &Commit,
-    files: BodyFiles,
+    bodies: &Arc<Bodies>,
     disk: &dyn Disk,
 ) -> Result<Vec<Stored>, String> {
     let read = |log, from| {
@@ -135,20 +167,29 @@ fn stored(
             let payload = message.payload;
             let file = stored::body_file(&payload).map_err(|error| error.to_string())?;
             let Some((id, _, length)) = file else {
-                found.push(Stored { number, payload, body: None });
+                found.push(Stored { number, payload, body: Body::Here });
                 continue;
             };
+            // Nobody removes the file from here on, unless that was decided before.
+            let pin = BodyPin::new(id, length as u64, bodies);
             // What the queue let go of is still in the log for a while, and its file isn't.
             if !queue.holds_shared(number) {
                 continue;
             }
-            let body = match files.read(disk, id, length as u64, queue.log_id()) {
-                Ok(body) => body,
-                Err(_) if !queue.holds_shared(number) => continue,
-                Err(error) => return Err(error.to_string()),
+            let read = match purpose {
+                // Pieces pass when there is room for them. That the file is there is found out now.
+                Purpose::Delivery | Purpose::Browsing(_) => pin.open(disk, queue.log_id()).map(|_| {
+                    let length = u32::try_from(length).expect("lengths in heads have 32 bits");
+                    Body::File(FileBody { length, handle: pin.clone() })
+                }),
+                // They are copied to the logs of other queues, or shown whole.
+                Purpose::DeadLetters | Purpose::Peeking(_) => pin.read(disk, queue.log_id()).map(Body::Read),
             };
-            found.push(Stored { number, payload, body: Some(body) });
-            bytes += length;
+            let body = read.map_err(|error| error.to_string())?;
+            if let Body::Read(_) = &body {
+                bytes += length;
+            }
+            found.push(Stored { number, payload, body });
             if bytes >= READ_BYTES {
                 break;
             }
@@ -176,8 +217,9 @@ fn into_runs(messages: impl Iterator<Item = Stored>) -> Result<Vec<(u64, Arc<Bat
             first = number;
         }
         match body {
-            None => builder.push_stored(&payload)?,
-            Some(body) => builder.push_stored_parts(&payload, body)?,
+            Body::Here => builder.push_stored(&payload)?,
+            Body::Read(body) => builder.push_stored_parts(&payload, body)?,
+            Body::File(body) => builder.push_stored_file(&payload, body)?,
         }
     }
     if !builder.is_empty() {

@@ -62,7 +62,7 @@ struct Staged {
     model: Model,
     latest: Arc<Snapshot>,
     unpublished: VecDeque<Unpublished>,
-    /// Position of the last record appended.
+    /// Position of the last record appended, or up to where recovery replayed all.
     last_record: Position,
 }
 
@@ -91,6 +91,8 @@ pub struct Services {
     pub shared: Arc<SharedMessages>,
     /// What a confirm means in queues that don't say so themselves.
     pub durability: Durability,
+    /// Number of the first message of a new queue.
+    pub first_number: u64,
 }
 
 /// See the module.
@@ -139,13 +141,9 @@ impl Registry {
         let exchanges = exchanges.map(|exchange| (exchange.id, Arc::default())).collect();
         let router = Router::new(&topology);
         let snapshot = Arc::new(Snapshot { topology, router, queues, exchanges, replies, generation: 1 });
+        let last_record = services.commit.durable();
         Self {
-            staged: Mutex::new(Staged {
-                model,
-                latest: snapshot.clone(),
-                unpublished: VecDeque::new(),
-                last_record: 0,
-            }),
+            staged: Mutex::new(Staged { model, latest: snapshot.clone(), unpublished: VecDeque::new(), last_record }),
             published: ArcSwap::new(snapshot),
             services,
             epoch_ms,
@@ -244,7 +242,7 @@ impl Registry {
                     let mut queue = ClassicQueue::new(
                         info.options.clone(),
                         info.durability(self.services.durability) != Durability::Memory,
-                        Ledger::default(),
+                        Ledger::starting_at(self.services.first_number),
                         0,
                         self.services.budget.clone(),
                         now,

@@ -75,10 +75,17 @@ pub struct Settings {
     pub name_seed: (u64, u64),
     /// Bytes of message bodies that all queues together keep in memory before they leave them on disk.
     pub queue_memory_bytes: u64,
+    /// Bytes of transient messages that all queues together keep in memory. Beyond it those for durable queues are
+    /// logged like persistent ones.
+    pub volatile_memory_bytes: u64,
     /// A message to more durable queues than this is logged once for all of them, whatever its size.
     pub copied_to_queues_max: usize,
     /// Durable bodies of this many bytes or more get a file of their own, beside the log.
     pub body_file_from: usize,
+    /// Bytes of such a body that are written and read together: [`leveret_log::BODY_PIECE_BYTES`], but in a simulation.
+    pub body_piece_bytes: usize,
+    /// Number of the first message of a new queue. A simulation begins close to where sets of numbers change.
+    pub first_number: u64,
 }
 
 /// How much link credit a sending AMQP 1.0 client gets.
@@ -136,8 +143,11 @@ impl Default for Settings {
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
             name_seed: (0, 0),
             queue_memory_bytes: 64 << 20,
+            volatile_memory_bytes: u64::MAX,
             copied_to_queues_max: 8,
             body_file_from: 256 << 10,
+            body_piece_bytes: leveret_log::BODY_PIECE_BYTES,
+            first_number: 0,
         }
     }
 }
@@ -150,6 +160,13 @@ pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
 pub const INITIAL_FRAME_MAX: u32 = 8192;
 /// Unread input that a connection may hold before it is open.
 pub const PRE_LOGIN_FRAME_MAX: u32 = 16 << 10;
+/// Bytes of large bodies that one connection may have on their way to the disk threads: above this it isn't read.
+pub const UNWRITTEN_BYTES_MAX: u64 = 1 << 20;
+/// It is read again when they are no more than this.
+pub const UNWRITTEN_BYTES_LOW: u64 = 512 << 10;
+/// Bytes of bodies from files that are in memory as a whole at a time, since they have to be converted; one of any size
+/// always.
+pub const WHOLE_BODIES_BYTES_MAX: u64 = 32 << 20;
 /// A turn stops above this many bytes of output, so that one write takes them.
 pub const TURN_BYTES_MAX: usize = 128 << 10;
 /// Bytes that wait for a client to read its socket: above this its own socket isn't read. Deliveries stop at

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use crate::bodies::{Bodies, BodyFile};
 use crate::commit::Commit;
 use crate::queue_handle::QueueRef;
+use crate::route::Route;
 
 /// What a further queue adds to what a publisher has on its way to the disk, instead of its messages' bytes.
 pub(crate) const REFERENCE_BYTES: u64 = 128;
@@ -99,6 +100,11 @@ impl SharedMessages {
         Self { inner: Mutex::new(inner), commit, bodies, limits }
     }
 
+    /// Bodies of this many bytes or more don't enter the log.
+    pub(crate) fn body_file_from(&self) -> usize {
+        self.limits.body_file_from
+    }
+
     /// A recovered queue has these.
     pub(crate) fn restore(&self, references: &References) {
         let mut inner = self.inner.lock();
@@ -118,9 +124,19 @@ impl SharedMessages {
         }
     }
 
-    /// Whether a body of this length, going to these queues, is to have a file.
-    pub(crate) fn wants_file(&self, queues: &[QueueRef], persistent: bool, length: usize) -> bool {
-        persistent && length >= self.limits.body_file_from && queues.iter().any(|queue| queue.is_durable())
+    /// Whether a body of this length, going this way, is to have a file.
+    pub(crate) fn wants_file(&self, route: &Route, persistent: bool, length: usize) -> bool {
+        let is_large = persistent && length >= self.limits.body_file_from;
+        is_large && route.replies.is_empty() && route.queues.iter().any(|queue| queue.is_durable())
+    }
+
+    /// Whether it is nowhere else then: nobody has it in memory. Queues without a log do, and those whose refusals are
+    /// dead letters, which are copied.
+    pub(crate) fn streams(&self, route: &Route, persistent: bool, length: usize) -> bool {
+        let needs_file_only = |queue: &QueueRef| {
+            queue.is_durable() && queue.info().options.overflow != leveret_model::Overflow::RejectPublishDlx
+        };
+        self.wants_file(route, persistent, length) && route.queues.iter().all(needs_file_only)
     }
 
     /// Writes messages that go to `queues` to the shared log, if that is worth it: their number there, from the first

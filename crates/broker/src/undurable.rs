@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use leveret_log::Position;
 
+use crate::allowance::Allowance;
 use crate::awaited::{Awaited, Reached};
 use crate::commit::Commit;
 use crate::queue_handle::QueueRef;
-use crate::settings::UNDURABLE_BYTES_MAX;
 
 struct Unapplied {
     /// Of its first run.
@@ -59,17 +59,32 @@ impl Runs {
 }
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Undurable {
     synced: Runs,
     /// For queues whose durability is `os`.
     written: Runs,
     bytes: u64,
+    allowance: Arc<Allowance>,
+}
+
+impl Drop for Undurable {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.allowance.leave();
+        }
+    }
 }
 
 impl Undurable {
+    pub(crate) fn new(allowance: Arc<Allowance>) -> Self {
+        Self { synced: Runs::default(), written: Runs::default(), bytes: 0, allowance }
+    }
+
     /// A run of this connection that waits for this went to `queue`, with so many bytes of memory.
     pub(crate) fn note(&mut self, awaited: Awaited, queue: &QueueRef, bytes: u64) {
+        if self.bytes == 0 && bytes > 0 {
+            self.allowance.enter();
+        }
         self.bytes += bytes;
         match awaited.written {
             true => self.written.note(awaited.position, queue, bytes),
@@ -79,7 +94,11 @@ impl Undurable {
 
     /// Applies whatever has come to it.
     pub(crate) fn apply(&mut self, reached: Reached) {
+        let before = self.bytes;
         self.bytes -= self.synced.apply(reached.durable) + self.written.apply(reached.written);
+        if before > 0 && self.bytes == 0 {
+            self.allowance.leave();
+        }
     }
 
     /// What the oldest entry waits for that has to be durable.
@@ -94,7 +113,7 @@ impl Undurable {
 
     /// True while the connection has enough on its way to the disk.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes > UNDURABLE_BYTES_MAX
+        self.bytes > self.allowance.each()
     }
 
     /// The connection is gone: what isn't durable yet still has to be applied by somebody.

@@ -7,14 +7,14 @@ use bytes::Bytes;
 
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, ReadError};
-use crate::format::body::{self, PIECE_BYTES};
+use crate::format::body::{self, PIECE_BYTES, Pieces};
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::{Identity, VERSION};
 use crate::recover::{Damage, Hit};
 use crate::types::LogId;
 
-/// Bytes that are written before they are synced: a sync of somebody else's never has to wait for more.
-const SYNC_BYTES: usize = 4 << 20;
+/// Pieces that are written before they are synced: a sync of somebody else's never has to wait for more.
+const SYNC_PIECES: usize = 4;
 
 /// The body files of a WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +23,106 @@ pub struct BodyFiles {
     pub node_id: u64,
     /// Id of the WAL.
     pub wal_id: u16,
+    /// Bytes of a body that are written, checked and read together: [`BODY_PIECE_BYTES`](crate::BODY_PIECE_BYTES), but in
+    /// a simulation.
+    pub piece_bytes: usize,
+}
+
+/// A body that is being written, piece by piece.
+#[derive(Debug)]
+pub struct BodyWrite {
+    files: BodyFiles,
+    id: u64,
+    length: u64,
+    table: Vec<u8>,
+    unsynced: usize,
+}
+
+/// A body whose pieces can be read.
+#[derive(Debug)]
+pub struct BodyRead {
+    files: BodyFiles,
+    id: u64,
+    length: u64,
+    table: Vec<u8>,
+}
+
+impl BodyWrite {
+    /// Writes the next piece: all but the last have [`BodyFiles::piece_bytes`].
+    ///
+    /// # Errors
+    /// The disk's. The file has to be removed then.
+    ///
+    /// # Panics
+    /// When an earlier piece was shorter, or this one is longer.
+    pub fn write(&mut self, disk: &dyn Disk, piece: &[u8]) -> Result<(), DiskError> {
+        let most = self.files.piece_bytes;
+        let place = self.length / most as u64;
+        let is_next = self.length.is_multiple_of(most as u64) && piece.len() <= most;
+        assert!(is_next, "a body file's pieces have one length");
+        if self.unsynced >= SYNC_PIECES {
+            disk::sync(disk, &self.name())?;
+            self.unsynced = 0;
+        }
+        disk::write(disk, &self.name(), FILE_HEADER_BYTES + self.length, &[piece])?;
+        self.table.extend_from_slice(&body::checksum(piece, place as usize, self.seed()).to_le_bytes());
+        self.length += piece.len() as u64;
+        self.unsynced += 1;
+        Ok(())
+    }
+
+    /// Writes what goes around the pieces and makes all durable, the name included.
+    ///
+    /// # Errors
+    /// The disk's. The file has to be removed then.
+    pub fn finish(mut self, disk: &dyn Disk) -> Result<(), DiskError> {
+        let name = self.name();
+        let BodyFiles { node_id, wal_id, .. } = self.files;
+        let identity = Identity::body(node_id, wal_id, self.id);
+        body::close_table(&mut self.table, identity.seed);
+        let header = FileHeader::new(FileKind::Body, &identity, self.id, self.length);
+        disk::write(disk, &name, FILE_HEADER_BYTES + self.length, &[&self.table])?;
+        disk::write(disk, &name, 0, &[&header.encode()])?;
+        disk::sync(disk, &name)?;
+        disk::sync_directory(disk)
+    }
+
+    fn name(&self) -> String {
+        self.files.name(self.id)
+    }
+
+    fn seed(&self) -> u32 {
+        Identity::body(self.files.node_id, self.files.wal_id, self.id).seed
+    }
+}
+
+impl BodyRead {
+    /// Reads the piece at this place, counted from 0; `log` is whose it is, for the error.
+    ///
+    /// # Errors
+    /// It isn't what was written, or the disk can't read it.
+    pub fn piece(&self, disk: &dyn Disk, place: u64, log: LogId) -> Result<Bytes, ReadError> {
+        let name = self.files.name(self.id);
+        let start = place * self.files.piece_bytes as u64;
+        let end = (start + self.files.piece_bytes as u64).min(self.length);
+        let range = FILE_HEADER_BYTES + start..FILE_HEADER_BYTES + end;
+        let length = end.saturating_sub(start) as usize;
+        let piece = disk::read(disk, &name, range.start, length).map_err(|error| ReadError::from_disk(error, log))?;
+        let seed = Identity::body(self.files.node_id, self.files.wal_id, self.id).seed;
+        if piece.len() == length && body::is_piece(&self.table, &piece, place as usize, seed) {
+            return Ok(piece.into());
+        }
+        Err(ReadError { file: name, range, log, reason: "a piece of a body has a wrong checksum".to_owned() })
+    }
 }
 
 impl BodyFiles {
+    /// Those of this WAL.
+    #[must_use]
+    pub const fn new(node_id: u64, wal_id: u16) -> Self {
+        Self { node_id, wal_id, piece_bytes: PIECE_BYTES }
+    }
+
     /// The name of a body's file.
     #[must_use]
     pub fn name(&self, id: u64) -> String {
@@ -49,44 +146,33 @@ impl BodyFiles {
         Ok(ids)
     }
 
+    /// Begins the file of a body whose length isn't known yet: blocks are taken as bytes come, never on a client's word.
+    ///
+    /// # Errors
+    /// The disk's. The file may be there, then, and has to be removed.
+    pub fn begin(&self, disk: &dyn Disk, id: u64) -> Result<BodyWrite, DiskError> {
+        disk::create(disk, &self.name(id), 0)?;
+        Ok(BodyWrite { files: *self, id, length: 0, table: Vec::new(), unsynced: 0 })
+    }
+
     /// Makes a body durable, its name included.
     ///
     /// # Errors
     /// The disk's. The file may be there, then, and has to be removed.
-    pub fn write(&self, disk: &dyn Disk, id: u64, body: &Bytes) -> Result<(), DiskError> {
-        let name = self.name(id);
-        let identity = Identity::body(self.node_id, self.wal_id, id);
-        let table = body::encode_table(body, identity.seed);
-        let length = FILE_HEADER_BYTES + body.len() as u64 + table.len() as u64;
-        disk::create(disk, &name, length)?;
-        let header = FileHeader::new(FileKind::Body, &identity, id, body.len() as u64);
-        disk::write(disk, &name, 0, &[&header.encode()])?;
-        let mut at = FILE_HEADER_BYTES;
-        for piece in body.chunks(SYNC_BYTES) {
-            disk::write(disk, &name, at, &[piece])?;
-            at += piece.len() as u64;
-            if piece.len() == SYNC_BYTES {
-                disk::sync(disk, &name)?;
-            }
-        }
-        disk::write(disk, &name, at, &[&table])?;
-        disk::sync(disk, &name)?;
-        disk::sync_directory(disk)
+    pub fn write(&self, disk: &dyn Disk, id: u64, body: &[u8]) -> Result<(), DiskError> {
+        let mut write = self.begin(disk, id)?;
+        body.chunks(self.piece_bytes).try_for_each(|piece| write.write(disk, piece))?;
+        write.finish(disk)
     }
 
-    /// Reads a body of `length` bytes back; `log` is whose it is, for the error.
+    /// Looks at a body of `length` bytes whose pieces are to be read; `log` is whose it is, for the error.
     ///
     /// # Errors
-    /// It isn't what was written, or the disk can't read it.
-    pub fn read(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<Bytes, ReadError> {
+    /// Header or checksums aren't what was written, or the disk can't read them.
+    pub fn open(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<BodyRead, ReadError> {
         let name = self.name(id);
         let identity = Identity::body(self.node_id, self.wal_id, id);
-        let wrong = |range: std::ops::Range<u64>, reason: &str| ReadError {
-            file: name.clone(),
-            range,
-            log,
-            reason: reason.to_owned(),
-        };
+        let wrong = |range, reason: &str| ReadError { file: name.clone(), range, log, reason: reason.to_owned() };
         let fetch = |at, bytes| disk::read(disk, &name, at, bytes).map_err(|error| ReadError::from_disk(error, log));
         let header = FileHeader::decode(&fetch(0, FILE_HEADER_BYTES as usize)?);
         let expected = FileHeader::new(FileKind::Body, &identity, id, length);
@@ -98,16 +184,24 @@ impl BodyFiles {
             return Err(wrong(0..FILE_HEADER_BYTES, &reason));
         }
         let end = FILE_HEADER_BYTES + length;
-        let body = Bytes::from(fetch(FILE_HEADER_BYTES, usize::try_from(length).unwrap_or(usize::MAX))?);
-        let table = fetch(end, body::table_bytes(length))?;
-        match body::check(&body, length, &table, identity.seed) {
-            Ok(()) => Ok(body),
-            Err(None) => Err(wrong(end..end + table.len() as u64, "the checksums are damaged")),
-            Err(Some(piece)) => {
-                let start = FILE_HEADER_BYTES + piece * PIECE_BYTES as u64;
-                Err(wrong(start..(start + PIECE_BYTES as u64).min(end), "a piece of a body has a wrong checksum"))
-            }
+        let table = fetch(end, body::table_bytes(length, self.piece_bytes))?;
+        if table.len() != body::table_bytes(length, self.piece_bytes) || Pieces::new(&table, identity.seed).is_none() {
+            return Err(wrong(end..end + table.len() as u64, "the checksums are damaged"));
         }
+        Ok(BodyRead { files: *self, id, length, table })
+    }
+
+    /// Reads a whole body of `length` bytes back; `log` is whose it is, for the error.
+    ///
+    /// # Errors
+    /// It isn't what was written, or the disk can't read it.
+    pub fn read(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<Bytes, ReadError> {
+        let opened = self.open(disk, id, length, log)?;
+        let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        for place in 0..length.div_ceil(self.piece_bytes as u64) {
+            body.extend_from_slice(&opened.piece(disk, place, log)?);
+        }
+        Ok(body.into())
     }
 
     /// Checks a body's file piece by piece. Its length in bytes.
@@ -130,15 +224,15 @@ impl BodyFiles {
             return Err(wrong(0..FILE_HEADER_BYTES, "the file header is wrong"));
         };
         let end = FILE_HEADER_BYTES + header.length;
-        if length != end + body::table_bytes(header.length) as u64 {
+        if length != end + body::table_bytes(header.length, self.piece_bytes) as u64 {
             return Err(wrong(0..length, "the file is longer or shorter than its header says"));
         }
-        let table = fetch(end, body::table_bytes(header.length))?;
+        let table = fetch(end, body::table_bytes(header.length, self.piece_bytes))?;
         let mut pieces =
-            body::Pieces::new(&table, identity.seed).ok_or_else(|| wrong(end..length, "the checksums are damaged"))?;
+            Pieces::new(&table, identity.seed).ok_or_else(|| wrong(end..length, "the checksums are damaged"))?;
         let mut at = FILE_HEADER_BYTES;
         while at < end {
-            let piece_end = (at + PIECE_BYTES as u64).min(end);
+            let piece_end = (at + self.piece_bytes as u64).min(end);
             if !pieces.is_next(&fetch(at, (piece_end - at) as usize)?) {
                 return Err(wrong(at..piece_end, "a piece of a body has a wrong checksum"));
             }
@@ -157,9 +251,9 @@ impl BodyFiles {
         disk::create(to, &name, length)?;
         let mut at = 0;
         while at < length {
-            let piece = disk::read(from, &name, at, PIECE_BYTES)?;
+            let piece = disk::read(from, &name, at, self.piece_bytes)?;
             disk::write(to, &name, at, &[&piece])?;
-            at += PIECE_BYTES as u64;
+            at += self.piece_bytes as u64;
         }
         disk::sync(to, &name)?;
         disk::sync_directory(to)
@@ -182,7 +276,7 @@ mod tests {
     use super::*;
     use crate::memory_disk::MemoryDisk;
 
-    const FILES: BodyFiles = BodyFiles { node_id: 7, wal_id: 3 };
+    const FILES: BodyFiles = BodyFiles::new(7, 3);
 
     fn body(length: usize) -> Bytes {
         (0..length).map(|at| (at * 31 % 251) as u8).collect::<Vec<u8>>().into()
@@ -220,7 +314,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_listed() {
         let disk = MemoryDisk::new();
-        for (id, length) in [(1, 0), (2, 1), (9, PIECE_BYTES), (10, PIECE_BYTES * 2 + 5), (0xabc, SYNC_BYTES + 1)] {
+        for (id, length) in
+            [(1, 0), (2, 1), (9, PIECE_BYTES), (10, PIECE_BYTES * 2 + 5), (0xabc, SYNC_PIECES * PIECE_BYTES + 1)]
+        {
             FILES.write(&disk, id, &body(length)).unwrap();
             assert_eq!(FILES.read(&disk, id, length as u64, LogId(1)).unwrap(), body(length));
             assert!(FILES.read(&disk, id, length as u64 + 1, LogId(1)).is_err());

@@ -161,7 +161,7 @@ impl CheckpointWriter {
                 state.live.serialize_into(&mut live).expect("memory takes it");
                 self.buffer.extend_from_slice(&entry.encode(&live, &state.state));
                 self.buffer.extend_from_slice(&live);
-                self.buffer.extend_from_slice(&state.state);
+                self.append_state(disk, &state.state)?;
                 (*log, entry.length().expect("fits memory"), None)
             }
             Origin::Old(place) => {
@@ -174,6 +174,18 @@ impl CheckpointWriter {
             }
         };
         self.entries.push(EntryPlace { log, offset, length, deleted });
+        Ok(())
+    }
+
+    /// A large one, of a queue with millions of times, isn't copied once more.
+    fn append_state(&mut self, disk: &dyn Disk, state: &[u8]) -> Result<(), DiskError> {
+        if state.len() < PIECE_BYTES {
+            self.buffer.extend_from_slice(state);
+            return Ok(());
+        }
+        disk::write(disk, &self.name, self.written, &[&self.buffer, state])?;
+        self.written += (self.buffer.len() + state.len()) as u64;
+        self.buffer.clear();
         Ok(())
     }
 
@@ -396,8 +408,10 @@ mod tests {
     #[test]
     fn a_large_one_is_written_in_pieces() {
         let disk = MemoryDisk::new();
-        let states: Vec<_> =
+        let mut states: Vec<_> =
             (0..2000).map(|log| LiveState { state: vec![log as u8; 2000], ..state(log, 1..2) }).collect();
+        // One that is larger than a piece, between others.
+        states[900].state = vec![9; PIECE_BYTES + 100_000];
         write(&disk, 1, states.clone(), None, vec![]);
         assert_eq!(read(&disk, 1).1, states);
     }

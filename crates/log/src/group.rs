@@ -82,8 +82,7 @@ impl Log {
         payloads: impl Iterator<Item = Payload<'a>>,
         now: Nanos,
     ) -> Position {
-        let next = self.appended() + 1;
-        self.groups.find(group).first.get_or_insert((next, log));
+        self.note_first(group, log, now);
         self.append_messages_with(log, first, Some(group.slot), payloads, Wait::Lazy, now)
     }
 
@@ -99,10 +98,20 @@ impl Log {
         ranges: &[SettleRange],
         now: Nanos,
     ) -> Position {
-        let next = self.appended() + 1;
-        self.groups.find(group).first.get_or_insert((next, log));
+        self.note_first(group, log, now);
         let head = Head { kind: RecordKind::Settle, detail: reason as u8, group: Some(group.slot) };
         self.append_settle_with(log, head, ranges, Wait::Lazy, now)
+    }
+
+    /// A record of a group is about to be appended.
+    fn note_first(&mut self, group: GroupId, log: LogId, now: Nanos) {
+        let next = self.appended() + 1;
+        let is_first = self.groups.find(group).first.is_none();
+        self.groups.find(group).first.get_or_insert((next, log));
+        if planted!(CommitGroupFirst) && is_first {
+            let head = Head { kind: RecordKind::GroupCommit, detail: 0, group: Some(group.slot) };
+            self.append_record(log, head, &next.to_le_bytes(), Wait::Lazy, now);
+        }
     }
 
     /// Closes a group. Everything in it holds once the position returned is durable; `None` if nothing is in it.
@@ -115,6 +124,9 @@ impl Log {
         let first = self.groups.find(group).first;
         self.groups.slots[group.slot as usize] = None;
         let (position, log) = first?;
+        if planted!(CommitGroupFirst) {
+            return Some(self.appended());
+        }
         let head = Head { kind: RecordKind::GroupCommit, detail: 0, group: Some(group.slot) };
         Some(self.append_record(log, head, &position.to_le_bytes(), wait, now))
     }

@@ -57,10 +57,11 @@ mod verify;
 mod wal;
 mod walk;
 
-pub use body_file::BodyFiles;
+pub use body_file::{BodyFiles, BodyRead, BodyWrite};
 pub use disk::Disk;
 pub use dump::{Dumped, dump, files};
 pub use error::{DiskError, Operation, ReadError, StorageError};
+pub use format::body::PIECE_BYTES as BODY_PIECE_BYTES;
 pub use group::{GROUPS_OPEN_MAX, GroupId};
 pub use job::{Done, Event, Job, JobId, Lane, LiveState, Next, Step};
 pub use log::Log;

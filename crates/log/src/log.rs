@@ -278,7 +278,7 @@ impl Log {
         let reserve = if planted!(SpendReserve) { 0 } else { self.options.reserve_bytes };
         let limit = self.options.buffer_bytes - reserve;
         self.closed.is_empty()
-            && !self.space.is_out
+            && (!self.space.is_out || planted!(SpendReserve))
             && self.active.record_bytes() < limit as u64
             && (self.wal.wanted.is_none() || self.may_open_file())
     }

@@ -101,7 +101,7 @@ pub enum Bug {
     SkipSyncOfRecovered,
     /// A retirement doesn't copy the last message of a row.
     RetireOneTooFew,
-    /// A retirement doesn't copy messages whose number ends a container (of 64).
+    /// A retirement doesn't copy messages whose number ends a container (of 65,536).
     LoseContainerEdge,
     /// The first file that a checkpoint leaves to the WAL is one too late.
     FloorOneTooHigh,
@@ -119,8 +119,22 @@ pub enum Bug {
     RetireBeforeApply,
     /// The first batch of a life doesn't say that an earlier one ended.
     OmitRestart,
-    /// Published messages may use the room that is kept for settles.
+    /// Published messages may use the room that is kept for settles, in memory and on the disk.
     SpendReserve,
+    /// Recovery takes what an earlier use of a recycled WAL file left there.
+    TakeEarlierUse,
+    /// The commit record of a group comes before the rest of it.
+    CommitGroupFirst,
+    /// What a checkpoint says of a log reaches as far as the log has come when it is written.
+    LoseSettlesAtRetirement,
+    /// The checkpoint of a rewrite has the states with which it was begun.
+    UndoSettlesByRewrite,
+    /// A rewrite doesn't copy the last message of a row.
+    DropLiveByRewrite,
+    /// The last batch before a crash isn't written again by recovery: a sync that failed may have forgotten it.
+    TrustLastBatch,
+    /// The checkpoint before a crash isn't written again by recovery.
+    TrustCheckpoint,
 }
 
 #[cfg(feature = "planted-bugs")]

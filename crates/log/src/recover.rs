@@ -29,6 +29,7 @@ const FRESH_BYTES_MIN: u64 = 16 << 10;
 /// Why a segment can't be loaded that isn't there.
 const MISSING: &str = "the file is missing";
 
+mod certain;
 mod damage;
 mod groups;
 mod lost;
@@ -475,8 +476,18 @@ impl<'a> Recovery<'a> {
         }
         // After a kill, the checkpoint in force may be in memory only; it has to be durable before what it replaces goes.
         if !names.is_empty() {
-            if let Some(file) = &self.store.checkpoint {
-                disk::sync(self.disk, &file.name)?;
+            let is_replaced = |name: &Name| match name {
+                Name::Checkpoint(_) => true,
+                Name::Wal(sequence) => *sequence < self.found.floor,
+                Name::Segment(_) => false,
+            };
+            let is_doubtful = names.iter().any(is_replaced) && !planted!(TrustCheckpoint);
+            match &self.store.checkpoint {
+                Some(file) if is_doubtful && self.report.damaged.is_empty() => {
+                    certain::write_again(self.disk, &file.name)?;
+                }
+                Some(file) => disk::sync(self.disk, &file.name)?,
+                None => {}
             }
             disk::sync_directory(self.disk)?;
         }

@@ -215,7 +215,7 @@ impl Log {
                 let after: u64 = new.iter().map(|new| new.segment.length).sum();
                 self.statistics.bytes_reclaimed += before.saturating_sub(after);
                 self.store.replace(old, new);
-                if !retirement.asks_all {
+                if !retirement.asks_all && !planted!(UndoSettlesByRewrite) {
                     retirement.worker().forget_states();
                 }
             }
@@ -301,6 +301,9 @@ impl Log {
             }
             if slot == Slot::Rewrite && !retirement.asks_all {
                 state.state = Vec::new();
+            }
+            if planted!(LoseSettlesAtRetirement) {
+                state.position = self.appended();
             }
             retirement.worker().states.insert(state.log, state);
         }

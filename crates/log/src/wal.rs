@@ -171,7 +171,7 @@ impl WalFiles {
         match old {
             Some(old) => {
                 #[cfg(feature = "planted-bugs")]
-                if options.has_bug(crate::options::Bug::ReuseSalt) {
+                if options.has_bug(crate::options::Bug::ReuseSalt) || planted!(TakeEarlierUse) {
                     file.identity.salt = old.identity.salt;
                 }
                 steps.push(Step::Rename(old.name, file.name.clone()));

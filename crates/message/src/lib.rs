@@ -19,7 +19,7 @@ pub mod incoming;
 pub mod overlay;
 pub mod stored;
 
-pub use batch::{Batch, BatchBuilder, MessageRef};
+pub use batch::{Batch, BatchBuilder, FileBody, MessageRef};
 pub use deaths::{DeadLetter, Reason};
 pub use envelope::{Encoding, Envelope};
 pub use overlay::Overlay;

@@ -68,17 +68,24 @@ pub fn http_address(endpoint: &Endpoint) -> Result<SocketAddr, StartError> {
     address(endpoint.ip.as_deref(), endpoint.port)
 }
 
+fn total_memory_bytes(config: &Config) -> u64 {
+    config.total_memory_bytes.unwrap_or_else(memory::total_bytes)
+}
+
+/// Above it publishers wait.
+fn memory_watermark_bytes(config: &Config) -> u64 {
+    match config.memory_high_watermark {
+        MemoryWatermark::Absolute(bytes) => bytes,
+        MemoryWatermark::Relative(factor) => (factor * total_memory_bytes(config) as f64) as u64,
+    }
+}
+
 fn alarm_limits(config: &Config) -> AlarmLimits {
-    let total = config.total_memory_bytes.unwrap_or_else(memory::total_bytes);
-    let share = |factor: f64| (factor * total as f64) as u64;
     AlarmLimits {
-        memory_bytes: Some(match config.memory_high_watermark {
-            MemoryWatermark::Absolute(bytes) => bytes,
-            MemoryWatermark::Relative(factor) => share(factor),
-        }),
+        memory_bytes: Some(memory_watermark_bytes(config)),
         disk_free_bytes: match config.disk_free_limit {
             DiskFreeLimit::Absolute(bytes) => bytes,
-            DiskFreeLimit::Relative(factor) => share(factor),
+            DiskFreeLimit::Relative(factor) => (factor * total_memory_bytes(config) as f64) as u64,
         },
         raised_by: config.alarms_file.clone().map(Into::into),
     }
@@ -92,7 +99,11 @@ fn address(host: Option<&str>, port: u16) -> Result<SocketAddr, StartError> {
 }
 
 fn settings(config: &Config) -> Settings {
+    let defaults = Settings::default();
     let mut settings = Settings {
+        // On a node that is given little memory the share of queues' heads is small too.
+        queue_memory_bytes: defaults.queue_memory_bytes.min(memory_watermark_bytes(config) / 8),
+        volatile_memory_bytes: memory_watermark_bytes(config) / 4,
         frame_max: config.frame_max,
         // 0 is "no limit but the protocol's".
         channel_max: if config.channel_max == 0 { u16::MAX } else { config.channel_max },
@@ -148,7 +159,7 @@ fn settings(config: &Config) -> Settings {
             unconfirmed_messages_max: config.amqp10.unconfirmed_messages_max,
             unconfirmed_bytes_max: config.amqp10.unconfirmed_bytes_max,
         },
-        ..Settings::default()
+        ..defaults
     };
     if !config.rabbitmq_compatible_identity {
         settings.product = "Leveret".to_owned();

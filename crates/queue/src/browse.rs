@@ -1,7 +1,7 @@
 //! Consumers that only look (AMQP 1.0, 3.5.3, distribution-mode copy): each sees every message that is ready
 //! when it comes to it, once, from the head on. Nothing in the queue changes by that.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_message::Batch;
@@ -13,6 +13,7 @@ use crate::contents::MemoryBudget;
 use crate::dispatch::clip;
 use crate::effects::{Effects, Taken};
 use crate::ledger::Ledger;
+use crate::number_set::NumberSet;
 
 /// How far a consumer has looked.
 #[derive(Debug, Default)]
@@ -70,7 +71,7 @@ impl Consumer {
 #[derive(Clone, Copy)]
 pub(crate) struct Ready<'a> {
     pub ledger: &'a Ledger,
-    pub returned: &'a BTreeSet<u64>,
+    pub returned: &'a NumberSet,
     pub cursor: u64,
 }
 
@@ -78,16 +79,16 @@ impl Ready<'_> {
     /// The first one at or after `from`.
     pub(crate) fn next(self, from: u64) -> Option<u64> {
         if from < self.cursor
-            && let Some(number) = self.returned.range(from..).next()
+            && let Some(number) = self.returned.next(from)
         {
-            return Some(*number);
+            return Some(number);
         }
         self.ledger.live_run(from.max(self.cursor)).map(|(first, _)| first)
     }
 
     /// How many there are from `from` on.
     fn count(self, from: u64) -> u64 {
-        self.returned.range(from..).count() as u64 + self.ledger.live_count(from.max(self.cursor))
+        self.returned.count_from(from) + self.ledger.live_count(from.max(self.cursor))
     }
 }
 
@@ -137,7 +138,8 @@ impl ClassicQueue {
             };
             let size = clip(&mut taken, bytes_left);
             left -= taken.count;
-            bytes_left = bytes_left.saturating_sub(size + 64 * u64::from(taken.count));
+            bytes_left =
+                if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
             browser.advance(number + u64::from(taken.count));
             out.push(taken);
         }

@@ -3,7 +3,7 @@
 //! The caller holds the lock, appends to the log what [`ClassicQueue::submit`] accepted, and reports
 //! the position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_message::{Batch, Reason};
@@ -22,6 +22,8 @@ use crate::group::{GroupPosition, Place};
 use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
 use crate::limits::{self, Length};
+use crate::number_set::NumberSet;
+use crate::planted::{Bug, is_planted};
 use crate::shared::References;
 use crate::wait::WaitReason;
 use crate::{Link, Nanos, Position};
@@ -82,7 +84,7 @@ pub struct ClassicQueue {
     /// Numbers from here on were never handed out.
     pub(crate) cursor: u64,
     /// Handed out before and given back; all below the cursor.
-    pub(crate) returned: BTreeSet<u64>,
+    pub(crate) returned: NumberSet,
     /// Numbers below may have been delivered before a restart.
     pub(crate) redelivered_below: u64,
     pub(crate) failures: Failures,
@@ -135,7 +137,7 @@ impl ClassicQueue {
             pending_length: Length::default(),
             next_submitted: next,
             cursor: 0,
-            returned: BTreeSet::new(),
+            returned: NumberSet::default(),
             redelivered_below,
             failures: Failures::default(),
             clockwork: Clockwork::default(),
@@ -218,16 +220,21 @@ impl ClassicQueue {
         for (first, held) in self.contents.volatile() {
             for at in 0..held.count {
                 if live.remove(first + u64::from(at)) {
-                    // The sum may be short of what was settled with an estimate.
+                    // The sum may be short where what expired on disk counted with an estimate.
                     bytes = bytes.saturating_sub(u64::from(held.batch.body_length((held.index + at) as usize)));
                 }
             }
         }
-        for run in self.durable_dead() {
+        let (dead, dead_bytes) = self.durable_dead();
+        for run in dead {
             live.insert_range(run.first..=run.last);
-            bytes += run.bytes;
         }
-        (live, bytes)
+        if is_planted(Bug::OmitLastLive)
+            && let Some(last) = live.max()
+        {
+            live.remove(last);
+        }
+        (live, bytes + dead_bytes)
     }
 
     /// Phase one: validates and reserves numbers. Nothing is in the queue before it is applied.
@@ -250,6 +257,11 @@ impl ClassicQueue {
         let first = self.next_submitted;
         self.next_submitted += u64::from(accepted);
         Submission { first, accepted }
+    }
+
+    /// Whether there is no memory for volatile messages: if they can be logged they have to be, and are durable.
+    pub fn spills_volatile(&self) -> bool {
+        self.contents.is_volatile_full()
     }
 
     /// The accepted messages have their place in the commit stream. `position` is none for volatile
@@ -319,6 +331,10 @@ impl ClassicQueue {
     /// a group.
     pub fn apply_written(&mut self, written: Position, durable: Position, effects: &mut Effects) {
         let mut grew = false;
+        if is_planted(Bug::ApplyOutOfOrder) {
+            let reached = self.pending.iter().take_while(|pending| pending.place.is_reached(written, durable)).count();
+            self.pending.make_contiguous()[..reached].reverse();
+        }
         while let Some(pending) = self.pending.pop_front_if(|pending| pending.place.is_reached(written, durable)) {
             self.pending_length.messages -= u64::from(pending.count);
             self.pending_length.bytes -= pending.batch.body_bytes(pending.index as usize, pending.count as usize);
@@ -492,7 +508,7 @@ impl ClassicQueue {
             }
         }
         for (number, bytes) in lost {
-            if number >= self.cursor || self.returned.remove(&number) {
+            if number >= self.cursor || self.returned.remove(number) {
                 self.ready.messages -= 1;
                 self.ready.bytes -= bytes;
             }

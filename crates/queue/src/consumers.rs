@@ -204,13 +204,16 @@ impl Consumers {
 
     /// Gives messages that are ready and kept for nobody to consumers in turn, an equal share to each: one
     /// that comes late to its turn finds its share there. A priority gets what the higher ones have no credit
-    /// or room for, and gives back what they have meanwhile.
+    /// or room for, once they have taken theirs: what is taken first is the head of the queue. It gives back
+    /// what they have credit and room for meanwhile.
     pub(crate) fn schedule(&mut self, ready: u64, effects: &mut Effects) {
         let mut left = ready;
         for level in &mut self.levels {
             level.keep_at_most(left, &mut self.all);
             level.share_out(left - level.promised, &mut self.all, effects);
-            left -= level.promised;
+            if level.promised > 0 {
+                left = 0;
+            }
         }
     }
 

@@ -22,17 +22,31 @@ pub const READ_AHEAD_BYTES: u64 = 512 << 10;
 /// What an entry costs besides its messages: its share of the batch, of allocations and of the map.
 const ENTRY_BYTES: u64 = 256;
 
-/// Bytes that all queues of a node hold, against a limit.
+/// Bytes that all queues of a node hold, against limits.
 #[derive(Debug)]
 pub struct MemoryBudget {
     used: AtomicU64,
     limit: u64,
+    /// Of what is used, what volatile messages hold, which are nowhere else.
+    volatile: AtomicU64,
+    volatile_limit: u64,
 }
 
 impl MemoryBudget {
-    /// A budget of `limit` bytes.
+    /// A budget of `limit` bytes, with as much as there is for volatile messages.
     pub fn new(limit: u64) -> Self {
-        Self { used: AtomicU64::new(0), limit }
+        Self { used: AtomicU64::new(0), limit, volatile: AtomicU64::new(0), volatile_limit: u64::MAX }
+    }
+
+    /// Volatile messages are to hold `limit` bytes at most.
+    #[must_use]
+    pub fn with_volatile_limit(self, limit: u64) -> Self {
+        Self { volatile_limit: limit, ..self }
+    }
+
+    /// Whether volatile messages hold as much as they may: those that can be on disk instead go there.
+    pub fn is_volatile_full(&self) -> bool {
+        self.volatile.load(Ordering::Relaxed) >= self.volatile_limit
     }
 
     /// Bytes in use.
@@ -85,7 +99,7 @@ pub(crate) struct Contents {
 
 impl Drop for Contents {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.clear();
     }
 }
 
@@ -110,6 +124,11 @@ impl Contents {
             () => 0,
         };
         self.bytes > most
+    }
+
+    /// Whether volatile messages hold as much as they may, and this queue has its share.
+    pub(crate) fn is_volatile_full(&self) -> bool {
+        self.budget.is_volatile_full() && self.bytes > QUEUE_BYTES_MIN
     }
 
     /// Keeps messages that just became part of the queue, or leaves them on disk. `awaited` says whether a consumer could
@@ -149,7 +168,10 @@ impl Contents {
     ) {
         let memory = batch.memory() as u64 * u64::from(count) / (batch.len() as u64).max(1) + ENTRY_BYTES;
         self.bytes += memory;
-        self.budget.used.fetch_add(memory, Ordering::Relaxed);
+        self.budget.take(memory);
+        if !durable {
+            self.budget.volatile.fetch_add(memory, Ordering::Relaxed);
+        }
         let replaced = self.held.insert(first, Held { batch, index, count, durable, submitted, left: count, memory });
         if let Some(old) = replaced {
             self.release(&old);
@@ -158,7 +180,10 @@ impl Contents {
 
     pub(crate) fn release(&mut self, held: &Held) {
         self.bytes -= held.memory;
-        self.budget.used.fetch_sub(held.memory, Ordering::Relaxed);
+        self.budget.give_back(held.memory);
+        if !held.durable {
+            self.budget.volatile.fetch_sub(held.memory, Ordering::Relaxed);
+        }
     }
 
     /// The entry that holds `number`.
@@ -240,9 +265,9 @@ impl Contents {
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.held.clear();
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.bytes = 0;
+        for held in std::mem::take(&mut self.held).into_values() {
+            self.release(&held);
+        }
         self.spilled_from = None;
     }
 }
@@ -273,6 +298,20 @@ mod tests {
         assert!(contents.find(1).is_none());
         contents.remove(11);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_volatile_messages_hold_is_counted() {
+        let budget = Arc::new(MemoryBudget::new(1 << 20).with_volatile_limit(10_000));
+        let mut contents = Contents::new(budget.clone());
+        contents.admit(1, batch(1_000), 0, 1_000, true, 0, || true);
+        assert!(!budget.is_volatile_full());
+        contents.admit(1_001, batch(1_000), 0, 1_000, false, 0, || true);
+        assert!(budget.is_volatile_full());
+        contents.settled(1_001, 1_990, |number| number > 1_990);
+        assert!(!budget.is_volatile_full());
+        drop(contents);
+        assert_eq!((budget.used(), budget.volatile.load(Ordering::Relaxed)), (0, 0));
     }
 
     #[test]

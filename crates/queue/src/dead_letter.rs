@@ -76,6 +76,10 @@ pub(crate) struct DeadLetters {
     reading: Option<u64>,
     /// How many are with whoever moves them.
     taken: u64,
+    /// Count and body bytes of each run of those.
+    taken_bytes: VecDeque<(u64, u64)>,
+    /// Body bytes of the durable ones in `waiting`: of each run alone they may be wrong.
+    durable_bytes: u64,
     /// How many have been moved so far.
     moved: u64,
 }
@@ -112,7 +116,20 @@ impl DeadLetters {
     pub(crate) fn forget_bodies(&mut self) {
         self.waiting.retain(|dead| dead.run.durable);
         self.waiting.iter_mut().for_each(|dead| dead.body = None);
-        *self = Self { waiting: std::mem::take(&mut self.waiting), ..Self::default() };
+        let (waiting, durable_bytes) = (std::mem::take(&mut self.waiting), self.durable_bytes);
+        *self = Self { waiting, durable_bytes, ..Self::default() };
+    }
+
+    /// Body bytes of the next `count` of those that were taken.
+    fn bytes_taken(&mut self, mut count: u64) -> u64 {
+        let mut bytes = 0;
+        while count > 0
+            && let Some((messages, size)) = self.taken_bytes.pop_front()
+        {
+            bytes += size;
+            count = count.saturating_sub(messages);
+        }
+        bytes
     }
 
     /// Read back: batch, index, and how many from `number` on.
@@ -141,7 +158,9 @@ impl ClassicQueue {
                 let index = held.index + (number - start) as u32;
                 part.last = run.last.min(held.end(start) - 1);
                 part.bytes = held.batch.body_bytes(index as usize, part.count() as usize);
-                let keep = !run.durable || self.dead.kept_bytes + part.bytes <= KEPT_BYTES_MAX;
+                // Bodies in files are read back: they are copied to other queues.
+                let is_here = !held.batch.has_files();
+                let keep = !run.durable || is_here && self.dead.kept_bytes + part.bytes <= KEPT_BYTES_MAX;
                 body = keep.then(|| (held.batch.clone(), index));
                 let cost = part.bytes + MESSAGE_BYTES * part.count();
                 if !run.durable && self.dead.volatile_bytes + cost > VOLATILE_BYTES_MAX {
@@ -166,6 +185,9 @@ impl ClassicQueue {
             }
             self.dead.push(Dead { run: part, reason, body });
             number = part.last + 1;
+        }
+        if run.durable {
+            self.dead.durable_bytes += run.bytes;
         }
         self.depart(run.first, run.last, run.bytes, Outcome::DeadLettered);
         self.ledger.had_nowhere_to_go(too_many);
@@ -244,6 +266,8 @@ impl ClassicQueue {
             }
         }
         self.dead.taken = runs.iter().map(|run| u64::from(run.count)).sum();
+        let size = |run: &DeadRun| run.batch.body_bytes(run.index as usize, run.count as usize);
+        self.dead.taken_bytes = runs.iter().map(|run| (u64::from(run.count), size(run))).collect();
         DeadTurn::Move(runs)
     }
 
@@ -267,12 +291,10 @@ impl ClassicQueue {
         while left > 0 {
             let Some(mut dead) = self.dead.waiting.pop_front() else { break };
             let mut gone = dead.run;
-            if left < gone.count() {
-                gone.last = gone.first + left - 1;
-                gone.bytes = match &dead.body {
-                    Some((batch, index)) => batch.body_bytes(*index as usize, left as usize),
-                    None => gone.bytes * left / dead.run.count(),
-                };
+            gone.last = gone.last.min(gone.first + left - 1);
+            // What it was counted with may be the sum of several: what is logged has to be right for each move.
+            gone.bytes = self.dead.bytes_taken(gone.count());
+            if gone.last < dead.run.last {
                 dead.run.first = gone.last + 1;
                 dead.run.bytes = dead.run.bytes.saturating_sub(gone.bytes);
                 if let Some((_, index)) = &mut dead.body {
@@ -285,6 +307,7 @@ impl ClassicQueue {
                 self.dead.kept_bytes = self.dead.kept_bytes.saturating_sub(gone.bytes);
             }
             if gone.durable {
+                self.dead.durable_bytes = self.dead.durable_bytes.saturating_sub(gone.bytes);
                 push_run(&mut logged, gone);
             } else {
                 let cost = gone.bytes + MESSAGE_BYTES * gone.count();
@@ -303,11 +326,13 @@ impl ClassicQueue {
     /// What was taken by [`ClassicQueue::dead_turn`] can't be moved now: it stays where it is.
     pub fn dead_stay(&mut self) {
         self.dead.taken = 0;
+        self.dead.taken_bytes.clear();
     }
 
-    /// The durable messages that wait: after a crash they would be here.
-    pub(crate) fn durable_dead(&self) -> impl Iterator<Item = &Run> {
-        self.dead.waiting.iter().map(|dead| &dead.run).filter(|run| run.durable)
+    /// The durable messages that wait, and their body bytes: after a crash they would be here.
+    pub(crate) fn durable_dead(&self) -> (impl Iterator<Item = &Run>, u64) {
+        let runs = self.dead.waiting.iter().map(|dead| &dead.run).filter(|run| run.durable);
+        (runs, self.dead.durable_bytes)
     }
 
     /// Those of them whose time was over.

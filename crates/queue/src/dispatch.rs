@@ -17,12 +17,14 @@ pub(crate) enum ReadyRun {
     None,
 }
 
-/// Shortens a run to about `bytes`, at least one message; returns its body bytes.
+/// Shortens a run to about `bytes`, at least one message; returns its body bytes. One whose body is in a file is the last:
+/// its delivery takes as long as the file is read.
 pub(crate) fn clip(taken: &mut Taken, bytes: u64) -> u64 {
     let mut size = 0;
     for at in 0..taken.count {
-        size += u64::from(taken.batch.body_length((taken.index + at) as usize));
-        if size + 64 * u64::from(at + 1) >= bytes {
+        let index = (taken.index + at) as usize;
+        size += u64::from(taken.batch.body_length(index));
+        if size + 64 * u64::from(at + 1) >= bytes || taken.batch.is_in_file(index) {
             taken.count = at + 1;
             return size;
         }
@@ -34,7 +36,7 @@ impl ClassicQueue {
     /// The number that is delivered next.
     pub(crate) fn next_ready(&self) -> Option<u64> {
         if let Some(number) = self.returned.first() {
-            return Some(*number);
+            return Some(number);
         }
         self.ledger.live_run(self.cursor).map(|(first, _)| first)
     }
@@ -43,7 +45,7 @@ impl ClassicQueue {
     pub(crate) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
         if first < self.cursor {
             for number in first..=last {
-                self.returned.remove(&number);
+                self.returned.remove(number);
             }
         } else {
             self.cursor = last + 1;
@@ -63,7 +65,7 @@ impl ClassicQueue {
             if durable {
                 let is_next = |(first, _)| first < end;
                 let ready = end > self.cursor && self.ledger.live_run(start.max(self.cursor)).is_some_and(is_next);
-                if !ready && self.returned.range(start..end).next().is_none() {
+                if !ready && self.returned.next(start).is_none_or(|number| number >= end) {
                     self.contents.remove(start);
                 }
             } else {
@@ -77,7 +79,7 @@ impl ClassicQueue {
     /// A run of ready messages that are in memory and lie together, at most `most` of them.
     pub(crate) fn ready_run(&self, most: u64) -> ReadyRun {
         let (number, last) = match self.returned.first() {
-            Some(&number) => (number, None),
+            Some(number) => (number, None),
             None => match self.ledger.live_run(self.cursor) {
                 Some((first, last)) => (first, Some(last)),
                 None => return ReadyRun::None,
@@ -108,7 +110,7 @@ impl ClassicQueue {
             return (most.min(last - number + 1).min(end - number), old, 0);
         }
         let failures = self.failures.of(number);
-        let alike = |number| self.returned.contains(&number) && self.failures.of(number) == failures;
+        let alike = |number| self.returned.contains(number) && self.failures.of(number) == failures;
         let mut count = 1;
         while count < most && alike(number + count) {
             count += 1;
@@ -153,7 +155,8 @@ impl ClassicQueue {
             taken.count = self.not_over(&taken.batch, taken.index, taken.count, now).max(1);
             let size = clip(&mut taken, bytes_left);
             left -= u64::from(taken.count);
-            bytes_left = bytes_left.saturating_sub(size + 64 * u64::from(taken.count));
+            bytes_left =
+                if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
             let what = if automatic { Count::DeliverNoAck } else { Count::Deliver };
             self.count_out(&taken, what, now);
             self.hand_out(&taken, size, automatic, effects);

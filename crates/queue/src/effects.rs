@@ -70,6 +70,11 @@ impl Taken {
         }
     }
 
+    /// Whether the body of the last one is in a file of its own.
+    pub fn ends_in_file(&self) -> bool {
+        self.batch.is_in_file((self.index + self.count - 1) as usize)
+    }
+
     /// Their numbers, as they leave the queue together or go back to it.
     pub fn run(&self) -> Run {
         Run {

@@ -216,7 +216,7 @@ impl ClassicQueue {
         if !self.ledger.is_live(number) {
             return;
         }
-        if number < self.cursor && !self.returned.contains(&number) {
+        if number < self.cursor && !self.returned.contains(number) {
             if let Some(expiry) = &mut self.clockwork.expiry {
                 expiry.overdue(number);
             }
@@ -234,7 +234,7 @@ impl ClassicQueue {
             (None, Some(bytes)) => (u64::from(bytes), true),
             (None, None) => (self.ready.bytes / self.ready.messages.max(1), true),
         };
-        self.returned.remove(&number);
+        self.returned.remove(number);
         self.ready.messages -= 1;
         self.ready.bytes = if self.ready.messages == 0 { 0 } else { self.ready.bytes.saturating_sub(bytes) };
         let run = Run { first: number, last: number, bytes, durable };
@@ -288,7 +288,7 @@ impl ClassicQueue {
         let overdue: Vec<u64> = (run.first..=run.last).filter(|number| expiry.take_overdue(*number)).collect();
         let average = u32::try_from(run.bytes / run.count()).unwrap_or(u32::MAX);
         for number in overdue {
-            if self.returned.contains(&number) {
+            if self.returned.contains(number) {
                 self.expire(number, Some(average), effects);
             }
         }

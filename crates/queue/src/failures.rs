@@ -4,26 +4,42 @@
 
 use std::collections::BTreeMap;
 
+use crate::number_set::NumberSet;
+
 /// Counts of the live messages that have one.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
-    counts: BTreeMap<u64, u32>,
+    /// Those that failed once, as all do that a lost connection gives back.
+    once: NumberSet,
+    /// Those that failed more often.
+    more: BTreeMap<u64, u32>,
 }
 
 impl Failures {
     pub(crate) fn of(&self, number: u64) -> u32 {
-        if self.counts.is_empty() { 0 } else { self.counts.get(&number).copied().unwrap_or(0) }
+        if self.once.contains(number) {
+            return 1;
+        }
+        if self.more.is_empty() { 0 } else { self.more.get(&number).copied().unwrap_or(0) }
     }
 
     pub(crate) fn add(&mut self, number: u64) {
-        let count = self.counts.entry(number).or_default();
-        *count = count.saturating_add(1);
+        if let Some(count) = self.more.get_mut(&number) {
+            *count = count.saturating_add(1);
+        } else if self.once.remove(number) {
+            self.more.insert(number, 2);
+        } else {
+            self.once.insert(number);
+        }
     }
 
     /// Messages left the queue.
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
-        if !self.counts.is_empty() {
-            self.counts.extract_if(first..=last, |_, _| true).for_each(drop);
+        if !self.once.is_empty() {
+            self.once.remove_range(first, last);
+        }
+        if !self.more.is_empty() {
+            self.more.extract_if(first..=last, |_, _| true).for_each(drop);
         }
     }
 }

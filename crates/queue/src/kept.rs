@@ -3,8 +3,8 @@
 //! | version | content |
 //! |---|---|
 //! | none, no bytes at all | nothing |
-//! | 1 | times only: see [`crate::expiry`] |
-//! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches (first number, last number, number of the first in the shared log), then what version 1 has or nothing |
+//! | 3 | times only: see [`crate::expiry`] |
+//! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches (first number, last number, number of the first in the shared log), then what version 3 has or nothing |
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
@@ -104,7 +104,7 @@ mod tests {
             assert_eq!(Kept::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
         }
         let mut newer = bytes;
-        newer[0] = 3;
-        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(3)))));
+        newer[0] = 4;
+        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(4)))));
     }
 }

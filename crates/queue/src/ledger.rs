@@ -6,6 +6,8 @@
 
 use roaring::RoaringTreemap;
 
+use crate::planted::{Bug, is_planted};
+
 /// Where messages of a queue went. Conservation: `accepted` is the sum of all others and what remains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Conservation {
@@ -64,6 +66,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// An empty one whose first message gets this number.
+    pub fn starting_at(first: u64) -> Self {
+        Self { low: first, next: first, ..Self::default() }
+    }
+
     /// A ledger as a checkpoint described it.
     pub fn restore(next: u64, live: &RoaringTreemap, bytes: u64) -> Self {
         let low = live.min().unwrap_or(next);
@@ -72,6 +79,10 @@ impl Ledger {
         holes -= live;
         let hole_count = holes.len();
         let accepted = (next - low) - hole_count;
+        let (next, hole_count) = match live.max().filter(|_| is_planted(Bug::ReuseNumber)) {
+            Some(last) => (last + 1, hole_count - holes.remove_range(last + 1..)),
+            None => (next, hole_count),
+        };
         Self { low, next, holes, hole_count, bytes, counters: Conservation { accepted, ..Conservation::default() } }
     }
 
@@ -130,9 +141,17 @@ impl Ledger {
         }
     }
 
-    /// Takes numbers out; returns how many were live. Settling twice, or a number that a crash took
-    /// before it was recorded, changes nothing.
+    /// Takes numbers out, and `bytes` of bodies; returns how many were live. Settling twice, or a number that a crash
+    /// took before it was recorded, changes nothing.
     pub fn settle(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) -> u64 {
+        let removed = self.take_out(first, last, outcome);
+        if removed > 0 {
+            self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
+        }
+        removed
+    }
+
+    fn take_out(&mut self, first: u64, last: u64, outcome: Outcome) -> u64 {
         let first = first.max(self.low);
         let last = last.min(self.next.saturating_sub(1));
         if self.low >= self.next || first > last {
@@ -151,7 +170,6 @@ impl Ledger {
             self.hole_count += inserted;
             inserted
         };
-        self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(bytes) };
         match outcome {
             Outcome::Settled => self.counters.settled += removed,
             Outcome::Dropped => self.counters.dropped += removed,

@@ -66,7 +66,7 @@ impl ClassicQueue {
         for number in first..=first + count {
             let wanted = number < first + count
                 && self.ledger.is_live(number)
-                && (number >= self.cursor || self.returned.contains(&number))
+                && (number >= self.cursor || self.returned.contains(number))
                 && self.contents.find(number).is_none();
             match (wanted, run) {
                 (true, None) => run = Some(number),

@@ -13,7 +13,7 @@ pub struct Peeked {
     pub number: u64,
     /// It was, or may have been, delivered before.
     pub redelivered: bool,
-    /// The batch that holds it, and where; none while it is on disk only.
+    /// The batch that holds it, and where; none while it, or its body, is on disk only.
     pub held: Option<(Arc<Batch>, u32)>,
 }
 
@@ -24,10 +24,10 @@ impl ClassicQueue {
         if self.state != QueueState::Running {
             return found;
         }
-        let returned = self.returned.len() as u64;
+        let returned = self.returned.len();
         let from_returned = usize::try_from(offset).unwrap_or(usize::MAX);
         for number in self.returned.iter().skip(from_returned).take(count) {
-            found.push(self.peeked(*number, true));
+            found.push(self.peeked(number, true));
         }
         let mut skip = offset.saturating_sub(returned);
         let mut at = self.cursor;
@@ -50,6 +50,7 @@ impl ClassicQueue {
 
     fn peeked(&self, number: u64, redelivered: bool) -> Peeked {
         let held = self.contents.find(number);
+        let held = held.filter(|(first, held)| !held.batch.is_in_file((held.index + (number - first) as u32) as usize));
         let held = held.map(|(first, held)| (held.batch.clone(), held.index + (number - first) as u32));
         Peeked { number, redelivered, held }
     }

@@ -7,6 +7,7 @@ use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
 use crate::limits::Length;
+use crate::planted::{Bug, is_planted};
 
 impl ClassicQueue {
     /// Messages leave for good: acknowledged, or rejected without requeue. Durable runs are to be
@@ -25,13 +26,15 @@ impl ClassicQueue {
         let mut count = 0;
         for run in runs {
             count += run.count();
-            self.depart(run.first, run.last, run.bytes, outcome);
+            let lost = if is_planted(Bug::DriftBytes) { 1 } else { 0 };
+            self.depart(run.first, run.last, run.bytes.saturating_sub(lost), outcome);
             self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
             if !run.durable {
                 self.release(run.first, run.last);
             }
         }
-        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);
+        let times = if is_planted(Bug::SettleTwice) { 2 } else { 1 };
+        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count * times);
         self.credit_back(id, count, now, effects);
     }
 
@@ -42,7 +45,8 @@ impl ClassicQueue {
             if consumer.credit() == 0 {
                 consumer.changed = now;
             }
-            consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32);
+            let more = if is_planted(Bug::WidenWindow) { 1 } else { 0 };
+            consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32 + more);
             self.consumers.enter_ring(id);
         }
         self.schedule(effects);
@@ -62,6 +66,7 @@ impl ClassicQueue {
         let mut count = 0;
         for run in runs {
             count += run.count();
+            let before = self.ready.messages;
             for number in run.first..=run.last {
                 if self.ledger.is_live(number) {
                     self.returned.insert(number);
@@ -71,7 +76,10 @@ impl ClassicQueue {
                     }
                 }
             }
-            self.ready.bytes += run.bytes;
+            // Volatile ones are gone when the queue failed meanwhile.
+            if self.ready.messages > before {
+                self.ready.bytes += run.bytes;
+            }
             self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
         }
         self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);
@@ -82,29 +90,31 @@ impl ClassicQueue {
         self.credit_back(id, count, now, effects);
     }
 
-    /// Removes all ready messages; returns how many and the runs to be logged, the first of which has the bytes of all.
+    /// Removes all ready messages; returns how many and the runs to be logged, one of which has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         let purged = self.ready.messages;
         let mut runs: Vec<Run> = Vec::new();
-        for number in std::mem::take(&mut self.returned) {
+        for number in std::mem::take(&mut self.returned).iter() {
             push_run(&mut runs, Run { first: number, last: number, bytes: 0, durable: true });
         }
         while let Some((first, last)) = self.ledger.live_run(self.cursor) {
             push_run(&mut runs, Run { first, last, bytes: 0, durable: true });
             self.cursor = last + 1;
         }
-        if let Some(first) = runs.first_mut() {
-            first.bytes = self.ready.bytes;
+        // A replay of the log knows of the durable ones only, so the run that has the bytes needs one of them.
+        let (volatile, counts) = self.volatile_among(&runs);
+        let has_durable = |(run, volatile): (&Run, &u64)| run.count() > *volatile;
+        let with_bytes = runs.iter().zip(&counts).position(has_durable).unwrap_or(0);
+        if let Some(run) = runs.get_mut(with_bytes) {
+            run.bytes = self.ready.bytes;
         }
-        // A replay of the log knows of the durable ones only.
-        let volatile = self.volatile_bytes(&runs);
         self.contents.spilled_from = None;
         for run in &runs {
             self.depart(run.first, run.last, run.bytes, Outcome::Purged);
             self.release(run.first, run.last);
         }
-        if let Some(first) = runs.first_mut() {
-            first.bytes -= volatile;
+        if let Some(run) = runs.get_mut(with_bytes) {
+            run.bytes -= volatile;
         }
         self.ready = Length::default();
         self.emptied = now;
@@ -115,18 +125,19 @@ impl ClassicQueue {
         (purged, runs)
     }
 
-    /// Body bytes of the volatile live messages among these.
-    fn volatile_bytes(&self, runs: &[Run]) -> u64 {
-        let is_among = |number: u64| {
-            let at = runs.partition_point(|run| run.last < number);
-            runs.get(at).is_some_and(|run| run.first <= number) && self.ledger.is_live(number)
-        };
-        let mut bytes = 0;
+    /// Body bytes of the volatile live messages among these, and how many each run has.
+    fn volatile_among(&self, runs: &[Run]) -> (u64, Vec<u64>) {
+        let (mut bytes, mut counts) = (0, vec![0; runs.len()]);
         for (first, held) in self.contents.volatile() {
-            for at in (0..held.count).filter(|at| is_among(first + u64::from(*at))) {
-                bytes += u64::from(held.batch.body_length((held.index + at) as usize));
+            for at in 0..held.count {
+                let number = first + u64::from(at);
+                let place = runs.partition_point(|run| run.last < number);
+                if runs.get(place).is_some_and(|run| run.first <= number) && self.ledger.is_live(number) {
+                    counts[place] += 1;
+                    bytes += u64::from(held.batch.body_length((held.index + at) as usize));
+                }
             }
         }
-        bytes
+        (bytes, counts)
     }
 }

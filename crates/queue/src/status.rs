@@ -56,6 +56,9 @@ pub struct QueueStatus {
     pub unacknowledged: u64,
     /// Their body bytes.
     pub unacknowledged_bytes: u64,
+    /// Body bytes of all messages, as the next checkpoint has them: those that are ready and those that are
+    /// unacknowledged.
+    pub bytes: u64,
     /// Messages on their way to disk.
     pub pending: u64,
     /// Messages on their way to the dead-letter exchange.
@@ -118,6 +121,7 @@ impl ClassicQueue {
             ready_bytes: self.ready.bytes,
             unacknowledged: self.unacknowledged.messages,
             unacknowledged_bytes: self.unacknowledged.bytes,
+            bytes: self.ledger.bytes(),
             pending: self.pending_length.messages,
             moving: self.dead.len(),
             memory: self.contents.bytes(),

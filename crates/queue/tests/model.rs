@@ -221,8 +221,8 @@ impl Rig {
         assert_eq!(state, CreditState { delivery_count, credit, available: ready });
     }
 
-    /// Whether those of a higher priority than `id` could take all that is ready.
-    fn higher_ones_want_all(&self, id: usize) -> bool {
+    /// Whether those of a higher priority than `id` could take something that is ready.
+    fn a_higher_one_wants_some(&self, id: usize) -> bool {
         let appetite = |other: usize| match other {
             BROWSER => 0,
             _ if self.reference.closed[other] != [false; 2] || self.priorities[other] <= self.priorities[id] => 0,
@@ -230,8 +230,7 @@ impl Rig {
             1 => 7 - self.reference.held[1].len() as u64,
             _ => self.reference.receivers.get(&other).map_or(0, |receiver| u64::from(receiver.credit)),
         };
-        let wanted = (0..CONSUMERS).map(appetite).fold(0, u64::saturating_add);
-        wanted >= self.reference.ready.len() as u64
+        !self.reference.ready.is_empty() && (0..CONSUMERS).any(|other| appetite(other) > 0)
     }
 
     fn set_able(&mut self, id: usize, window: bool, able: bool) {
@@ -287,7 +286,7 @@ impl Rig {
         if !self.scheduled[id] {
             return;
         }
-        let overtaken = id != BROWSER && self.wants_read.is_none() && self.higher_ones_want_all(id);
+        let overtaken = id != BROWSER && self.wants_read.is_none() && self.a_higher_one_wants_some(id);
         // The call may schedule it anew.
         self.scheduled[id] = false;
         let mut out = Vec::new();
@@ -744,9 +743,11 @@ fn a_higher_priority_takes_what_was_kept_for_a_lower_one() {
     assert!(rig.scheduled[0]);
     rig.add(1, ConsumerFlow::Prefetch(7));
     rig.take(0, 10);
-    assert_eq!(rig.reference.held[0].len(), 3, "the higher one has no credit for these");
+    assert_eq!(rig.reference.held[0].len(), 0, "the head is the higher one's");
     rig.take(1, 10);
     assert_eq!(rig.reference.held[1].len(), 7);
+    rig.take(0, 10);
+    assert_eq!(rig.reference.held[0].len(), 3, "the higher one has no credit for these");
 }
 
 #[test]

@@ -13,7 +13,8 @@ use crate::world::World;
 /// Does one thing; returns how many operations that was.
 pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let dice = world.random.below(100);
-    if dice < 2 && peer.held.is_empty() && peer.consumers.is_empty() || dice == 2 {
+    let is_idle = peer.held.is_empty() && peer.consumers.is_empty();
+    if (dice < 2 && is_idle || dice == 2) && !world.is_gentle {
         world.tally.hit("connections dropped");
         world.disconnect(peer.link);
         peer.lose_all(ledger);
@@ -25,9 +26,9 @@ pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -
         return 1;
     }
     match dice {
-        3..=5 => unmake(peer, world, ledger),
+        3..=5 if !world.is_gentle => unmake(peer, world, ledger),
         6..=12 => start_consumer(peer, world, ledger),
-        13..=15 => cancel(peer, world),
+        13..=15 if !world.is_gentle => cancel(peer, world),
         16..=21 => get(peer, world, ledger),
         22..=42 if !peer.held.is_empty() => settle(peer, world, ledger),
         _ => publish(peer, world, ledger),
@@ -56,8 +57,11 @@ fn make(peer: &mut Peer, world: &mut World, ledger: &mut Ledger, object: Object)
 
 fn arguments(queue: &str) -> FieldTable {
     let mut arguments = FieldTable::new();
+    let text = |text: &str| FieldValue::LongString(text.as_bytes().to_vec());
+    if topology::is_written_only(queue) {
+        arguments.insert("x-durability", text("os"));
+    }
     if let Some(dead) = topology::dead_letters_of(queue) {
-        let text = |text: &str| FieldValue::LongString(text.as_bytes().to_vec());
         arguments.insert("x-dead-letter-exchange", text(""));
         arguments.insert("x-dead-letter-routing-key", text(&dead));
     }

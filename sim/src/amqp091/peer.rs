@@ -10,7 +10,7 @@ use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::link;
-use crate::peer::{UNLIMITED, examine, stopped_queue};
+use crate::peer::{Holdings, UNLIMITED, examine, stopped_queue};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -122,6 +122,7 @@ impl Peer {
         let (properties, body) = (body::properties(id, persistent), body::body(id, length));
         let client = &mut world.links[self.link].amqp091().client;
         let tag = client.publish(PUBLISH, exchange.as_bytes(), key.as_bytes(), false, &properties, &body);
+        world.tally.hit("messages sent");
         self.unconfirmed.insert(tag, id);
     }
 
@@ -154,6 +155,7 @@ impl Peer {
         tally: &mut Tally,
         at: Stamp,
     ) -> Result<(), Failure> {
+        tally.add("messages delivered", matches!(heard, Heard::Delivered(_) | Heard::Got(_)).into());
         match heard {
             Heard::Connected => {
                 self.open_channel(link, PUBLISH, ledger);
@@ -342,11 +344,30 @@ impl crate::peer::Peer for Peer {
     }
 
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure> {
-        let link = world.links[self.link].amqp091();
-        for heard in link.heard() {
+        let all = world.links[self.link].amqp091().heard();
+        for heard in all {
+            // The body of a message that was begun couldn't be read to its end.
+            if let Heard::ConnectionClosed(reason) = &heard
+                && reason.code == 541
+                && names_stopped(&reason.text, ledger)
+            {
+                world.tally.hit("connections closed in the middle of a body");
+                world.disconnect(self.link);
+                self.lose_all(ledger);
+                *self = Self::connect(self.number, world, ledger);
+                return Ok(());
+            }
+            let link = world.links[self.link].amqp091();
             self.hear(heard, link, ledger, &mut world.tally, at)?;
         }
         Ok(())
+    }
+
+    fn add_held(&self, held: &mut Holdings) {
+        for one in &self.held {
+            let (least, most) = held.entry(one.queue.clone()).or_default();
+            (*least, *most) = (*least + 1, *most + 1);
+        }
     }
 
     fn rest(&self, world: &mut World) -> Result<(), Failure> {

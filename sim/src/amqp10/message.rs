@@ -19,6 +19,14 @@ pub fn encode(id: MessageId, length: usize, persistent: bool) -> Vec<u8> {
     payload
 }
 
+/// Bytes of the bare message in [`encode`]: all of it but its header.
+#[must_use]
+pub fn bare_bytes(id: MessageId, length: usize) -> u64 {
+    let mut header = Vec::new();
+    Header { durable: Some(true), ..Header::default() }.encode(&mut header);
+    (encode(id, length, true).len() - header.len()) as u64
+}
+
 /// What a client makes of a message that came to it; `None` if it isn't one that anybody sends.
 #[must_use]
 pub fn decode(payload: &[u8]) -> Option<Content> {

@@ -15,7 +15,7 @@ use crate::world::World;
 /// Does one thing; returns how many operations that was.
 pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -> usize {
     let dice = world.random.below(100);
-    if dice == 0 {
+    if dice == 0 && !world.is_gentle {
         world.tally.hit("connections dropped");
         world.disconnect(peer.link);
         peer.lose_all(ledger);
@@ -26,10 +26,10 @@ pub(super) fn operate(peer: &mut Peer, world: &mut World, ledger: &mut Ledger) -
     match (peer.sessions[at].stage, dice) {
         (Stage::Absent, _) => begin(peer, at, world),
         (Stage::Coming | Stage::Going, _) => 0,
-        (Stage::There, 1) => end(peer, at, world),
+        (Stage::There, 1) if !world.is_gentle => end(peer, at, world),
         (Stage::There, 2..=9) => attach_sender(peer, at, world, ledger),
         (Stage::There, 10..=18) => attach_receiver(peer, at, world, ledger),
-        (Stage::There, 19..=22) => detach(peer, at, world, ledger),
+        (Stage::There, 19..=22) if !world.is_gentle => detach(peer, at, world, ledger),
         (Stage::There, 23..=42) => grant(peer, at, world),
         (Stage::There, 43..=49) => transact(peer, at, world, ledger),
         (Stage::There, 50..=71) if !peer.sessions[at].held.is_empty() => settle(peer, at, world, ledger),
@@ -154,11 +154,13 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
             world.tally.hit("sends without credit or window");
             return sent;
         };
+        world.tally.hit("messages sent");
         world.tally.add("messages sent in several transfers", in_parts.into());
         let Some(LinkEnd::Sender(sender)) = session.links.get(&handle).map(|link| &link.end) else { return sent };
         let open = session.transaction.as_mut().filter(|_| transaction.is_some());
         let publisher = open.as_ref().map_or(sender.publisher, |open| open.publisher);
         ledger.publish(publisher, &sender.exchange, &sender.key, length, persistent, stamp);
+        ledger.messages[id as usize].bytes = message::bare_bytes(id, length);
         open.into_iter().for_each(|open| open.published.push(id));
         if settled {
             world.tally.hit("messages published settled");

@@ -9,7 +9,7 @@ use super::{End, Heard, Received};
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
 use crate::link;
-use crate::peer::{examine, stopped_queue};
+use crate::peer::{Holdings, examine, stopped_queue};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -57,6 +57,8 @@ impl Peer {
 
     fn hear(&mut self, event: Event, ledger: &mut Ledger, tally: &mut Tally, at: Stamp) -> Result<(), Failure> {
         match event {
+            // Its body couldn't be read to its end: the link is detached for that.
+            Event::Aborted { .. } if ledger.has_failures() => tally.hit("deliveries aborted for a stopped queue"),
             Event::Begun { channel, .. } => {
                 let session = self.session(channel);
                 if session.stage == Stage::Coming {
@@ -88,6 +90,7 @@ impl Peer {
                 if by_peer {
                     expect_missing(error.as_ref(), ledger)?;
                     tally.hit("links detached by the broker");
+                    self.session(channel).doubt_link(handle);
                 }
                 self.session(channel).lose_link(handle, ledger);
             }
@@ -243,7 +246,9 @@ fn expect_missing(error: Option<&PeerError>, ledger: &Ledger) -> Result<(), Fail
     let description = error.map_or("", |error| &error.description);
     match error.map(|error| error.condition.as_str()) {
         Some("amqp:resource-deleted" | "amqp:not-found") => Ok(()),
-        Some("amqp:illegal-state") if stopped_queue(description).is_some_and(|queue| ledger.has_failed(queue)) => {
+        Some("amqp:illegal-state" | "amqp:internal-error")
+            if stopped_queue(description).is_some_and(|queue| ledger.has_failed(queue)) =>
+        {
             Ok(())
         }
         _ => Err(Failure::new(Check::Protocol, format!("a link was detached for {error:?}"))),
@@ -267,6 +272,7 @@ impl crate::peer::Peer for Peer {
 
     fn listen(&mut self, world: &mut World, ledger: &mut Ledger, at: Stamp) -> Result<(), Failure> {
         for heard in world.links[self.link].amqp10().heard() {
+            world.tally.add("messages delivered", matches!(heard, Heard::Delivered(_)).into());
             match heard {
                 Heard::Delivered(received) => self.delivered(received, ledger, &mut world.tally)?,
                 Heard::Event(Event::Closed { error: Some(error), by_peer: true })
@@ -282,6 +288,10 @@ impl crate::peer::Peer for Peer {
             }
         }
         Ok(())
+    }
+
+    fn add_held(&self, held: &mut Holdings) {
+        self.sessions.iter().for_each(|session| session.add_held(held));
     }
 
     fn rest(&self, world: &mut World) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use leveret_amqp10::Serial;
 use super::transact::Transaction;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
-use crate::peer::UNLIMITED;
+use crate::peer::{Holdings, UNLIMITED};
 use crate::topology::dead_letters_of;
 use crate::world::World;
 
@@ -122,6 +122,14 @@ impl Session {
         there.map(|(handle, link)| (*handle, &link.end))
     }
 
+    /// The broker has detached a link: it may not have heard what was said of its deliveries in a transaction.
+    pub(super) fn doubt_link(&mut self, handle: u32) {
+        if let Some(transaction) = &mut self.transaction {
+            let unsure = transaction.settled.extract_if(.., |(held, _)| held.handle == handle);
+            transaction.unsure.extend(unsure);
+        }
+    }
+
     /// A link is over: what was under way on it stays unknown.
     pub(super) fn lose_link(&mut self, handle: u32, ledger: &mut Ledger) {
         for (_, (_, message)) in self.unconfirmed.extract_if(.., |_, (of, _)| *of == handle) {
@@ -161,6 +169,19 @@ impl Session {
     fn is_in_transaction(&self, held: &Held) -> bool {
         let settled = self.transaction.iter().flat_map(|transaction| &transaction.settled);
         settled.into_iter().any(|(other, _)| other.id == held.id && other.handle == held.handle)
+    }
+
+    /// Adds what it holds of each queue, also what waits for the end of a transaction.
+    pub(super) fn add_held(&self, held: &mut Holdings) {
+        let transacted = self.transaction.iter().flat_map(|transaction| &transaction.settled).map(|(held, _)| held);
+        let asked = self.asked.values().map(|(held, _)| held).filter(|held| !self.is_in_transaction(held));
+        for one in self.held.iter().chain(transacted).chain(asked) {
+            let (least, most) = held.entry(one.queue.clone()).or_default();
+            (*least, *most) = (*least + 1, *most + 1);
+        }
+        for (one, _) in self.transaction.iter().flat_map(|transaction| &transaction.unsure) {
+            held.entry(one.queue.clone()).or_default().1 += 1;
+        }
     }
 
     /// Nothing moves any more: everything is answered, and nobody is left with nothing to go on with.

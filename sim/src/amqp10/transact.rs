@@ -32,6 +32,8 @@ pub(super) struct Transaction {
     pub publisher: u64,
     pub published: Vec<MessageId>,
     pub settled: Vec<(Held, Wish)>,
+    /// The broker detached their link: what was said of them came before that, or had no effect.
+    pub unsure: Vec<(Held, Wish)>,
 }
 
 impl Transaction {
@@ -138,12 +140,13 @@ pub(super) fn transact(peer: &mut Peer, at: usize, world: &mut World, ledger: &m
     let session = &mut peer.sessions[at];
     let Some(mut transaction) = session.transaction.take() else {
         let (phase, publisher) = (Phase::Declaring(request), ledger.publisher());
-        session.transaction = Some(Transaction { phase, publisher, published: Vec::new(), settled: Vec::new() });
+        session.transaction =
+            Some(Transaction { phase, publisher, published: Vec::new(), settled: Vec::new(), unsure: Vec::new() });
         return 1;
     };
     transaction.phase = Phase::Discharging { request, commits };
     if commits {
-        for (held, wish) in &transaction.settled {
+        for (held, wish) in transaction.settled.iter().chain(&transaction.unsure) {
             match wish {
                 Wish::Accept => ledger.settle(&held.queue, held.message, stamp),
                 Wish::Reject => ledger.reject(&held.queue, held.message, stamp),

@@ -54,7 +54,9 @@ pub struct Fault {
 }
 
 impl Fault {
-    fn name(&self) -> &'static str {
+    /// As it is counted.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         match (self.wrong, self.on) {
             (Wrong::Flips(_), _) => "bits flipped on read",
             (Wrong::Short(_), _) => "short writes",

@@ -5,6 +5,7 @@ mod header;
 mod message_id;
 mod properties;
 mod sections;
+mod start;
 mod write;
 
 pub use body::{BodyRef, DataIter, DataSections, RawValue, SequenceIter, SequenceSections};
@@ -12,4 +13,7 @@ pub use header::{DEFAULT_PRIORITY, Header};
 pub use message_id::MessageId;
 pub use properties::Properties;
 pub use sections::Sections;
-pub use write::{MapSection, write_data, write_map_section, write_sequence, write_value, write_value_raw};
+pub use start::{BodyWalk, SectionStart};
+pub use write::{
+    MapSection, write_data, write_data_start, write_map_section, write_sequence, write_value, write_value_raw,
+};

@@ -45,7 +45,7 @@ pub struct Sections<'a> {
 
 /// Sections in their order; body sections of one kind may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+pub(super) enum Place {
     Start,
     Header,
     DeliveryAnnotations,
@@ -183,13 +183,13 @@ impl<'a> Sections<'a> {
 }
 
 #[inline]
-fn read_section_code(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
+pub(super) fn read_section_code(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
     let problem = |problem| DecodeError::Descriptor { place: "message section", problem };
     let code = reader.octet("constructor").map_err(problem)?;
     descriptor_code(code, reader, "a message section").map_err(problem)
 }
 
-fn place_of(code: u64) -> Result<Place, DecodeError> {
+pub(super) fn place_of(code: u64) -> Result<Place, DecodeError> {
     Ok(match code {
         descriptor::HEADER => Place::Header,
         descriptor::DELIVERY_ANNOTATIONS => Place::DeliveryAnnotations,
@@ -205,7 +205,7 @@ fn place_of(code: u64) -> Result<Place, DecodeError> {
     })
 }
 
-fn section_name(code: u64) -> &'static str {
+pub(super) fn section_name(code: u64) -> &'static str {
     match code {
         descriptor::HEADER => "header",
         descriptor::DELIVERY_ANNOTATIONS => "delivery-annotations",

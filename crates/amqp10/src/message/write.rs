@@ -34,6 +34,12 @@ pub fn write_data(out: &mut Vec<u8>, bytes: &[u8]) {
     write_binary(out, bytes);
 }
 
+/// Appends the beginning of a `data` section whose `length` bytes follow.
+pub fn write_data_start(out: &mut Vec<u8>, length: u32) {
+    out.extend_from_slice(&[code::DESCRIBED, code::ULONG_SMALL, descriptor::DATA as u8, code::BINARY_32]);
+    out.extend_from_slice(&length.to_be_bytes());
+}
+
 /// Appends an `amqp-value` section.
 pub fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
     out.extend_from_slice(&[code::DESCRIBED, code::ULONG_SMALL, descriptor::AMQP_VALUE as u8]);

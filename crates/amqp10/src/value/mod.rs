@@ -19,7 +19,7 @@ pub use encoded::{EncodedMap, EncodedValue};
 pub use list::{ListIter, ListRef};
 pub use map::{MapIter, MapRef};
 pub use owned::{OwnedArray, OwnedDescribed, OwnedDescriptor, OwnedMap, OwnedValue};
-pub(crate) use read::{read_data, read_descriptor, read_trusted, skip};
+pub(crate) use read::{read_constructor, read_data, read_descriptor, read_trusted, skip};
 pub(crate) use walk::Walk;
 pub use walk::{DEPTH_MAX, ZERO_WIDTH_ITEMS_MAX};
 

@@ -104,7 +104,7 @@ impl Session {
         self.give_back(channel, settled, GiveBack::Requeue, now);
         self.settled_some(channel, now);
         if answer {
-            encode_method(self.output.buffer(), channel, &Method::BasicRecoverOk(basic::RecoverOk {}));
+            encode_method(self.out(channel), channel, &Method::BasicRecoverOk(basic::RecoverOk {}));
         }
         Ok(())
     }

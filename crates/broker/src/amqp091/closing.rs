@@ -40,7 +40,7 @@ impl Session {
                 class_id,
                 method_id,
             };
-            encode_method(self.output.buffer(), number, &Method::ChannelClose(close));
+            encode_method(self.out(number), number, &Method::ChannelClose(close));
             return;
         }
         self.close(error.code, &text, (class_id, method_id), now);
@@ -113,6 +113,7 @@ impl Session {
         for number in numbers {
             self.leave_channel(number, now);
         }
+        self.contents.clear();
         self.scheduled.clear();
         self.replies.clear();
         self.starved.clear();

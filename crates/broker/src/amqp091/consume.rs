@@ -25,7 +25,7 @@ impl Session {
             return Err(not_implemented(format!("prefetch_size!=0 ({})", qos.prefetch_size)));
         }
         entry.prefetch = qos.prefetch_count;
-        encode_method(self.output.buffer(), channel, &Method::BasicQosOk(basic::QosOk {}));
+        encode_method(self.out(channel), channel, &Method::BasicQosOk(basic::QosOk {}));
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl Session {
         self.consumers.insert(key, consumer);
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
-            encode_method(self.output.buffer(), channel, &answer);
+            encode_method(self.out(channel), channel, &answer);
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Session {
         }
         if !cancel.nowait {
             let answer = Method::BasicCancelOk(basic::CancelOk { consumer_tag: cancel.consumer_tag });
-            encode_method(self.output.buffer(), channel, &answer);
+            encode_method(self.out(channel), channel, &answer);
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Session {
         self.account.give(Kind::Consumers, 1);
         if self.client_knows_cancel {
             let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
-            encode_method(self.output.buffer(), consumer.channel, &method);
+            encode_method(self.out(consumer.channel), consumer.channel, &method);
         }
     }
 }

@@ -7,13 +7,14 @@ use leveret_message::StoredMessage;
 use leveret_message::deliver::to_amqp091;
 use leveret_queue::{ConsumerId, Taken, TurnEnd};
 
+use super::contents::Lead;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use crate::stats::Stat;
 use crate::time::Now;
 
-const CLASS_BASIC: u16 = 60;
+pub(super) const CLASS_BASIC: u16 = 60;
 
 /// A consumer of this connection.
 pub(crate) struct Consumer {
@@ -53,6 +54,14 @@ pub(crate) fn encode_delivery(
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
     pub(crate) fn deliver(&mut self, now: Now) {
+        // A large body and small messages of other channels share what the socket takes.
+        let most = if self.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
+        self.send_contents(most, now);
+        self.deliver_scheduled(now);
+        self.send_contents(TURN_BYTES_MAX, now);
+    }
+
+    fn deliver_scheduled(&mut self, now: Now) {
         if self.scheduled.is_empty() && self.starved.is_empty() {
             return;
         }
@@ -97,6 +106,11 @@ impl Session {
     /// One turn of one consumer.
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
         let Some(consumer) = self.consumers.get(&key) else { return TurnEnd::Done };
+        if self.contents.is_on(consumer.channel) {
+            self.contents.park(consumer.channel, key);
+            consumer.queue.set_window(consumer.id, false, now.monotonic);
+            return TurnEnd::Done;
+        }
         let mut most = TAKE_MESSAGES_MAX;
         if !consumer.no_ack
             && let Some(channel) = self.channels.get_mut(&consumer.channel)
@@ -110,25 +124,32 @@ impl Session {
         }
         let mut taken = std::mem::take(&mut self.taken);
         let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
-        for run in &taken {
+        for run in taken.drain(..) {
             self.encode_run(key, run, now);
         }
-        taken.clear();
         self.taken = taken;
         end
     }
 
-    fn encode_run(&mut self, key: u64, taken: &Taken, now: Now) {
+    fn encode_run(&mut self, key: u64, taken: Taken, now: Now) {
         let Some(consumer) = self.consumers.get(&key) else { return };
         let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
         let out = self.output.buffer();
         let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max: self.frame_max };
+        let mut in_file = None;
         for at in 0..taken.count {
             let tag = channel.next_tag();
+            if taken.batch.is_in_file((taken.index + at) as usize) {
+                in_file = Some(tag);
+                if !consumer.no_ack {
+                    channel.delivered(tag, consumer.source, &taken, at);
+                }
+                continue;
+            }
             let message = taken.batch.message((taken.index + at) as usize).view();
             encode_delivery(out, &to, tag, taken.redelivered, &message);
             if !consumer.no_ack {
-                channel.delivered(tag, consumer.source, taken, at);
+                channel.delivered(tag, consumer.source, &taken, at);
             }
         }
         let count = u64::from(taken.count);
@@ -143,6 +164,13 @@ impl Session {
         if taken.redelivered {
             self.counters.redelivered.add(count);
             channel.stats.count(Stat::Redeliver, count, now.monotonic);
+        }
+        if let Some(tag) = in_file {
+            let lead = Lead::Deliver { consumer_tag: consumer.tag.clone() };
+            let (channel, queue) = (consumer.channel, consumer.queue.clone());
+            // It is the last one that was taken.
+            let last = taken.rest(taken.count - 1);
+            self.begin_content(channel, lead, tag, last, &queue);
         }
     }
 }

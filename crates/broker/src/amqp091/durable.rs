@@ -11,6 +11,7 @@ use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
 use crate::outbox::Event;
+use crate::planted::{Bug, is_planted};
 use crate::stats::Stat;
 use crate::ticket::Ticket;
 use crate::time::Now;
@@ -30,6 +31,9 @@ impl Session {
             Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } if !self.publishes_wait() => {
                 self.end_hold();
             }
+            Held::Upload if self.unwritten.is_low() => {
+                self.end_hold();
+            }
             Held::Body if !self.run.is_pending() => {
                 self.end_hold();
                 self.flush_run(now);
@@ -43,8 +47,12 @@ impl Session {
         if self.confirming.is_empty() {
             return;
         }
-        let reached = self.broker.commit.reached();
+        let mut reached = self.broker.commit.reached();
+        if is_planted(Bug::ConfirmWhenWritten) {
+            reached.durable = reached.written;
+        }
         let (channels, output, counters) = (&mut self.channels, &mut self.output, &self.counters);
+        let contents = &mut self.contents;
         self.confirming.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
             let Some(confirms) = channel.confirms.as_mut() else { return false };
@@ -56,7 +64,7 @@ impl Session {
                 } else {
                     Method::BasicNack(basic::Nack { delivery_tag, multiple, requeue: false })
                 };
-                encode_method(output.buffer(), *number, &method);
+                encode_method(contents.out(output, *number), *number, &method);
             }
             let unanswered = confirms.unanswered();
             counters.confirmed.add(before - unanswered);
@@ -146,6 +154,6 @@ impl Session {
             Answer::ExchangeUnbindOk { channel } => (channel, Method::ExchangeUnbindOk(exchange::UnbindOk {})),
             Answer::TxCommitOk { channel } => (channel, Method::TxCommitOk(tx::CommitOk {})),
         };
-        encode_method(self.output.buffer(), number, &method);
+        encode_method(self.out(number), number, &method);
     }
 }

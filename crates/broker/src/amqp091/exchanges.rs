@@ -21,7 +21,7 @@ impl Session {
             self.broker.registry.snapshot().topology.passive_exchange(&self.vhost, name)?;
             if !declare.nowait {
                 let answer = Method::ExchangeDeclareOk(exchange::DeclareOk {});
-                encode_method(self.output.buffer(), channel, &answer);
+                encode_method(self.out(channel), channel, &answer);
             }
             return Ok(());
         }

@@ -7,6 +7,7 @@ use leveret_message::deliver::to_amqp091;
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
 
+use super::contents::Lead;
 use super::error::{Result, precondition};
 use super::held::Held;
 use super::publish::short;
@@ -52,7 +53,7 @@ impl Session {
                 self.counters.get_empty.add(1);
                 self.channel(channel)?.stats.count(Stat::GetEmpty, 1, now.monotonic);
                 let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
-                encode_method(self.output.buffer(), channel, &answer);
+                encode_method(self.out(channel), channel, &answer);
                 return Ok(());
             }
             GetOutcome::Message(taken, left) => (taken, left),
@@ -77,6 +78,14 @@ impl Session {
             let source = entry.source(&queue, None);
             entry.delivered(tag, source, &taken, 0);
         }
+        if taken.ends_in_file() {
+            if let Some(entry) = self.channels.get_mut(&channel) {
+                entry.report(&mut self.account);
+            }
+            self.begin_content(channel, Lead::GetOk { left }, tag, taken, &queue);
+            self.held = Held::Content;
+            return Ok(());
+        }
         let message = taken.batch.message(taken.index as usize).view();
         let answer = basic::GetOk {
             delivery_tag: tag,
@@ -85,7 +94,7 @@ impl Session {
             routing_key: short(message.envelope.routing_key),
             message_count: u32::try_from(left).unwrap_or(u32::MAX),
         };
-        let out = self.output.buffer();
+        let out = self.out(channel);
         encode_method(out, channel, &Method::BasicGetOk(answer));
         let content = to_amqp091(&message);
         encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &content.properties);

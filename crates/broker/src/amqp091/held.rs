@@ -21,8 +21,12 @@ pub(crate) enum Held {
     /// Publishes wait: for room in the log or on its way to the disk, or until an alarm clears. These queues show
     /// it.
     Publishes { reason: WaitReason, queues: SmallVec<[QueueRef; 2]> },
+    /// So much of a body that comes is on its way to its file that the disk has to catch up.
+    Upload,
     /// The body of the last publish is being written to a file of its own.
     Body,
+    /// The answer to `basic.get` begins when the first piece of its body has been read.
+    Content,
     /// A message is being read from disk for `basic.get`.
     Get { channel: u16, queue: QueueRef, no_ack: bool },
 }
@@ -32,7 +36,7 @@ impl Session {
     pub(crate) fn hold(&mut self, held: Held, now: Now) {
         let reason = match &held {
             Held::Publishes { reason, .. } => Some(*reason),
-            Held::Body => Some(WaitReason::BodyFile),
+            Held::Upload | Held::Body => Some(WaitReason::BodyFile),
             _ => None,
         };
         if let Some(reason) = reason {
@@ -44,7 +48,7 @@ impl Session {
     /// Ends the wait; queues that showed it don't any more.
     pub(crate) fn end_hold(&mut self) -> Held {
         let held = std::mem::take(&mut self.held);
-        if matches!(held, Held::Publishes { .. } | Held::Body) {
+        if matches!(held, Held::Publishes { .. } | Held::Upload | Held::Body) {
             self.outbox.set_wait(None);
         }
         if let Held::Publishes { reason, queues } = &held {

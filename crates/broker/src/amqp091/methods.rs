@@ -53,19 +53,20 @@ impl Session {
         match method {
             Method::ChannelClose(_) => {
                 self.leave_channel(number, now);
-                encode_method(self.output.buffer(), number, &Method::ChannelCloseOk(channel::CloseOk {}));
+                self.contents.forget(number);
+                encode_method(self.out(number), number, &Method::ChannelCloseOk(channel::CloseOk {}));
                 Ok(())
             }
             Method::ChannelCloseOk(_) => Ok(()),
             Method::ChannelFlow(flow) if flow.active => {
                 let answer = Method::ChannelFlowOk(channel::FlowOk { active: true });
-                encode_method(self.output.buffer(), number, &answer);
+                encode_method(self.out(number), number, &answer);
                 Ok(())
             }
             Method::ChannelFlow(_) => Err(not_implemented("active=false")),
             Method::AccessRequest(_) => {
                 let answer = Method::AccessRequestOk(access::RequestOk { ticket: 1 });
-                encode_method(self.output.buffer(), number, &answer);
+                encode_method(self.out(number), number, &answer);
                 Ok(())
             }
             Method::ConfirmSelect(select) => {
@@ -76,7 +77,7 @@ impl Session {
                 entry.confirms.get_or_insert_with(Confirms::default);
                 if !select.nowait {
                     let answer = Method::ConfirmSelectOk(confirm::SelectOk {});
-                    encode_method(self.output.buffer(), number, &answer);
+                    encode_method(self.out(number), number, &answer);
                 }
                 Ok(())
             }
@@ -123,7 +124,7 @@ impl Session {
         self.account.take_within(Kind::Channels, own).map_err(|reached| not_allowed(reached.to_string()))?;
         self.counters.channels_opened.add(1);
         self.channels.insert(number, Channel::default());
-        encode_method(self.output.buffer(), number, &Method::ChannelOpenOk(channel::OpenOk { channel_id: b"" }));
+        encode_method(self.out(number), number, &Method::ChannelOpenOk(channel::OpenOk { channel_id: b"" }));
         Ok(())
     }
 
@@ -136,8 +137,9 @@ impl Session {
                 self.channels.remove(&frame.channel);
             }
             Method::ChannelClose(_) => {
+                self.contents.forget(frame.channel);
                 let answer = Method::ChannelCloseOk(channel::CloseOk {});
-                encode_method(self.output.buffer(), frame.channel, &answer);
+                encode_method(self.out(frame.channel), frame.channel, &answer);
             }
             _ => {}
         }

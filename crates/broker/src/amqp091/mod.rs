@@ -9,6 +9,7 @@ mod channel;
 mod closing;
 mod consume;
 mod content;
+mod contents;
 mod deliver;
 mod durable;
 mod error;

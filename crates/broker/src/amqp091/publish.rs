@@ -17,7 +17,7 @@ use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
 use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
-use super::content::{Body, Incoming, Publish};
+use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::expiration;
 use super::held::Held;
@@ -41,10 +41,12 @@ const FLAG_REPLY_TO: u16 = 1 << 9;
 const FLAG_HEADERS: u16 = 1 << 13;
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
-/// A body that lies in the read buffer, or one that was put together.
+/// A body that lies in the read buffer, or one that was put together, or whose bytes are on their way to a file or gone.
 pub(crate) enum BodyRef<'a> {
     Slice(&'a [u8]),
     Whole(Bytes),
+    File(Box<BodyFile>),
+    Dropped,
 }
 
 impl BodyRef<'_> {
@@ -52,8 +54,19 @@ impl BodyRef<'_> {
         match self {
             BodyRef::Slice(bytes) => bytes,
             BodyRef::Whole(bytes) => bytes,
+            BodyRef::File(_) | BodyRef::Dropped => &[],
         }
     }
+}
+
+/// What a publish becomes, but for its body.
+pub(crate) struct Prepared {
+    route: Arc<Route>,
+    persistent: bool,
+    expiry_ms: u64,
+    overlay: Vec<u8>,
+    /// Its properties, where they aren't kept as they came.
+    rewritten: Option<Vec<u8>>,
 }
 
 /// A message that goes back to its publisher.
@@ -82,9 +95,12 @@ impl PublishRun {
         self.file.as_ref().is_some_and(BodyFile::is_pending)
     }
 
-    /// Lets the body go the way of others: nobody waits for its file.
+    /// Nobody waits for the file any more. A message whose body is nowhere else goes with it; its publisher left without
+    /// a confirm.
     pub(crate) fn give_up_file(&mut self) {
-        self.file = None;
+        if self.file.take().is_some() && self.builder.has_files() {
+            self.builder.finish();
+        }
     }
 }
 
@@ -138,31 +154,54 @@ impl Session {
                 now,
             );
         }
-        let body = Body::new(header.properties, header.body_size as usize, self.partial.begin())?;
+        let body = self.begin_body(channel, &publish, &header, now)?;
         self.channel(channel)?.incoming = Incoming::Body(publish, body);
         Ok(())
     }
 
     /// A content body on `channel`.
     pub(crate) fn content_body(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
+        let partial = self.partial.clone();
         let incoming = &mut self.channel(channel)?.incoming;
         let Incoming::Body(_, body) = incoming else {
             return Err(unexpected("content body", "a method or content header"));
         };
-        if !body.add(payload)? {
+        if !body.add(payload, &partial)? {
             return Ok(());
         }
         let Incoming::Body(publish, body) = std::mem::take(incoming) else { unreachable!("matched above") };
-        let (properties, bytes) = body.finish();
-        self.publish(
-            channel,
-            &publish.exchange,
-            &publish.routing_key,
-            publish.mandatory,
-            &properties,
-            BodyRef::Whole(bytes),
-            now,
-        )
+        let Publish { exchange, routing_key, mandatory } = publish;
+        let Whole { properties, received } = body.finish();
+        let (prepared, body) = match received {
+            WholeBody::Memory(bytes) => {
+                let body = BodyRef::Whole(bytes);
+                return self.publish(channel, &exchange, &routing_key, mandatory, &properties, body, now);
+            }
+            WholeBody::File(file, prepared) => (prepared, BodyRef::File(file)),
+            WholeBody::Dropped(prepared) => (prepared, BodyRef::Dropped),
+        };
+        self.hand_on(channel, &exchange, &routing_key, mandatory, &properties, *prepared, body, now)
+    }
+
+    /// Where the body that a header announces goes. A large one for durable queues alone is routed now, and written to its
+    /// file as it comes. One that a queue has in memory anyway, or that its publisher gets back, or that waits for a commit,
+    /// stays here until it is whole.
+    fn begin_body(&mut self, channel: u16, publish: &Publish, header: &ContentHeader<'_>, now: Now) -> Result<Body> {
+        let size = header.body_size as usize;
+        let persistent = delivery_mode(header.properties) == Some(DELIVERY_MODE_PERSISTENT);
+        if persistent && size >= self.broker.settings.body_file_from && self.transactions == 0 {
+            let prepared = self.prepare(channel, &publish.exchange, &publish.routing_key, header.properties, now)?;
+            if self.broker.shared.streams(&prepared.route, persistent, size) {
+                let file = self.broker.bodies.begin(&self.unwritten, &self.outbox);
+                let received = Received::File(Box::new(file), Box::new(prepared));
+                return Ok(Body::elsewhere(header.properties, size, received));
+            }
+            if prepared.route.is_unroutable() && !publish.mandatory {
+                let received = Received::Dropped(Box::new(prepared));
+                return Ok(Body::elsewhere(header.properties, size, received));
+            }
+        }
+        Body::new(header.properties, size, &self.partial)
     }
 
     /// A complete message.
@@ -177,7 +216,19 @@ impl Session {
         body: BodyRef<'_>,
         now: Now,
     ) -> Result<()> {
-        self.counters.published.add(1);
+        let prepared = self.prepare(channel, exchange, routing_key, properties, now)?;
+        self.hand_on(channel, exchange, routing_key, mandatory, properties, prepared, body, now)
+    }
+
+    /// Checks and routes a message.
+    fn prepare(
+        &mut self,
+        channel: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        properties: &[u8],
+        now: Now,
+    ) -> Result<Prepared> {
         let flags = content_flags(properties);
         let headers = if flags & FLAG_HEADERS != 0 { headers(properties) } else { None };
         let mut expiry_ms = 0;
@@ -214,9 +265,27 @@ impl Session {
                 route::extended(&snapshot, &publisher, exchange, &keys, routed_by)?
             }
         };
-        drop(snapshot);
         let properties = rewritten.as_deref().unwrap_or(properties);
         let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
+        Ok(Prepared { route, persistent, expiry_ms, overlay, rewritten })
+    }
+
+    /// Hands a message on that was routed.
+    #[allow(clippy::too_many_arguments)]
+    fn hand_on(
+        &mut self,
+        channel: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        mandatory: bool,
+        properties: &[u8],
+        prepared: Prepared,
+        body: BodyRef<'_>,
+        now: Now,
+    ) -> Result<()> {
+        self.counters.published.add(1);
+        let Prepared { route, persistent, expiry_ms, overlay, rewritten } = prepared;
+        let properties = rewritten.as_deref().unwrap_or(properties);
         if route.is_unroutable() {
             route.count_unroutable(mandatory);
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
@@ -225,9 +294,16 @@ impl Session {
             self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
         }
         let length = body.bytes().len();
-        let to_file = self.transactions == 0
-            && route.replies.is_empty()
-            && self.broker.shared.wants_file(&route.queues, persistent, length);
+        let is_free = self.transactions == 0;
+        let body = match body {
+            BodyRef::Slice(bytes) if is_free && self.broker.shared.streams(&route, persistent, length) => {
+                let bytes = Bytes::copy_from_slice(bytes);
+                BodyRef::File(Box::new(self.broker.bodies.write(&bytes, &self.outbox)))
+            }
+            body => body,
+        };
+        let is_in_file = matches!(body, BodyRef::File(_));
+        let to_file = is_in_file || is_free && self.broker.shared.wants_file(&route, persistent, length);
         if to_file {
             self.flush_run(now);
         }
@@ -252,9 +328,14 @@ impl Session {
         let overlay = Overlay::new(&overlay);
         let message = StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body: b"" };
         match body {
+            BodyRef::File(file) => {
+                self.run.builder.push_file(&message, file.body());
+                self.run.file = Some(*file);
+                self.hold(Held::Body, now);
+            }
             BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
                 if to_file {
-                    self.run.file = Some(self.broker.bodies.write(bytes.clone(), &self.outbox));
+                    self.run.file = Some(self.broker.bodies.write(&bytes, &self.outbox));
                     self.hold(Held::Body, now);
                 }
                 self.run.builder.push_large(&message, bytes);
@@ -321,7 +402,7 @@ impl Session {
     pub(super) fn return_message(&mut self, channel: u16, returned: &Returned<'_>) {
         let Returned { exchange, routing_key, properties, body } = *returned;
         let frame_max = self.frame_max;
-        let out = self.output.buffer();
+        let out = self.out(channel);
         let method = basic::Return {
             reply_code: ReplyCode::NoRoute.code(),
             reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),

@@ -86,7 +86,7 @@ impl Session {
                 message_count: clamp(messages),
                 consumer_count: clamp(consumers as u64),
             };
-            encode_method(self.output.buffer(), channel, &Method::QueueDeclareOk(answer));
+            encode_method(self.out(channel), channel, &Method::QueueDeclareOk(answer));
         }
         Ok(())
     }

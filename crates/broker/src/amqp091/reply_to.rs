@@ -39,7 +39,7 @@ impl Session {
         entry.reply = Some(ReplyConsumer { tag: tag.clone(), registration: targets.register(outbox, key) });
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
-            encode_method(self.output.buffer(), channel, &answer);
+            encode_method(self.out(channel), channel, &answer);
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Session {
         }
         if !nowait {
             let answer = queue::DeclareOk { queue: short(name.as_bytes()), message_count: 0, consumer_count: 1 };
-            encode_method(self.output.buffer(), channel, &Method::QueueDeclareOk(answer));
+            encode_method(self.out(channel), channel, &Method::QueueDeclareOk(answer));
         }
         Ok(())
     }
@@ -122,6 +122,7 @@ impl Session {
     /// Encodes answers that have come, until the output holds one write's worth.
     pub(crate) fn deliver_replies(&mut self) {
         while self.output.len() < TURN_BYTES_MAX
+            && self.contents.behind_bytes() < TURN_BYTES_MAX
             && let Some(reply) = self.replies.pop_front()
         {
             reply.done();
@@ -134,7 +135,7 @@ impl Session {
             let Some(consumer) = &channel.reply else { continue };
             let tag = consumer.tag.clone();
             let to = Recipient { channel: *number, tag: &tag, frame_max: self.frame_max };
-            let out = self.output.buffer();
+            let out = self.contents.out(&mut self.output, *number);
             for at in 0..reply.batch.len() {
                 let message = reply.batch.message(at).view();
                 encode_delivery(out, &to, channel.next_tag(), false, &message);

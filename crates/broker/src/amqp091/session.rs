@@ -12,11 +12,13 @@ use rustc_hash::FxHashMap;
 use super::acknowledge::PendingAck;
 use super::channel::Channel;
 use super::content::Incoming;
+use super::contents::Contents;
 use super::deliver::Consumer;
 use super::error::{ProtocolError, Result};
 use super::handshake::ClientProperties;
 use super::held::Held;
 use super::publish::{BodyRef, PublishRun};
+use crate::bodies::Unwritten;
 use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
@@ -25,7 +27,7 @@ use crate::partial::PartialMessages;
 use crate::quota::Account;
 use crate::reply_to::Reply;
 use crate::route::RouteCache;
-use crate::settings::{IN_MAINTENANCE, PRE_LOGIN_FRAME_MAX};
+use crate::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, PRE_LOGIN_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
 use crate::traffic::Traffic;
 use crate::undurable::Undurable;
@@ -86,6 +88,10 @@ pub(crate) struct Session {
     /// Answers that wait for the socket.
     pub(crate) replies: VecDeque<Reply>,
     pub(crate) taken: Vec<Taken>,
+    /// Large bodies on their way out.
+    pub(crate) contents: Contents,
+    /// Of large bodies on their way in.
+    pub(crate) unwritten: Unwritten,
     pub(crate) run: PublishRun,
     pub(crate) partial: PartialMessages,
     pub(crate) routes: RouteCache,
@@ -116,6 +122,7 @@ impl Session {
     ) -> Self {
         let alarm = broker.alarms.publishing_blocked();
         let partial = PartialMessages::new(&broker.settings);
+        let undurable = Undurable::new(broker.commit.allowance().clone());
         Self {
             broker,
             id,
@@ -148,12 +155,14 @@ impl Session {
             starved: Vec::new(),
             replies: VecDeque::new(),
             taken: Vec::new(),
+            contents: Contents::default(),
+            unwritten: Unwritten::default(),
             run: PublishRun::default(),
             partial,
             routes: RouteCache::default(),
             acks: Vec::new(),
             held: Held::No,
-            undurable: Undurable::default(),
+            undurable,
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
@@ -182,11 +191,21 @@ impl Session {
         // Under an alarm what comes next is read, at least, and held: its client has to be told.
         let has_to_be_told = self.alarm && !self.told_blocked;
         let takes_publishes = has_to_be_told || !self.publishes_wait();
-        matches!(self.held, Held::No) && takes_publishes && self.phase != Phase::Finished && !self.output.is_full()
+        matches!(self.held, Held::No) && takes_publishes && self.phase != Phase::Finished && !self.has_full_output()
+    }
+
+    /// The client has to read before it is asked for more.
+    fn has_full_output(&self) -> bool {
+        self.output.is_full() || self.contents.behind_bytes() >= OUTPUT_BYTES_MAX
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
-        !self.scheduled.is_empty() || (!(self.starved.is_empty() && self.replies.is_empty()) && self.output.is_empty())
+        let has_content = self.contents.is_ready() && self.output.len() < TURN_BYTES_MAX;
+        has_content
+            || !self.scheduled.is_empty()
+            || (!(self.starved.is_empty() && self.replies.is_empty())
+                && self.output.is_empty()
+                && self.contents.behind_bytes() < TURN_BYTES_MAX)
     }
 
     /// The channel with this number.
@@ -202,7 +221,11 @@ impl Session {
         // The outbox may have more to say first; an alarm holds from the next read on.
         self.alarm = self.broker.alarms.publishing_blocked();
         let mut used = 0;
-        while self.phase != Phase::Finished && matches!(self.held, Held::No) && !self.output.is_full() {
+        while self.phase != Phase::Finished && matches!(self.held, Held::No) && !self.has_full_output() {
+            if self.unwritten.is_full() {
+                self.hold(Held::Upload, now);
+                break;
+            }
             if self.phase == Phase::Running && self.publishes_wait() {
                 self.hold_for_log(now);
                 break;
@@ -370,6 +393,8 @@ impl Session {
             }
             // Consumers of this protocol have no link credit.
             Event::Queue(Signal::Drained { .. }) => {}
+            // Whoever waits for it looks in this turn.
+            Event::Body => {}
             Event::Durable => self.registered = None,
             Event::Written => self.registered_written = None,
             Event::Alarm => self.alarm_changed(),

@@ -63,7 +63,7 @@ impl Session {
             entry.tx = Some(Tx::default());
             self.transactions += 1;
         }
-        encode_method(self.output.buffer(), number, &Method::TxSelectOk(tx::SelectOk {}));
+        encode_method(self.out(number), number, &Method::TxSelectOk(tx::SelectOk {}));
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl Session {
     pub(crate) fn tx_rollback(&mut self, number: u16) -> Result<()> {
         let tx = self.take_tx(number)?;
         self.channel(number)?.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
-        encode_method(self.output.buffer(), number, &Method::TxRollbackOk(tx::RollbackOk {}));
+        encode_method(self.out(number), number, &Method::TxRollbackOk(tx::RollbackOk {}));
         Ok(())
     }
 

@@ -1,12 +1,17 @@
 //! Whole messages out of transfers (specification 2.6.14), and what those take that haven't come in whole.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use leveret_amqp10::{DeliveryState, ReceiverSettleMode, SenderSettleMode, Serial, condition, performative::Transfer};
 
+use leveret_message::incoming::BodyCheck;
+
 use super::error::{Failure, Result};
 use super::grant::Grant;
+use crate::bodies::BodyFile;
 use crate::partial::{PartialBytes, PartialMessages};
+use crate::route::Route;
 
 /// A delivery whose last transfer hasn't come.
 pub(crate) struct Partial {
@@ -14,7 +19,69 @@ pub(crate) struct Partial {
     pub tag: Vec<u8>,
     pub settled: bool,
     pub transaction: Option<Box<[u8]>>,
-    pub bytes: PartialBytes,
+    received: Received,
+    /// Bytes that have come.
+    size: usize,
+}
+
+/// Where they are.
+enum Received {
+    /// Here. From so many on it is looked whether they are better in a file.
+    Memory { bytes: PartialBytes, look_at: usize },
+    /// On their way to a file.
+    File(Box<LargeMessage>),
+}
+
+/// A large durable message: what comes before its body is here, and was routed; the rest is in a file, or on its way there.
+pub(crate) struct LargeMessage {
+    /// All sections before the body.
+    pub start: Vec<u8>,
+    pub address: Address,
+    pub file: BodyFile,
+    check: BodyCheck,
+}
+
+/// Where a message goes.
+pub(crate) struct Address {
+    pub exchange: Box<str>,
+    pub key: Box<str>,
+    pub route: Arc<Route>,
+}
+
+impl LargeMessage {
+    /// One of which `payload` has come, up to `body` without its body; the bare message begins at `bare`.
+    ///
+    /// # Errors
+    /// It is malformed, or the connection's unfinished messages hold too much.
+    pub(crate) fn begin(
+        payload: &[u8],
+        (bare, body): (usize, usize),
+        address: Address,
+        file: BodyFile,
+        all: &PartialMessages,
+    ) -> Result<Box<Self>> {
+        let mut message =
+            Box::new(Self { start: payload[..body].to_vec(), address, file, check: BodyCheck::default() });
+        message.check(&payload[body..])?;
+        message.file.add(&payload[bare..], all)?;
+        Ok(message)
+    }
+
+    fn check(&mut self, payload: &[u8]) -> Result<()> {
+        self.check.add(payload).map_err(|error| Failure::link(error.condition(), error.to_string()))
+    }
+
+    fn add(&mut self, payload: &[u8], all: &PartialMessages) -> Result<()> {
+        self.check(payload)?;
+        Ok(self.file.add(payload, all)?)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let check = std::mem::take(&mut self.check);
+        check.finish().map_err(|error| Failure::link(error.condition(), error.to_string()))?;
+        self.file.finish();
+        Ok(())
+    }
 }
 
 /// Messages out of transfers, one after the other.
@@ -33,19 +100,24 @@ pub(crate) struct Complete<'a> {
     /// The id of the transaction that it belongs to.
     pub transaction: Option<Cow<'a, [u8]>>,
     pub payload: Payload<'a>,
+    /// Its size in bytes.
+    pub size: usize,
 }
 
 /// A message in the read buffer, or one that was put together.
 pub(crate) enum Payload<'a> {
     Slice(&'a [u8]),
     Whole(Vec<u8>),
+    Large(Box<LargeMessage>),
 }
 
 impl Payload<'_> {
+    /// What is here of it: of a large one, the sections before its body.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Payload::Slice(bytes) => bytes,
             Payload::Whole(bytes) => bytes,
+            Payload::Large(large) => &large.start,
         }
     }
 }
@@ -92,14 +164,46 @@ impl Assembly {
             self.partial = None;
             return Ok(None);
         }
-        check_size(partial.bytes.len() + payload.len(), size_max)?;
-        partial.bytes.add(payload)?;
+        partial.size += payload.len();
+        check_size(partial.size, size_max)?;
+        match &mut partial.received {
+            Received::Memory { bytes, .. } => bytes.add(payload)?,
+            Received::File(message) => message.add(payload, &self.all)?,
+        }
         if transfer.more {
             return Ok(None);
         }
-        let Some(Partial { id, tag, settled, transaction, bytes }) = self.partial.take() else { return Ok(None) };
+        let Some(Partial { id, tag, settled, transaction, received, size }) = self.partial.take() else {
+            return Ok(None);
+        };
+        let payload = match received {
+            Received::Memory { bytes, .. } => Payload::Whole(bytes.finish()),
+            Received::File(mut message) => {
+                message.finish()?;
+                Payload::Large(message)
+            }
+        };
         let transaction = transaction.map(|id| Cow::Owned(id.into()));
-        Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload: Payload::Whole(bytes.finish()) }))
+        Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload, size }))
+    }
+
+    /// What has come of a message that should go to a file, if that can be; none before the next `from` bytes are there,
+    /// and then after each doubling.
+    pub(crate) fn large(&mut self, from: usize) -> Option<&[u8]> {
+        let partial = self.partial.as_mut().filter(|partial| partial.transaction.is_none())?;
+        let Received::Memory { bytes, look_at } = &mut partial.received else { return None };
+        if bytes.len() < from.max(*look_at) {
+            return None;
+        }
+        *look_at = 2 * bytes.len();
+        Some(bytes.as_slice())
+    }
+
+    /// It goes on like this.
+    pub(crate) fn goes_to_file(&mut self, message: Box<LargeMessage>) {
+        if let Some(partial) = &mut self.partial {
+            partial.received = Received::File(message);
+        }
     }
 
     fn begin<'a>(
@@ -153,11 +257,13 @@ impl Assembly {
             let mut bytes = self.all.begin();
             bytes.charge(transaction.as_ref().map_or(0, |id| id.len() as u64))?;
             bytes.add(payload)?;
-            self.partial = Some(Partial { id, tag: tag.to_vec(), settled, transaction, bytes });
+            let received = Received::Memory { bytes, look_at: 0 };
+            self.partial = Some(Partial { id, tag: tag.to_vec(), settled, transaction, received, size: payload.len() });
             return Ok(None);
         }
         let transaction = transaction.map(Cow::Borrowed);
-        Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload: Payload::Slice(payload) }))
+        let (tag, size) = (tag.into(), payload.len());
+        Ok(Some(Complete { id, tag, settled, transaction, payload: Payload::Slice(payload), size }))
     }
 }
 

@@ -128,8 +128,13 @@ impl Connection {
     pub(crate) fn queue_gone(&mut self, key: u64, now: Now) {
         let Some((channel, handle)) = self.links.get(&key).copied() else { return };
         let Some(mut session) = self.take_session(channel) else { return };
-        let failure = Failure::link(leveret_amqp10::condition::RESOURCE_DELETED, "the queue was deleted or is stopped");
         self.confirm_session(&mut session, now);
+        // A link that was in the middle of what couldn't be read is told that.
+        self.continue_session(&mut session, now);
+        if !self.links.contains_key(&key) {
+            return self.put_session(session);
+        }
+        let failure = Failure::link(leveret_amqp10::condition::RESOURCE_DELETED, "the queue was deleted or is stopped");
         self.fail_link(&mut session, handle, failure, now);
         self.put_session(session);
     }
@@ -161,7 +166,7 @@ impl Connection {
                 let unsettled = session.unsettled.settle_link(handle);
                 session.unsettled.report(&mut self.account);
                 for pending in session.pending.take_link(handle) {
-                    if let Pending::Run { taken, .. } = pending
+                    if let Pending::Run { taken, .. } | Pending::Large { taken, .. } = pending
                         && !consumer.settled
                         && !consumer.browses
                     {

@@ -18,6 +18,7 @@ use super::held::{Held, ShownWait};
 use super::management::Waiting;
 use super::session::Session;
 use super::unconfirmed::Due;
+use crate::bodies::Unwritten;
 use crate::broker::Broker;
 use crate::connection::Peer;
 use crate::outbox::{Event, Outbox};
@@ -95,6 +96,8 @@ pub(crate) struct Connection {
     pub(crate) collecting: Vec<(u16, u32)>,
     pub(crate) has_published: bool,
     pub(crate) undurable: Undurable,
+    /// Of large bodies on their way in.
+    pub(crate) unwritten: Unwritten,
     pub(crate) partial: PartialMessages,
     pub(crate) settlements: Vec<Settlement>,
     pub(crate) answers: Answers,
@@ -129,6 +132,7 @@ impl Connection {
         now: Now,
     ) -> Self {
         let partial = PartialMessages::new(&broker.settings);
+        let undurable = Undurable::new(broker.commit.allowance().clone());
         Self {
             broker,
             id,
@@ -161,7 +165,8 @@ impl Connection {
             routes: RouteCache::default(),
             collecting: Vec::new(),
             has_published: false,
-            undurable: Undurable::default(),
+            undurable,
+            unwritten: Unwritten::default(),
             partial,
             settlements: Vec::new(),
             answers: Answers::default(),
@@ -254,6 +259,10 @@ impl Connection {
             if self.phase == Phase::Running && self.publishes_wait() {
                 self.flush_runs(now);
                 self.held = Held::LogRoom;
+                break;
+            }
+            if self.unwritten.is_full() {
+                self.held = Held::Upload;
                 break;
             }
             let (frame, length) = match decode_frame(&input[used..], self.frame_max_in) {
@@ -457,6 +466,8 @@ impl Connection {
             Event::Queue(Signal::Loaded(_)) => {}
             Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
+            // Whoever waits for it looks in this turn.
+            Event::Body => {}
             Event::Durable => self.registered = None,
             Event::Written => self.registered_written = None,
             // One that isn't open yet is refused then.

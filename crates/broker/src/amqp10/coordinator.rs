@@ -23,6 +23,7 @@ use super::grant::{Grant, Pace};
 use super::link::Link;
 use super::session::Session;
 use super::transacted::{Settled, Transacted};
+use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
 use crate::route::Route;
 use crate::settings::LinkCredit;
@@ -257,7 +258,10 @@ impl Connection {
 
     /// Answers the discharges that became durable.
     pub(crate) fn answer_discharges(&mut self) {
-        let durable = self.broker.commit.durable();
+        let mut durable = self.broker.commit.durable();
+        if is_planted(Bug::DischargeEarly) {
+            durable = self.broker.commit.inspect(leveret_log::Log::appended);
+        }
         while let Some(done) = self.transactions.discharged.pop_front_if(|done| done.ticket.is_durable(durable)) {
             self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted);
         }

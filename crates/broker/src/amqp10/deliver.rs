@@ -8,9 +8,11 @@ use leveret_queue::{Taken, TurnEnd};
 use super::connection::Connection;
 use super::consumer::Consumer;
 use super::error::Failure;
+use super::large;
 use super::link::Link;
 use super::pending::{Pending, Rest};
 use super::session::Session;
+use crate::bodies::{BodyReader, Pieces};
 use crate::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::Now;
 
@@ -48,7 +50,11 @@ impl Connection {
     }
 
     fn note_unfinished(&mut self) {
-        let unfinished = self.sessions().any(|session| !session.pending.is_empty() && session.window.room() > 0);
+        let goes_on = |session: &Session| {
+            let next = session.pending.front().filter(|_| session.window.room() > 0);
+            next.is_some_and(|pending| !pending.waits_for_disk())
+        };
+        let unfinished = self.sessions().any(goes_on);
         self.unfinished = unfinished;
     }
 
@@ -175,7 +181,15 @@ impl Connection {
         at: u32,
         now: Now,
     ) -> Option<Failure> {
-        let message = taken.batch.message((taken.index + at) as usize).view();
+        let message = taken.batch.message((taken.index + at) as usize);
+        if let Some(file) = message.file {
+            let reader = Pieces::new(file, &self.broker.bodies, &consumer.queue, &self.outbox);
+            let reader = BodyReader::Pieces(reader);
+            // It is the last one that was taken.
+            session.pending.push_back(Pending::Large { handle, taken: taken.rest(at), reader });
+            return None;
+        }
+        let message = message.view();
         let context = Delivery { redelivered: taken.redelivered, delivery_count: taken.failures, now_ms: now.wall_ms };
         let tag = consumer.next_tag.to_be_bytes();
         let delivery_id = session.next_delivery_id;
@@ -215,16 +229,33 @@ impl Connection {
         }
         let payload = out.split_off(payload);
         out.truncate(before);
-        let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0 };
+        let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0, body: None };
         session.pending.push_back(Pending::Rest(rest));
-        self.send_rest(session);
+        // Without a body in a file nothing can fail.
+        let _ = self.send_rest(session);
         None
     }
 
     /// Sends transfers of the delivery at the head of what waits; true when it is whole.
-    fn send_rest(&mut self, session: &mut Session) -> bool {
-        let Some(Pending::Rest(mut rest)) = session.pending.pop_front() else { return true };
+    ///
+    /// # Errors
+    /// Its body can't be read on: the link has to go.
+    pub(super) fn send_rest(&mut self, session: &mut Session) -> Result<bool, (u32, Failure)> {
+        let Some(Pending::Rest(mut rest)) = session.pending.pop_front() else { return Ok(true) };
         while session.window.room() > 0 {
+            let most = match &mut rest.body {
+                None => self.frame_max_out as usize,
+                Some((pieces, queue)) => {
+                    pieces.look();
+                    if let Some(reason) = pieces.failure() {
+                        let failure = large::unreadable(queue, reason);
+                        self.abort(session, &rest);
+                        return Err((rest.handle, failure));
+                    }
+                    // A client may take larger frames than what is read ahead.
+                    (self.frame_max_out as usize).min(TURN_BYTES_MAX).min(pieces.piece_bytes())
+                }
+            };
             let first = rest.sent == 0;
             let mut transfer = Transfer { handle: rest.handle, more: true, ..Transfer::default() };
             if first {
@@ -238,31 +269,34 @@ impl Connection {
             let start = begin_frame(out, FrameKind::Amqp, session.channel);
             transfer.encode(out);
             let header = out.len() - before;
-            let left = rest.payload.len() - rest.sent;
             // The flag `more` takes one byte whichever it says, so the header's size is right for both.
-            let room = (self.frame_max_out as usize).saturating_sub(header).max(1);
-            let count = left.min(room);
-            if count == left {
+            let room = most.saturating_sub(header).max(1);
+            let count = usize::try_from(rest.left()).unwrap_or(usize::MAX).min(room);
+            if count > rest.available() {
+                // Each transfer takes of the client's window: none goes that isn't full.
+                out.truncate(before);
+                break;
+            }
+            if count as u64 == rest.left() {
                 out.truncate(before);
                 let start = begin_frame(out, FrameKind::Amqp, session.channel);
                 transfer.more = false;
                 transfer.encode(out);
-                out.extend_from_slice(&rest.payload[rest.sent..]);
+                rest.append(count, out);
                 end_frame(out, start);
                 session.window.sent_transfer();
                 self.response_sent(session, rest.handle);
-                return true;
+                return Ok(true);
             }
-            out.extend_from_slice(&rest.payload[rest.sent..rest.sent + count]);
+            rest.append(count, out);
             end_frame(out, start);
             session.window.sent_transfer();
-            rest.sent += count;
             if out.len() >= TURN_BYTES_MAX {
                 break;
             }
         }
         session.pending.push_front(Pending::Rest(rest));
-        false
+        Ok(false)
     }
 
     /// Sends what waited for the session's window, and lets its consumers take again.
@@ -276,11 +310,16 @@ impl Connection {
                     self.encode_link_state(session, state);
                 }
                 Some(_) if session.window.room() == 0 => return,
-                Some(Pending::Rest(_)) => {
-                    if !self.send_rest(session) {
+                Some(Pending::Large { .. }) => {
+                    if !self.begin_large_delivery(session, now) {
                         return;
                     }
                 }
+                Some(Pending::Rest(_)) => match self.send_rest(session) {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err((handle, failure)) => self.fail_link(session, handle, failure, now),
+                },
                 Some(Pending::Run { .. }) => self.continue_run(session, now),
             }
         }

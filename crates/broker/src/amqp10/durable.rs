@@ -11,6 +11,7 @@ use super::link::Link;
 use super::rejection;
 use super::session::Session;
 use super::unconfirmed::{Due, Outcome, merge};
+use crate::planted::{Bug, is_planted};
 use crate::time::Now;
 
 impl Connection {
@@ -25,6 +26,7 @@ impl Connection {
         let goes_on = match self.held {
             Held::Again { position } => position <= reached.durable,
             Held::LogRoom => !self.publishes_wait(),
+            Held::Upload => self.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
             Held::No => false,
         };
@@ -59,7 +61,10 @@ impl Connection {
     }
 
     pub(crate) fn confirm_session(&mut self, session: &mut Session, now: Now) {
-        let reached = self.broker.commit.reached();
+        let mut reached = self.broker.commit.reached();
+        if is_planted(Bug::AcceptWhenWritten) {
+            reached.durable = reached.written;
+        }
         let sync = self.broker.commit.sync_time();
         let mut due = std::mem::take(&mut self.due);
         for handle in std::mem::take(&mut session.confirming) {

@@ -20,6 +20,8 @@ pub(crate) enum Held {
     No,
     /// The frame at its head declared something that becomes durable at this position; then it is handled again.
     Again { position: Position },
+    /// So much of bodies that come is on its way to their files that the disk has to catch up.
+    Upload,
     /// The body of the last message of this link is being written to a file of its own.
     Body { channel: u16, handle: u32 },
     /// The log takes no publishes for now, or this connection has enough on its way to the disk.
@@ -64,7 +66,7 @@ impl Connection {
             None
         } else if self.broker.alarms.publishing_blocked() {
             Some(WaitReason::Alarm)
-        } else if matches!(self.held, Held::Body { .. }) {
+        } else if matches!(self.held, Held::Upload | Held::Body { .. }) {
             Some(WaitReason::BodyFile)
         } else {
             self.publishes_wait().then(|| self.broker.commit.publish_wait())

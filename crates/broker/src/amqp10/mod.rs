@@ -22,6 +22,7 @@ mod error;
 mod flow;
 mod grant;
 mod held;
+mod large;
 mod link;
 mod management;
 mod open;

@@ -6,6 +6,8 @@ use leveret_amqp10::Serial;
 use leveret_queue::Taken;
 
 use super::flow::LinkState;
+use crate::bodies::{BodyReader, Pieces};
+use crate::queue_handle::QueueRef;
 
 /// One thing that waits.
 pub(crate) enum Pending {
@@ -13,6 +15,8 @@ pub(crate) enum Pending {
     Rest(Rest),
     /// Messages that were taken and not begun.
     Run { handle: u32, taken: Taken },
+    /// One that was taken and not begun, whose body is being read from its file.
+    Large { handle: u32, taken: Taken, reader: BodyReader },
     /// A link's state, to be told after what is before it.
     State(LinkState),
 }
@@ -25,13 +29,37 @@ pub(crate) struct Rest {
     pub settled: bool,
     pub payload: Vec<u8>,
     pub sent: usize,
+    /// What comes behind the payload, from a file; and whose it is.
+    pub body: Option<(Pieces, QueueRef)>,
+}
+
+impl Rest {
+    /// Bytes that haven't been sent.
+    pub(crate) fn left(&self) -> u64 {
+        (self.payload.len() - self.sent) as u64 + self.body.as_ref().map_or(0, |(pieces, _)| pieces.left())
+    }
+
+    /// Bytes that can be sent now.
+    pub(crate) fn available(&self) -> usize {
+        self.payload.len() - self.sent + self.body.as_ref().map_or(0, |(pieces, _)| pieces.available())
+    }
+
+    /// Appends the next bytes, which are there.
+    pub(crate) fn append(&mut self, count: usize, out: &mut Vec<u8>) {
+        let first = count.min(self.payload.len() - self.sent);
+        out.extend_from_slice(&self.payload[self.sent..self.sent + first]);
+        self.sent += first;
+        if let Some((pieces, _)) = &mut self.body {
+            pieces.append(count - first, out);
+        }
+    }
 }
 
 impl Pending {
     pub(crate) fn is_for(&self, handle: u32) -> bool {
         match self {
             Pending::Rest(rest) => rest.handle == handle,
-            Pending::Run { handle: of, .. } => *of == handle,
+            Pending::Run { handle: of, .. } | Pending::Large { handle: of, .. } => *of == handle,
             Pending::State(state) => state.handle == handle,
         }
     }
@@ -40,7 +68,19 @@ impl Pending {
     fn bytes(&self) -> usize {
         match self {
             Pending::Rest(rest) => rest.payload.len(),
-            Pending::Run { .. } | Pending::State(_) => 0,
+            Pending::Run { .. } | Pending::Large { .. } | Pending::State(_) => 0,
+        }
+    }
+
+    /// Whether nothing can be done before more of it has been read.
+    pub(crate) fn waits_for_disk(&self) -> bool {
+        match self {
+            Pending::Rest(Rest { body: Some((pieces, _)), payload, sent, .. }) => {
+                *sent == payload.len() && !pieces.has_news()
+            }
+            Pending::Large { reader: BodyReader::Pieces(pieces), .. } => !pieces.has_news(),
+            Pending::Large { reader: BodyReader::Whole(whole), .. } => !whole.has_news(),
+            Pending::Rest(_) | Pending::Run { .. } | Pending::State(_) => false,
         }
     }
 }
@@ -140,7 +180,7 @@ mod tests {
 
     fn rest(handle: u32, bytes: usize) -> Pending {
         let payload = vec![0; bytes];
-        Pending::Rest(Rest { handle, delivery_id: Serial(0), tag: [0; 4], settled: true, payload, sent: 0 })
+        Pending::Rest(Rest { handle, delivery_id: Serial(0), tag: [0; 4], settled: true, payload, sent: 0, body: None })
     }
 
     #[test]

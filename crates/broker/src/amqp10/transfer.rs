@@ -9,7 +9,7 @@ use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_routing::Headers;
 
 use super::address;
-use super::assembly::Complete;
+use super::assembly::{Address, Complete, LargeMessage, Payload};
 use super::connection::Connection;
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
@@ -63,17 +63,43 @@ impl Connection {
         now: Now,
     ) -> Result<()> {
         let size_max = self.broker.settings.max_message_size;
-        if let Some(complete) = publisher.receive(transfer, payload, size_max)? {
+        if let Some(mut complete) = publisher.receive(transfer, payload, size_max)? {
             // It is looked at while the publisher's run changes.
             let destination = std::mem::replace(&mut publisher.destination, Destination::Anonymous);
-            let published = self.publish(session, transfer.handle, publisher, &destination, &complete, now);
+            let published = self.publish(session, transfer.handle, publisher, &destination, &mut complete, now);
             publisher.destination = destination;
             published?;
+        } else {
+            self.begin_large(publisher)?;
         }
         publisher.top_up(now.monotonic, self.broker.commit.sync_time());
         if publisher.flow_due {
             session.granted.push(transfer.handle);
         }
+        Ok(())
+    }
+
+    /// Lets a large durable message for durable queues alone go to its file as it comes: it is routed now. One that a queue
+    /// has in memory anyway, or whose publisher did something wrong, stays until it is whole, and so does one of which too
+    /// little is known yet.
+    fn begin_large(&mut self, publisher: &mut Publisher) -> Result<()> {
+        let from = self.broker.settings.body_file_from;
+        let Publisher { assembly, destination, .. } = publisher;
+        let Some(payload) = assembly.large(from) else { return Ok(()) };
+        let Ok(Some((message, body))) = incoming::amqp10_start(payload) else { return Ok(()) };
+        if !message.durable || message.user_id.is_some_and(|user| user != self.user.as_bytes()) {
+            return Ok(());
+        }
+        let Ok((exchange, key)) = address_of(destination, &message) else { return Ok(()) };
+        let Ok(route) = self.route(exchange.as_bytes(), key.as_bytes(), &message) else { return Ok(()) };
+        if !self.broker.shared.streams(&route, true, payload.len()) {
+            return Ok(());
+        }
+        let address = Address { exchange: exchange.as_ref().into(), key: key.as_ref().into(), route };
+        let file = self.broker.bodies.begin(&self.unwritten, &self.outbox);
+        let bare = payload.len() - message.body_length();
+        let large = LargeMessage::begin(payload, (bare, body), address, file, &self.partial)?;
+        assembly.goes_to_file(large);
         Ok(())
     }
 
@@ -84,11 +110,14 @@ impl Connection {
         handle: u32,
         publisher: &mut Publisher,
         destination: &Destination,
-        complete: &Complete<'_>,
+        complete: &mut Complete<'_>,
         now: Now,
     ) -> Result<()> {
+        publisher.grant.received(complete.size as u64);
+        if let Payload::Large(_) = complete.payload {
+            return self.publish_large(session, handle, publisher, complete, now);
+        }
         let bytes = complete.payload.bytes();
-        publisher.grant.received(bytes.len() as u64);
         self.counters.published.add(1);
         self.has_published = true;
         let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
@@ -140,8 +169,7 @@ impl Connection {
             session.note_confirming(handle);
             return Ok(());
         }
-        let to_file =
-            route.replies.is_empty() && self.broker.shared.wants_file(&route.queues, message.durable, bytes.len());
+        let to_file = self.broker.shared.wants_file(&route, message.durable, bytes.len());
         if to_file {
             self.flush_run(session, handle, publisher, now);
         }
@@ -160,9 +188,14 @@ impl Connection {
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
             let body = bytes::Bytes::copy_from_slice(stored.body);
-            publisher.run.file = Some(Box::new(self.broker.bodies.write(body.clone(), &self.outbox)));
+            let file = self.broker.bodies.write(&body, &self.outbox);
+            let route = publisher.run.route.as_ref();
+            match route.is_some_and(|route| self.broker.shared.streams(route, true, body.len())) {
+                true => publisher.run.builder.push_file(&stored, file.body()),
+                false => publisher.run.builder.push_large(&stored, body),
+            }
+            publisher.run.file = Some(Box::new(file));
             self.held = Held::Body { channel: session.channel, handle };
-            publisher.run.builder.push_large(&stored, body);
         } else {
             publisher.run.builder.push_message(&stored);
         }
@@ -170,6 +203,38 @@ impl Connection {
         if publisher.run.builder.is_full() {
             self.flush_run(session, handle, publisher, now);
         }
+        Ok(())
+    }
+
+    /// A large message whose body is on its way to its file.
+    fn publish_large(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        complete: &mut Complete<'_>,
+        now: Now,
+    ) -> Result<()> {
+        let Payload::Large(large) = std::mem::replace(&mut complete.payload, Payload::Slice(&[])) else {
+            return Ok(());
+        };
+        let LargeMessage { start, address, file, .. } = *large;
+        let Address { exchange, key, route } = address;
+        self.counters.published.add(1);
+        self.has_published = true;
+        let message =
+            incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
+        self.flush_run(session, handle, publisher, now);
+        publisher.run.route = Some(route);
+        publisher.run.persistent = true;
+        self.collecting.push((session.channel, handle));
+        let mut overlay = Vec::new();
+        encode_keys(&mut overlay, message.further_keys(), []);
+        let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
+        publisher.run.builder.push_file(&stored, file.body());
+        publisher.run.file = Some(Box::new(file));
+        publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
+        self.held = Held::Body { channel: session.channel, handle };
         Ok(())
     }
 

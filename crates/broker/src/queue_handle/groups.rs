@@ -36,6 +36,7 @@ impl QueueHandle {
             if persistent && self.is_durable() {
                 let payloads = (index..index + submission.accepted).map(|at| {
                     let message = batch.message(at as usize);
+                    assert!(message.file.is_none(), "bodies of groups are copied");
                     Payload { head: message.head, body: message.large }
                 });
                 let position = self.commit.append(|log, now| {

@@ -29,16 +29,18 @@ impl Wake for Nobody {
 }
 
 /// A queue with a dead-letter exchange on a disk in memory, and a connection.
-struct Fixture {
-    queue: QueueRef,
+pub(crate) struct Fixture {
+    pub(crate) queue: QueueRef,
     commit: Arc<Commit>,
     reads: Arc<Reads>,
+    bodies: Arc<Bodies>,
     disk: MemoryDisk,
     outbox: Arc<Outbox>,
+    services: Services,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let disk = MemoryDisk::new();
         let (log, _) =
             leveret_log::recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("an empty disk");
@@ -59,8 +61,8 @@ impl Fixture {
         let queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget.clone(), 0);
         let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
         let limits = SharedLimits { copied_to_queues_max: 8, body_file_from: 1 << 20 };
-        let bodies = Bodies::new(BodyFiles { node_id: 0, wal_id: 0 }, 1);
-        let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies, limits));
+        let bodies = Bodies::new(BodyFiles::new(0, 0), 1);
+        let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies.clone(), limits));
         let services = Services {
             commit: commit.clone(),
             reads: reads.clone(),
@@ -68,9 +70,10 @@ impl Fixture {
             budget,
             shared,
             durability: Durability::Synced,
+            first_number: 0,
         };
         let queue = QueueHandle::new(Arc::new(info), queue, &services);
-        Self { queue, commit, reads, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))) }
+        Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
     /// Publishes and takes so many messages.
@@ -107,7 +110,7 @@ impl Fixture {
 
     /// What was asked for is read back.
     fn read(&self) {
-        let job = self.reads.next(&self.commit, BodyFiles { node_id: 0, wal_id: 0 }).expect("a read was asked for");
+        let job = self.reads.next(&self.commit, &self.bodies).expect("a read was asked for");
         job.run(&self.disk, Now { monotonic: 0, wall_ms: 0 });
     }
 
@@ -233,4 +236,21 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     assert_eq!(ticket.position(), None, "answered, and back after a restart");
     assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");
     assert_eq!(stage.found(), 1);
+}
+
+/// What recovery replayed is in the state of the first checkpoint after it: its settles aren't counted again.
+#[test]
+fn a_checkpoint_right_after_a_start_has_all_that_was_replayed() {
+    let stage = Fixture::new();
+    let taken = stage.take(3, true);
+    stage.queue.settle(None, &taken[1..2], Outcome::Settled, Wait::Confirm, 0);
+    stage.sync();
+    let end = stage.commit.durable();
+    let mut ledger = Ledger::default();
+    ledger.accept(0, 3, 12);
+    ledger.settle(1, 1, 4, Outcome::Settled);
+    let queue = ClassicQueue::new(QueueOptions::default(), true, ledger, 3, stage.services.budget.clone(), 0);
+    let again = QueueHandle::new(stage.queue.info().clone(), queue, &stage.services);
+    let state = again.live_state(end).expect("it is there");
+    assert_eq!((state.position, state.bytes, state.live.len()), (end, 8, 2));
 }

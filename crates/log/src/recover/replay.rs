@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
+use super::certain::LastBatch;
 use super::groups::OpenGroups;
 use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
 use crate::disk::{self, Disk};
@@ -50,6 +51,10 @@ pub(super) struct Replaying<'a> {
     closed: bool,
     doubt: Option<Doubt>,
     groups: OpenGroups,
+    /// Unless it is damaged.
+    last: Option<LastBatch>,
+    /// The last batch of which a clean stop left word: it was durable.
+    closed_batch: u64,
     window: Window,
     /// Whether what is right in a run with wrong records is replayed too. A start doesn't: readers don't get there.
     pub takes_rest: bool,
@@ -76,6 +81,8 @@ impl<'a> Replaying<'a> {
             closed: sequence == 0,
             doubt: None,
             groups: OpenGroups::new(options),
+            last: None,
+            closed_batch: 0,
             window: Window::default(),
             takes_rest: false,
             first_found: None,
@@ -107,7 +114,7 @@ impl<'a> Replaying<'a> {
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
             let (bytes, is_whole) = self.fetch(&file, offset, BATCH_HEADER_BYTES)?;
             match BatchHeader::decode(&bytes, &file.identity, file.length - offset) {
-                Some(header) if header.sequence <= self.sequence => break,
+                Some(header) if header.sequence <= self.sequence && !planted!(TakeEarlierUse) => break,
                 Some(header) => {
                     offset = self.batch(&mut file, offset, &header, report, replay)?;
                     if self.doubt.is_none() && header.flags & FLAG_CLOSING != 0 {
@@ -286,6 +293,8 @@ impl<'a> Replaying<'a> {
                 self.replay_record(run, i, position + i, &record, bytes, report, replay);
             }
         }
+        let is_whole = batch.faults.is_empty() && bytes.len() as u64 == header.padded_bytes();
+        self.last = is_whole.then(|| LastBatch { file: file.name.to_string(), offset, bytes: bytes.clone() });
         file.end = offset + header.padded_bytes();
         file.last_batch = header.sequence;
         file.last_position = header.last_position();
@@ -371,6 +380,7 @@ impl<'a> Replaying<'a> {
 
     /// A clean stop left word that the log went on: what is in doubt was durable, and what isn't there is missing.
     pub(super) fn must_reach(&mut self, closed: &Closed, report: &mut Report, replay: &mut dyn Replay) {
+        self.closed_batch = closed.batch;
         if closed.batch <= self.sequence {
             return;
         }
@@ -449,6 +459,12 @@ impl<'a> Replaying<'a> {
         }
         if planted!(ReuseBatchNumber) {
             self.sequence = self.sequence.saturating_sub(1);
+        }
+        if let Some(last) = self.last.filter(|_| self.sequence > self.closed_batch && !planted!(TrustLastBatch)) {
+            last.write_again(self.disk)?;
+            if self.files.back().is_some_and(|back| *back.name != *last.file) {
+                disk::sync(self.disk, &last.file)?;
+            }
         }
         if let Some(last) = self.files.back().filter(|_| !planted!(SkipSyncOfRecovered)) {
             disk::sync(self.disk, &last.name)?;

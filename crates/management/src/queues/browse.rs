@@ -1,7 +1,6 @@
 //! `GET /api/queues/:vhost/:name/browse`: messages are looked at, and nothing in the queue changes by it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use leveret_broker::direct::{PlainMessage, plain};
 use leveret_broker::queue_handle::QueueRef;
@@ -71,7 +70,7 @@ async fn messages(api: &Api, queue: &QueueRef, offset: u64, count: usize) -> Res
 }
 
 /// One read's worth of stored messages, by number.
-async fn read(api: &Api, queue: &QueueRef, from: u64) -> Result<HashMap<u64, PlainMessage>, Error> {
+pub(super) async fn read(api: &Api, queue: &QueueRef, from: u64) -> Result<HashMap<u64, PlainMessage>, Error> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     api.broker().read_directly(queue, from, move |read| {
         let _ = sender.send(read);
@@ -81,7 +80,7 @@ async fn read(api: &Api, queue: &QueueRef, from: u64) -> Result<HashMap<u64, Pla
     let mut messages = HashMap::new();
     for (first, batch) in runs {
         for at in 0..batch.len() {
-            messages.insert(first + at as u64, plain(&Arc::clone(&batch), at as u32, false));
+            messages.insert(first + at as u64, plain(&batch, at as u32, false));
         }
     }
     Ok(messages)

@@ -49,7 +49,12 @@ pub(crate) async fn get(call: Call) -> Answer {
         match broker.get_directly(queue, move || waker.notify_one(), clock.monotonic()) {
             Got::Empty => break,
             Got::Wait => loaded.notified().await,
-            Got::Message(message, hold, left) => {
+            Got::Message(mut message, hold, left) => {
+                if message.in_file {
+                    let read = super::browse::read(&call.api, queue, hold.number()).await?;
+                    let body = read.into_iter().find(|(number, _)| *number == hold.number());
+                    message.body = body.map(|(_, message)| message.body).unwrap_or_default();
+                }
                 held.push(hold);
                 bytes += message.body.len();
                 let mut view = message_view(&message, encoding, truncate);

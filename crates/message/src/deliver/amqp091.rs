@@ -46,18 +46,23 @@ fn with_deaths(message: &StoredMessage<'_>, history: &crate::deaths::Deaths<'_>)
 
 #[cold]
 fn convert<'a>(message: &StoredMessage<'a>) -> Amqp091<'a> {
-    // Both were checked when the message came in.
-    let annotations = Sections::parse(message.properties).ok().and_then(|sections| sections.message_annotations);
+    // It was checked when the message came in.
     let Ok(bare) = Sections::parse(message.body) else {
         return Amqp091 { properties: Cow::Borrowed(&[0, 0]), body: Cow::Borrowed(message.body) };
     };
     let (body, encoded) = body::to_amqp091(&bare, message.body);
+    Amqp091 { properties: Cow::Owned(properties_of(message, &bare, encoded)), body }
+}
+
+/// Properties of a message that came over AMQP 1.0; `encoded` says that its body is sections.
+pub(super) fn properties_of(message: &StoredMessage<'_>, bare: &Sections<'_>, encoded: bool) -> Vec<u8> {
+    // They were checked when the message came in.
+    let annotations = Sections::parse(message.properties).ok().and_then(|sections| sections.message_annotations);
     let mut pairs = headers::Pairs::default();
     if let Some(deaths) = message.overlay.deaths() {
         deaths::add_headers(&deaths, &mut pairs);
     }
     let kind = annotations.and_then(message_annotations::basic_type);
     annotations.into_iter().for_each(|map| message_annotations::add_headers(map, &mut pairs));
-    let properties = properties::to_amqp091(message, &bare, kind, encoded, pairs);
-    Amqp091 { properties: Cow::Owned(properties), body }
+    properties::to_amqp091(message, bare, kind, encoded, pairs)
 }

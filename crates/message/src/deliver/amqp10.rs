@@ -23,6 +23,21 @@ pub fn to_amqp10(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec
             + message.properties.len()
             + message.body.len(),
     );
+    write_start(message, delivery, out);
+    match message.encoding {
+        Encoding::Amqp10 => out.extend_from_slice(message.body),
+        Encoding::Amqp091 => {
+            let given = Properties::decode(message.properties).unwrap_or_default();
+            let kind = given.kind.map(|kind| text(kind.as_bytes()));
+            body::write_amqp10(message.body, kind.and_then(|kind| kind.as_text()), out);
+        }
+    }
+}
+
+/// Appends the sections before what stands in [`StoredMessage::body`].
+#[inline]
+pub(super) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec<u8>) {
+    let envelope = &message.envelope;
     let header = Header {
         durable: Some(envelope.durable),
         priority: envelope.priority,
@@ -32,10 +47,7 @@ pub fn to_amqp10(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec
     };
     header.encode(out);
     match message.encoding {
-        Encoding::Amqp10 => {
-            message_annotations::write_stored(message, out);
-            out.extend_from_slice(message.body);
-        }
+        Encoding::Amqp10 => message_annotations::write_stored(message, out),
         Encoding::Amqp091 => convert(message, out),
     }
 }
@@ -53,5 +65,4 @@ fn convert(message: &StoredMessage<'_>, out: &mut Vec<u8>) {
     message_annotations::write_converted(message, headers, kind, out);
     properties::write_amqp10(&given, out);
     application_properties::write(headers, out);
-    body::write_amqp10(message.body, kind.and_then(|kind| kind.as_text()), out);
 }

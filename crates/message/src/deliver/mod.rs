@@ -10,6 +10,7 @@ mod amqp10;
 mod application_properties;
 mod body;
 mod deaths;
+mod file;
 mod headers;
 mod map_writer;
 mod message_annotations;
@@ -23,6 +24,7 @@ use std::borrow::Cow;
 pub use amqp10::to_amqp10;
 pub use amqp091::to_amqp091;
 pub(crate) use deaths::header as death_header;
+pub use file::{file_to_amqp10, file_to_amqp091};
 
 /// A message as a receiver over AMQP 0-9-1 gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]

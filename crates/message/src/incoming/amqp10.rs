@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use leveret_amqp10::message::{BodyRef, MapSection, Sections, write_map_section};
+use leveret_amqp10::message::{BodyRef, BodyWalk, MapSection, SectionStart, Sections, write_map_section};
 use leveret_amqp10::value::{EncodedMap, ListIter};
 use leveret_amqp10::{DecodeError, MapRef, Symbol, Value, condition};
 use thiserror::Error;
@@ -82,11 +82,61 @@ pub fn amqp10(payload: &[u8]) -> Result<Incoming<'_>, InvalidMessage> {
     if matches!(sections.body, BodyRef::None) {
         return Err(InvalidMessage::NoBody);
     }
-    if let Some(map) = sections.delivery_annotations {
-        check_keys("delivery-annotations", map)?;
-    }
     if let Some(map) = sections.footer {
         check_keys("footer", map)?;
+    }
+    take(&sections)
+}
+
+/// As [`amqp10`] of the first bytes of a message, with where its body begins in them: none when its other sections
+/// aren't all there or aren't well-formed, or the size of the body's first section isn't known from its beginning. What
+/// comes from there on is for a [`BodyCheck`].
+///
+/// # Errors
+/// [`InvalidMessage`] when it has annotations that it may not have.
+pub fn amqp10_start(payload: &[u8]) -> Result<Option<(Incoming<'_>, usize)>, InvalidMessage> {
+    match Sections::parse_start(payload) {
+        Some((sections, body)) if SectionStart::of(&payload[body..]).is_some() => Ok(Some((take(&sections)?, body))),
+        _ => Ok(None),
+    }
+}
+
+/// As [`amqp10`] of the sections before the body.
+///
+/// # Errors
+/// [`InvalidMessage`] when they are malformed, or annotations that may not be are there.
+pub fn amqp10_sections(payload: &[u8]) -> Result<Incoming<'_>, InvalidMessage> {
+    take(&Sections::parse(payload)?)
+}
+
+/// Checks the body and the footer of a message that isn't at hand.
+#[derive(Debug, Default)]
+pub struct BodyCheck(BodyWalk);
+
+impl BodyCheck {
+    /// Takes what comes next.
+    ///
+    /// # Errors
+    /// [`InvalidMessage`] when that can't be part of a message.
+    pub fn add(&mut self, bytes: &[u8]) -> Result<(), InvalidMessage> {
+        Ok(self.0.add(bytes)?)
+    }
+
+    /// All has come.
+    ///
+    /// # Errors
+    /// [`InvalidMessage`] when it isn't whole, or its footer is malformed.
+    pub fn finish(self) -> Result<(), InvalidMessage> {
+        let footer = self.0.finish()?;
+        let sections = Sections::parse(&footer)?;
+        sections.footer.map_or(Ok(()), |map| check_keys("footer", map))
+    }
+}
+
+#[inline]
+fn take<'a>(sections: &Sections<'a>) -> Result<Incoming<'a>, InvalidMessage> {
+    if let Some(map) = sections.delivery_annotations {
+        check_keys("delivery-annotations", map)?;
     }
     let (annotations, cc) = match sections.message_annotations {
         Some(map) => take_annotations(map, sections.message_annotations_raw)?,

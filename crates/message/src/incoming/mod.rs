@@ -3,5 +3,5 @@
 mod amqp091;
 mod amqp10;
 
-pub use amqp10::{Incoming, InvalidMessage, amqp10};
+pub use amqp10::{BodyCheck, Incoming, InvalidMessage, amqp10, amqp10_sections, amqp10_start};
 pub use amqp091::{FurtherKeys, InvalidKeys, without_blind_copies};

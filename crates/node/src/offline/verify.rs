@@ -34,7 +34,7 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
     {
         verified.refused = Some(error.to_string());
     }
-    let files = BodyFiles { node_id: options.node_id, wal_id: options.wal_id };
+    let files = BodyFiles::new(options.node_id, options.wal_id);
     let mut sound = Vec::new();
     let mut bad = Vec::new();
     for (number, id) in offline.body_files() {

@@ -1,10 +1,11 @@
 //! When messages expire: what is known of their times without their bodies.
 //!
 //! A queue without any time to live has none of this. With `x-message-ttl` alone it keeps [`arrivals`], one mark
-//! for half a second of messages; messages with a time of their own are kept one by one in [`times`], in twelve
+//! for half a second of messages; messages with a time of their own are kept one by one in [`times`], in four to ten
 //! bytes each. All times are rounded up to half a second: a message leaves late by that at most, and never early.
 
 mod arrivals;
+mod chunk;
 mod state;
 mod times;
 

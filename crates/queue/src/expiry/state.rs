@@ -4,48 +4,40 @@
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 1 | version: 1 |
+//! | 0 | 1 | version: 3 |
 //! | 1 | 4 | number of marks m |
-//! | 5 | 8 | number of times t |
+//! | 5 | 4 | number of chunks c |
+//! | 9 | 4 | bytes of the set of numbers that are due at once, s |
 //! | 13 | 24 m | marks: latest arrival in milliseconds since the Unix epoch, first number, last number |
-//! | | 20 t | times by number: number, expiry in milliseconds since the Unix epoch, body bytes (4) |
+//! | | s | numbers due at once, in roaring's portable format |
+//! | | | c chunks, see [`super::chunk`] |
 
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use super::Expiry;
+use super::chunk::Chunk;
+use super::times::Times;
 
-const VERSION: u8 = 1;
+/// Version 1 wrote twenty bytes for each time; 2 is what tells [`crate::Kept`] from this.
+const VERSION: u8 = 3;
 const HEAD: usize = 13;
 const MARK: usize = 24;
-const TIME: usize = 20;
 
 /// State bytes that this version can't read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ExpiryStateError {
-    /// Written by a newer version.
+    /// Written by another version.
     #[error("unknown version {0} of a queue's expiry state")]
     Version(u8),
-    /// Shorter or longer than its counts say.
-    #[error("a queue's expiry state has {have} bytes, its counts ask for {need}")]
-    Length {
+    /// What is there isn't what its counts say.
+    #[error("the {have} bytes of a queue's expiry state don't add up: {what}")]
+    Malformed {
         /// Bytes there.
         have: usize,
-        /// Bytes wanted.
-        need: u64,
+        /// Where they go wrong.
+        what: &'static str,
     },
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut wide = [0; 8];
-    wide.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(wide)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut wide = [0; 4];
-    wide.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(wide)
 }
 
 impl Expiry {
@@ -57,58 +49,75 @@ impl Expiry {
         if marks == 0 && self.times.is_empty() && overdue.is_empty() {
             return Vec::new();
         }
-        let mut out = Vec::with_capacity(HEAD + marks * MARK + (self.times.len() as usize) * TIME);
+        let (chunks, bytes) =
+            self.times.chunks().fold((0u32, 0), |(count, bytes), chunk| (count + 1, bytes + chunk.encoded_bytes()));
+        let mut out = Vec::with_capacity(HEAD + marks * MARK + overdue.serialized_size() + bytes);
         out.push(VERSION);
         out.extend_from_slice(&(marks as u32).to_le_bytes());
-        out.extend_from_slice(&(self.times.len() + overdue.len()).to_le_bytes());
+        out.extend_from_slice(&chunks.to_le_bytes());
+        out.extend_from_slice(&(overdue.serialized_size() as u32).to_le_bytes());
         for (latest_ms, first, last) in self.arrivals.iter() {
             for field in [latest_ms, first, last] {
                 out.extend_from_slice(&field.to_le_bytes());
             }
         }
-        let mut overdue = overdue.iter().peekable();
-        let mut time = |number: u64, time_ms: u64, bytes: u32| {
-            out.extend_from_slice(&number.to_le_bytes());
-            out.extend_from_slice(&time_ms.to_le_bytes());
-            out.extend_from_slice(&bytes.to_le_bytes());
-        };
-        for (number, time_ms, bytes) in self.times.iter() {
-            while let Some(other) = overdue.next_if(|other| *other < number) {
-                time(other, 0, 0);
-            }
-            time(number, time_ms, bytes);
-        }
-        overdue.for_each(|number| time(number, 0, 0));
+        overdue.serialize_into(&mut out).expect("memory takes it");
+        self.times.chunks().for_each(|chunk| chunk.encode(&mut out));
         out
     }
 
     /// What [`crate::ClassicQueue::expiry_state`] wrote.
     ///
     /// # Errors
-    /// [`ExpiryStateError`] when it is of another version or length.
+    /// [`ExpiryStateError`] when it is of another version or its counts don't add up.
     pub fn decode(bytes: &[u8]) -> Result<Self, ExpiryStateError> {
-        let mut expiry = Self::default();
-        let Some(&version) = bytes.first() else { return Ok(expiry) };
-        if version != VERSION {
-            return Err(ExpiryStateError::Version(version));
-        }
         let have = bytes.len();
-        if have < HEAD {
-            return Err(ExpiryStateError::Length { have, need: HEAD as u64 });
+        match bytes.split_first() {
+            None => Ok(Self::default()),
+            Some((&VERSION, rest)) => decode_rest(rest).map_err(|what| ExpiryStateError::Malformed { have, what }),
+            Some((version, _)) => Err(ExpiryStateError::Version(*version)),
         }
-        let (marks, times) = (u64::from(u32_at(bytes, 1)), u64_at(bytes, 5));
-        let need = times.saturating_mul(TIME as u64).saturating_add(marks * MARK as u64 + HEAD as u64);
-        if have as u64 != need {
-            return Err(ExpiryStateError::Length { have, need });
+    }
+}
+
+fn decode_rest(bytes: &[u8]) -> Result<Expiry, &'static str> {
+    let (head, rest) = bytes.split_at_checked(HEAD - 1).ok_or("the head is cut off")?;
+    let count = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes")) as usize;
+    let (marks, rest) = rest.split_at_checked(count(0) * MARK).ok_or("the marks are cut off")?;
+    let (due, mut rest) = rest.split_at_checked(count(8)).ok_or("the set of numbers is cut off")?;
+    let mut expiry = Expiry::default();
+    for mark in marks.as_chunks::<MARK>().0 {
+        let field = |at: usize| u64::from_le_bytes(mark[at..at + 8].try_into().expect("eight bytes"));
+        expiry.arrivals.restore(field(0), field(8), field(16));
+    }
+    let due = RoaringTreemap::deserialize_from(due).map_err(|_| "the set of numbers isn't one")?;
+    let mut due = due.iter().peekable();
+    let mut next = 0;
+    for _ in 0..count(4) {
+        let chunk = Chunk::decode(&mut rest).ok_or("a chunk of times is wrong")?;
+        let (first, last) = (chunk.first(), chunk.last().expect("a decoded chunk has messages"));
+        if first < next {
+            return Err("the numbers of two chunks overlap");
         }
-        let (marks, times) = bytes[HEAD..].split_at(marks as usize * MARK);
-        for mark in marks.chunks_exact(MARK) {
-            expiry.arrivals.restore(u64_at(mark, 0), u64_at(mark, 8), u64_at(mark, 16));
+        next = last + 1;
+        merge(&mut expiry.times, chunk, last, &mut due);
+    }
+    due.for_each(|number| expiry.times.push_tick(number, 0, 0));
+    if rest.is_empty() { Ok(expiry) } else { Err("more than all of the chunks") }
+}
+
+/// Adds a chunk, and those that are due at once where their numbers belong.
+fn merge(times: &mut Times, chunk: Chunk, last: u64, due: &mut std::iter::Peekable<impl Iterator<Item = u64>>) {
+    if due.peek().is_none_or(|number| *number > last) {
+        times.push_chunk(chunk);
+        return;
+    }
+    for (number, tick, bytes) in chunk.iter() {
+        while let Some(other) = due.next_if(|other| *other < number) {
+            times.push_tick(other, 0, 0);
         }
-        for time in times.chunks_exact(TIME) {
-            expiry.times.push(u64_at(time, 0), u64_at(time, 8), u32_at(time, 16));
-        }
-        Ok(expiry)
+        let tick = if due.next_if_eq(&number).is_some() { 0 } else { tick };
+        times.push_tick(number, tick, bytes);
     }
 }
 
@@ -140,10 +149,12 @@ mod tests {
         expiry.expires(4, 1_700_000_010_000, 77);
         let mut bytes = expiry.encode(&RoaringTreemap::new());
         for end in 1..bytes.len() {
-            assert!(matches!(Expiry::decode(&bytes[..end]), Err(ExpiryStateError::Length { .. })));
+            assert!(matches!(Expiry::decode(&bytes[..end]), Err(ExpiryStateError::Malformed { .. })), "{end}");
         }
-        bytes[5..13].fill(0xff);
-        assert!(matches!(Expiry::decode(&bytes), Err(ExpiryStateError::Length { .. })));
+        bytes.push(0);
+        assert!(matches!(Expiry::decode(&bytes), Err(ExpiryStateError::Malformed { .. })));
+        bytes[1..13].fill(0xff);
+        assert!(matches!(Expiry::decode(&bytes), Err(ExpiryStateError::Malformed { .. })));
         bytes[0] = 9;
         assert_eq!(Expiry::decode(&bytes).unwrap_err(), ExpiryStateError::Version(9));
     }

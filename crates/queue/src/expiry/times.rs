@@ -1,24 +1,14 @@
-//! Messages with times of their own: twelve bytes each, in chunks that know their soonest.
+//! Messages with times of their own: four bytes each and what their sizes need, in chunks that know their soonest.
 
 use std::collections::{BTreeSet, VecDeque};
+
+use super::chunk::Chunk;
 
 /// Times are kept in ticks of this many milliseconds, rounded up.
 const TICK_MS: u64 = 500;
 /// Tick 0: the beginning of 2020 in milliseconds since the Unix epoch. The last tick is in 2088; what expires later
 /// expires then.
 const TICK_ZERO_MS: u64 = 1_577_836_800_000;
-/// Messages of a chunk. Looking through one takes under a microsecond.
-const CHUNK: usize = 1024;
-
-#[derive(Debug)]
-struct Chunk {
-    first: u64,
-    /// Number of each, from the first.
-    offsets: Vec<u32>,
-    ticks: Vec<u32>,
-    bytes: Vec<u32>,
-    soonest: u32,
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Times {
@@ -43,24 +33,35 @@ impl Times {
         self.count == 0
     }
 
+    /// Numbers ascend.
     pub(super) fn push(&mut self, number: u64, time_ms: u64, bytes: u32) {
-        let tick = tick(time_ms);
-        let fits = |chunk: &Chunk| chunk.offsets.len() < CHUNK && u32::try_from(number - chunk.first).is_ok();
-        if !self.chunks.back().is_some_and(fits) {
-            let (offsets, ticks, bytes) = (Vec::new(), Vec::new(), Vec::new());
-            self.chunks.push_back(Chunk { first: number, offsets, ticks, bytes, soonest: u32::MAX });
+        self.push_tick(number, tick(time_ms), bytes);
+    }
+
+    pub(super) fn push_tick(&mut self, number: u64, tick: u32, bytes: u32) {
+        if !self.chunks.back().is_some_and(|chunk| chunk.takes(number)) {
+            self.chunks.push_back(Chunk::new(number));
         }
         let index = self.gone + self.chunks.len() as u64 - 1;
         let chunk = self.chunks.back_mut().expect("pushed above");
-        if chunk.offsets.is_empty() || tick < chunk.soonest {
-            self.soonest.remove(&(chunk.soonest, index));
-            chunk.soonest = tick;
+        let before = chunk.soonest();
+        chunk.push(number, tick, bytes);
+        if before.is_none_or(|before| tick < before) {
+            if let Some(before) = before {
+                self.soonest.remove(&(before, index));
+            }
             self.soonest.insert((tick, index));
         }
-        chunk.offsets.push((number - chunk.first) as u32);
-        chunk.ticks.push(tick);
-        chunk.bytes.push(bytes);
         self.count += 1;
+    }
+
+    /// Messages above all that are here.
+    pub(super) fn push_chunk(&mut self, chunk: Chunk) {
+        if let Some(soonest) = chunk.soonest() {
+            self.soonest.insert((soonest, self.gone + self.chunks.len() as u64));
+            self.count += chunk.len() as u64;
+            self.chunks.push_back(chunk);
+        }
     }
 
     pub(super) fn next_ms(&self) -> Option<u64> {
@@ -69,67 +70,50 @@ impl Times {
 
     /// Takes out one that is due at `now_ms`: number and body bytes.
     pub(super) fn pop_due(&mut self, now_ms: u64) -> Option<(u64, u32)> {
-        let &(tick, index) = self.soonest.first().filter(|(tick, _)| time_ms(*tick) <= now_ms)?;
+        let &(_, index) = self.soonest.first().filter(|(tick, _)| time_ms(*tick) <= now_ms)?;
         self.soonest.pop_first();
         let chunk = &mut self.chunks[(index - self.gone) as usize];
-        let at = chunk.ticks.iter().position(|other| *other == tick).expect("the soonest is there");
-        let number = chunk.first + u64::from(chunk.offsets.remove(at));
-        let bytes = chunk.bytes.remove(at);
-        chunk.ticks.remove(at);
+        let due = chunk.pop_soonest();
         self.count -= 1;
-        match chunk.ticks.iter().min() {
+        match chunk.soonest() {
             Some(soonest) => {
-                chunk.soonest = *soonest;
-                self.soonest.insert((*soonest, index));
+                self.soonest.insert((soonest, index));
             }
             None => self.pop_empty(),
         }
-        Some((number, bytes))
+        Some(due)
     }
 
     fn pop_empty(&mut self) {
-        while self.chunks.pop_front_if(|chunk| chunk.offsets.is_empty()).is_some() {
+        while self.chunks.pop_front_if(|chunk| chunk.len() == 0).is_some() {
             self.gone += 1;
         }
     }
 
     /// Forgets messages that are gone: those below `low` at once, others when they are most of what is kept.
     pub(super) fn prune(&mut self, live: u64, low: u64, is_live: impl Fn(u64) -> bool) {
-        while let Some(chunk) = self.chunks.front() {
-            let last = chunk.offsets.last().map_or(0, |offset| chunk.first + u64::from(*offset));
-            if last >= low {
-                break;
+        while let Some(chunk) = self.chunks.pop_front_if(|chunk| chunk.last().is_none_or(|last| last < low)) {
+            if let Some(soonest) = chunk.soonest() {
+                self.soonest.remove(&(soonest, self.gone));
             }
-            self.soonest.remove(&(chunk.soonest, self.gone));
-            self.count -= chunk.offsets.len() as u64;
-            self.chunks.pop_front();
+            self.count -= chunk.len() as u64;
             self.gone += 1;
         }
-        if self.count > 2 * live + 4 * CHUNK as u64 {
+        if self.count > 2 * live + 4 * Chunk::LEN_MAX as u64 {
             let old = std::mem::take(self);
-            for (number, time_ms, bytes) in old.iter().filter(|(number, ..)| is_live(*number)) {
-                self.push(number, time_ms, bytes);
+            for (number, tick, bytes) in old.chunks.iter().flat_map(Chunk::iter).filter(|entry| is_live(entry.0)) {
+                self.push_tick(number, tick, bytes);
             }
         }
     }
 
-    /// Number, time and body bytes of each, by number.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64, u32)> {
-        self.chunks.iter().flat_map(|chunk| {
-            (0..chunk.offsets.len())
-                .map(|at| (chunk.first + u64::from(chunk.offsets[at]), time_ms(chunk.ticks[at]), chunk.bytes[at]))
-        })
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        self.count
+    /// All that hold something, by number.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter().filter(|chunk| chunk.len() > 0)
     }
 
     pub(super) fn memory(&self) -> usize {
-        let chunk = |chunk: &Chunk| {
-            4 * (chunk.offsets.capacity() + chunk.ticks.capacity() + chunk.bytes.capacity()) + size_of::<Chunk>() + 24
-        };
-        self.chunks.iter().map(chunk).sum()
+        self.chunks.iter().map(|chunk| chunk.memory() + 24).sum()
     }
 }
 
@@ -160,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn a_million_random_times_take_under_16_megabytes() {
+    fn a_million_random_times_take_under_8_megabytes() {
         let mut times = Times::default();
         let mut random = 1u64;
         for number in 0..1_000_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            times.push(number, START + random % 86_400_000, 12);
+            times.push(number, START + random % 86_400_000, (random >> 40) as u32 % 60_000);
         }
-        assert!(times.memory() < 16_000_000, "{}", times.memory());
+        assert!(times.memory() < 8_000_000, "{}", times.memory());
     }
 
     #[test]

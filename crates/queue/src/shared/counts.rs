@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringTreemap;
 
+use crate::planted::{Bug, is_planted};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     /// Of its last message, inclusive.
@@ -22,6 +24,7 @@ pub struct SharedCounts {
 impl SharedCounts {
     /// `queues` more queues have the messages from `first` to `last`.
     pub fn add(&mut self, first: u64, last: u64, queues: u32) {
+        let queues = if is_planted(Bug::CountSharedShort) && queues > 1 { queues - 1 } else { queues };
         if queues == 0 || first > last {
             return;
         }

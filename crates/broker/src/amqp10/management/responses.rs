@@ -157,6 +157,7 @@ impl Connection {
                 settled: true,
                 payload,
                 sent: 0,
+                body: None,
             }));
             taken = true;
         }

@@ -1,0 +1,77 @@
+//! Who has a body's file in hand: it stays until the last of them lets go, whatever became of its message.
+
+use std::sync::{Arc, OnceLock};
+
+use leveret_log::{BodyRead, Disk, LogId, ReadError};
+use leveret_message::FileBody;
+
+use super::{Bodies, Work};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Pinned {
+    count: u32,
+    /// It is to be removed then.
+    pub doomed: bool,
+}
+
+/// One hold on a file.
+pub(crate) struct BodyPin {
+    id: u64,
+    length: u64,
+    bodies: Arc<Bodies>,
+    /// What its pieces are checked by, once somebody has read any.
+    opened: OnceLock<BodyRead>,
+}
+
+impl BodyPin {
+    /// Holds the file of a body of this length.
+    pub(crate) fn new(id: u64, length: u64, bodies: &Arc<Bodies>) -> Arc<Self> {
+        bodies.pins.lock().entry(id).or_default().count += 1;
+        Arc::new(Self { id, length, bodies: bodies.clone(), opened: OnceLock::new() })
+    }
+
+    /// The hold that a message has.
+    ///
+    /// # Panics
+    /// When it is a message of another broker.
+    pub(crate) fn of(body: &FileBody) -> Arc<Self> {
+        body.handle.clone().downcast().expect("bodies are pinned by the broker")
+    }
+
+    /// Length of the body in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Looks at the file.
+    pub(crate) fn open(&self, disk: &dyn Disk, log: LogId) -> Result<&BodyRead, ReadError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let opened = self.bodies.files.open(disk, self.id, self.length, log)?;
+        Ok(self.opened.get_or_init(|| opened))
+    }
+
+    /// Reads all of it.
+    pub(crate) fn read(&self, disk: &dyn Disk, log: LogId) -> Result<bytes::Bytes, ReadError> {
+        self.bodies.files.read(disk, self.id, self.length, log)
+    }
+}
+
+impl Drop for BodyPin {
+    fn drop(&mut self) {
+        let mut pins = self.bodies.pins.lock();
+        let Some(pinned) = pins.get_mut(&self.id) else { return };
+        pinned.count -= 1;
+        if pinned.count > 0 {
+            return;
+        }
+        let doomed = pinned.doomed;
+        pins.remove(&self.id);
+        drop(pins);
+        if doomed {
+            self.bodies.push(Work::Remove(self.id));
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Bodies on their way back from their files: in pieces, as there is room for them, or whole where a conversion has to see
+//! all of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use leveret_log::Disk;
+use leveret_message::FileBody;
+use parking_lot::{Mutex, RwLock};
+
+use super::{Bodies, BodyPin};
+use crate::outbox::{Event, Outbox, Wake};
+use crate::queue_handle::QueueRef;
+use crate::settings::WHOLE_BODIES_BYTES_MAX;
+
+/// Pieces that a delivery has in memory at most.
+const PIECES_MAX: usize = 2;
+
+/// A body that is being read for a delivery.
+pub(crate) enum BodyReader {
+    /// It passes piece by piece.
+    Pieces(Pieces),
+    /// It is converted as a whole.
+    Whole(Whole),
+}
+
+/// What has come of a read: a piece, or all of it.
+type Slot = Mutex<Option<Result<(Bytes, Option<Permit>), String>>>;
+
+/// Reads that wait for a disk thread.
+#[derive(Default)]
+pub(super) struct BodyReads {
+    requests: Mutex<VecDeque<BodyRead>>,
+    whole: Mutex<WholeBodies>,
+    wake: RwLock<Option<Arc<dyn Wake>>>,
+}
+
+/// Bodies that are in memory as a whole, and those that wait until others are not.
+#[derive(Default)]
+struct WholeBodies {
+    bytes: u64,
+    waiting: VecDeque<BodyRead>,
+}
+
+/// One read, to be run on a disk thread.
+pub struct BodyRead {
+    pin: Arc<BodyPin>,
+    /// None for all of it.
+    place: Option<u64>,
+    permit: Option<Permit>,
+    /// Whose it is: it stops when that can't be read.
+    queue: QueueRef,
+    slot: Arc<Slot>,
+    outbox: Arc<Outbox>,
+}
+
+/// One body may be in memory as a whole.
+struct Permit {
+    bytes: u64,
+    bodies: Arc<Bodies>,
+}
+
+impl BodyReads {
+    pub(super) fn set_wake(&self, wake: Arc<dyn Wake>) {
+        *self.wake.write() = Some(wake);
+    }
+
+    fn push(&self, read: BodyRead) {
+        self.requests.lock().push_back(read);
+        if let Some(wake) = &*self.wake.read() {
+            wake.wake();
+        }
+    }
+
+    pub(super) fn next(&self, bodies: &Arc<Bodies>) -> Option<BodyRead> {
+        if let Some(read) = self.requests.lock().pop_front() {
+            return Some(read);
+        }
+        let mut whole = self.whole.lock();
+        let bytes = whole.waiting.front()?.pin.length();
+        if whole.bytes > 0 && whole.bytes + bytes > WHOLE_BODIES_BYTES_MAX {
+            return None;
+        }
+        whole.bytes += bytes;
+        let read = whole.waiting.pop_front()?;
+        Some(BodyRead { permit: Some(Permit { bytes, bodies: bodies.clone() }), ..read })
+    }
+
+    fn push_whole(&self, read: BodyRead) {
+        self.whole.lock().waiting.push_back(read);
+        if let Some(wake) = &*self.wake.read() {
+            wake.wake();
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let reads = &self.bodies.reads;
+        reads.whole.lock().bytes -= self.bytes;
+        if let Some(wake) = &*reads.wake.read() {
+            wake.wake();
+        }
+    }
+}
+
+impl BodyRead {
+    /// Does it, and tells who waits for it.
+    pub fn run(self, disk: &dyn Disk) {
+        let Self { pin, place, permit, queue, slot, outbox } = self;
+        let log = queue.log_id();
+        if Arc::strong_count(&slot) == 1 {
+            // Nobody waits any more.
+            return;
+        }
+        let read = match place {
+            Some(place) => pin.open(disk, log).and_then(|body| body.piece(disk, place, log)),
+            None => pin.read(disk, log),
+        };
+        let read = read.map(|bytes| (bytes, permit)).map_err(|error| error.to_string());
+        let failure = read.as_ref().err().cloned();
+        *slot.lock() = Some(read);
+        // Whoever is in the middle of it knows why before the queue's consumers are told to go.
+        outbox.send(Event::Body);
+        if let Some(failure) = failure {
+            queue.fail(failure);
+        }
+    }
+}
+
+/// See [`BodyReader::Pieces`].
+pub(crate) struct Pieces {
+    pin: Arc<BodyPin>,
+    bodies: Arc<Bodies>,
+    queue: QueueRef,
+    outbox: Arc<Outbox>,
+    /// The piece that is asked for next.
+    place: u64,
+    asked: Option<Arc<Slot>>,
+    there: VecDeque<Bytes>,
+    /// Bytes that haven't been taken.
+    left: u64,
+    failure: Option<String>,
+}
+
+impl Pieces {
+    /// Begins to read a body; `queue` is whose it is. `outbox` is told [`Event::Body`] of what has come.
+    pub(crate) fn new(body: &FileBody, bodies: &Arc<Bodies>, queue: &QueueRef, outbox: &Arc<Outbox>) -> Self {
+        let pin = BodyPin::of(body);
+        let mut pieces = Self {
+            left: pin.length(),
+            pin,
+            bodies: bodies.clone(),
+            queue: queue.clone(),
+            outbox: outbox.clone(),
+            place: 0,
+            asked: None,
+            there: VecDeque::new(),
+            failure: None,
+        };
+        pieces.look();
+        pieces
+    }
+
+    /// Takes in what has come, and asks for more if there is room for it.
+    pub(crate) fn look(&mut self) {
+        if let Some(slot) = self.asked.take() {
+            let came = slot.lock().take();
+            match came {
+                None => self.asked = Some(slot),
+                Some(Ok((piece, _))) => self.there.push_back(piece),
+                Some(Err(failure)) => self.failure = Some(failure),
+            }
+        }
+        let is_more = self.place * (self.piece_bytes() as u64) < self.pin.length();
+        if self.asked.is_none() && self.failure.is_none() && is_more && self.there.len() < PIECES_MAX {
+            let slot = Arc::new(Slot::default());
+            self.asked = Some(slot.clone());
+            let (pin, outbox) = (self.pin.clone(), self.outbox.clone());
+            let (place, queue) = (Some(self.place), self.queue.clone());
+            self.place += 1;
+            self.bodies.reads.push(BodyRead { pin, place, permit: None, queue, slot, outbox });
+        }
+    }
+
+    /// So many bytes are there at a time at least, if the body has as many left.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        self.bodies.files.piece_bytes
+    }
+
+    /// Whether something can be done: bytes are there, or have come, or never will.
+    pub(crate) fn has_news(&self) -> bool {
+        let has_come = self.asked.as_ref().is_some_and(|slot| slot.lock().is_some());
+        has_come || !self.there.is_empty() || self.failure.is_some() || self.left == 0
+    }
+
+    /// Why it can't be read on.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// The beginning of the body, as long as nothing was taken; none when it hasn't come.
+    pub(crate) fn start(&self) -> Option<&[u8]> {
+        self.there.front().map(|piece| &piece[..])
+    }
+
+    /// Bytes that can be taken now.
+    pub(crate) fn available(&self) -> usize {
+        self.there.iter().map(Bytes::len).sum()
+    }
+
+    /// Bytes that haven't been taken.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Passes over bytes that are there.
+    pub(crate) fn skip(&mut self, count: u64) {
+        self.take(count as usize, |_| ());
+    }
+
+    /// Appends the next bytes, which are there, to `out`.
+    pub(crate) fn append(&mut self, count: usize, out: &mut Vec<u8>) {
+        self.take(count, |bytes| out.extend_from_slice(bytes));
+    }
+
+    fn take(&mut self, mut count: usize, mut use_bytes: impl FnMut(&[u8])) {
+        self.left -= count as u64;
+        while count > 0 {
+            let piece = self.there.front_mut().expect("no more is taken than is there");
+            let now = count.min(piece.len());
+            use_bytes(&piece[..now]);
+            piece.advance(now);
+            count -= now;
+            if piece.is_empty() {
+                self.there.pop_front();
+            }
+        }
+    }
+
+    /// Reads all of it instead, at once with few others.
+    pub(crate) fn whole(&self) -> Whole {
+        let slot = Arc::new(Slot::default());
+        let (pin, outbox) = (self.pin.clone(), self.outbox.clone());
+        let read = BodyRead { pin, place: None, permit: None, queue: self.queue.clone(), slot: slot.clone(), outbox };
+        self.bodies.reads.push_whole(read);
+        Whole { slot, body: None }
+    }
+}
+
+/// See [`BodyReader::Whole`]. The next one is read when this is dropped.
+pub(crate) struct Whole {
+    slot: Arc<Slot>,
+    body: Option<Result<(Bytes, Option<Permit>), String>>,
+}
+
+impl Whole {
+    /// Whether it has come.
+    pub(crate) fn has_news(&self) -> bool {
+        self.body.is_some() || self.slot.lock().is_some()
+    }
+
+    /// The body, or why it can't be read; none when it hasn't come.
+    pub(crate) fn look(&mut self) -> Option<Result<&Bytes, &str>> {
+        if self.body.is_none() {
+            self.body = self.slot.lock().take();
+        }
+        self.body.as_ref().map(|body| match body {
+            Ok((bytes, _)) => Ok(bytes),
+            Err(failure) => Err(failure.as_str()),
+        })
+    }
+}

@@ -1,0 +1,167 @@
+use leveret_log::{BODY_PIECE_BYTES, MemoryDisk};
+use leveret_message::FileBody;
+
+use super::*;
+use crate::partial::PartialMessages;
+use crate::queue_handle::QueueRef;
+use crate::queue_handle::tests::Fixture;
+use crate::settings::{Settings, UNWRITTEN_BYTES_MAX};
+
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(&self) {}
+}
+
+const FILES: BodyFiles = BodyFiles::new(1, 0);
+
+fn outbox() -> Arc<Outbox> {
+    Arc::new(Outbox::new(Arc::new(Nobody)))
+}
+
+/// A queue that would stop if a body couldn't be read.
+fn queue() -> QueueRef {
+    Fixture::new().queue
+}
+
+fn run_all(bodies: &Arc<Bodies>, disk: &MemoryDisk) {
+    loop {
+        if let Some(job) = bodies.next_job() {
+            job.run(disk).expect("a working disk");
+        } else if let Some(read) = bodies.next_read() {
+            read.run(disk);
+        } else {
+            return;
+        }
+    }
+}
+
+fn list(disk: &MemoryDisk) -> Vec<u64> {
+    FILES.list(disk).expect("a working disk")
+}
+
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 31 % 251) as u8).collect()
+}
+
+#[test]
+fn a_file_goes_with_whoever_gave_it_up() {
+    let disk = MemoryDisk::new();
+    let bodies = Bodies::new(FILES, 5);
+    let outbox = outbox();
+    let kept = bodies.write(&Bytes::from_static(b"kept"), &outbox);
+    let given_up = bodies.write(&Bytes::from_static(b"given up"), &outbox);
+    assert!(kept.is_pending());
+    drop(given_up);
+    run_all(&bodies, &disk);
+    assert!(kept.is_written());
+    let mut events = Vec::new();
+    outbox.drain(&mut events);
+    assert_eq!(events, [Event::Body, Event::Body]);
+    assert_eq!(kept.keep(), 5);
+    run_all(&bodies, &disk);
+    assert_eq!(list(&disk), [5]);
+}
+
+#[test]
+fn pieces_go_to_the_disk_before_the_body_is_whole_and_come_back_in_pieces() {
+    let disk = MemoryDisk::new();
+    let bodies = Bodies::new(FILES, 1);
+    let (outbox, unwritten) = (outbox(), Unwritten::default());
+    let partial = PartialMessages::new(&Settings::default());
+    let whole = bytes(5 * BODY_PIECE_BYTES + 7);
+    let mut file = bodies.begin(&unwritten, &outbox);
+    for (at, part) in whole.chunks(100_000).enumerate() {
+        file.add(part, &partial).expect("room");
+        assert!(at == 0 || !unwritten.is_full() || (at + 1) * 100_000 >= UNWRITTEN_BYTES_MAX as usize);
+    }
+    assert!(unwritten.is_full());
+    run_all(&bodies, &disk);
+    assert!(unwritten.is_low() && file.is_pending());
+    assert_eq!(list(&disk), [1]);
+    file.finish();
+    run_all(&bodies, &disk);
+    assert!(file.is_written());
+    assert_eq!(disk.content(&FILES.name(1)).map(|file| file[512..512 + whole.len()] == whole[..]), Some(true));
+
+    let mut pieces = Pieces::new(&file.body(), &bodies, &queue(), &outbox);
+    let mut received = Vec::new();
+    while pieces.left() > 0 {
+        assert!(pieces.available() <= 2 * BODY_PIECE_BYTES);
+        if pieces.available() == 0 {
+            run_all(&bodies, &disk);
+            pieces.look();
+        }
+        pieces.append(pieces.available().min(70_000), &mut received);
+    }
+    assert!(received == whole);
+}
+
+#[test]
+fn a_file_stays_as_long_as_somebody_reads_it() {
+    let disk = MemoryDisk::new();
+    let bodies = Bodies::new(FILES, 1);
+    let file = bodies.write(&bytes(3 * BODY_PIECE_BYTES).into(), &outbox());
+    run_all(&bodies, &disk);
+    let body: FileBody = file.body();
+    let mut pieces = Pieces::new(&body, &bodies, &queue(), &outbox());
+    drop(body);
+    bodies.remove(file.keep());
+    run_all(&bodies, &disk);
+    assert_eq!(list(&disk), [1]);
+    pieces.look();
+    assert_eq!((pieces.failure(), pieces.available()), (None, BODY_PIECE_BYTES));
+    drop(pieces);
+    run_all(&bodies, &disk);
+    assert_eq!(list(&disk), [0; 0]);
+}
+
+#[test]
+fn a_wrong_piece_is_named_and_those_before_it_come() {
+    let disk = MemoryDisk::new();
+    let bodies = Bodies::new(FILES, 1);
+    let file = bodies.write(&bytes(3 * BODY_PIECE_BYTES).into(), &outbox());
+    run_all(&bodies, &disk);
+    let mut damaged = disk.content(&FILES.name(1)).expect("it is there");
+    damaged[512 + BODY_PIECE_BYTES + 9] ^= 1;
+    disk.put(&FILES.name(1), damaged);
+    let queue = queue();
+    let mut pieces = Pieces::new(&file.body(), &bodies, &queue, &outbox());
+    for _ in 0..3 {
+        run_all(&bodies, &disk);
+        pieces.look();
+    }
+    assert_eq!(pieces.available(), BODY_PIECE_BYTES);
+    let failure = pieces.failure().expect("the second piece is damaged");
+    assert!(failure.contains(&FILES.name(1)) && failure.contains("checksum"), "{failure}");
+    assert!(matches!(queue.state(), leveret_queue::QueueState::Failed(reason) if reason == failure));
+}
+
+#[test]
+fn few_bodies_are_in_memory_as_a_whole() {
+    let disk = MemoryDisk::new();
+    let bodies = Bodies::new(FILES, 1);
+    let outbox = outbox();
+    let length = crate::settings::WHOLE_BODIES_BYTES_MAX as usize / 2 + 1;
+    let file = bodies.write(&bytes(length).into(), &outbox);
+    run_all(&bodies, &disk);
+    let pieces = Pieces::new(&file.body(), &bodies, &queue(), &outbox);
+    let (mut one, mut two) = (pieces.whole(), pieces.whole());
+    run_all(&bodies, &disk);
+    assert!(one.look().is_some_and(|body| body.is_ok_and(|body| body.len() == length)));
+    assert!(two.look().is_none());
+    drop(one);
+    run_all(&bodies, &disk);
+    assert!(two.look().is_some());
+}
+
+#[test]
+fn without_space_a_body_is_refused_and_leaves_nothing() {
+    let disk = MemoryDisk::new();
+    disk.limit(Some(2 * BODY_PIECE_BYTES as u64));
+    let bodies = Bodies::new(FILES, 1);
+    let file = bodies.write(&bytes(4 * BODY_PIECE_BYTES).into(), &outbox());
+    run_all(&bodies, &disk);
+    assert!(!file.is_pending() && !file.is_written());
+    assert_eq!(list(&disk), [0; 0]);
+}

@@ -1,0 +1,167 @@
+//! A body on its way to its file.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use leveret_log::{BodyFiles, BodyWrite, Disk, DiskError};
+use leveret_message::FileBody;
+use parking_lot::Mutex;
+
+use super::{Bodies, BodyPin, Work};
+use crate::outbox::Outbox;
+use crate::partial::{PartialBytes, PartialMessages, TooManyPartialBytes};
+use crate::settings::{UNWRITTEN_BYTES_LOW, UNWRITTEN_BYTES_MAX};
+
+const PENDING: u8 = 0;
+const WRITTEN: u8 = 1;
+const REFUSED: u8 = 2;
+
+/// What the disk threads still have to write of one connection's large bodies.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unwritten(Arc<AtomicU64>);
+
+impl Unwritten {
+    /// So much is on its way that no more should be read.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.load(Ordering::Acquire) >= UNWRITTEN_BYTES_MAX
+    }
+
+    /// There is room for more again.
+    pub(crate) fn is_low(&self) -> bool {
+        self.0.load(Ordering::Acquire) <= UNWRITTEN_BYTES_LOW
+    }
+}
+
+/// The disk thread's side of a body.
+pub(super) struct Upload {
+    pub id: u64,
+    /// Taken by nobody but the disk thread.
+    write: Mutex<Option<BodyWrite>>,
+    state: AtomicU8,
+    is_refused: AtomicBool,
+    is_given_up: AtomicBool,
+    unwritten: Unwritten,
+}
+
+impl Upload {
+    /// Writes what comes next, if anybody still wants it.
+    pub(super) fn write(&self, files: BodyFiles, disk: &dyn Disk, bytes: &Bytes, last: bool) -> Result<(), DiskError> {
+        if self.is_refused.load(Ordering::Acquire) || self.is_given_up.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut write = self.write.lock();
+        let mut body = match write.take() {
+            Some(body) => body,
+            None => files.begin(disk, self.id)?,
+        };
+        body.write(disk, bytes)?;
+        if last {
+            return body.finish(disk);
+        }
+        *write = Some(body);
+        Ok(())
+    }
+
+    /// There is no space for it.
+    pub(super) fn refuse(&self) {
+        self.is_refused.store(true, Ordering::Release);
+    }
+
+    /// A piece is done with.
+    pub(super) fn written(&self, bytes: u64, last: bool) {
+        self.unwritten.0.fetch_sub(bytes, Ordering::AcqRel);
+        if last {
+            let decided = if self.is_refused.load(Ordering::Acquire) { REFUSED } else { WRITTEN };
+            self.state.store(decided, Ordering::Release);
+        }
+    }
+}
+
+/// A body that is being written, or was; its file goes with this, unless [`BodyFile::keep`] was called.
+pub(crate) struct BodyFile {
+    upload: Arc<Upload>,
+    bodies: Arc<Bodies>,
+    outbox: Arc<Outbox>,
+    piece: Option<PartialBytes>,
+    length: u64,
+    is_kept: bool,
+}
+
+impl BodyFile {
+    pub(super) fn new(id: u64, bodies: Arc<Bodies>, unwritten: Unwritten, outbox: Arc<Outbox>) -> Self {
+        let upload = Upload {
+            id,
+            write: Mutex::new(None),
+            state: AtomicU8::new(PENDING),
+            is_refused: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
+            unwritten,
+        };
+        Self { upload: Arc::new(upload), bodies, outbox, piece: None, length: 0, is_kept: false }
+    }
+
+    /// Takes what comes next of the body; whole pieces go to the disk thread.
+    ///
+    /// # Errors
+    /// When all that the connection holds would be too much.
+    pub(crate) fn add(&mut self, mut bytes: &[u8], partial: &PartialMessages) -> Result<(), TooManyPartialBytes> {
+        let most = self.bodies.files.piece_bytes;
+        while !bytes.is_empty() {
+            let piece = self.piece.get_or_insert_with(|| partial.begin());
+            if piece.len() == most {
+                let whole = self.piece.take().map(PartialBytes::finish).unwrap_or_default();
+                self.push(whole.into(), false);
+                continue;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(most - piece.len()));
+            piece.add(now)?;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// All of it has come.
+    pub(crate) fn finish(&mut self) {
+        let rest = self.piece.take().map(PartialBytes::finish).unwrap_or_default();
+        self.push(rest.into(), true);
+    }
+
+    pub(super) fn push(&mut self, bytes: Bytes, last: bool) {
+        self.length += bytes.len() as u64;
+        self.upload.unwritten.0.fetch_add(bytes.len() as u64, Ordering::AcqRel);
+        let (upload, outbox) = (self.upload.clone(), self.outbox.clone());
+        self.bodies.push(Work::Write { upload, bytes, last, outbox });
+    }
+
+    /// What a message has of it. Once all of it has come.
+    pub(crate) fn body(&self) -> FileBody {
+        let length = u32::try_from(self.length).expect("messages are shorter than 4 GiB");
+        FileBody { length, handle: BodyPin::new(self.upload.id, self.length, &self.bodies) }
+    }
+
+    /// Whether it isn't decided yet.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.upload.state.load(Ordering::Acquire) == PENDING
+    }
+
+    /// Whether the disk has it.
+    pub(crate) fn is_written(&self) -> bool {
+        self.upload.state.load(Ordering::Acquire) == WRITTEN
+    }
+
+    /// Something on disk will refer to it: whoever calls this removes the file. Its id.
+    pub(crate) fn keep(mut self) -> u64 {
+        self.is_kept = true;
+        self.upload.id
+    }
+}
+
+impl Drop for BodyFile {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.upload.is_given_up.store(true, Ordering::Release);
+            self.bodies.remove(self.upload.id);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A set of message numbers in compressed containers: a million neighbours take under 130 KB, also when every second
+//! one is missing.
+
+use roaring::RoaringTreemap;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct NumberSet(RoaringTreemap);
+
+impl NumberSet {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        self.0.contains(number)
+    }
+
+    /// Returns whether it wasn't there.
+    pub(crate) fn insert(&mut self, number: u64) -> bool {
+        self.0.insert(number)
+    }
+
+    /// Returns whether it was there.
+    pub(crate) fn remove(&mut self, number: u64) -> bool {
+        self.0.remove(number)
+    }
+
+    /// Takes `first..=last` out.
+    pub(crate) fn remove_range(&mut self, first: u64, last: u64) {
+        self.0.remove_range(first..=last);
+    }
+
+    /// The lowest.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.0.min()
+    }
+
+    /// The lowest from `from` on.
+    pub(crate) fn next(&self, from: u64) -> Option<u64> {
+        let mut numbers = self.0.iter();
+        numbers.advance_to(from);
+        numbers.next()
+    }
+
+    /// How many there are from `from` on.
+    pub(crate) fn count_from(&self, from: u64) -> u64 {
+        if self.is_empty() { 0 } else { self.0.range_cardinality(from..) }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// All, the lowest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(steps in prop::collection::vec((any::<bool>(), 0..9u64, 0..200_000u64), 1..200)) {
+            let (mut set, mut plain) = (NumberSet::default(), BTreeSet::new());
+            for (inserts, high, low) in steps {
+                // Also beyond what 32 bits hold.
+                let number = (high << 31) + low;
+                if inserts {
+                    prop_assert_eq!(set.insert(number), plain.insert(number));
+                } else {
+                    prop_assert_eq!(set.remove(number), plain.remove(&number));
+                    set.remove_range(number + 1, number + low);
+                    plain.retain(|other| !(number + 1..=number + low).contains(other));
+                }
+                prop_assert_eq!(set.first(), plain.first().copied());
+                for from in [0, low, number, number + 1] {
+                    prop_assert_eq!(set.next(from), plain.range(from..).next().copied());
+                    prop_assert_eq!(set.count_from(from), plain.range(from..).count() as u64);
+                    prop_assert_eq!(set.contains(from), plain.contains(&from));
+                }
+            }
+            prop_assert!(set.iter().eq(plain));
+        }
+    }
+}

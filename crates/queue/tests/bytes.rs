@@ -1,0 +1,100 @@
+//! Body bytes: what is logged of messages that leave is what a replay has to take away, whatever it was counted with.
+
+use std::sync::Arc;
+
+use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_model::{DeadLetterOptions, QueueOptions};
+use leveret_queue::{
+    ClassicQueue, DeadTurn, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Run, Signal, Taken,
+};
+
+struct Nobody;
+
+impl Link for Nobody {
+    fn signal(&self, _: Signal) {}
+}
+
+fn queue(dead_letters: bool) -> ClassicQueue {
+    let dead_letter = dead_letters.then(|| DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
+    let options = QueueOptions { dead_letter, ..QueueOptions::default() };
+    ClassicQueue::new(options, true, Ledger::default(), 0, Arc::new(MemoryBudget::new(1 << 20)), 0)
+}
+
+fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
+    let mut builder = BatchBuilder::default();
+    for length in lengths {
+        builder.push(&Envelope { durable, ..Envelope::default() }, b"\0\0", &vec![7; *length]);
+    }
+    Arc::new(builder.finish())
+}
+
+fn publish(queue: &mut ClassicQueue, lengths: &[usize], durable: bool) {
+    let (batch, mut effects) = (batch(lengths, durable), Effects::default());
+    let submission = queue.submit(&batch, 0, lengths.len() as u32, 0);
+    queue.submitted(submission, batch, 0, durable.then_some(1), 0, &mut effects);
+    queue.apply(1, &mut effects);
+}
+
+fn get(queue: &mut ClassicQueue) -> Taken {
+    let link: Arc<dyn Link> = Arc::new(Nobody);
+    match queue.get(false, &link, 0, 0, &mut Effects::default()) {
+        GetOutcome::Message(taken, _) => taken,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_purge_leaves_the_bytes_of_what_is_unacknowledged_on_replay_too() {
+    let mut queue = queue(false);
+    publish(&mut queue, &[100], false);
+    publish(&mut queue, &[20, 30, 40], true);
+    let taken: Vec<Taken> = (0..2).map(|_| get(&mut queue)).collect();
+    // The volatile one goes back, alone before the one that stays out.
+    queue.requeue(None, &[taken[0].run()], false, 0, &mut Effects::default());
+    let (count, runs) = queue.purge(0, &mut Effects::default());
+    assert_eq!((count, queue.status().bytes), (3, 20));
+    // A replay has never heard of number 0.
+    let mut replayed = Ledger::default();
+    replayed.accept(1, 3, 90);
+    for run in &runs {
+        replayed.settle(run.first, run.last, run.bytes, Outcome::Purged);
+    }
+    assert_eq!((replayed.len(), replayed.bytes()), (1, 20));
+    assert_eq!(queue.durable_live(), (replayed.live_set(), 20));
+}
+
+#[test]
+fn dead_letters_that_are_moved_in_turns_leave_with_their_own_bytes() {
+    let mut queue = queue(true);
+    publish(&mut queue, &[1_000, 1, 1, 1], true);
+    let taken: Vec<Taken> = (0..4).map(|_| get(&mut queue)).collect();
+    let all = Run { last: taken[3].first, bytes: 1_003, ..taken[0].run() };
+    assert!(queue.reject(None, &[all], 0, &mut Effects::default()));
+    let mut replayed = Ledger::default();
+    replayed.accept(0, 4, 1_003);
+    // They are read back in two pieces.
+    for (first, lengths) in [(0, &[1_000, 1][..]), (2, &[1, 1])] {
+        assert!(matches!(queue.dead_turn(&mut Effects::default()), DeadTurn::Wait));
+        queue.dead_loaded(vec![(first, batch(lengths, true))], &mut Effects::default());
+        assert!(matches!(queue.dead_turn(&mut Effects::default()), DeadTurn::Move(_)));
+        for run in queue.moved(0, &mut Effects::default()) {
+            replayed.settle(run.first, run.last, run.bytes, Outcome::DeadLettered);
+        }
+        assert_eq!(queue.durable_live(), (replayed.live_set(), replayed.bytes()));
+        assert_eq!(replayed.bytes(), if first == 0 { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn volatile_messages_that_come_back_to_a_failed_queue_bring_no_bytes() {
+    let mut queue = queue(false);
+    publish(&mut queue, &[100], false);
+    publish(&mut queue, &[20, 30], true);
+    let taken = get(&mut queue);
+    queue.fail("the disk".into(), &mut Effects::default());
+    queue.requeue(None, &[taken.run()], false, 0, &mut Effects::default());
+    let status = queue.status();
+    assert_eq!((status.ready, status.ready_bytes, status.bytes), (2, 50, 50));
+    let (count, runs) = queue.purge(0, &mut Effects::default());
+    assert_eq!((count, runs.iter().map(|run| run.bytes).sum::<u64>()), (2, 50));
+}

@@ -1,0 +1,76 @@
+//! Once nothing moves any more, what operators are shown is what clients know: the views that the HTTP API and
+//! Prometheus are made from, without their sockets.
+
+use leveret_metrics::Totals;
+use leveret_queue::QueueState;
+
+use crate::failure::{Check, Failure};
+use crate::ledger::{Ledger, Object};
+use crate::peer::Holdings;
+use crate::world::World;
+
+/// What the broker counts for all protocols, at one moment.
+#[must_use]
+pub fn totals(world: &World) -> Totals {
+    Totals::of(world.broker.counters().iter().map(|counters| &**counters))
+}
+
+/// Every queue: nothing is on its way, clients hold what counts as unacknowledged, and counts and bytes add up.
+///
+/// # Errors
+/// They don't.
+pub fn queues(world: &World, ledger: &Ledger, held: &Holdings) -> Result<(), Failure> {
+    let snapshot = world.broker.registry.snapshot_full();
+    for queue in snapshot.queues.values() {
+        let (name, status) = (&*queue.info().name, queue.status());
+        if status.state != QueueState::Running {
+            continue;
+        }
+        let lies = |what: String| Err(Failure::new(Check::NoLies, format!("queue {name}: {what}")));
+        if status.pending != 0 && !world.disk.has_space_limit() {
+            return lies(format!("{} messages are on their way to a disk that does nothing", status.pending));
+        }
+        let counts = status.conservation;
+        if counts.accepted != counts.gone() + status.ready + status.unacknowledged {
+            return lies(format!("{counts:?}, {} ready, {} unacknowledged", status.ready, status.unacknowledged));
+        }
+        if status.bytes != status.ready_bytes + status.unacknowledged_bytes {
+            let (ready, unacknowledged) = (status.ready_bytes, status.unacknowledged_bytes);
+            return lies(format!("{} bytes, of them {ready} ready and {unacknowledged} unacknowledged", status.bytes));
+        }
+        let (least, most) = held.get(name).copied().unwrap_or_default();
+        // A dead letter whose queue has stopped is with nobody; what was taken from a queue that is gone counts nowhere.
+        let is_known = world.failed.is_empty() && !ledger.was_unmade(&Object::Queue(name.to_owned()));
+        if status.unacknowledged > most || status.unacknowledged < least && is_known {
+            return lies(format!("{} unacknowledged, clients hold {least} to {most}", status.unacknowledged));
+        }
+    }
+    Ok(())
+}
+
+/// The counters of the node since `before`: what was sent and heard of, and exactly that while nobody went away in the
+/// middle of something.
+///
+/// # Errors
+/// They aren't.
+pub fn counters(world: &World, before: &Totals) -> Result<(), Failure> {
+    let now = totals(world);
+    let heard = |names: &[&str]| names.iter().map(|name| world.tally.count(name)).sum::<u64>();
+    let sent = heard(&["messages sent"]);
+    let (published, confirmed) = (now.published - before.published, now.confirmed - before.confirmed);
+    let delivered = now.delivered() - before.delivered();
+    let confirms = heard(&["confirms", "messages accepted"]);
+    let deliveries = heard(&["messages delivered"]);
+    let is_right = match world.is_gentle && world.failed.is_empty() {
+        true => (published, confirmed, delivered) == (sent, confirms, deliveries),
+        false => confirms <= confirmed && confirmed <= published && published <= sent && deliveries <= delivered,
+    };
+    if is_right {
+        return Ok(());
+    }
+    let detail = format!(
+        "{published} published of {sent} sent, {confirmed} confirmed of which {confirms} were heard, {delivered} \
+         delivered of which {deliveries} came"
+    );
+    Err(Failure::new(Check::NoLies, detail))
+}
