@@ -150,7 +150,7 @@ impl Connection {
             dynamic: target.dynamic,
         };
         session.granted.push(attach.handle);
-        session.put(attach.handle, Box::new(Link::Publisher(publisher)));
+        session.put(attach.handle, Box::new(Link::Publisher(Box::new(publisher))));
         let properties = super::dynamic::properties();
         let effective = match &destination_name {
             Some(name) => super::dynamic::target(name, properties.as_map()),
