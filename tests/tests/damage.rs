@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options};
-use leveret_tests::wire::{Wire, Writer, method, publish};
+use leveret_tests::wire::{Wire, Writer, method, method_frame, publish};
 use leveret_tests::{PATIENCE, conservation};
 
 const MESSAGES: u64 = 300;
@@ -74,9 +74,37 @@ fn refused_consume(node: &Node, queue: &str) -> String {
     let mut wire = Wire::open(node.amqp());
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string(queue).put_short_string("").put_octet(0).put_empty_table();
-    wire.send(&leveret_tests::wire::method_frame(1, method::BASIC_CONSUME, &arguments));
+    wire.send(&method_frame(1, method::BASIC_CONSUME, &arguments));
     let frame = wire.next_frame().expect("an answer");
     frame.reason().map(|(_, text)| text).unwrap_or_else(|| panic!("a refusal expected: {frame:?}"))
+}
+
+/// What goes to the queue that runs isn't there either, and what was acknowledged comes again.
+fn transaction_is_refused_whole(node: &Node) {
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "beside", true);
+    wire.send(&publish(1, "", "beside", b"taken before", true, true));
+    wire.call(1, method::TX_SELECT, &Writer::new(), method::TX_SELECT_OK);
+    wire.consume(1, "beside", false);
+    let (tag, _, _) = wire.delivery();
+    wire.ack(1, tag, false);
+    wire.send(&publish(1, "", "beside", b"of the transaction", true, true));
+    wire.send(&publish(1, "", "hurt", b"of the transaction", true, true));
+    wire.send(&method_frame(1, method::TX_COMMIT, &Writer::new()));
+    let closed = wire.next_frame().expect("an answer");
+    let (code, text) = closed.reason().expect("the channel is closed");
+    assert!(code == 406 && text.contains("queue 'hurt' in vhost '/' has stopped"), "{code} {text}");
+    drop(wire);
+    let mut wire = Wire::open(node.amqp());
+    wire.consume(1, "beside", false);
+    let (tag, redelivered, received) = wire.delivery();
+    assert!(redelivered && received == b"taken before", "{received:?}");
+    wire.ack(1, tag, true);
+    let left = wire.declare(1, "beside", true);
+    let mut arguments = left.arguments();
+    let (_name, ready) = (arguments.short_string(), arguments.long());
+    assert_eq!(ready, 0, "some of the transaction was carried out");
+    wire.close();
 }
 
 #[test]
@@ -106,6 +134,7 @@ fn a_segment_without_its_index_stops_the_queue_whose_messages_it_held() {
     wire.send(&publish(1, "", "hurt", b"no", true, true));
     let refused = wire.next_method(method::BASIC_NACK);
     assert!(refused.is_ok(), "a publish to it isn't confirmed: {refused:?}");
+    transaction_is_refused_whole(&node);
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string("hurt").put_octet(0);
     wire.call(1, method::QUEUE_PURGE, &arguments, method::QUEUE_PURGE_OK);

@@ -88,10 +88,10 @@ impl Transaction {
         self.log_bytes
     }
 
-    /// Whether a queue that it publishes to has stopped, and would refuse.
-    pub(crate) fn has_stopped_target(&self) -> bool {
+    /// A queue that it publishes to and that has stopped, so that it would refuse.
+    pub(crate) fn stopped_target(&self) -> Option<&QueueRef> {
         let mut queues = self.publishes.iter().flat_map(|publishing| &publishing.queues);
-        queues.any(|queue| matches!(queue.state(), QueueState::Failed(_)))
+        queues.find(|queue| matches!(queue.state(), QueueState::Failed(_)))
     }
 
     /// Messages for these queues, to be published in order.

@@ -70,6 +70,15 @@ impl Session {
     /// `tx.commit`: the answer follows when all of it is durable.
     pub(crate) fn tx_commit(&mut self, number: u16, now: Now) -> Result<()> {
         let Tx { mut transaction, settled, returns, replies } = self.take_tx(number)?;
+        if let Some(queue) = transaction.stopped_target() {
+            let text = format!(
+                "tx.commit: nothing was committed, since queue '{}' in vhost '{}' has stopped",
+                queue.info().name,
+                queue.info().vhost
+            );
+            self.channel(number)?.restore(settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+            return Err(precondition(&text));
+        }
         self.settled_some(number, now);
         let sources = &self.channel(number)?.sources;
         for (settlement, deliveries) in &settled {

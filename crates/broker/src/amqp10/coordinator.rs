@@ -207,7 +207,7 @@ impl Connection {
             self.roll_back(open, now);
             return self.send_coordinator_outcome(channel, id, DeliveryState::Accepted);
         }
-        if open.refused || open.transaction.has_stopped_target() {
+        if open.refused || open.transaction.stopped_target().is_some() {
             self.roll_back(open, now);
             let text = "a part of the transaction was refused, so that it was rolled back as a whole";
             let error = Error::new(condition::TRANSACTION_ROLLBACK, text);
