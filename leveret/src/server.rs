@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use leveret_config::{Config, Durability, LogLevel, Warning};
 use leveret_log::Report;
-use leveret_management::Api;
+use leveret_management::{Api, Definitions};
 use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
@@ -105,10 +105,24 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     let prometheus = Node::listen(http_address(&config.prometheus)?)?;
     let (http_port, prometheus_port) = (http.local_addr()?.port(), prometheus.local_addr()?.port());
 
-    let (mut node, report) = Node::start(lock, NodeOptions::new(config, Arc::new(end_the_process)))?;
+    let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
+    let mut options = NodeOptions::new(config, Arc::new(end_the_process));
+    if definitions.as_ref().is_some_and(Definitions::have_users) {
+        // As in RabbitMQ: whoever brings users wants no guest.
+        options.first_user = None;
+    }
+    let (mut node, report) = Node::start(lock, options)?;
     tell(&report);
     let durability = durability(config);
     let api = Api::new(node.handle(), node_name(), arguments.data_dir.clone(), durability.to_owned());
+    if let Some(definitions) = definitions {
+        let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
+        match node.side_runtime().block_on(loading)? {
+            true => info!("definitions are loaded"),
+            false => info!("definitions haven't changed since they were loaded"),
+        }
+    }
+    node.spawn(api.clone().sample());
     node.spawn(tell_of_failure(leveret_management::serve(http, leveret_management::api(api.clone()))));
     node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api))));
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;

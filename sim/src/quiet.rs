@@ -12,7 +12,7 @@ use crate::world::World;
 /// What the broker counts for all protocols, at one moment.
 #[must_use]
 pub fn totals(world: &World) -> Totals {
-    Totals::of(world.broker.counters().iter().map(|counters| &**counters))
+    world.broker.totals()
 }
 
 /// Every queue: nothing is on its way, clients hold what counts as unacknowledged, and counts and bytes add up.

@@ -9,4 +9,6 @@ mod password;
 
 pub use login::{LoginRefused, authenticate};
 pub use mechanism::{Mechanism, Response};
-pub use password::{HASHING_SHA256, HASHING_SHA512, hash_password, random_salt};
+pub use password::{
+    HASHING_MD5, HASHING_SHA256, HASHING_SHA512, hash_password, is_hashing_algorithm, random_salt, sha256_hex,
+};

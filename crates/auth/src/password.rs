@@ -3,6 +3,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_model::User;
+use md5::Md5;
 use sha2::{Digest, Sha256, Sha512};
 use subtle::ConstantTimeEq;
 
@@ -10,6 +11,19 @@ use subtle::ConstantTimeEq;
 pub const HASHING_SHA256: &str = "rabbit_password_hashing_sha256";
 /// SHA-512 over salt and password.
 pub const HASHING_SHA512: &str = "rabbit_password_hashing_sha512";
+
+/// MD5 over salt and password: what RabbitMQ before 3.6 wrote, and its exports still have.
+pub const HASHING_MD5: &str = "rabbit_password_hashing_md5";
+
+/// Whether passwords with this hash function can be verified.
+pub fn is_hashing_algorithm(name: &str) -> bool {
+    [HASHING_SHA256, HASHING_SHA512, HASHING_MD5].contains(&name)
+}
+
+/// SHA-256 as hexadecimal digits, to tell texts apart.
+pub fn sha256_hex(text: &[u8]) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 const SALT_BYTES: usize = 4;
 
@@ -41,6 +55,7 @@ pub(crate) fn verify(user: Option<&User>, password: &[u8]) -> bool {
     let computed = match algorithm {
         HASHING_SHA256 => digest::<Sha256>(salt, password),
         HASHING_SHA512 => digest::<Sha512>(salt, password),
+        HASHING_MD5 => digest::<Md5>(salt, password),
         _ => return false,
     };
     // RabbitMQ accepts no empty password either, whatever hash is stored.

@@ -7,7 +7,7 @@ use leveret_log::{
     BodyFiles, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
     StorageError,
 };
-use leveret_metrics::Counters;
+use leveret_metrics::{Counters, Totals};
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
 use leveret_queue::MemoryBudget;
 use parking_lot::Mutex;
@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::alarms::{AlarmSource, Alarms};
 use crate::authenticate::Authenticate;
 use crate::bodies::{Bodies, BodyJob};
+use crate::clients::{Client, Clients, Inquiry};
 use crate::commit::Commit;
 use crate::connection::{Connection, Peer};
 use crate::connection_state::ConnectionStatus;
@@ -31,6 +32,7 @@ use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
+use crate::traffic::{CoreCounters, Protocol};
 use crate::unauthenticated::Unauthenticated;
 
 /// Why a broker doesn't start.
@@ -72,8 +74,9 @@ pub struct Broker {
     pub quota: Arc<Quota>,
     /// What connections hold before their login.
     pub unauthenticated: Arc<Unauthenticated>,
-    counters: Vec<Arc<Counters>>,
-    connections: Mutex<FxHashMap<ConnectionId, Arc<Outbox>>>,
+    counters: Vec<CoreCounters>,
+    clients: Clients,
+    vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
     in_maintenance: AtomicBool,
 }
@@ -169,8 +172,9 @@ impl Broker {
             replies,
             quota,
             unauthenticated,
-            counters,
-            connections: Mutex::new(FxHashMap::default()),
+            counters: counters.into_iter().map(CoreCounters::new).collect(),
+            clients: Clients::default(),
+            vhosts: Mutex::default(),
             next_id: AtomicU64::new(1),
             in_maintenance: AtomicBool::new(false),
         });
@@ -249,13 +253,13 @@ impl Broker {
     pub fn accept(self: &Arc<Self>, peer: Peer, wake: Arc<dyn Wake>, core: usize, now: Now) -> Connection {
         let id = ConnectionId(self.fresh_id());
         let outbox = Arc::new(Outbox::new(wake));
-        self.connections.lock().insert(id, outbox.clone());
+        self.clients.insert(id, outbox.clone());
         let counters = self.counters[core % self.counters.len()].clone();
         Connection::new(self.clone(), id, peer, outbox, counters, now)
     }
 
     pub(crate) fn forget_connection(&self, id: ConnectionId) {
-        self.connections.lock().remove(&id);
+        self.clients.remove(id);
     }
 
     /// Whether one more connection may be opened. Every protocol asks when a client opens its connection, which is
@@ -275,14 +279,13 @@ impl Broker {
 
     /// How many connections there are.
     pub fn connection_count(&self) -> usize {
-        self.connections.lock().len()
+        self.clients.count()
     }
 
     /// What every connection does at the moment.
     pub fn connection_statuses(&self) -> Vec<ConnectionStatus> {
         let blocked = self.alarms.publishing_blocked();
-        let connections = self.connections.lock();
-        connections.values().map(|outbox| ConnectionStatus::new(outbox.wait(), blocked)).collect()
+        self.clients.outboxes().iter().map(|outbox| ConnectionStatus::new(outbox.wait(), blocked)).collect()
     }
 
     /// Raises or clears the alarm of one source. Every connection is told when publishing is blocked by it, or
@@ -298,8 +301,7 @@ impl Broker {
 
     /// Leaves an event with every connection.
     fn tell_all(&self, event: &Event) {
-        let all: Vec<_> = self.connections.lock().values().cloned().collect();
-        all.iter().for_each(|outbox| outbox.send(event.clone()));
+        self.clients.outboxes().iter().for_each(|outbox| outbox.send(event.clone()));
     }
 
     /// Puts the node into maintenance: every open connection is closed, and those that open later are refused, but for
@@ -320,9 +322,50 @@ impl Broker {
         self.in_maintenance.load(Ordering::SeqCst)
     }
 
-    /// The counters of every core.
-    pub fn counters(&self) -> &[Arc<Counters>] {
-        &self.counters
+    /// What everybody counted so far.
+    pub fn totals(&self) -> Totals {
+        let by_protocol = Protocol::ALL.map(|protocol| self.totals_of(protocol));
+        let cores = Totals::of(self.counters.iter().map(|counters| &*counters.core));
+        by_protocol.iter().fold(cores, |sum, totals| sum.plus(totals))
+    }
+
+    /// What connections of a protocol counted so far.
+    pub fn totals_of(&self, protocol: Protocol) -> Totals {
+        Totals::of(self.counters.iter().map(|counters| &*counters.by_protocol[protocol as usize]))
+    }
+
+    /// What connections counted in a vhost so far.
+    pub fn totals_in(&self, vhost: &str) -> Totals {
+        self.vhosts.lock().get(vhost).map_or_else(Totals::default, |counters| counters.totals())
+    }
+
+    pub(crate) fn vhost_counters(&self, vhost: &Arc<str>) -> Arc<Counters> {
+        let mut vhosts = self.vhosts.lock();
+        if !vhosts.contains_key(vhost) {
+            // Names of vhosts that are gone would pile up.
+            let snapshot = self.registry.snapshot();
+            vhosts.retain(|name, counters| snapshot.topology.vhost(name).is_some() || Arc::strong_count(counters) > 1);
+        }
+        vhosts.entry(vhost.clone()).or_default().clone()
+    }
+
+    /// Every open connection, in the order in which they came.
+    pub fn clients(&self) -> Vec<Arc<Client>> {
+        self.clients.open()
+    }
+
+    pub(crate) fn opened(&self, client: Client) {
+        self.clients.opened(client);
+    }
+
+    /// Asks a connection what it does. False when it is gone.
+    pub fn describe(&self, id: ConnectionId, inquiry: Inquiry) -> bool {
+        self.clients.tell(id, Event::Describe(inquiry))
+    }
+
+    /// Asks a connection to close, with this reason. False when it is gone.
+    pub fn close(&self, id: ConnectionId, reason: &str) -> bool {
+        self.clients.tell(id, Event::Close(reason.into()))
     }
 
     /// Sets who runs the jobs of a lane.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leveret_amqp10::{HEADER_AMQP, HEADER_SASL};
 use leveret_amqp091::PROTOCOL_HEADER;
-use leveret_metrics::Counters;
+use leveret_metrics::Totals;
 use leveret_model::ConnectionId;
 
 use crate::amqp10;
@@ -14,6 +14,7 @@ use crate::broker::Broker;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::time::{Nanos, Now};
+use crate::traffic::{CoreCounters, Protocol, Traffic};
 use crate::unauthenticated::Part;
 
 /// Where a connection comes from.
@@ -37,12 +38,12 @@ impl Peer {
 /// The task calls [`Connection::receive`] with what it read, [`Connection::turn`] after that and when it
 /// was woken or a deadline passed, and writes [`Connection::output`].
 pub struct Connection {
-    protocol: Protocol,
+    protocol: Protocols,
     /// What is kept of its input, as long as it hasn't logged in.
     unauthenticated: Option<Part>,
 }
 
-enum Protocol {
+enum Protocols {
     /// The first eight bytes haven't come.
     Unknown(Box<Unknown>),
     Amqp091(Box<amqp091::Session>),
@@ -55,7 +56,7 @@ struct Unknown {
     id: ConnectionId,
     peer: Peer,
     outbox: Arc<Outbox>,
-    counters: Arc<Counters>,
+    counters: CoreCounters,
     output: Output,
     deadline: Nanos,
     events: Vec<Event>,
@@ -69,10 +70,10 @@ impl Connection {
         id: ConnectionId,
         peer: Peer,
         outbox: Arc<Outbox>,
-        counters: Arc<Counters>,
+        counters: CoreCounters,
         now: Now,
     ) -> Self {
-        counters.connections_opened.add(1);
+        counters.core.connections_opened.add(1);
         let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
         let output = Output::default();
         let unauthenticated = Some(Part::new(broker.unauthenticated.clone(), id, outbox.clone()));
@@ -88,17 +89,17 @@ impl Connection {
             finished: false,
             gone: false,
         };
-        Self { protocol: Protocol::Unknown(Box::new(unknown)), unauthenticated }
+        Self { protocol: Protocols::Unknown(Box::new(unknown)), unauthenticated }
     }
 
     /// Handles input; returns how many bytes it used. The rest is a partial frame, or held back while
     /// [`Connection::wants_read`] is false: it is offered again together with what follows.
     pub fn receive(&mut self, input: &[u8], now: Now) -> usize {
         match &mut self.protocol {
-            Protocol::Amqp091(session) => return session.receive(input, now),
-            Protocol::Amqp10(connection) => return connection.receive(input, now),
-            Protocol::Unknown(unknown) if unknown.finished => return input.len(),
-            Protocol::Unknown(_) => {}
+            Protocols::Amqp091(session) => return session.receive(input, now),
+            Protocols::Amqp10(connection) => return connection.receive(input, now),
+            Protocols::Unknown(unknown) if unknown.finished => return input.len(),
+            Protocols::Unknown(_) => {}
         }
         let seen = input.len().min(PROTOCOL_HEADER.len());
         let begins = |header: [u8; 8]| input[..seen] == header[..seen];
@@ -106,15 +107,15 @@ impl Connection {
         if known && seen < PROTOCOL_HEADER.len() {
             return 0;
         }
-        let Protocol::Unknown(unknown) = &mut self.protocol else { return 0 };
+        let Protocols::Unknown(unknown) = &mut self.protocol else { return 0 };
         if begins(PROTOCOL_HEADER) {
             let mut session = unknown.amqp091(now);
             session.start(now);
-            self.protocol = Protocol::Amqp091(Box::new(session));
+            self.protocol = Protocols::Amqp091(Box::new(session));
         } else if begins(HEADER_SASL) {
             let mut connection = unknown.amqp10(now);
             connection.start();
-            self.protocol = Protocol::Amqp10(Box::new(connection));
+            self.protocol = Protocols::Amqp10(Box::new(connection));
         } else {
             unknown.refuse(&input[..seen]);
             return input.len();
@@ -127,9 +128,9 @@ impl Connection {
     pub fn keeps(&mut self, bytes: usize) {
         let Some(part) = &mut self.unauthenticated else { return };
         let logged_in = match &self.protocol {
-            Protocol::Unknown(_) => false,
-            Protocol::Amqp091(session) => session.is_logged_in(),
-            Protocol::Amqp10(connection) => connection.is_logged_in(),
+            Protocols::Unknown(_) => false,
+            Protocols::Amqp091(session) => session.is_logged_in(),
+            Protocols::Amqp10(connection) => connection.is_logged_in(),
         };
         match logged_in {
             true => self.unauthenticated = None,
@@ -140,18 +141,18 @@ impl Connection {
     /// Confirms, deliveries, deadlines: whatever is due, up to one write's worth.
     pub fn turn(&mut self, now: Now) {
         match &mut self.protocol {
-            Protocol::Unknown(unknown) => unknown.turn(now),
-            Protocol::Amqp091(session) => session.turn(now),
-            Protocol::Amqp10(connection) => connection.turn(now),
+            Protocols::Unknown(unknown) => unknown.turn(now),
+            Protocols::Amqp091(session) => session.turn(now),
+            Protocols::Amqp10(connection) => connection.turn(now),
         }
     }
 
     /// The last turn left work behind: write, then call it again.
     pub fn wants_turn(&self) -> bool {
         match &self.protocol {
-            Protocol::Unknown(_) => false,
-            Protocol::Amqp091(session) => session.wants_turn(),
-            Protocol::Amqp10(connection) => connection.wants_turn(),
+            Protocols::Unknown(_) => false,
+            Protocols::Amqp091(session) => session.wants_turn(),
+            Protocols::Amqp10(connection) => connection.wants_turn(),
         }
     }
 
@@ -159,36 +160,52 @@ impl Connection {
     /// offer kept input again even if nothing new came.
     pub fn wants_read(&self) -> bool {
         match &self.protocol {
-            Protocol::Unknown(unknown) => !unknown.finished,
-            Protocol::Amqp091(session) => session.wants_read(),
-            Protocol::Amqp10(connection) => connection.wants_read(),
+            Protocols::Unknown(unknown) => !unknown.finished,
+            Protocols::Amqp091(session) => session.wants_read(),
+            Protocols::Amqp10(connection) => connection.wants_read(),
+        }
+    }
+
+    /// So many bytes were read from its socket and written to it.
+    pub fn transferred(&mut self, read: usize, written: usize, now: Now) {
+        let (read, written) = (read as u64, written as u64);
+        match &mut self.protocol {
+            Protocols::Unknown(unknown) => unknown.counters.core.add(&Totals {
+                bytes_in: read,
+                bytes_out: written,
+                reads: u64::from(read > 0),
+                writes: u64::from(written > 0),
+                ..Totals::default()
+            }),
+            Protocols::Amqp091(session) => session.counters.transferred(read, written, now.monotonic),
+            Protocols::Amqp10(connection) => connection.counters.transferred(read, written, now.monotonic),
         }
     }
 
     /// What the socket is to take.
     pub fn output(&mut self) -> &mut Output {
         match &mut self.protocol {
-            Protocol::Unknown(unknown) => &mut unknown.output,
-            Protocol::Amqp091(session) => session.output(),
-            Protocol::Amqp10(connection) => connection.output(),
+            Protocols::Unknown(unknown) => &mut unknown.output,
+            Protocols::Amqp091(session) => session.output(),
+            Protocols::Amqp10(connection) => connection.output(),
         }
     }
 
     /// When to call [`Connection::turn`] at the latest.
     pub fn next_deadline(&self) -> Option<Nanos> {
         match &self.protocol {
-            Protocol::Unknown(unknown) => Some(unknown.deadline),
-            Protocol::Amqp091(session) => session.next_deadline(),
-            Protocol::Amqp10(connection) => connection.next_deadline(),
+            Protocols::Unknown(unknown) => Some(unknown.deadline),
+            Protocols::Amqp091(session) => session.next_deadline(),
+            Protocols::Amqp10(connection) => connection.next_deadline(),
         }
     }
 
     /// Nothing more will come: close the socket once the output is written.
     pub fn is_finished(&self) -> bool {
         match &self.protocol {
-            Protocol::Unknown(unknown) => unknown.finished,
-            Protocol::Amqp091(session) => session.is_finished(),
-            Protocol::Amqp10(connection) => connection.is_finished(),
+            Protocols::Unknown(unknown) => unknown.finished,
+            Protocols::Amqp091(session) => session.is_finished(),
+            Protocols::Amqp10(connection) => connection.is_finished(),
         }
     }
 
@@ -196,22 +213,29 @@ impl Connection {
     pub fn disconnected(&mut self, now: Now) {
         self.unauthenticated = None;
         match &mut self.protocol {
-            Protocol::Unknown(unknown) => unknown.disconnected(),
-            Protocol::Amqp091(session) => session.disconnected(now),
-            Protocol::Amqp10(connection) => connection.disconnected(now),
+            Protocols::Unknown(unknown) => unknown.disconnected(),
+            Protocols::Amqp091(session) => session.disconnected(now),
+            Protocols::Amqp10(connection) => connection.disconnected(now),
         }
     }
 }
 
 impl Unknown {
     fn amqp091(&mut self, now: Now) -> amqp091::Session {
-        let (broker, outbox, counters) = (self.broker.clone(), self.outbox.clone(), self.counters.clone());
+        let (broker, outbox, counters) =
+            (self.broker.clone(), self.outbox.clone(), self.traffic(Protocol::Amqp091, now));
         amqp091::Session::new(broker, self.id, self.peer, outbox, counters, self.deadline, now)
     }
 
     fn amqp10(&mut self, now: Now) -> amqp10::Connection {
-        let (broker, outbox, counters) = (self.broker.clone(), self.outbox.clone(), self.counters.clone());
+        let (broker, outbox, counters) =
+            (self.broker.clone(), self.outbox.clone(), self.traffic(Protocol::Amqp10, now));
         amqp10::Connection::new(broker, self.id, self.peer, outbox, counters, Some(self.deadline), now)
+    }
+
+    fn traffic(&self, protocol: Protocol, now: Now) -> Box<Traffic> {
+        let counters = self.counters.by_protocol[protocol as usize].clone();
+        Box::new(Traffic::new(counters, now.monotonic))
     }
 
     /// What isn't spoken is answered with what is (AMQP 1.0 2.2, AMQP 0-9-1 4.2.2): AMQP 1.0 begins with SASL here.
@@ -245,7 +269,7 @@ impl Unknown {
             return;
         }
         self.finished = true;
-        self.counters.connections_closed.add(1);
+        self.counters.core.connections_closed.add(1);
         self.broker.forget_connection(self.id);
     }
 }

@@ -15,12 +15,15 @@ pub mod authenticate;
 pub mod awaited;
 pub mod bodies;
 pub mod broker;
+pub mod clients;
 pub mod commit;
 mod confirms;
 pub mod connection;
 pub mod connection_state;
 mod dead_letter;
 pub mod deferred;
+pub mod direct;
+pub mod exchange_counters;
 mod expire;
 pub mod group;
 mod headers;
@@ -39,11 +42,14 @@ pub mod reply_to;
 mod route;
 pub mod settings;
 pub mod shared_messages;
+pub mod stats;
 mod ticket;
 pub mod time;
+pub mod traffic;
 pub mod transaction;
 pub mod unauthenticated;
 mod undurable;
+pub mod views;
 
 pub use alarms::{AlarmSource, Alarms};
 pub use authenticate::Authenticate;
@@ -60,4 +66,6 @@ pub use time::{Nanos, Now};
 pub use unauthenticated::Unauthenticated;
 
 /// What listings of queues and consumers show.
-pub use leveret_queue::{ConsumerStatus, QueueState, QueueStatus, QueueWait};
+pub use leveret_queue::{
+    ConsumerStatus, Count as QueueCount, QueueBrief, QueueCounts, QueueRates, QueueState, QueueStatus, QueueWait,
+};

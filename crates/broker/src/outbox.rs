@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leveret_queue::{Link, QueueWait, Signal};
 use parking_lot::Mutex;
 
+use crate::clients::Inquiry;
 use crate::mailbox::{Inner, Mailbox};
 use crate::reply_to::Reply;
 
@@ -30,6 +31,8 @@ pub enum Event {
     Alarm,
     /// Answers to a request that was registered with [`crate::reply_to::ReplyTargets`].
     Reply(Reply),
+    /// Somebody wants to know what it does.
+    Describe(Inquiry),
     /// The node wants the connection closed, for this reason.
     Close(Arc<str>),
     /// The node was put into maintenance: connections are closed, but for those whose clients maintain it.

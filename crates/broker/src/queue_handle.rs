@@ -13,8 +13,8 @@ use leveret_message::Batch;
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{Place, encode_reference};
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState,
-    QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
+    ClassicQueue, ConsumerId, ConsumerOptions, ConsumerStatus, CreditState, Effects, GetOutcome, Link, Outcome, Peeked,
+    QueueBrief, QueueState, QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -487,6 +487,21 @@ impl QueueHandle {
     /// What a listing shows.
     pub fn status(&self) -> QueueStatus {
         self.inner.lock().status()
+    }
+
+    /// What a listing shows of one consumer; none when it is gone.
+    pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
+        self.inner.lock().consumer_status(id)
+    }
+
+    /// See [`ClassicQueue::peek`].
+    pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
+        self.inner.lock().peek(offset, count)
+    }
+
+    /// What a listing shows without its consumers and waits.
+    pub fn brief(&self) -> QueueBrief {
+        self.inner.lock().brief()
     }
 
     /// See [`ClassicQueue::run_timers`].

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use leveret_model::{MAX_CHANNELS, MAX_CONNECTIONS, Topology};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -35,6 +36,18 @@ const KINDS: usize = 5;
 /// message. When a limit on them is reached, so many each may still have: whoever waits then has deliveries of its own
 /// whose settlement lets it go on.
 pub const UNSETTLED_STEP: u64 = 256;
+
+impl OwnLimits {
+    /// Of open connections.
+    pub(crate) fn of_connections(topology: &Topology, vhost: &str, user: &str) -> Self {
+        Self { vhost: topology.vhost_limit(vhost, MAX_CONNECTIONS), user: topology.user_limit(user, MAX_CONNECTIONS) }
+    }
+
+    /// Of open channels.
+    pub(crate) fn of_channels(topology: &Topology, user: &str) -> Self {
+        Self { vhost: None, user: topology.user_limit(user, MAX_CHANNELS) }
+    }
+}
 
 /// How much there may be of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,11 +115,37 @@ pub struct LimitReached {
     kind: Kind,
     scope: Scope,
     limit: u64,
+    /// Set for this vhost or user alone, and not in the configuration.
+    own: Option<Arc<str>>,
+}
+
+/// Limits that a vhost and a user were given over HTTP, beside those of the configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OwnLimits {
+    /// Of the vhost.
+    pub vhost: Option<u64>,
+    /// Of the user.
+    pub user: Option<u64>,
 }
 
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = self.limit;
+        if let Some(user) = &self.own {
+            return match (&self.scope, self.kind) {
+                (Scope::Vhost(vhost), _) => write!(
+                    f,
+                    "access to vhost '{vhost}' refused for user '{user}': connection limit ({limit}) is reached"
+                ),
+                (_, Kind::Connections) => {
+                    write!(f, "connection refused for user '{user}': user connection limit ({limit}) is reached")
+                }
+                _ => write!(
+                    f,
+                    "number of channels opened for user '{user}' has reached the maximum allowed user limit of ({limit})"
+                ),
+            };
+        }
         let (scope, word) = match &self.scope {
             Scope::Node(name) => (format!("on node '{name}'"), "node"),
             Scope::Vhost(name) => (format!("in vhost '{name}'"), "vhost"),
@@ -193,7 +232,12 @@ impl Quota {
     ///
     /// # Errors
     /// There are as many as there may be.
-    pub(crate) fn open(self: &Arc<Self>, vhost: &Arc<str>, user: &Arc<str>) -> Result<Account, LimitReached> {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        vhost: &Arc<str>,
+        user: &Arc<str>,
+        own: OwnLimits,
+    ) -> Result<Account, LimitReached> {
         let (in_vhost, of_user) = {
             let mut shared = self.shared.lock();
             let in_vhost = shared.vhosts.entry(vhost.clone()).or_default().clone();
@@ -208,7 +252,7 @@ impl Quota {
             held: Default::default(),
         };
         let mut account = Account { open: Some(Box::new(open)) };
-        account.take(Kind::Connections)?;
+        account.take_within(Kind::Connections, own)?;
         Ok(account)
     }
 }
@@ -234,8 +278,16 @@ impl Account {
     /// # Errors
     /// There are as many as there may be.
     pub(crate) fn take(&mut self, kind: Kind) -> Result<(), LimitReached> {
+        self.take_within(kind, OwnLimits::default())
+    }
+
+    /// The same where vhost and user may have limits of their own.
+    ///
+    /// # Errors
+    /// There are as many as there may be.
+    pub(crate) fn take_within(&mut self, kind: Kind, own: OwnLimits) -> Result<(), LimitReached> {
         match &mut self.open {
-            Some(open) => open.take(kind),
+            Some(open) => open.take(kind, own),
             None => Ok(()),
         }
     }
@@ -285,21 +337,26 @@ impl Account {
 }
 
 impl Open {
-    fn take(&mut self, kind: Kind) -> Result<(), LimitReached> {
+    fn take(&mut self, kind: Kind, own: OwnLimits) -> Result<(), LimitReached> {
         let limits = self.quota.limits.of(kind);
         let node = &self.quota.node;
-        let reached = |scope: Scope, limit: u64| Err(LimitReached { kind, scope, limit });
+        let user = self.user.clone();
+        let reached = |scope: Scope, limit: u64, own: Option<u64>| {
+            let own = own.filter(|own| *own <= limit);
+            Err(LimitReached { kind, scope, limit: own.unwrap_or(limit), own: own.map(|_| user) })
+        };
+        let within = |limit: u64, own: Option<u64>| own.map_or(limit, |own| own.min(limit));
         if !node.take(kind, limits.node) {
-            return reached(Scope::Node(self.quota.name.clone()), limits.node);
+            return reached(Scope::Node(self.quota.name.clone()), limits.node, None);
         }
-        if !self.in_vhost.take(kind, limits.vhost) {
+        if !self.in_vhost.take(kind, within(limits.vhost, own.vhost)) {
             node.give(kind, 1);
-            return reached(Scope::Vhost(self.vhost.clone()), limits.vhost);
+            return reached(Scope::Vhost(self.vhost.clone()), limits.vhost, own.vhost);
         }
-        if !self.of_user.take(kind, limits.user) {
+        if !self.of_user.take(kind, within(limits.user, own.user)) {
             node.give(kind, 1);
             self.in_vhost.give(kind, 1);
-            return reached(Scope::User(self.user.clone()), limits.user);
+            return reached(Scope::User(self.user.clone()), limits.user, own.user);
         }
         self.held[kind as usize] += 1;
         Ok(())
@@ -345,9 +402,9 @@ mod tests {
     #[test]
     fn each_scope_has_its_limit_and_names_it() {
         let quota = quota(Scoped { node: 4, vhost: 3, user: 2 });
-        let mut first = quota.open(&"/".into(), &"me".into()).expect("room");
-        let mut second = quota.open(&"/".into(), &"you".into()).expect("room");
-        let mut third = quota.open(&"other".into(), &"them".into()).expect("room");
+        let mut first = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
+        let mut second = quota.open(&"/".into(), &"you".into(), OwnLimits::default()).expect("room");
+        let mut third = quota.open(&"other".into(), &"them".into(), OwnLimits::default()).expect("room");
         first.take(Kind::Channels).expect("room");
         first.take(Kind::Channels).expect("room");
         assert_eq!(
@@ -368,10 +425,32 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_a_vhost_or_user_are_told_in_rabbitmqs_words() {
+        let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
+        let open = |own: OwnLimits| quota.open(&"v".into(), &"me".into(), own);
+        let mut first = open(OwnLimits { vhost: Some(1), user: Some(1) }).expect("room");
+        let refused = |own: OwnLimits| open(own).err().expect("a limit").to_string();
+        assert_eq!(
+            refused(OwnLimits { vhost: Some(1), user: None }),
+            "access to vhost 'v' refused for user 'me': connection limit (1) is reached"
+        );
+        let user = OwnLimits { vhost: None, user: Some(1) };
+        assert_eq!(refused(user), "connection refused for user 'me': user connection limit (1) is reached");
+        assert!(open(OwnLimits { vhost: Some(2), user: Some(2) }).is_ok());
+        first.take_within(Kind::Channels, user).expect("room");
+        assert_eq!(
+            text(first.take_within(Kind::Channels, user)),
+            "number of channels opened for user 'me' has reached the maximum allowed user limit of (1)"
+        );
+        // Nothing is left of what was refused.
+        assert_eq!((quota.used(Kind::Connections), quota.used(Kind::Channels)), (1, 1));
+    }
+
+    #[test]
     fn everything_goes_with_its_connection() {
         let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
-        let mut account = quota.open(&"/".into(), &"me".into()).expect("room");
-        let other = quota.open(&"/".into(), &"me".into()).expect("room");
+        let mut account = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
+        let other = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
         account.take(Kind::Channels).expect("room");
         account.add(Kind::Unsettled, 512);
         drop(account);
@@ -387,7 +466,7 @@ mod tests {
     #[test]
     fn unsettled_deliveries_count_in_steps() {
         let quota = quota(Scoped { node: 9, vhost: 9, user: 9 });
-        let mut account = quota.open(&"/".into(), &"me".into()).expect("room");
+        let mut account = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
         let mut reported = 0;
         for (open, counted) in
             [(255, 0), (256, 256), (255, 256), (256, 256), (600, 512), (511, 512), (300, 512), (255, 0)]
@@ -404,7 +483,7 @@ mod tests {
     fn at_the_limit_everybody_may_still_have_some() {
         let unsettled = Scoped { node: 256, vhost: 1000, user: 1000 };
         let quota = Arc::new(Quota::new(QuotaLimits { unsettled, ..QuotaLimits::default() }, "leveret@here"));
-        let mut account = quota.open(&"/".into(), &"me".into()).expect("room");
+        let mut account = quota.open(&"/".into(), &"me".into(), OwnLimits::default()).expect("room");
         assert_eq!(account.unsettled_allowed(5000), 5000);
         let reported = account.report_unsettled(0, 300);
         assert_eq!((account.unsettled_allowed(5000), account.unsettled_allowed(10)), (256, 10));

@@ -26,7 +26,7 @@ pub struct Reads {
 }
 
 /// What messages are read back for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Purpose {
     /// To be delivered.
     Delivery,
@@ -34,7 +34,12 @@ pub enum Purpose {
     Browsing(ConsumerId),
     /// To be moved to a dead-letter exchange.
     DeadLetters,
+    /// To be looked at by somebody who is called with them.
+    Peeking(Peek),
 }
+
+/// Who is called with messages, or with the reason why they can't be read.
+pub type Peek = Arc<dyn Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync>;
 
 /// One read, to be run on a disk thread.
 pub struct ReadJob(Work);
@@ -92,7 +97,7 @@ impl ReadJob {
 impl QueueRead {
     fn run(self, disk: &dyn Disk, now: Now) {
         let Self { queue, from, purpose, commit, bodies } = self;
-        let runs = match stored(&queue, from, purpose, &commit, &bodies, disk) {
+        let runs = match stored(&queue, from, &purpose, &commit, &bodies, disk) {
             Ok(messages) => into_runs(messages.into_iter()).map_err(|error| error.to_string()),
             Err(error) => Err(error),
         };
@@ -100,6 +105,7 @@ impl QueueRead {
             (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
             (Ok(runs), Purpose::Browsing(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
             (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
+            (runs, Purpose::Peeking(peek)) => peek(runs),
             (Err(reason), _) => queue.fail(reason),
         }
     }
@@ -132,7 +138,7 @@ impl From<StoredMessage> for Stored {
 fn stored(
     queue: &QueueRef,
     mut from: u64,
-    purpose: Purpose,
+    purpose: &Purpose,
     commit: &Commit,
     bodies: &Arc<Bodies>,
     disk: &dyn Disk,
@@ -176,8 +182,8 @@ fn stored(
                     let length = u32::try_from(length).expect("lengths in heads have 32 bits");
                     Body::File(FileBody { length, handle: pin.clone() })
                 }),
-                // They are copied to the logs of other queues.
-                Purpose::DeadLetters => pin.read(disk, queue.log_id()).map(Body::Read),
+                // They are copied to the logs of other queues, or shown whole.
+                Purpose::DeadLetters | Purpose::Peeking(_) => pin.read(disk, queue.log_id()).map(Body::Read),
             };
             let body = read.map_err(|error| error.to_string())?;
             if let Body::Read(_) = &body {

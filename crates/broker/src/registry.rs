@@ -8,13 +8,16 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
-use leveret_model::{Change, Command, ConnectionId, Durability, Model, Outcome, Permit, QueueId, Refused, Topology};
+use leveret_model::{
+    Change, Command, ConnectionId, Durability, ExchangeId, Model, Outcome, Permit, QueueId, Refused, Topology,
+};
 use leveret_queue::{ClassicQueue, Expiry, Ledger, MemoryBudget};
 use leveret_routing::Router;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::commit::Commit;
 use crate::deferred::Deferred;
+use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reads::Reads;
 use crate::recovery::RecoveredQueue;
@@ -34,6 +37,8 @@ pub struct Snapshot {
     pub router: Router,
     /// The queues themselves.
     pub queues: imbl::HashMap<QueueId, QueueRef>,
+    /// What went through exchanges.
+    pub exchanges: imbl::HashMap<ExchangeId, Arc<ExchangeCounters>>,
     /// Who waits for answers without a queue. Not part of the snapshot's state: the same in all of them.
     pub replies: Arc<ReplyTargets>,
     /// Grows with every published change.
@@ -132,8 +137,10 @@ impl Registry {
             handle.announce();
             queues.insert(info.id, handle);
         }
+        let exchanges = topology.vhosts().flat_map(|vhost| topology.exchanges(vhost));
+        let exchanges = exchanges.map(|exchange| (exchange.id, Arc::default())).collect();
         let router = Router::new(&topology);
-        let snapshot = Arc::new(Snapshot { topology, router, queues, replies, generation: 1 });
+        let snapshot = Arc::new(Snapshot { topology, router, queues, exchanges, replies, generation: 1 });
         let last_record = services.commit.durable();
         Self {
             staged: Mutex::new(Staged { model, latest: snapshot.clone(), unpublished: VecDeque::new(), last_record }),
@@ -166,20 +173,70 @@ impl Registry {
         let mut staged = self.staged.lock();
         let submitted = staged.model.submit(permit, command)?;
         let position = match &submitted.record {
-            Some(record) => self.services.commit.append(|log, now| {
-                log.append_control(LogId::METADATA, CONTROL_MODEL_COMMAND, record, Wait::Confirm, now)
-            }),
+            Some(record) => self.append(&mut staged, record),
             None => staged.unpublished.back().map_or(0, |last| last.position),
         };
-        if submitted.record.is_some() {
-            staged.last_record = position;
+        let deleted = self.stage(staged, &submitted.changes, position, now);
+        Ok(Submitted { outcome: submitted.outcome, position, deleted })
+    }
+
+    /// Validates and stages commands as one change: all of them or, if one is refused, none. The answers come in their
+    /// order.
+    ///
+    /// # Errors
+    /// The index of the first that is refused, and why.
+    pub fn submit_all(
+        &self,
+        permit: &Permit,
+        commands: Vec<Command>,
+        now: Nanos,
+    ) -> Result<(Vec<Outcome>, Position), (usize, Refused)> {
+        let mut staged = self.staged.lock();
+        let mut model = staged.model.clone();
+        let (mut outcomes, mut changes, mut records) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, command) in commands.into_iter().enumerate() {
+            let submitted = model.submit(permit.clone(), command).map_err(|refused| (at, refused))?;
+            outcomes.push(submitted.outcome);
+            changes.extend(submitted.changes);
+            records.extend(submitted.record);
         }
-        if submitted.changes.is_empty() {
-            return Ok(Submitted { outcome: submitted.outcome, position, deleted: Vec::new() });
+        staged.model = model;
+        let mut position = staged.unpublished.back().map_or(0, |last| last.position);
+        for record in &records {
+            position = self.append(&mut staged, record);
+        }
+        self.stage(staged, &changes, position, now);
+        Ok((outcomes, position))
+    }
+
+    /// A copy of the model with all changes that are on their way, to try commands on.
+    pub fn trial(&self) -> Model {
+        self.staged.lock().model.clone()
+    }
+
+    fn append(&self, staged: &mut Staged, record: &[u8]) -> Position {
+        let position = self
+            .services
+            .commit
+            .append(|log, now| log.append_control(LogId::METADATA, CONTROL_MODEL_COMMAND, record, Wait::Confirm, now));
+        staged.last_record = position;
+        position
+    }
+
+    /// Makes the next snapshot, which is published when `position` is durable.
+    fn stage(
+        &self,
+        mut staged: MutexGuard<'_, Staged>,
+        changes: &[Change],
+        position: Position,
+        now: Nanos,
+    ) -> Vec<QueueRef> {
+        if changes.is_empty() {
+            return Vec::new();
         }
         let mut next = Snapshot::clone(&staged.latest);
         let (mut declared, mut deleted) = (Vec::new(), Vec::new());
-        for change in &submitted.changes {
+        for change in changes {
             match change {
                 Change::QueueDeclared(info) => {
                     let mut queue = ClassicQueue::new(
@@ -196,6 +253,12 @@ impl Registry {
                     next.queues.insert(info.id, handle);
                 }
                 Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),
+                Change::ExchangeDeclared(exchange) => {
+                    next.exchanges.insert(exchange.id, Arc::default());
+                }
+                Change::ExchangeDeleted(exchange) => {
+                    next.exchanges.remove(&exchange.id);
+                }
                 _ => {}
             }
             next.router.apply(change);
@@ -211,7 +274,7 @@ impl Registry {
         }
         self.services.commit.announce();
         self.publish();
-        Ok(Submitted { outcome: submitted.outcome, position, deleted })
+        deleted
     }
 
     /// Publishes every change that is durable, and carries out its deletions.

@@ -8,6 +8,7 @@ use leveret_routing::{Headers, NoHeaders, Routes};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
 use crate::reply_to::ReplyTarget;
@@ -22,6 +23,8 @@ pub(crate) struct Route {
     pub queues: SmallVec<[QueueRef; 2]>,
     /// Requesters that wait for answers, in place of queues.
     pub replies: SmallVec<[Arc<ReplyTarget>; 1]>,
+    /// What went through the exchange.
+    through: Option<Arc<ExchangeCounters>>,
     /// It is the same for every message, whatever its headers.
     ignores_headers: bool,
 }
@@ -30,6 +33,23 @@ impl Route {
     /// Whether a message would reach nobody.
     pub(crate) fn is_unroutable(&self) -> bool {
         self.queues.is_empty() && !self.replies.iter().any(|reply| reply.is_open())
+    }
+
+    /// Counts messages that went this way.
+    pub(crate) fn count(&self, messages: u64) {
+        if let Some(through) = &self.through {
+            through.published_in.add(messages);
+            through.published_out.add(messages * self.queues.len() as u64);
+        }
+    }
+
+    /// Counts a message that would have reached nobody.
+    pub(crate) fn count_unroutable(&self, returned: bool) {
+        if let Some(through) = &self.through {
+            through.published_in.add(1);
+            let counter = if returned { &through.unroutable_returned } else { &through.unroutable_dropped };
+            counter.add(1);
+        }
     }
 
     fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
@@ -127,8 +147,9 @@ fn resolve(
             .topology
             .bindings_of_source(vhost, &name)
             .any(|binding| matches!(binding.destination, Destination::Exchange { .. }));
+    let through = snapshot.exchanges.get(&found.id).cloned();
     let replies = if name.is_empty() { snapshot.replies.find(key).into_iter().collect() } else { SmallVec::new() };
-    Ok(Route { exchange: exchange.into(), key: key.into(), queues, replies, ignores_headers: plain })
+    Ok(Route { exchange: exchange.into(), key: key.into(), queues, replies, through, ignores_headers: plain })
 }
 
 /// Adds the queues of further keys (`CC`, `BCC`, `x-cc`) to a route that belongs to one message only.

@@ -73,6 +73,11 @@ pub(crate) struct Committed {
 }
 
 impl Transaction {
+    /// How many messages it publishes.
+    pub(crate) fn message_count(&self) -> usize {
+        self.publishes.iter().map(|publishing| publishing.batch.len()).sum()
+    }
+
     /// Memory that its messages hold.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

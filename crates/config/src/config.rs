@@ -47,6 +47,10 @@ pub struct Config {
     pub log: Logging,
     /// `cluster_name`; `None` for one made of the host name.
     pub cluster_name: Option<String>,
+    /// A file or folder with definitions to load at every start (`load_definitions`).
+    pub load_definitions: Option<String>,
+    /// Whether definitions that were loaded before are loaded again (`definitions.skip_if_unchanged`).
+    pub definitions_skip_if_unchanged: bool,
     /// `identity.rabbitmq_compatible`: whether `product` in server-properties is RabbitMQ.
     pub rabbitmq_compatible_identity: bool,
     /// `total_memory_available_override_value` in bytes; `None` for what the system says.
@@ -216,6 +220,8 @@ impl Default for Config {
             memory_high_watermark: MemoryWatermark::Relative(0.6),
             log: Logging { console: true, level: LogLevel::Info },
             cluster_name: None,
+            load_definitions: None,
+            definitions_skip_if_unchanged: false,
             rabbitmq_compatible_identity: true,
             total_memory_bytes: None,
             alarms_file: None,

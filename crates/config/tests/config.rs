@@ -137,7 +137,7 @@ fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
     assert_eq!(config, Config::default());
     let error = error("ssl_options.cacertfile = /ca.pem");
     assert!(error.contains("'ssl_options.cacertfile' is not built yet: there is no TLS"), "{error}");
-    assert!(set("load_definitions=/x.json").is_err());
+    assert!(set("definitions.https.url=https://x").is_err());
 }
 
 #[test]

@@ -1,9 +1,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use leveret_broker::Broker;
+use leveret_broker::clients::Client;
 use leveret_model::Topology;
 use leveret_node::NodeHandle;
+
+use crate::sampling::Sampler;
 
 /// What the HTTP API knows of its node. Cheap to clone.
 #[derive(Clone)]
@@ -16,19 +21,50 @@ struct Inner {
     name: String,
     data_directory: PathBuf,
     durability: String,
+    started: Instant,
+    logins: Logins,
+    sampler: Sampler,
+}
+
+/// Logins over HTTP so far.
+#[derive(Default)]
+pub(crate) struct Logins {
+    succeeded: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Logins {
+    pub(crate) fn count(&self, succeeded: bool) {
+        let counter = if succeeded { &self.succeeded } else { &self.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Those that succeeded and those that failed.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        (self.succeeded.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed))
+    }
 }
 
 impl Api {
     /// The API of `node`. `name` is what answers call the node, `durability` what the banner says of a confirm.
     pub fn new(node: NodeHandle, name: String, data_directory: PathBuf, durability: String) -> Self {
-        Api { inner: Arc::new(Inner { node, name, data_directory, durability }) }
+        let inner = Inner {
+            node,
+            name,
+            data_directory,
+            durability,
+            started: Instant::now(),
+            logins: Logins::default(),
+            sampler: Sampler::default(),
+        };
+        Api { inner: Arc::new(inner) }
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {
         &self.inner.node
     }
 
-    pub(crate) fn broker(&self) -> &Broker {
+    pub(crate) fn broker(&self) -> &Arc<Broker> {
         self.inner.node.broker()
     }
 
@@ -48,11 +84,37 @@ impl Api {
         &self.inner.durability
     }
 
+    pub(crate) fn logins(&self) -> &Logins {
+        &self.inner.logins
+    }
+
+    pub(crate) fn sampler(&self) -> &Sampler {
+        &self.inner.sampler
+    }
+
+    /// How long the node has been up, in milliseconds.
+    pub(crate) fn uptime_ms(&self) -> u64 {
+        u64::try_from(self.inner.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The cluster's name: as it was set, or as configured.
+    pub(crate) fn cluster_name(&self) -> String {
+        let topology = self.topology();
+        let set = topology.global_parameter("cluster_name").and_then(|name| name.as_str().map(str::to_owned));
+        set.unwrap_or_else(|| self.broker().settings.cluster_name.clone())
+    }
+
     /// The open ports with the protocol that each speaks, as the API names them.
     pub(crate) fn listeners(&self) -> Vec<(&'static str, u16)> {
         let ports = self.node().ports();
         let amqp = ports.amqp.filter(|_| !self.broker().is_in_maintenance());
         let named = [("amqp", amqp), ("http", ports.http), ("http/prometheus", ports.prometheus)];
         named.into_iter().filter_map(|(name, port)| Some((name, port?))).collect()
+    }
+
+    /// Asks connections to close; how many were asked.
+    pub(crate) fn close_where(&self, reason: &str, which: impl Fn(&Client) -> bool) -> usize {
+        let broker = self.broker();
+        broker.clients().iter().filter(|client| which(client) && broker.close(client.id, reason)).count()
     }
 }

@@ -20,9 +20,11 @@ pub(crate) enum Error {
     /// No such object or route.
     NotFound,
     /// Something that the object needs doesn't exist.
-    Missing(&'static str),
+    Missing(String),
     /// Known, but not built.
     NotImplemented(String),
+    /// This status with `error` and `reason`.
+    Of(StatusCode, &'static str, String),
     /// The node couldn't do it now.
     Unavailable(String),
 }
@@ -34,6 +36,7 @@ impl From<Refused> for Error {
             RefusedKind::AccessRefused | RefusedKind::NotAllowed => {
                 Error::Forbidden(format!("Access refused. {}", refused.text))
             }
+            RefusedKind::Protected => Error::Of(StatusCode::PRECONDITION_FAILED, "precondition_failed", refused.text),
             RefusedKind::NotImplemented => Error::NotImplemented(refused.text),
             RefusedKind::ResourceLocked
             | RefusedKind::PreconditionFailed
@@ -61,8 +64,9 @@ impl IntoResponse for Error {
                 (StatusCode::BAD_REQUEST, Json(json!({"error": "bad_request", "reason": reason}))).into_response()
             }
             Error::NotFound => body(StatusCode::NOT_FOUND, "Object Not Found", "Not Found"),
-            Error::Missing(reason) => body(StatusCode::NOT_FOUND, "not_found", reason),
+            Error::Missing(reason) => body(StatusCode::NOT_FOUND, "not_found", &reason),
             Error::NotImplemented(reason) => body(StatusCode::NOT_IMPLEMENTED, "not_implemented", &reason),
+            Error::Of(status, error, reason) => body(status, error, &reason),
             Error::Unavailable(reason) => body(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
         }
     }

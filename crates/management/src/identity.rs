@@ -1,9 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
-use axum::http::header;
-use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_model::{Action, Permit, Topology, User, authorize};
@@ -28,14 +26,29 @@ impl Identity {
         &self.user.tags
     }
 
-    /// Whether the user sees everything, in whatever vhost.
+    /// Whether the user has the tag of monitors, or more.
     pub(crate) fn monitors(&self) -> bool {
-        self.user.has_tag("monitoring") || self.user.has_tag("administrator")
+        self.user.has_tag("monitoring") || self.is_administrator()
     }
 
-    /// Whether the user sees what is in `vhost`.
+    /// Whether the user may do what only administrators may.
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.user.has_tag("administrator")
+    }
+
+    /// Whether the user may set policies and parameters.
+    pub(crate) fn makes_policies(&self) -> bool {
+        self.user.has_tag("policymaker") || self.is_administrator()
+    }
+
+    /// Whether the user sees what is in `vhost`: it has permissions there, or administers the node.
     pub(crate) fn sees(&self, topology: &Topology, vhost: &str) -> bool {
-        self.monitors() || topology.permission(self.name(), vhost).is_some()
+        self.is_administrator() || topology.permission(self.name(), vhost).is_some()
+    }
+
+    /// The vhosts whose objects the user sees.
+    pub(crate) fn vhosts<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = &'a Arc<str>> {
+        topology.vhosts().filter(|vhost| self.sees(topology, vhost))
     }
 
     /// The permit for what only administrators may do.
@@ -46,22 +59,21 @@ impl Identity {
         authorize(topology, self.name(), "", Action::Administer)
             .map_err(|_| Error::Forbidden("Not administrator user".to_owned()))
     }
-
-    /// # Errors
-    /// There is no such vhost, or the user doesn't see it, which looks the same.
-    pub(crate) fn check_sees(&self, topology: &Topology, vhost: &str) -> Result<(), Error> {
-        match topology.vhost(vhost).is_some() && self.sees(topology, vhost) {
-            true => Ok(()),
-            false => Err(Error::NotFound),
-        }
-    }
 }
 
-impl FromRequestParts<Api> for Identity {
-    type Rejection = Error;
+impl Identity {
+    /// Who calls a route that asks for no password.
+    pub(crate) fn nobody() -> Self {
+        let user = User { name: "".into(), password_hash: None, hashing_algorithm: "".into(), tags: Vec::new() };
+        Identity { user: Arc::new(user) }
+    }
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Error> {
-        let header = parts.headers.get(header::AUTHORIZATION).ok_or(Error::Unauthenticated)?;
+    /// Who sent these headers from this address.
+    ///
+    /// # Errors
+    /// They don't say who, the password is wrong, or that user has no tag that lets it in.
+    pub(crate) fn of(api: &Api, headers: &HeaderMap, peer: Option<SocketAddr>) -> Result<Self, Error> {
+        let header = headers.get(header::AUTHORIZATION).ok_or(Error::Unauthenticated)?;
         let encoded = header.to_str().ok().and_then(|text| {
             let (scheme, encoded) = text.split_once(' ')?;
             scheme.eq_ignore_ascii_case("basic").then_some(encoded.trim())
@@ -74,14 +86,14 @@ impl FromRequestParts<Api> for Identity {
             return Err(Error::WrongPassword);
         }
         let response = [&[0], name, &[0], password].concat();
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        let loopback = peer.is_some_and(|ConnectInfo(peer)| peer.ip().to_canonical().is_loopback());
+        let loopback = peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback());
         let topology = api.topology();
-        let name =
-            api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback).map_err(|detail| {
-                tracing::warn!(detail, "HTTP login refused");
-                Error::WrongPassword
-            })?;
+        let name = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback);
+        api.logins().count(name.is_ok());
+        let name = name.map_err(|detail| {
+            tracing::warn!(detail, "HTTP login refused");
+            Error::WrongPassword
+        })?;
         let user = topology.user(&name).cloned().ok_or(Error::WrongPassword)?;
         if !MANAGEMENT_TAGS.iter().any(|tag| user.has_tag(tag)) {
             return Err(Error::Forbidden("Not management user".to_owned()));

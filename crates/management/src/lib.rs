@@ -3,23 +3,54 @@
 //! [`api`] and [`metrics`] are routers over a [`NodeHandle`](leveret_node::NodeHandle); [`serve`] runs one on a
 //! listener, on whatever runtime it is awaited on, which must not be a core's.
 //!
+//! A request goes the way of [`dispatch`]: its [`route`] is found in the one table of [`routes`], the [`identity`] behind
+//! it is checked against the route's access, and the handler, one module for each noun, gets a [`call`]. A [`change`]
+//! is answered when it is on disk; a [`list`] is made while it is sent.
+//!
 //! This crate must not know of frames or disks. It asks the broker what clients ask, with the same permits.
 
 mod api;
+mod auth;
+mod bindings;
+mod call;
+mod change;
+mod columns;
+mod connections;
+mod consumers;
+mod definitions;
+mod dispatch;
 mod error;
+mod exchanges;
+mod feature_flags;
+mod fields;
 mod health;
 mod identity;
+mod limits;
+mod list;
 mod maintenance;
 mod metrics;
+mod nodes;
+mod openapi;
 mod overview;
+mod parameters;
+mod permissions;
+mod policies;
 mod process;
+mod publish;
 mod queues;
+mod route;
 mod routes;
+mod sampling;
 mod serve;
+mod statistics;
+mod stream;
 mod time;
 mod topic_permissions;
+mod users;
+mod vhosts;
 
 pub use api::Api;
+pub use definitions::{Definitions, LoadError};
+pub use dispatch::api;
 pub use metrics::metrics;
-pub use routes::api;
 pub use serve::serve;

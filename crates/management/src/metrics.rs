@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use leveret_broker::quota::Kind;
 use leveret_broker::{AlarmSource, ConnectionState};
-use leveret_metrics::{ByDurability, CONTENT_TYPE, Gauges, HistogramTotals, Scrape, Segments, Totals, encode};
+use leveret_metrics::{ByDurability, CONTENT_TYPE, Gauges, HistogramTotals, Scrape, Segments, encode};
 use leveret_model::Durability;
 
 use crate::api::Api;
@@ -30,7 +30,7 @@ async fn not_built(uri: axum::http::Uri) -> Response {
 
 fn read(api: &Api) -> Scrape {
     let broker = api.broker();
-    let totals = Totals::of(broker.counters().iter().map(|counters| &**counters));
+    let totals = broker.totals();
     let statistics = broker.commit.inspect(|log| log.statistics().clone());
     let free = process::disk_free_bytes(api.data_directory());
     let handle = api.node();

@@ -1,51 +1,108 @@
-use axum::Json;
-use axum::extract::State;
-use leveret_metrics::Totals;
+//! `/api/overview` and what else says who the node is.
+
 use leveret_model::ExchangeType;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::identity::Identity;
+use crate::call::{Answer, Call, json, no_content};
+use crate::columns::Columns;
+use crate::statistics::{CHURN, Lengths, MESSAGES, numbers};
 
-/// `/api/whoami`.
-pub(crate) async fn whoami(identity: Identity) -> Json<Value> {
-    Json(json!({"name": identity.name(), "tags": identity.tags(), "is_internal_user": true}))
+/// GET `/api/whoami`.
+pub(crate) async fn whoami(call: Call) -> Answer {
+    let identity = &call.identity;
+    json(json!({"name": identity.name(), "tags": identity.tags(), "is_internal_user": true}))
 }
 
-/// `/api/overview`.
-pub(crate) async fn overview(identity: Identity, State(api): State<Api>) -> Json<Value> {
+/// GET `/api/version`.
+pub(crate) async fn version(call: Call) -> Answer {
+    json(json!(call.api.broker().settings.version))
+}
+
+/// GET `/api/extensions`: scripts of the web page.
+pub(crate) async fn extensions(_: Call) -> Answer {
+    json(json!([{"javascript": "dispatcher.js"}]))
+}
+
+/// POST `/api/rebalance/queues`: leaders of queues are spread over nodes. There is one.
+pub(crate) async fn rebalance(_: Call) -> Answer {
+    no_content()
+}
+
+/// DELETE `/api/reset`: statistics are forgotten. Counts only grow here; there is nothing to forget.
+pub(crate) async fn reset(call: Call) -> Answer {
+    match call.path.first().is_none_or(|node| node == call.api.name()) {
+        true => no_content(),
+        false => Err(crate::error::Error::NotFound),
+    }
+}
+
+/// GET `/api/overview`.
+pub(crate) async fn overview(call: Call) -> Answer {
+    let (api, identity) = (&call.api, &call.identity);
     let broker = api.broker();
     let settings = &broker.settings;
+    let topology = api.topology();
+    let monitors = identity.monitors();
+    let seen: Vec<&str> =
+        topology.vhosts().filter(|vhost| monitors || identity.sees(&topology, vhost)).map(|vhost| &**vhost).collect();
+    let lengths = Lengths::of(api, seen.iter().copied());
+    let mut queue_totals = Map::new();
+    lengths.add_to(&mut queue_totals);
+    let totals = broker.totals();
+    let mut object_totals = json!({
+        "connections": broker.clients().iter().filter(|client| monitors || *client.user == *identity.name()).count(),
+        "exchanges": seen.iter().map(|vhost| topology.exchanges(vhost).count()).sum::<usize>(),
+        "queues": seen.iter().map(|vhost| topology.queue_count_of(vhost)).sum::<usize>(),
+        "channels": 0,
+    });
+    if monitors {
+        object_totals["channels"] = json!(totals.channels_opened.saturating_sub(totals.channels_closed));
+        object_totals["consumers"] = json!(lengths.consumers);
+    }
+    let (before, seconds) = api.sampler().node_before(&totals);
+    let mut message_stats = numbers(MESSAGES, &totals, &before, seconds);
+    for key in ["disk_reads", "disk_writes"] {
+        // Clients require them; what the disk does is in the metrics.
+        crate::statistics::put(&mut message_stats, key, 0, 0.0);
+    }
     let mut body = json!({
         "management_version": settings.version,
         "rabbitmq_version": settings.version,
         "product_name": settings.product,
         "product_version": settings.version,
         "leveret_version": env!("CARGO_PKG_VERSION"),
+        "erlang_version": "",
+        "erlang_full_version": "",
+        "crypto_lib_version": "",
         "durability": api.durability(),
-        "cluster_name": settings.cluster_name,
-        "node": api.name(),
+        "cluster_name": api.cluster_name(),
         "cluster_tags": {},
         "node_tags": {},
         "default_queue_type": "classic",
         "disable_stats": false,
         "enable_queue_totals": false,
-        "rates_mode": "none",
+        "is_op_policy_updating_enabled": true,
+        "require_definition_json_extension": false,
+        "rates_mode": "basic",
+        "sample_retention_policies": {"global": [600, 3600, 28800, 86400], "basic": [600, 3600], "detailed": [600]},
+        "statistics_db_event_queue": 0,
         "exchange_types": exchange_types(),
-        "object_totals": object_totals(&api, &identity),
-        "queue_totals": queue_totals(&api, &identity),
+        "object_totals": object_totals,
+        "queue_totals": queue_totals,
+        "message_stats": message_stats,
+        "churn_rates": numbers(CHURN, &totals, &before, seconds),
     });
-    if identity.monitors() {
-        let totals = Totals::of(broker.counters().iter().map(|counters| &**counters));
-        body["message_stats"] = message_stats(&totals);
-        body["churn_rates"] = churn(&totals);
-        body["listeners"] = listeners(&api);
-        body["contexts"] = json!([]);
+    if monitors {
+        body["node"] = json!(api.name());
+        body["listeners"] = listeners(api);
+        body["contexts"] = contexts(api, true);
     }
-    Json(body)
+    json(Columns::of(&call.query).pick(body))
 }
 
-fn exchange_types() -> Vec<Value> {
+/// The types that a client may declare.
+pub(crate) fn exchange_types() -> Vec<Value> {
     let described = |kind: &ExchangeType| {
         let description = format!("AMQP {kind} exchange, as per the AMQP specification");
         json!({"name": kind.name(), "description": description, "enabled": true})
@@ -53,78 +110,37 @@ fn exchange_types() -> Vec<Value> {
     ExchangeType::ALL.iter().map(described).collect()
 }
 
-fn object_totals(api: &Api, identity: &Identity) -> Value {
-    let broker = api.broker();
-    let topology = api.topology();
-    let seen: Vec<_> = topology.vhosts().filter(|vhost| identity.sees(&topology, vhost)).collect();
-    let queues: usize = seen.iter().map(|vhost| topology.queues(vhost).count()).sum();
-    let exchanges: usize = seen.iter().map(|vhost| topology.exchanges(vhost).count()).sum();
-    let totals = Totals::of(broker.counters().iter().map(|counters| &**counters));
-    json!({
-        "connections": broker.connection_count(),
-        "channels": totals.channels_opened.saturating_sub(totals.channels_closed),
-        "consumers": counts(api, identity).1,
-        "exchanges": exchanges,
-        "queues": queues,
-    })
-}
-
-fn queue_totals(api: &Api, identity: &Identity) -> Value {
-    let ((ready, unacknowledged), _) = counts(api, identity);
-    json!({
-        "messages": ready + unacknowledged,
-        "messages_ready": ready,
-        "messages_unacknowledged": unacknowledged,
-    })
-}
-
-/// Ready and unacknowledged messages, and consumers, of all queues that the user sees.
-fn counts(api: &Api, identity: &Identity) -> ((u64, u64), usize) {
-    let snapshot = api.broker().registry.snapshot_full();
-    let mut sums = ((0, 0), 0);
-    for queue in snapshot.queues.values() {
-        if !identity.sees(&snapshot.topology, &queue.info().vhost) {
-            continue;
-        }
-        let status = queue.status();
-        sums.0.0 += status.ready;
-        sums.0.1 += status.unacknowledged;
-        sums.1 += status.consumers.len();
-    }
-    sums
-}
-
-fn message_stats(totals: &Totals) -> Value {
-    json!({
-        "publish": totals.published,
-        "confirm": totals.confirmed,
-        "return_unroutable": totals.unroutable_returned,
-        "drop_unroutable": totals.unroutable_dropped,
-        "deliver": totals.delivered_ack,
-        "deliver_no_ack": totals.delivered_no_ack,
-        "get": totals.get_ack,
-        "get_no_ack": totals.get_no_ack,
-        "get_empty": totals.get_empty,
-        "deliver_get": totals.delivered(),
-        "redeliver": totals.redelivered,
-        "ack": totals.acked,
-    })
-}
-
-fn churn(totals: &Totals) -> Value {
-    json!({
-        "connection_created": totals.connections_opened,
-        "connection_closed": totals.connections_closed,
-        "channel_created": totals.channels_opened,
-        "channel_closed": totals.channels_closed,
-        "queue_declared": totals.queues_declared,
-        "queue_created": totals.queues_created,
-        "queue_deleted": totals.queues_deleted,
-    })
-}
-
 fn listeners(api: &Api) -> Value {
-    let listener =
-        |(protocol, port): (&str, u16)| json!({"node": api.name(), "protocol": protocol, "port": port, "tls": false});
+    let listener = |(protocol, port): (&str, u16)| {
+        json!({
+            "node": api.name(),
+            "protocol": protocol,
+            "ip_address": "::",
+            "port": port,
+            "socket_opts": {"backlog": 128, "nodelay": true, "port": port, "protocol": protocol},
+            "tls": false,
+        })
+    };
     api.listeners().into_iter().map(listener).collect()
+}
+
+/// What is served over HTTP, in RabbitMQ's words.
+pub(crate) fn contexts(api: &Api, with_node: bool) -> Value {
+    let context = |(protocol, port): (&str, u16)| {
+        let mut context = match protocol {
+            "http" => json!({"description": "RabbitMQ Management", "path": "/", "port": port.to_string()}),
+            _ => json!({
+                "description": "RabbitMQ Prometheus",
+                "path": "/",
+                "port": port.to_string(),
+                "protocol": format!("'{protocol}'"),
+            }),
+        };
+        if with_node {
+            context["node"] = json!(api.name());
+            context["ssl_opts"] = json!([]);
+        }
+        context
+    };
+    api.listeners().into_iter().filter(|(protocol, _)| *protocol != "amqp").map(context).collect()
 }

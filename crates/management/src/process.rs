@@ -21,6 +21,13 @@ pub(crate) fn disk_free_bytes(directory: &Path) -> u64 {
     rustix::fs::statvfs(directory).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// How often this process gave up a processor, willingly or not; 0 where /proc doesn't say.
+pub(crate) fn context_switches() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let counts = status.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+    counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

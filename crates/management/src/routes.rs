@@ -1,99 +1,181 @@
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::Uri;
-use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get};
+//! The one table of routes: who may call what, the description of the API, what a path answers to other methods, and the
+//! test that calls everything as everybody come from it.
 
-use crate::api::Api;
-use crate::error::Error;
-use crate::identity::Identity;
-use crate::{health, maintenance, overview, queues, topic_permissions};
+use crate::route::{Route, route};
+use crate::{
+    auth, bindings, connections, consumers, definitions, exchanges, feature_flags, health, limits, maintenance, nodes,
+    openapi, overview, parameters, permissions, policies, publish, queues, topic_permissions, users, vhosts,
+};
 
-/// The largest body of a request.
-const BODY_BYTES_MAX: usize = 1 << 20;
+/// See the module.
+#[rustfmt::skip]
+pub(crate) static ROUTES: &[Route] = &[
+    route!(Get "/api/openapi.json" Public openapi::document, "This description of the API"),
+    route!(Get "/api/overview" Management overview::overview, "Totals and rates of the whole node"),
+    route!(Get "/api/whoami" Management overview::whoami, "The user who asks"),
+    route!(Get "/api/version" Public overview::version, "The version of RabbitMQ that this node is compatible with"),
+    route!(Get "/api/cluster-name" Management parameters::cluster_name, "The cluster's name"),
+    route!(Put "/api/cluster-name" Administrator parameters::put_cluster_name, "Sets the cluster's name"),
+    route!(Get "/api/extensions" Management overview::extensions, "Scripts of the web page"),
+    route!(Delete "/api/reset" Administrator overview::reset, "Forgets statistics"),
+    route!(Delete "/api/reset/{node}" Administrator overview::reset, "Forgets statistics of a node"),
+    route!(Post "/api/rebalance/queues" Administrator overview::rebalance, "Spreads leaders of queues over nodes"),
 
-/// First words of RabbitMQ's routes that aren't built yet.
-const NOT_BUILT: &[&str] = &[
-    "aliveness-test",
-    "all-configuration",
-    "auth",
-    "bindings",
-    "channels",
-    "cluster-name",
-    "config",
-    "connections",
-    "consumers",
-    "definitions",
-    "deprecated-features",
-    "exchanges",
-    "extensions",
-    "feature-flags",
-    "federation-links",
-    "global-parameters",
-    "health",
-    "healthchecks",
-    "login",
-    "node",
-    "nodes",
-    "operator-policies",
-    "parameters",
-    "permissions",
-    "policies",
-    "queues",
-    "rebalance",
-    "reset",
-    "shovels",
-    "stream",
-    "topic-permissions",
-    "user-limits",
-    "users",
-    "version",
-    "vhost-limits",
-    "vhosts",
+    route!(Get "/api/nodes" Monitor nodes::all, "Nodes"),
+    route!(Get "/api/nodes/{node}" Monitor nodes::one, "A node"),
+    route!(Get "/api/nodes/{node}/memory" Monitor nodes::memory, "What a node's memory is used for"),
+    route!(Get "/api/nodes/{node}/memory/ets" Monitor nodes::tables, "Tables of Erlang, of which there are none"),
+    route!(Get "/api/nodes/{node}/maintenance" Monitor maintenance::show, "Whether a node is in maintenance"),
+    route!(Put "/api/nodes/{node}/maintenance" Administrator maintenance::drain, "Puts a node into maintenance"),
+    route!(Delete "/api/nodes/{node}/maintenance" Administrator maintenance::revive, "Ends a node's maintenance"),
+
+    route!(Get "/api/connections" Management connections::all, "Open connections"),
+    route!(Get "/api/vhosts/{vhost}/connections" Vhost connections::of_vhost, "Open connections in a vhost"),
+    route!(Get "/api/connections/{connection}" Management connections::one, "An open connection"),
+    route!(Delete "/api/connections/{connection}" Management connections::close, "Closes a connection, with the reason of the header X-Reason"),
+    route!(Get "/api/connections/{connection}/channels" Management connections::channels_of, "Channels of a connection"),
+    route!(Get "/api/connections/{connection}/sessions" Management connections::sessions_of, "AMQP 1.0 sessions of a connection with their links"),
+    route!(Get "/api/connections/username/{user}" UserOrMonitor connections::of_user, "Open connections of a user"),
+    route!(Delete "/api/connections/username/{user}" UserOrAdministrator connections::close_of_user, "Closes all connections of a user"),
+    route!(Get "/api/channels" Management connections::channels, "Open channels"),
+    route!(Get "/api/vhosts/{vhost}/channels" Vhost connections::channels_of_vhost, "Open channels in a vhost"),
+    route!(Get "/api/channels/{channel}" Management connections::channel, "An open channel"),
+    route!(Get "/api/consumers" Management consumers::all, "Consumers"),
+    route!(Get "/api/consumers/{vhost}" VhostOrMonitor consumers::of_vhost, "Consumers in a vhost"),
+
+    route!(Get "/api/exchanges" Management exchanges::all, "Exchanges"),
+    route!(Get "/api/exchanges/{vhost}" Vhost exchanges::of_vhost, "Exchanges of a vhost"),
+    route!(Get "/api/exchanges/{vhost}/{exchange}" Vhost exchanges::one, "An exchange"),
+    route!(Put "/api/exchanges/{vhost}/{exchange}" Vhost exchanges::put, "Declares an exchange"),
+    route!(Delete "/api/exchanges/{vhost}/{exchange}" Vhost exchanges::delete, "Deletes an exchange; if-unused=true"),
+    route!(Post "/api/exchanges/{vhost}/{exchange}/publish" Vhost publish::publish, "Publishes a message"),
+    route!(Get "/api/exchanges/{vhost}/{exchange}/bindings/source" Vhost bindings::of_source, "Bindings that lead out of an exchange"),
+    route!(Get "/api/exchanges/{vhost}/{exchange}/bindings/destination" Vhost bindings::of_exchange, "Bindings that lead to an exchange"),
+
+    route!(Get "/api/queues" Management queues::list, "Queues"),
+    route!(Get "/api/queues/detailed" Management queues::detailed, "Queues with everything that is known of each"),
+    route!(Get "/api/queues/{vhost}" Vhost queues::list_of_vhost, "Queues of a vhost"),
+    route!(Get "/api/queues/{vhost}/{queue}" Vhost queues::show, "A queue with its consumers"),
+    route!(Put "/api/queues/{vhost}/{queue}" Vhost queues::declare, "Declares a queue"),
+    route!(Delete "/api/queues/{vhost}/{queue}" Vhost queues::delete, "Deletes a queue; if-unused=true, if-empty=true"),
+    route!(Delete "/api/queues/{vhost}/{queue}/contents" Vhost queues::purge, "Removes all ready messages"),
+    route!(Post "/api/queues/{vhost}/{queue}/get" Vhost queues::get, "Takes messages"),
+    route!(Get "/api/queues/{vhost}/{queue}/browse" Vhost queues::browse, "Looks at messages without touching them; offset, count, encoding, truncate"),
+    route!(Post "/api/queues/{vhost}/{queue}/actions" Administrator queues::actions, "Actions on mirrors, of which there are none"),
+    route!(Get "/api/queues/{vhost}/{queue}/bindings" Vhost bindings::of_queue, "Bindings that lead to a queue"),
+    route!(Get "/api/queues/quorum/{vhost}/{queue}/status" Vhost policies::quorum, "Not built: members of a quorum queue"),
+    route!(Post "/api/queues/quorum/{vhost}/{queue}/replicas/add" Administrator policies::quorum, "Not built: adds a member to a quorum queue"),
+    route!(Delete "/api/queues/quorum/{vhost}/{queue}/replicas/delete" Administrator policies::quorum, "Not built: removes a member from a quorum queue"),
+    route!(Post "/api/queues/quorum/replicas/on/{node}/grow" Administrator policies::quorum, "Not built: adds members to quorum queues"),
+    route!(Delete "/api/queues/quorum/replicas/on/{node}/shrink" Administrator policies::quorum, "Not built: removes members from quorum queues"),
+
+    route!(Get "/api/bindings" Management bindings::all, "Bindings"),
+    route!(Get "/api/bindings/{vhost}" Vhost bindings::of_vhost, "Bindings of a vhost"),
+    route!(Get "/api/bindings/{vhost}/e/{source}/{kind}/{destination}" Vhost bindings::between, "Bindings from an exchange to a queue (q) or exchange (e)"),
+    route!(Post "/api/bindings/{vhost}/e/{source}/{kind}/{destination}" Vhost bindings::post, "Binds a queue (q) or exchange (e) to an exchange"),
+    route!(Get "/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{props}" Vhost bindings::one, "A binding by its properties_key"),
+    route!(Delete "/api/bindings/{vhost}/e/{source}/{kind}/{destination}/{props}" Vhost bindings::delete, "Deletes a binding"),
+
+    route!(Get "/api/vhosts" Management vhosts::all, "Virtual hosts"),
+    route!(Get "/api/vhosts/{vhost}" Administrator vhosts::one, "A virtual host"),
+    route!(Put "/api/vhosts/{vhost}" Administrator vhosts::put, "Creates or changes a virtual host"),
+    route!(Delete "/api/vhosts/{vhost}" Administrator vhosts::delete, "Deletes a virtual host with all in it"),
+    route!(Post "/api/vhosts/{vhost}/deletion/protection" Administrator vhosts::protect, "Protects a virtual host from deletion"),
+    route!(Delete "/api/vhosts/{vhost}/deletion/protection" Administrator vhosts::unprotect, "Lifts that protection"),
+    route!(Post "/api/vhosts/{vhost}/start/{node}" Administrator vhosts::start, "Starts a virtual host on a node"),
+    route!(Get "/api/vhosts/{vhost}/permissions" Administrator permissions::of_vhost, "Permissions in a virtual host"),
+    route!(Get "/api/vhosts/{vhost}/topic-permissions" Administrator topic_permissions::of_vhost, "Topic permissions in a virtual host"),
+
+    route!(Get "/api/users" Administrator users::all, "Users"),
+    route!(Get "/api/users/without-permissions" Administrator users::without_permissions, "Users who may enter no virtual host"),
+    route!(Post "/api/users/bulk-delete" Administrator users::delete_many, "Deletes several users"),
+    route!(Get "/api/users/{user}" Administrator users::one, "A user"),
+    route!(Put "/api/users/{user}" Administrator users::put, "Creates or changes a user"),
+    route!(Delete "/api/users/{user}" Administrator users::delete, "Deletes a user"),
+    route!(Get "/api/users/{user}/permissions" Administrator permissions::of_user, "Permissions of a user"),
+    route!(Get "/api/users/{user}/topic-permissions" Administrator topic_permissions::of_user, "Topic permissions of a user"),
+    route!(Get "/api/users/{user}/queues" Management users::queues, "Queues of a user"),
+    route!(Get "/api/permissions" Administrator permissions::all, "Permissions"),
+    route!(Get "/api/permissions/{vhost}/{user}" Administrator permissions::one, "What a user may touch in a virtual host"),
+    route!(Put "/api/permissions/{vhost}/{user}" Administrator permissions::put, "Sets what a user may touch in a virtual host"),
+    route!(Delete "/api/permissions/{vhost}/{user}" Administrator permissions::delete, "Takes a user's permissions in a virtual host"),
+    route!(Get "/api/topic-permissions" Administrator topic_permissions::all, "Topic permissions"),
+    route!(Get "/api/topic-permissions/{vhost}/{user}" Administrator topic_permissions::one, "A user's topic permissions in a virtual host"),
+    route!(Put "/api/topic-permissions/{vhost}/{user}" Administrator topic_permissions::put, "Limits a user's routing keys at a topic exchange"),
+    route!(Delete "/api/topic-permissions/{vhost}/{user}" Administrator topic_permissions::delete, "Lifts these limits"),
+    route!(Get "/api/vhost-limits" Management limits::of_vhosts, "Limits of virtual hosts"),
+    route!(Get "/api/vhost-limits/{vhost}" VhostOrMonitor limits::of_vhost, "Limits of a virtual host"),
+    route!(Put "/api/vhost-limits/{vhost}/{name}" Administrator limits::put_of_vhost, "Sets max-connections or max-queues"),
+    route!(Delete "/api/vhost-limits/{vhost}/{name}" Administrator limits::delete_of_vhost, "Lifts a limit"),
+    route!(Get "/api/user-limits" Administrator limits::of_users, "Limits of users"),
+    route!(Get "/api/user-limits/{user}" UserOrMonitor limits::of_user, "Limits of a user"),
+    route!(Put "/api/user-limits/{user}/{name}" Administrator limits::put_of_user, "Sets max-connections or max-channels"),
+    route!(Delete "/api/user-limits/{user}/{name}" Administrator limits::delete_of_user, "Lifts a limit"),
+
+    route!(Get "/api/parameters" Policymaker parameters::all, "Parameters of components"),
+    route!(Get "/api/parameters/{component}" Policymaker parameters::all, "Parameters of a component"),
+    route!(Get "/api/parameters/{component}/{vhost}" Policymaker parameters::all, "Parameters of a component in a virtual host"),
+    route!(Get "/api/parameters/{component}/{vhost}/{name}" Policymaker parameters::one, "A parameter"),
+    route!(Put "/api/parameters/{component}/{vhost}/{name}" Policymaker parameters::put, "Not built: sets a parameter"),
+    route!(Delete "/api/parameters/{component}/{vhost}/{name}" Policymaker policies::no_such, "Not built: deletes a parameter"),
+    route!(Get "/api/global-parameters" Policymaker parameters::global, "Parameters of the whole cluster"),
+    route!(Get "/api/global-parameters/{name}" Policymaker parameters::global_one, "A parameter of the whole cluster"),
+    route!(Put "/api/global-parameters/{name}" Policymaker parameters::put_global, "Sets a parameter of the whole cluster"),
+    route!(Delete "/api/global-parameters/{name}" Policymaker parameters::delete_global, "Deletes a parameter of the whole cluster"),
+    route!(Get "/api/policies" Management policies::none, "Not built: policies"),
+    route!(Get "/api/policies/{vhost}" Vhost policies::none, "Not built: policies of a virtual host"),
+    route!(Get "/api/policies/{vhost}/{name}" Policymaker policies::no_such, "Not built: a policy"),
+    route!(Put "/api/policies/{vhost}/{name}" Policymaker policies::put, "Not built: sets a policy"),
+    route!(Delete "/api/policies/{vhost}/{name}" Policymaker policies::no_such, "Not built: deletes a policy"),
+    route!(Get "/api/operator-policies" Management policies::none, "Not built: operator policies"),
+    route!(Get "/api/operator-policies/{vhost}" Vhost policies::none, "Not built: operator policies of a virtual host"),
+    route!(Get "/api/operator-policies/{vhost}/{name}" Administrator policies::no_such, "Not built: an operator policy"),
+    route!(Put "/api/operator-policies/{vhost}/{name}" Administrator policies::put_operator, "Not built: sets an operator policy"),
+    route!(Delete "/api/operator-policies/{vhost}/{name}" Administrator policies::no_such, "Not built: deletes an operator policy"),
+    route!(Get "/api/shovels" Management policies::none, "Not built: shovels"),
+    route!(Get "/api/shovels/{vhost}" Vhost policies::none, "Not built: shovels of a virtual host"),
+    route!(Get "/api/federation-links" Management policies::none, "Not built: federation links"),
+    route!(Get "/api/federation-links/{vhost}" Vhost policies::none, "Not built: federation links of a virtual host"),
+    route!(Get "/api/stream/connections" Management policies::none, "Not built: connections of the stream protocol"),
+    route!(Get "/api/stream/publishers" Management policies::none, "Not built: publishers of the stream protocol"),
+    route!(Get "/api/stream/consumers" Management policies::none, "Not built: consumers of the stream protocol"),
+    route!(Put "/api/stream/super-streams/{vhost}/{name}" Vhost policies::streams, "Not built: declares a super stream"),
+
+    route!(Get "/api/definitions" Administrator definitions::all, "Everything that is declared"),
+    route!(Post "/api/definitions" Administrator definitions::import, "Imports definitions; skip_unsupported=true leaves out what isn't built"),
+    route!(Get "/api/definitions/{vhost}" Administrator definitions::of_vhost, "Everything that is declared in a virtual host"),
+    route!(Post "/api/definitions/{vhost}" Administrator definitions::import_into, "Imports definitions into a virtual host"),
+    route!(Get "/api/all-configuration" Administrator definitions::all, "The older name of definitions"),
+    route!(Post "/api/all-configuration" Administrator definitions::import, "The older name of definitions"),
+    route!(Get "/api/feature-flags" Management feature_flags::all, "Feature flags"),
+    route!(Put "/api/feature-flags/{name}/enable" Administrator feature_flags::enable, "Enables a feature flag"),
+    route!(Get "/api/deprecated-features" Management feature_flags::deprecated, "Deprecated features"),
+    route!(Get "/api/deprecated-features/used" Management feature_flags::deprecated_used, "Deprecated features that are in use"),
+    route!(Get "/api/auth/attempts/{node}" Monitor auth::attempts, "Logins by protocol"),
+    route!(Delete "/api/auth/attempts/{node}" Administrator auth::forget_attempts, "Forgets logins"),
+    route!(Get "/api/auth/attempts/{node}/source" Monitor auth::attempts_by_source, "Logins by source"),
+    route!(Delete "/api/auth/attempts/{node}/source" Administrator auth::forget_attempts, "Forgets logins by source"),
+    route!(Get "/api/auth/hash_password/{password}" Administrator users::hash, "The hash of a password"),
+    route!(Post "/api/login" Public auth::login, "Not built: logs in with a form"),
+
+    route!(Get "/api/aliveness-test/{vhost}" Vhost health::aliveness, "The old check of a virtual host, which does nothing"),
+    route!(Get "/api/healthchecks/node" Management health::node, "The old check of a node, which does nothing"),
+    route!(Get "/api/healthchecks/node/{node}" Management health::node, "The old check of a node, which does nothing"),
+    route!(Get "/api/health/checks/alarms" Management health::alarms, "Whether no alarm is raised in the cluster"),
+    route!(Get "/api/health/checks/local-alarms" Management health::local_alarms, "Whether no alarm is raised on this node"),
+    route!(Get "/api/health/checks/certificate-expiration/{within}/{unit}" Management health::certificates, "Whether no certificate expires within so many days, weeks, months or years"),
+    route!(Get "/api/health/checks/port-listener/{port}" Management health::port, "Whether somebody listens on a port"),
+    route!(Get "/api/health/checks/protocol-listener/{*protocol}" Management health::protocol, "Whether somebody speaks one of these protocols"),
+    route!(Get "/api/health/checks/virtual-hosts" Management health::virtual_hosts, "Whether every virtual host is up"),
+    route!(Get "/api/health/checks/node-is-quorum-critical" Management health::quorum_critical, "Whether the node may be stopped"),
+    route!(Get "/api/health/checks/is-in-service" Public health::in_service, "Whether the node isn't in maintenance"),
+    route!(Get "/api/health/checks/ready-to-serve-clients" Public health::ready, "Whether clients can be served"),
+    route!(Get "/api/health/checks/below-node-connection-limit" Public health::connection_limit, "Whether there may be more connections"),
+    route!(Get "/api/health/checks/reached-target-cluster-size" Public health::always, "Whether all nodes are there"),
+    route!(Get "/api/health/checks/metadata-store/initialized" Management health::always, "Whether objects can be looked up"),
+    route!(Get "/api/health/checks/metadata-store/initialized/with-data" Management health::always, "Whether there are users and virtual hosts"),
+    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts" Management health::always, "Whether every quorum queue has a leader"),
+    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}" Management health::always, "Whether every quorum queue of such a name has a leader"),
+    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}" VhostOrMonitor health::always, "Whether every quorum queue of a virtual host has a leader"),
+    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}" VhostOrMonitor health::always, "Whether every quorum queue of such a name has a leader"),
 ];
-
-/// The routes of the HTTP API.
-pub fn api(api: Api) -> Router {
-    Router::new()
-        .route("/api/overview", get(overview::overview))
-        .route("/api/whoami", get(overview::whoami))
-        .route("/api/health/checks/alarms", get(health::alarms))
-        .route("/api/health/checks/local-alarms", get(health::local_alarms))
-        .route("/api/health/checks/is-in-service", get(health::in_service))
-        .route("/api/health/checks/node-is-quorum-critical", get(health::quorum_critical))
-        .route("/api/health/checks/ready-to-serve-clients", get(health::ready))
-        .route("/api/health/checks/virtual-hosts", get(health::virtual_hosts))
-        .route("/api/health/checks/certificate-expiration/{within}/{unit}", get(health::certificates))
-        .route("/api/health/checks/port-listener/{port}", get(health::port))
-        .route("/api/health/checks/protocol-listener/{*protocol}", get(health::protocol))
-        .route(
-            "/api/nodes/{node}/maintenance",
-            get(maintenance::show).put(maintenance::drain).delete(maintenance::revive),
-        )
-        .route("/api/queues", get(queues::list))
-        .route("/api/queues/{vhost}", get(queues::list_of_vhost))
-        .route("/api/queues/{vhost}/{name}", get(queues::show).put(queues::declare).delete(queues::delete))
-        .route("/api/queues/{vhost}/{name}/contents", delete(queues::purge))
-        .route("/api/topic-permissions", get(topic_permissions::list))
-        .route(
-            "/api/topic-permissions/{vhost}/{user}",
-            get(topic_permissions::show).put(topic_permissions::put).delete(topic_permissions::delete),
-        )
-        .route("/api/vhosts/{vhost}/topic-permissions", get(topic_permissions::list_of_vhost))
-        .route("/api/users/{user}/topic-permissions", get(topic_permissions::list_of_user))
-        .fallback(other)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(api)
-}
-
-/// What no route matched. A route of RabbitMQ's that isn't built says so, to those who may come in.
-async fn other(uri: Uri, identity: Result<Identity, Error>) -> Response {
-    let word = uri.path().strip_prefix("/api/").and_then(|rest| rest.split('/').next());
-    if !word.is_some_and(|word| NOT_BUILT.contains(&word)) {
-        return Error::NotFound.into_response();
-    }
-    match identity {
-        Ok(_) => Error::NotImplemented(format!("{} is not built yet", uri.path())).into_response(),
-        Err(error) => error.into_response(),
-    }
-}

@@ -2,6 +2,8 @@
 
 use leveret_broker::Now;
 
+use crate::api::Api;
+
 /// `2026-11-21T09:59:18.123+00:00`, from milliseconds since 1970.
 pub(crate) fn iso8601(wall_ms: u64) -> String {
     let (seconds, ms) = (wall_ms / 1000, wall_ms % 1000);
@@ -22,6 +24,12 @@ pub(crate) fn iso8601(wall_ms: u64) -> String {
 /// The wall time of a moment of the monotonic clock.
 pub(crate) fn wall_ms(now: Now, monotonic: u64) -> u64 {
     now.wall_ms.saturating_sub(now.monotonic.saturating_sub(monotonic) / 1_000_000)
+}
+
+/// When something happened last, by the monotonic clock; since the start if it never did.
+pub(crate) fn idle_since(api: &Api, used: u64) -> String {
+    let now = api.node().clock().now();
+    iso8601(wall_ms(now, if used == 0 { now.monotonic.saturating_sub(api.uptime_ms() * 1_000_000) } else { used }))
 }
 
 #[cfg(test)]

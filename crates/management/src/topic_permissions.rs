@@ -1,117 +1,94 @@
-//! `/api/topic-permissions`: which routing keys users may use at topic exchanges. For administrators.
+//! `/api/topic-permissions`: which routing keys users may use at topic exchanges.
 
-use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use leveret_model::{Command, SetTopicPermissions, TopicPermission};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::api::Api;
+use crate::call::{Answer, Call, no_content, put as created};
 use crate::error::Error;
-use crate::identity::Identity;
-use crate::queues::{durable, object};
+use crate::{fields, list};
 
-/// All of them.
-pub(crate) async fn list(identity: Identity, State(api): State<Api>) -> Result<Json<Value>, Error> {
-    shown(&identity, &api, |_| true)
+/// GET: all of them.
+pub(crate) async fn all(call: Call) -> Answer {
+    listed(&call, |_| true)
 }
 
-/// Those in one vhost.
-pub(crate) async fn list_of_vhost(
-    identity: Identity,
-    State(api): State<Api>,
-    Path(vhost): Path<String>,
-) -> Result<Json<Value>, Error> {
-    identity.administers(&api.topology())?;
-    if api.topology().vhost(&vhost).is_none() {
+/// GET: those in one vhost.
+pub(crate) async fn of_vhost(call: Call) -> Answer {
+    call.api.topology().vhost(call.word(0)).ok_or(Error::NotFound)?;
+    listed(&call, |permission| *permission.vhost == *call.word(0))
+}
+
+/// GET: those of one user.
+pub(crate) async fn of_user(call: Call) -> Answer {
+    call.api.topology().user(call.word(0)).ok_or(Error::NotFound)?;
+    listed(&call, |permission| *permission.user == *call.word(0))
+}
+
+/// GET: those of one user in one vhost; there is nothing if there are none.
+pub(crate) async fn one(call: Call) -> Answer {
+    let topology = call.api.topology();
+    if !topology.topic_permissions_of(call.word(1)).any(|permission| *permission.vhost == *call.word(0)) {
         return Err(Error::NotFound);
     }
-    shown(&identity, &api, |permission| *permission.vhost == *vhost)
-}
-
-/// Those of one user.
-pub(crate) async fn list_of_user(
-    identity: Identity,
-    State(api): State<Api>,
-    Path(user): Path<String>,
-) -> Result<Json<Value>, Error> {
-    identity.administers(&api.topology())?;
-    if api.topology().user(&user).is_none() {
-        return Err(Error::NotFound);
-    }
-    shown(&identity, &api, |permission| *permission.user == *user)
-}
-
-/// Those of one user in one vhost; there is nothing if there are none.
-pub(crate) async fn show(
-    identity: Identity,
-    State(api): State<Api>,
-    Path((vhost, user)): Path<(String, String)>,
-) -> Result<Json<Value>, Error> {
-    let found = shown(&identity, &api, |permission| *permission.vhost == *vhost && *permission.user == *user)?;
-    if found.0.as_array().is_some_and(Vec::is_empty) { Err(Error::NotFound) } else { Ok(found) }
+    listed(&call, |permission| *permission.vhost == *call.word(0) && *permission.user == *call.word(1))
 }
 
 /// PUT of one exchange's: 201 if they are the user's first in this vhost, 204 otherwise.
-pub(crate) async fn put(
-    identity: Identity,
-    State(api): State<Api>,
-    Path((vhost, user)): Path<(String, String)>,
-    body: Bytes,
-) -> Result<StatusCode, Error> {
-    let topology = api.broker().registry.staged_topology();
-    let permit = identity.administers(&topology)?;
-    let body = object(&body)?;
-    let text = |key: &str| match body.get(key) {
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(other) => Err(Error::BadRequest(format!("{key} is no text: {other}"))),
-        None => Err(Error::BadRequest(format!("[{{key_missing,{key}}}]"))),
-    };
-    let (exchange, write, read) = (text("exchange")?, text("write")?, text("read")?);
-    if topology.user(&user).is_none() || topology.vhost(&vhost).is_none() {
+pub(crate) async fn put(call: Call) -> Answer {
+    let (vhost, user) = (call.word(0), call.word(1));
+    let permit = call.administers()?;
+    let command = parse(user, vhost, &call.object()?)?;
+    let topology = call.staged();
+    if topology.user(user).is_none() || topology.vhost(vhost).is_none() {
         return Err(Error::BadRequest("vhost_or_user_not_found".to_owned()));
     }
-    if topology.exchange(&vhost, &exchange).is_none() {
-        return Err(Error::BadRequestOf(json!(["no_such_exchange", exchange])));
+    if topology.exchange(vhost, &command.exchange).is_none() {
+        return Err(Error::BadRequestOf(json!(["no_such_exchange", command.exchange])));
     }
-    let first = !topology.topic_permissions_of(&user).any(|permission| *permission.vhost == *vhost);
-    let (user, vhost, exchange) = (user.into(), vhost.into(), exchange.into());
-    let command = Command::SetTopicPermissions(SetTopicPermissions { user, vhost, exchange, write, read });
-    let submitted = api.broker().registry.submit(permit, command, api.node().clock().monotonic())?;
-    durable(&api, submitted.position).await?;
-    Ok(if first { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+    let first = !topology.topic_permissions_of(user).any(|permission| *permission.vhost == *vhost);
+    call.api.submit(permit, Command::SetTopicPermissions(command)).await?;
+    created(first)
 }
 
 /// DELETE of all that the user has in this vhost.
-pub(crate) async fn delete(
-    identity: Identity,
-    State(api): State<Api>,
-    Path((vhost, user)): Path<(String, String)>,
-) -> Result<StatusCode, Error> {
-    let topology = api.broker().registry.staged_topology();
-    let permit = identity.administers(&topology)?;
-    if !topology.topic_permissions_of(&user).any(|permission| *permission.vhost == *vhost) {
+pub(crate) async fn delete(call: Call) -> Answer {
+    let (vhost, user) = (call.word(0), call.word(1));
+    let permit = call.administers()?;
+    if !call.staged().topic_permissions_of(user).any(|permission| *permission.vhost == *vhost) {
         return Err(Error::NotFound);
     }
     let command = Command::ClearTopicPermissions { user: user.into(), vhost: vhost.into(), exchange: None };
-    let submitted = api.broker().registry.submit(permit, command, api.node().clock().monotonic())?;
-    durable(&api, submitted.position).await?;
-    Ok(StatusCode::NO_CONTENT)
+    call.api.submit(permit, command).await?;
+    no_content()
 }
 
-fn shown(identity: &Identity, api: &Api, wanted: impl Fn(&TopicPermission) -> bool) -> Result<Json<Value>, Error> {
-    let topology = api.topology();
-    identity.administers(&topology)?;
-    let view = |permission: &TopicPermission| {
-        json!({
-            "user": permission.user,
-            "vhost": permission.vhost,
-            "exchange": permission.exchange,
-            "write": permission.write.as_str(),
-            "read": permission.read.as_str(),
-        })
-    };
+/// What a body of the API or an entry of definitions says.
+///
+/// # Errors
+/// A field is missing or no text.
+pub(crate) fn parse(user: &str, vhost: &str, body: &Map<String, Value>) -> Result<SetTopicPermissions, Error> {
+    Ok(SetTopicPermissions {
+        user: user.into(),
+        vhost: vhost.into(),
+        exchange: fields::text(body, "exchange")?.into(),
+        write: fields::text(body, "write")?.to_owned(),
+        read: fields::text(body, "read")?.to_owned(),
+    })
+}
+
+fn listed(call: &Call, wanted: impl Fn(&TopicPermission) -> bool) -> Answer {
+    let topology = call.api.topology();
     let found = topology.topic_permissions().filter(|permission| wanted(permission));
-    Ok(Json(found.map(|permission| view(permission)).collect()))
+    list::values(&call.query, found.map(|permission| view(permission)).collect())
+}
+
+/// As lists and exports have it.
+pub(crate) fn view(permission: &TopicPermission) -> Value {
+    json!({
+        "user": permission.user,
+        "vhost": permission.vhost,
+        "exchange": permission.exchange,
+        "write": permission.write.as_str(),
+        "read": permission.read.as_str(),
+    })
 }

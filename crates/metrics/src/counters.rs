@@ -31,6 +31,20 @@ macro_rules! counters {
             $($(#[$doc])* pub $name: Counter,)*
         }
 
+        impl Counters {
+            /// Counts what was counted elsewhere.
+            pub fn add(&self, totals: &Totals) {
+                $(if totals.$name > 0 {
+                    self.$name.add(totals.$name);
+                })*
+            }
+
+            /// The counts so far.
+            pub fn totals(&self) -> Totals {
+                Totals { $($name: self.$name.value(),)* }
+            }
+        }
+
         /// The sum of the [`Counters`] of all cores at about one moment.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Totals {
@@ -41,6 +55,16 @@ macro_rules! counters {
             /// Adds what one core counted.
             pub fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.value();)*
+            }
+
+            /// What was counted since `earlier`.
+            pub fn since(&self, earlier: &Totals) -> Totals {
+                Totals { $($name: self.$name.wrapping_sub(earlier.$name),)* }
+            }
+
+            /// The sum of both.
+            pub fn plus(&self, other: &Totals) -> Totals {
+                Totals { $($name: self.$name + other.$name,)* }
             }
         }
     };

@@ -9,7 +9,9 @@
 mod counters;
 mod histogram;
 mod prometheus;
+mod rates;
 
 pub use counters::{Counter, Counters, Totals};
 pub use histogram::{BUCKETS, Histogram, HistogramTotals};
 pub use prometheus::{ByDurability, CONTENT_TYPE, Gauges, Scrape, Segments, encode};
+pub use rates::Rates;

@@ -69,6 +69,10 @@ pub enum Action<'a> {
     /// Manage users, vhosts and permissions; needs the tag `administrator` and no permission in the
     /// vhost.
     Administer,
+    /// Set parameters of the whole cluster; needs the tag `policymaker` or `administrator`.
+    SetParameters,
+    /// Import definitions, which may make anything anywhere; needs the tag `administrator`.
+    ImportDefinitions,
 }
 
 /// Proof that [`authorize`] said yes; every operation on the model and on queues asks for one.
@@ -81,6 +85,8 @@ pub struct Permit {
 enum Scope {
     System,
     Administer,
+    Import,
+    Parameters,
     Vhost { user: Arc<str>, vhost: Arc<str> },
 }
 
@@ -95,7 +101,7 @@ impl Permit {
     pub fn user(&self) -> Option<&str> {
         match &self.scope {
             Scope::Vhost { user, .. } => Some(user),
-            Scope::System | Scope::Administer => None,
+            Scope::System | Scope::Administer | Scope::Import | Scope::Parameters => None,
         }
     }
 
@@ -103,9 +109,9 @@ impl Permit {
     /// that must not become a hole.
     pub(crate) fn check_vhost(&self, vhost: &str) -> Result<(), Refused> {
         match &self.scope {
-            Scope::System => Ok(()),
+            Scope::System | Scope::Import => Ok(()),
             Scope::Vhost { vhost: permitted, .. } if **permitted == *vhost => Ok(()),
-            Scope::Vhost { .. } | Scope::Administer => Err(Refused::new(
+            Scope::Vhost { .. } | Scope::Administer | Scope::Parameters => Err(Refused::new(
                 RefusedKind::NotAllowed,
                 format!("access to vhost '{vhost}' refused: the permit is for something else"),
             )),
@@ -118,8 +124,16 @@ impl Permit {
 
     pub(crate) fn check_administer(&self) -> Result<(), Refused> {
         match &self.scope {
-            Scope::System | Scope::Administer => Ok(()),
+            Scope::System | Scope::Administer | Scope::Import => Ok(()),
             Scope::Vhost { user, .. } => Err(not_administrator(user)),
+            Scope::Parameters => Err(not_administrator("")),
+        }
+    }
+
+    pub(crate) fn check_parameters(&self) -> Result<(), Refused> {
+        match &self.scope {
+            Scope::Parameters => Ok(()),
+            _ => self.check_administer(),
         }
     }
 }
@@ -130,12 +144,21 @@ impl Permit {
 /// `AccessRefused` names the first permission that is missing; `NotAllowed` if the vhost doesn't exist or
 /// the user may not enter it.
 pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
-    if action == Action::Administer {
+    if matches!(action, Action::Administer | Action::ImportDefinitions) {
         let known = topology.user(user).ok_or_else(|| not_administrator(user))?;
         if !known.has_tag("administrator") {
             return Err(not_administrator(user));
         }
-        return Ok(Permit { scope: Scope::Administer });
+        let scope = if action == Action::Administer { Scope::Administer } else { Scope::Import };
+        return Ok(Permit { scope });
+    }
+    if action == Action::SetParameters {
+        let allowed =
+            topology.user(user).is_some_and(|user| user.has_tag("policymaker") || user.has_tag("administrator"));
+        return match allowed {
+            true => Ok(Permit { scope: Scope::Parameters }),
+            false => Err(Refused::access(format!("user '{user}' lacks the tag 'policymaker'"))),
+        };
     }
     let Some(vhost_name) = topology.vhost(vhost) else {
         return Err(Refused::new(RefusedKind::NotAllowed, format!("vhost {vhost} not found")));
@@ -180,7 +203,7 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
         }
     };
     match action {
-        Action::Administer | Action::Enter => {}
+        Action::Administer | Action::SetParameters | Action::ImportDefinitions | Action::Enter => {}
         Action::Configure(resource) => check("configure", resource)?,
         Action::Write(resource) => check("write", resource)?,
         Action::Read(resource) => check("read", resource)?,

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Binding, Exchange, Permission, Queue, TopicPermission, User};
+use crate::{Binding, Exchange, LimitOwner, LimitValues, Permission, Queue, TopicPermission, User, VhostSettings};
 
 /// One thing that a command changed, in the order in which it happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,6 +9,12 @@ pub enum Change {
     VhostCreated(Arc<str>),
     /// A vhost is gone; the changes of all that it held came before.
     VhostDeleted(Arc<str>),
+    /// A vhost has other settings than before.
+    VhostSet(Arc<str>, Arc<VhostSettings>),
+    /// A vhost or user has these limits now, and no other.
+    LimitsSet(LimitOwner, LimitValues),
+    /// A parameter of the cluster has this value now; `None` if it is gone.
+    GlobalParameter(Arc<str>, Option<Arc<serde_json::Value>>),
     /// A queue exists.
     QueueDeclared(Arc<Queue>),
     /// A queue is gone; the changes of its bindings came before.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Arguments, ConnectionId};
+use crate::{Arguments, ConnectionId, LimitOwner, VhostSettings};
 
 /// Something to do to the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +12,34 @@ pub enum Command {
     },
     /// Deletes a vhost with everything in it.
     DeleteVhost {
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// Gives a vhost, which must exist, these settings.
+    SetVhost {
+        /// Its name.
+        name: Arc<str>,
+        /// What it is from here on.
+        settings: VhostSettings,
+    },
+    /// Sets a limit of a vhost or user, which must exist.
+    SetLimit {
+        /// Whose.
+        owner: LimitOwner,
+        /// See [`LimitOwner::names`].
+        name: Arc<str>,
+        /// A negative one is no limit; `None` takes it away.
+        value: Option<i64>,
+    },
+    /// Sets a parameter of the whole cluster.
+    PutGlobalParameter {
+        /// Its name.
+        name: Arc<str>,
+        /// Its value.
+        value: serde_json::Value,
+    },
+    /// Takes a parameter of the whole cluster away.
+    DeleteGlobalParameter {
         /// Its name.
         name: Arc<str>,
     },

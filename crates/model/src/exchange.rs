@@ -112,6 +112,9 @@ pub struct Exchange {
     pub internal: bool,
     /// The arguments of the declaration.
     pub arguments: Arguments,
+    /// The user who declared it; empty for the broker itself.
+    #[serde(default)]
+    pub declared_by: Arc<str>,
 }
 
 impl Exchange {

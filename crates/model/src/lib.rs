@@ -27,6 +27,7 @@ mod topic_permission;
 mod topology;
 mod user;
 mod value;
+mod vhost;
 
 pub use arguments::{ARGUMENT_DEPTH_MAX, Arguments};
 pub use authorize::{Action, Permit, Resource, authorize};
@@ -49,3 +50,4 @@ pub use topic_permission::TopicPermission;
 pub use topology::Topology;
 pub use user::User;
 pub use value::Value;
+pub use vhost::{LimitOwner, LimitValues, MAX_CHANNELS, MAX_CONNECTIONS, MAX_QUEUES, VhostSettings};

@@ -5,11 +5,13 @@ use crate::id::TRANSIENT;
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
     Change, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId, ExchangeType,
-    Limits, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, SetPermissions, Submitted, Topology, User,
+    LimitOwner, Limits, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind, SetPermissions,
+    Submitted, Topology, User,
 };
 use crate::{Pattern, Permission, queue_arguments};
 
 mod bindings;
+mod settings;
 mod topic_permissions;
 
 /// Everything declared on a node, changed by commands.
@@ -73,6 +75,22 @@ impl Model {
                 permit.check_administer()?;
                 self.delete_vhost(&name)?
             }
+            Command::SetVhost { name, settings } => {
+                permit.check_administer()?;
+                self.set_vhost(&name, settings)?
+            }
+            Command::SetLimit { owner, name, value } => {
+                permit.check_administer()?;
+                self.set_limit(owner, name, value)?
+            }
+            Command::PutGlobalParameter { name, value } => {
+                permit.check_parameters()?;
+                self.put_global_parameter(name, value)?
+            }
+            Command::DeleteGlobalParameter { name } => {
+                permit.check_parameters()?;
+                self.delete_global_parameter(name)
+            }
             Command::PutUser(command) => {
                 permit.check_administer()?;
                 self.put_user(command)?
@@ -99,7 +117,7 @@ impl Model {
             }
             Command::DeclareExchange(command) => {
                 permit.check_vhost(&command.vhost)?;
-                self.declare_exchange(command)?
+                self.declare_exchange(&permit, command)?
             }
             Command::DeleteExchange(command) => {
                 permit.check_vhost(&command.vhost)?;
@@ -194,6 +212,7 @@ impl Model {
                 auto_delete: false,
                 internal,
                 arguments: crate::Arguments::default(),
+                declared_by: "".into(),
             });
             self.topology.insert_exchange(exchange.clone());
             changes.push(Change::ExchangeDeclared(exchange));
@@ -203,6 +222,10 @@ impl Model {
 
     fn delete_vhost(&mut self, name: &str) -> Result<(Outcome, Vec<Change>), Refused> {
         let shared = self.topology.vhost(name).cloned().ok_or_else(|| Refused::no_vhost(name))?;
+        if self.topology.vhost_settings(name).is_some_and(|settings| settings.protected_from_deletion) {
+            let text = format!("Refusing to delete virtual host '{name}' because it is protected from deletion");
+            return Err(Refused::new(RefusedKind::Protected, text));
+        }
         let mut changes: Vec<Change> =
             self.topology.bindings(name).map(|binding| Change::Unbound(binding.clone())).collect();
         let queues = self.topology.queues(name).map(|queue| Change::QueueDeleted(queue.clone()));
@@ -213,6 +236,7 @@ impl Model {
         changes.extend(permissions.map(|permission| Change::PermissionsCleared(permission.clone())));
         let limits = self.topology.topic_permissions().filter(|permission| permission.vhost == shared);
         changes.extend(limits.map(|permission| Change::TopicPermissionCleared(permission.clone())));
+        changes.extend(self.limits_dropped(LimitOwner::Vhost(shared.clone())));
         self.topology.remove_vhost(name);
         changes.push(Change::VhostDeleted(shared));
         Ok((Outcome::Deleted, changes))
@@ -245,6 +269,7 @@ impl Model {
             permissions.map(|permission| Change::PermissionsCleared(permission.clone())).collect();
         let limits = self.topology.topic_permissions_of(name);
         changes.extend(limits.map(|permission| Change::TopicPermissionCleared(permission.clone())));
+        changes.extend(self.limits_dropped(LimitOwner::User(user.name.clone())));
         self.topology.remove_user(name);
         changes.push(Change::UserDeleted(user));
         (Outcome::Deleted, changes)
@@ -283,7 +308,11 @@ impl Model {
         (Outcome::Deleted, vec![Change::PermissionsCleared(permission)])
     }
 
-    fn declare_exchange(&mut self, command: DeclareExchange) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn declare_exchange(
+        &mut self,
+        permit: &Permit,
+        command: DeclareExchange,
+    ) -> Result<(Outcome, Vec<Change>), Refused> {
         let DeclareExchange { vhost, name, kind, durable, auto_delete, internal, arguments } = command;
         if name.is_empty() {
             return Err(Refused::default_exchange());
@@ -326,7 +355,9 @@ impl Model {
         }
         self.limits.check_exchange(&self.topology, &vhost, &name)?;
         let id = self.exchange_id(durable);
-        let exchange = Arc::new(Exchange { id, vhost, name, kind, durable, auto_delete, internal, arguments });
+        let declared_by = permit.user().unwrap_or("").into();
+        let exchange =
+            Arc::new(Exchange { id, vhost, name, kind, durable, auto_delete, internal, arguments, declared_by });
         self.topology.insert_exchange(exchange.clone());
         Ok((Outcome::Created, vec![Change::ExchangeDeclared(exchange)]))
     }
@@ -388,6 +419,7 @@ impl Model {
         }
         let arguments = queue_arguments::complete(&arguments);
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
+        self.check_queue_limit(&vhost, &name)?;
         let queue = Arc::new(Queue {
             id: self.queue_id(durable && !exclusive),
             vhost,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Binding, Change, Exchange, ExchangeId, Permission, Queue, QueueId, QueueOptions, TopicPermission, Topology, User,
+    Binding, Change, Exchange, ExchangeId, LimitOwner, LimitValues, Permission, Queue, QueueId, QueueOptions,
+    TopicPermission, Topology, User, VhostSettings,
 };
 
 /// The first byte of a record and of a snapshot.
@@ -33,6 +34,10 @@ pub enum RecordError {
 pub(crate) enum Effect {
     Vhost(Arc<str>),
     DropVhost(Arc<str>),
+    VhostSettings { vhost: Arc<str>, settings: Arc<VhostSettings> },
+    Limits { owner: LimitOwner, values: LimitValues },
+    GlobalParameter { name: Arc<str>, value: Arc<serde_json::Value> },
+    DropGlobalParameter(Arc<str>),
     User(Arc<User>),
     DropUser(Arc<str>),
     Permission(Arc<Permission>),
@@ -90,6 +95,12 @@ fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
     Some(match change {
         Change::VhostCreated(name) => Effect::Vhost(name.clone()),
         Change::VhostDeleted(name) => Effect::DropVhost(name.clone()),
+        Change::VhostSet(vhost, settings) => Effect::VhostSettings { vhost: vhost.clone(), settings: settings.clone() },
+        Change::LimitsSet(owner, values) => Effect::Limits { owner: owner.clone(), values: values.clone() },
+        Change::GlobalParameter(name, Some(value)) => {
+            Effect::GlobalParameter { name: name.clone(), value: value.clone() }
+        }
+        Change::GlobalParameter(name, None) => Effect::DropGlobalParameter(name.clone()),
         Change::QueueDeclared(queue) if queue.is_logged() => Effect::Queue(queue.clone()),
         Change::QueueDeleted(queue) if queue.is_logged() => Effect::DropQueue(queue.id),
         Change::ExchangeDeclared(exchange) if exchange.durable => Effect::Exchange(exchange.clone()),
@@ -135,6 +146,10 @@ pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
     let mut effects: Vec<Effect> = topology.users().map(|user| Effect::User(user.clone())).collect();
     for vhost in topology.vhosts() {
         effects.push(Effect::Vhost(vhost.clone()));
+        let settings = topology.vhost_settings(vhost).filter(|settings| ***settings != VhostSettings::default());
+        effects.extend(
+            settings.map(|settings| Effect::VhostSettings { vhost: vhost.clone(), settings: settings.clone() }),
+        );
         let exchanges = topology.exchanges(vhost).filter(|exchange| exchange.durable);
         effects.extend(exchanges.map(|exchange| Effect::Exchange(exchange.clone())));
         let queues = topology.queues(vhost).filter(|queue| queue.is_logged());
@@ -144,6 +159,11 @@ pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
     }
     effects.extend(topology.permissions().map(|permission| Effect::Permission(permission.clone())));
     effects.extend(topology.topic_permissions().map(|permission| Effect::TopicPermission(permission.clone())));
+    let limits = topology.all_limits();
+    effects.extend(limits.map(|(owner, values)| Effect::Limits { owner, values: values.clone() }));
+    let parameters = topology.global_parameters();
+    effects
+        .extend(parameters.map(|(name, value)| Effect::GlobalParameter { name: name.clone(), value: value.clone() }));
     effects
 }
 
@@ -152,6 +172,10 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
     match effect {
         Effect::Vhost(name) => topology.insert_vhost(&name),
         Effect::DropVhost(name) => topology.remove_vhost(&name),
+        Effect::VhostSettings { vhost, settings } => topology.set_vhost(&vhost, settings),
+        Effect::Limits { owner, values } => topology.set_limits(&owner, values),
+        Effect::GlobalParameter { name, value } => topology.set_global_parameter(&name, Some(value)),
+        Effect::DropGlobalParameter(name) => topology.set_global_parameter(&name, None),
         Effect::User(user) => topology.insert_user(user),
         Effect::DropUser(name) => topology.remove_user(&name),
         Effect::Permission(permission) => topology.insert_permission(permission),

@@ -13,6 +13,8 @@ pub enum RefusedKind {
     PreconditionFailed,
     /// 406: there are as many as there may be.
     LimitReached,
+    /// 406: the object is protected.
+    Protected,
     /// 503: the command makes no sense.
     CommandInvalid,
     /// 530: not by this user in this vhost.
@@ -30,7 +32,7 @@ impl RefusedKind {
             RefusedKind::AccessRefused => 403,
             RefusedKind::NotFound => 404,
             RefusedKind::ResourceLocked => 405,
-            RefusedKind::PreconditionFailed | RefusedKind::LimitReached => 406,
+            RefusedKind::PreconditionFailed | RefusedKind::LimitReached | RefusedKind::Protected => 406,
             RefusedKind::CommandInvalid => 503,
             RefusedKind::NotAllowed => 530,
             RefusedKind::NotImplemented => 540,
@@ -44,7 +46,9 @@ impl RefusedKind {
             RefusedKind::AccessRefused => "ACCESS_REFUSED",
             RefusedKind::NotFound => "NOT_FOUND",
             RefusedKind::ResourceLocked => "RESOURCE_LOCKED",
-            RefusedKind::PreconditionFailed | RefusedKind::LimitReached => "PRECONDITION_FAILED",
+            RefusedKind::PreconditionFailed | RefusedKind::LimitReached | RefusedKind::Protected => {
+                "PRECONDITION_FAILED"
+            }
             RefusedKind::CommandInvalid => "COMMAND_INVALID",
             RefusedKind::NotAllowed => "NOT_ALLOWED",
             RefusedKind::NotImplemented => "NOT_IMPLEMENTED",

@@ -2,9 +2,11 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
+use crate::vhost::{LimitValues, VhostSettings};
 use crate::{Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, TopicPermission, User};
 
 mod edit;
+mod settings;
 
 type ByName<T> = OrdMap<Arc<str>, T>;
 
@@ -26,12 +28,16 @@ pub struct Topology {
     pub(crate) permissions: OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Permission>>>,
     /// By user, vhost and exchange.
     pub(crate) topic_permissions: ByName<ByName<ByName<Arc<TopicPermission>>>>,
+    pub(crate) vhost_limits: ByName<Arc<LimitValues>>,
+    pub(crate) user_limits: ByName<Arc<LimitValues>>,
+    pub(crate) global_parameters: ByName<Arc<serde_json::Value>>,
 }
 
 /// What one vhost holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Vhost {
     pub(crate) name: Arc<str>,
+    pub(crate) settings: Arc<VhostSettings>,
     pub(crate) queues: OrdMap<Arc<str>, Arc<Queue>>,
     pub(crate) exchanges: OrdMap<Arc<str>, Arc<Exchange>>,
     pub(crate) by_source: OrdMap<Arc<str>, OrdSet<Arc<Binding>>>,

@@ -25,7 +25,7 @@ impl NodeOptions {
             sync_delay: Duration::from_secs_f64(config.sync_delay_ms / 1_000.0),
             log: log_options(config),
             broker: settings(config),
-            first_user: first_user(&config.default_user),
+            first_user: Some(first_user(&config.default_user)),
             alarms: alarm_limits(config),
             sockets: SocketOptions {
                 no_delay: config.tcp_options.nodelay,
@@ -229,7 +229,8 @@ mod tests {
         assert_eq!((options.broker.channel_max, options.broker.max_message_size), (u16::MAX, 1000));
         assert_eq!((options.cores, options.sync_delay), (Some(3), Duration::from_micros(500)));
         assert_eq!(options.broker.cluster_name, "here");
-        assert_eq!((&*options.first_user.name, &*options.first_user.vhost), ("me", "mine"));
+        let first_user = options.first_user.expect("one is made");
+        assert_eq!((&*first_user.name, &*first_user.vhost), ("me", "mine"));
         assert_eq!((options.log.file_bytes, options.log.mixed_below), (1 << 20, 4 << 10));
         assert_eq!(options.log.disk_reserve(), 3 << 20);
         assert_eq!(options.broker.product, "RabbitMQ");

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::thread;
 
 use leveret_broker::Broker;
-use leveret_metrics::Counters;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -37,7 +36,6 @@ use crate::clock::Clock;
 pub(crate) struct Core {
     pub(crate) index: usize,
     pub(crate) clock: Clock,
-    pub(crate) counters: Arc<Counters>,
     load: Load,
     mailbox: Arc<WakeMailbox>,
     timers: Arc<Timers>,
@@ -55,11 +53,10 @@ pub(crate) struct RunningCore {
 }
 
 impl Core {
-    fn new(index: usize, clock: Clock, counters: Arc<Counters>) -> Self {
+    fn new(index: usize, clock: Clock) -> Self {
         Self {
             index,
             clock,
-            counters,
             load: Load::default(),
             mailbox: Arc::new(Mailbox::new()),
             timers: Arc::new(Timers::new()),
@@ -80,8 +77,8 @@ impl Core {
 
 impl RunningCore {
     /// Starts the thread of core `index`.
-    pub(crate) fn start(index: usize, clock: Clock, counters: Arc<Counters>) -> io::Result<Self> {
-        let core = Arc::new(Core::new(index, clock, counters));
+    pub(crate) fn start(index: usize, clock: Clock) -> io::Result<Self> {
+        let core = Arc::new(Core::new(index, clock));
         let (parking, waking) = (core.mailbox.clone(), core.mailbox.clone());
         let runtime = Builder::new_current_thread()
             .enable_io()

@@ -57,6 +57,14 @@ impl FirstUser {
     }
 }
 
+/// An id that no other cluster has, in RabbitMQ's form. The standard library seeds its hashers from the system's
+/// randomness.
+pub(crate) fn cluster_id() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let random = || RandomState::new().build_hasher().finish();
+    format!("rabbitmq-cluster-id-{:016x}{:016x}", random(), random())
+}
+
 #[cfg(test)]
 mod tests {
     use leveret_model::{Model, Permit};

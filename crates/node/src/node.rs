@@ -8,7 +8,7 @@ use std::time::Duration;
 use leveret_broker::{Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
-use leveret_model::Durability;
+use leveret_model::{Command, Durability};
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
@@ -27,6 +27,9 @@ use crate::signals;
 /// How long a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
 
+/// The global parameter that tells clusters apart.
+const CLUSTER_ID: &str = "internal_cluster_id";
+
 /// How often a stop looks whether all dead letters have moved.
 const DEAD_LETTER_STEP: Duration = Duration::from_millis(2);
 
@@ -38,8 +41,8 @@ pub struct NodeOptions {
     pub sync_delay: Duration,
     /// The log's limits and delays.
     pub log: LogOptions,
-    /// Made on an empty data directory.
-    pub first_user: FirstUser,
+    /// Made on an empty data directory; none if somebody else makes users.
+    pub first_user: Option<FirstUser>,
     /// The broker's limits and texts.
     pub broker: Settings,
     /// When publishers are held back.
@@ -143,17 +146,13 @@ impl Node {
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
         let (broker, report) =
-            Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters.clone(), clock.now())?;
+            Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters, clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarms = AlarmMonitor::start(&broker, &data_directory, options.alarms.clone())?;
-        make_first_user(&broker, &options.first_user, clock)?;
+        make_first_user(&broker, options.first_user.as_ref(), clock)?;
         tell_of_weaker_queues(&broker);
-        let running = counters
-            .into_iter()
-            .enumerate()
-            .map(|(index, counters)| RunningCore::start(index, clock, counters))
-            .collect::<io::Result<Vec<_>>>()?;
+        let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
         let inner = Inner {
             broker,
@@ -339,11 +338,19 @@ fn tell_of_weaker_queues(broker: &Broker) {
 }
 
 /// On an empty data directory; returns once it is durable and published.
-fn make_first_user(broker: &Arc<Broker>, first_user: &FirstUser, clock: Clock) -> Result<(), StartError> {
-    if !broker.is_empty() {
+fn make_first_user(broker: &Arc<Broker>, first_user: Option<&FirstUser>, clock: Clock) -> Result<(), StartError> {
+    let mut commands = match first_user {
+        Some(first_user) if broker.is_empty() => first_user.commands(),
+        _ => Vec::new(),
+    };
+    if broker.registry.staged_topology().global_parameter(CLUSTER_ID).is_none() {
+        let (name, value) = (CLUSTER_ID.into(), crate::first_user::cluster_id().into());
+        commands.push(Command::PutGlobalParameter { name, value });
+    }
+    if commands.is_empty() {
         return Ok(());
     }
-    broker.bootstrap(first_user.commands(), clock.now())?;
+    broker.bootstrap(commands, clock.now())?;
     let (sender, durable) = channel();
     let position = broker.commit.inspect(|log| log.appended());
     // Nobody waits any more only if the node has failed meanwhile.

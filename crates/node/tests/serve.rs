@@ -25,7 +25,7 @@ fn options(cores: usize) -> NodeOptions {
         cores: Some(cores),
         sync_delay: Duration::ZERO,
         log: leveret_log::Options::default(),
-        first_user: FirstUser::default(),
+        first_user: Some(FirstUser::default()),
         alarms: AlarmLimits::default(),
         sockets: SocketOptions::default(),
         broker: Settings::default(),

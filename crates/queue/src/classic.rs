@@ -13,6 +13,7 @@ use roaring::RoaringTreemap;
 use crate::consumer::{ConsumerId, ConsumerOptions};
 use crate::consumers::Consumers;
 use crate::contents::{Contents, MemoryBudget};
+use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Run, Signal};
 use crate::expire::Clockwork;
@@ -103,9 +104,8 @@ pub struct ClassicQueue {
     pub(crate) changed: Nanos,
     pub(crate) full_since: Option<Nanos>,
     pub(crate) held_publishers: HeldPublishers,
-    pub(crate) redelivered: u64,
-    pub(crate) delivered: u64,
     pub(crate) refused: u64,
+    pub(crate) counts: QueueCounts,
 }
 
 impl ClassicQueue {
@@ -152,9 +152,8 @@ impl ClassicQueue {
             changed: now,
             full_since: None,
             held_publishers: HeldPublishers::default(),
-            redelivered: 0,
-            delivered: 0,
             refused: 0,
+            counts: QueueCounts::default(),
         }
     }
 
@@ -243,6 +242,7 @@ impl ClassicQueue {
         if self.state != QueueState::Running {
             return Submission { first: self.next_submitted, accepted: 0 };
         }
+        self.count(Count::Publish, u64::from(count), now);
         let length = Length {
             messages: self.ready.messages + self.pending_length.messages,
             bytes: self.ready.bytes + self.pending_length.bytes,

@@ -55,6 +55,10 @@ pub struct ConsumerOptions {
     pub exclusive: bool,
     /// Whether it takes messages or looks at them.
     pub mode: ConsumerMode,
+    /// Whose it is, as shown to operators.
+    pub user: Arc<str>,
+    /// The arguments it came with, as shown to operators.
+    pub arguments: leveret_model::Arguments,
 }
 
 /// A link's flow state as its sender sees it (AMQP 1.0, 2.6.7).
@@ -117,6 +121,11 @@ impl Consumer {
             delivered: 0,
             latency: Box::new([0; 24]),
         }
+    }
+
+    /// Deliveries so far, as a serial number.
+    pub(crate) fn delivery_count(&self) -> u32 {
+        self.delivery_count
     }
 
     /// How many messages it may still be handed.

@@ -253,6 +253,16 @@ impl Contents {
         self.held.iter().filter(|(_, held)| !held.durable).map(|(first, held)| (*first, held))
     }
 
+    /// How many live messages it holds that are volatile.
+    pub(crate) fn volatile_messages(&self) -> u64 {
+        self.volatile().map(|(_, held)| u64::from(held.left)).sum()
+    }
+
+    /// How many messages it holds at most: of durable ones some may have left.
+    pub(crate) fn messages(&self) -> u64 {
+        self.held.values().map(|held| u64::from(held.left)).sum()
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         for held in std::mem::take(&mut self.held).into_values() {

@@ -3,6 +3,7 @@
 use crate::Nanos;
 use crate::classic::{ClassicQueue, TurnEnd};
 use crate::consumer::ConsumerId;
+use crate::counts::Count;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Outcome;
 
@@ -156,6 +157,8 @@ impl ClassicQueue {
             left -= u64::from(taken.count);
             bytes_left =
                 if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
+            let what = if automatic { Count::DeliverNoAck } else { Count::Deliver };
+            self.count_out(&taken, what, now);
             self.hand_out(&taken, size, automatic, effects);
             let consumer = self.consumers.find(id).expect("found above");
             if !automatic {
@@ -177,13 +180,18 @@ impl ClassicQueue {
         if stays { TurnEnd::More } else { TurnEnd::Done }
     }
 
+    /// Counts messages that are about to be handed out.
+    pub(crate) fn count_out(&mut self, taken: &Taken, what: Count, now: Nanos) {
+        let count = u64::from(taken.count);
+        self.count(what, count, now);
+        if taken.redelivered {
+            self.count(Count::Redeliver, count, now);
+        }
+    }
+
     /// Bookkeeping of messages that leave the queue's ready ones for a consumer or a get.
     pub(crate) fn hand_out(&mut self, taken: &Taken, size: u64, automatic: bool, effects: &mut Effects) {
         let last = taken.first + u64::from(taken.count) - 1;
-        self.delivered += u64::from(taken.count);
-        if taken.redelivered {
-            self.redelivered += u64::from(taken.count);
-        }
         self.leave_ready(taken.first, last, size);
         if automatic {
             self.depart(taken.first, last, size, Outcome::Settled);

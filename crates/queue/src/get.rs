@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::Nanos;
 use crate::classic::{ClassicQueue, QueueState};
+use crate::counts::Count;
 use crate::dispatch::ReadyRun;
 use crate::effects::{Effects, Link, Taken};
 
@@ -34,7 +35,10 @@ impl ClassicQueue {
         self.used(now);
         self.expire_head(now, false, effects);
         match self.ready_run(1) {
-            ReadyRun::None => GetOutcome::Empty,
+            ReadyRun::None => {
+                self.count(Count::GetEmpty, 1, now);
+                GetOutcome::Empty
+            }
             ReadyRun::NotLoaded(number) => {
                 self.request_read(number, effects);
                 self.get_waiters.push((link.clone(), key));
@@ -42,6 +46,8 @@ impl ClassicQueue {
             }
             ReadyRun::Found(taken, _) => {
                 let size = u64::from(taken.batch.body_length(taken.index as usize));
+                let what = if automatic_ack { Count::GetNoAck } else { Count::Get };
+                self.count_out(&taken, what, now);
                 self.hand_out(&taken, size, automatic_ack, effects);
                 if self.ready() == 0 {
                     self.emptied = now;

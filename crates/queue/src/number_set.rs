@@ -48,6 +48,11 @@ impl NumberSet {
         if self.is_empty() { 0 } else { self.0.range_cardinality(from..) }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.0.len()
+    }
+
     /// All, the lowest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter()

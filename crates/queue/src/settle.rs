@@ -3,6 +3,7 @@
 use crate::Nanos;
 use crate::classic::ClassicQueue;
 use crate::consumer::ConsumerId;
+use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
 use crate::limits::Length;
@@ -19,6 +20,9 @@ impl ClassicQueue {
         now: Nanos,
         effects: &mut Effects,
     ) {
+        if outcome == Outcome::Settled {
+            self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
+        }
         let mut count = 0;
         for run in runs {
             count += run.count();

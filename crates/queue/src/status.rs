@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumer::{Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
+use crate::consumer::{Consumer, ConsumerFlow, ConsumerId, ConsumerMode, LatencyBuckets};
+use crate::counts::QueueCounts;
 use crate::ledger::Conservation;
 use crate::wait::{QueueWait, WaitReason};
 
@@ -14,10 +15,16 @@ pub struct ConsumerStatus {
     pub tag: Arc<str>,
     /// Its connection and channel.
     pub channel: Arc<str>,
+    /// Whose it is.
+    pub user: Arc<str>,
+    /// The arguments it came with.
+    pub arguments: leveret_model::Arguments,
     /// Its prefetch; 0 is unlimited.
     pub prefetch: u32,
     /// What is left of its link credit, which it has instead of a prefetch (AMQP 1.0).
     pub link_credit: Option<u32>,
+    /// Deliveries of its link so far, a serial number (AMQP 1.0).
+    pub delivery_count: u32,
     /// Higher ones are served first.
     pub priority: i32,
     /// Whether it takes messages or looks at them.
@@ -64,47 +71,50 @@ pub struct QueueStatus {
     pub waits: Vec<QueueWait>,
     /// Its consumers, oldest first.
     pub consumers: Vec<ConsumerStatus>,
-    /// Redeliveries so far.
-    pub redelivered: u64,
-    /// Handed out so far.
-    pub delivered: u64,
     /// Refused by a length limit so far.
     pub refused: u64,
+    /// What it counted, with rates.
+    pub counts: QueueCounts,
+    /// Of its messages, those that don't survive a restart.
+    pub volatile: u64,
+    /// Their body bytes.
+    pub volatile_bytes: u64,
+    /// Of its messages, those whose bodies are in memory.
+    pub in_memory: u64,
+}
+
+/// What a list shows of many queues, or sorts them by.
+#[derive(Debug, Clone)]
+pub struct QueueBrief {
+    /// Ready messages.
+    pub ready: u64,
+    /// Their body bytes.
+    pub ready_bytes: u64,
+    /// Delivered, not settled.
+    pub unacknowledged: u64,
+    /// Their body bytes.
+    pub unacknowledged_bytes: u64,
+    /// How many consumers.
+    pub consumers: usize,
+    /// Bytes of messages in memory.
+    pub memory: u64,
+    /// What it counted, with rates.
+    pub counts: QueueCounts,
 }
 
 impl ClassicQueue {
     /// What a listing shows.
     pub fn status(&self) -> QueueStatus {
-        let shared = if self.ready.messages == 0 {
-            Some(QueueWait { reason: WaitReason::Empty, since: self.emptied })
-        } else {
-            self.disk_wait.map(|since| QueueWait { reason: WaitReason::Disk, since })
-        };
         let mut consumers: Vec<_> = self.consumers.iter().collect();
         consumers.sort_by_key(|(id, _)| **id);
-        let consumers = consumers
-            .into_iter()
-            .map(|(_, consumer)| ConsumerStatus {
-                tag: consumer.options.tag.clone(),
-                channel: consumer.options.channel.clone(),
-                prefetch: match consumer.options.flow {
-                    ConsumerFlow::Prefetch(prefetch) => prefetch,
-                    ConsumerFlow::Credit { .. } => 0,
-                },
-                link_credit: match consumer.options.flow {
-                    ConsumerFlow::Prefetch(_) => None,
-                    ConsumerFlow::Credit { .. } => Some(consumer.credit()),
-                },
-                priority: consumer.options.priority,
-                mode: consumer.options.mode,
-                automatic_ack: consumer.options.automatic_ack,
-                exclusive: consumer.options.exclusive,
-                unacknowledged: consumer.unacknowledged,
-                delivered: consumer.delivered,
-                wait: consumer.wait(self.wait_of(consumer, shared)),
-                latency: *consumer.latency,
-            })
-            .collect();
+        let consumers = consumers.into_iter().map(|(_, consumer)| self.status_of(consumer)).collect();
+        let volatile = self.contents.volatile_messages();
+        let messages = self.ready.messages + self.unacknowledged.messages;
+        let volatile_bytes = match volatile {
+            0 => 0,
+            _ if volatile >= messages => self.ready.bytes + self.unacknowledged.bytes,
+            _ => self.ledger.bytes().saturating_sub(self.durable_live().1),
+        };
         QueueStatus {
             state: self.state.clone(),
             ready: self.ready.messages,
@@ -118,9 +128,58 @@ impl ClassicQueue {
             conservation: self.ledger.counters(),
             waits: self.waits(),
             consumers,
-            redelivered: self.redelivered,
-            delivered: self.delivered,
             refused: self.refused,
+            counts: self.counted(),
+            volatile,
+            volatile_bytes,
+            in_memory: self.contents.messages().min(messages),
+        }
+    }
+
+    /// What a listing shows without consumers and waits: nothing is allocated for it, but for the rates.
+    pub fn brief(&self) -> QueueBrief {
+        QueueBrief {
+            ready: self.ready.messages,
+            ready_bytes: self.ready.bytes,
+            unacknowledged: self.unacknowledged.messages,
+            unacknowledged_bytes: self.unacknowledged.bytes,
+            consumers: self.consumers.len(),
+            memory: self.contents.bytes(),
+            counts: self.counted(),
+        }
+    }
+
+    /// What a listing shows of one consumer.
+    pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
+        Some(self.status_of(self.consumers.look(id)?))
+    }
+
+    fn status_of(&self, consumer: &Consumer) -> ConsumerStatus {
+        let shared = if self.ready.messages == 0 {
+            Some(QueueWait { reason: WaitReason::Empty, since: self.emptied })
+        } else {
+            self.disk_wait.map(|since| QueueWait { reason: WaitReason::Disk, since })
+        };
+        let is_credit = matches!(consumer.options.flow, ConsumerFlow::Credit { .. });
+        ConsumerStatus {
+            tag: consumer.options.tag.clone(),
+            channel: consumer.options.channel.clone(),
+            user: consumer.options.user.clone(),
+            arguments: consumer.options.arguments.clone(),
+            prefetch: match consumer.options.flow {
+                ConsumerFlow::Prefetch(prefetch) => prefetch,
+                ConsumerFlow::Credit { .. } => 0,
+            },
+            link_credit: is_credit.then(|| consumer.credit()),
+            delivery_count: consumer.delivery_count(),
+            priority: consumer.options.priority,
+            mode: consumer.options.mode,
+            automatic_ack: consumer.options.automatic_ack,
+            exclusive: consumer.options.exclusive,
+            unacknowledged: consumer.unacknowledged,
+            delivered: consumer.delivered,
+            wait: consumer.wait(self.wait_of(consumer, shared)),
+            latency: *consumer.latency,
         }
     }
 

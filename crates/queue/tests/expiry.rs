@@ -111,6 +111,8 @@ impl Rig {
 
     fn add(&mut self, id: u64) {
         let options = ConsumerOptions {
+            user: "u".into(),
+            arguments: leveret_model::Arguments::default(),
             link: self.link.clone(),
             key: id,
             tag: "t".into(),

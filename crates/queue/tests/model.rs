@@ -107,6 +107,8 @@ impl Rig {
     fn add(&mut self, id: usize, flow: ConsumerFlow) {
         let mode = if id == BROWSER { ConsumerMode::Copy } else { ConsumerMode::Move };
         let options = ConsumerOptions {
+            user: "u".into(),
+            arguments: leveret_model::Arguments::default(),
             link: self.link.clone(),
             key: id as u64,
             tag: "t".into(),
@@ -625,6 +627,8 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
     rig.with(|queue, effects| {
         queue.cancel(ConsumerId(1), 0, effects);
         let options = ConsumerOptions {
+            user: "u".into(),
+            arguments: leveret_model::Arguments::default(),
             link: Arc::new(Recorder::default()),
             key: 2,
             tag: "t".into(),
@@ -768,7 +772,7 @@ fn looking_changes_nothing_and_sees_what_arrives_later() {
     rig.take(BROWSER, 10);
     assert_eq!(rig.reference.browsed, 3);
     let after = rig.queue.status();
-    assert_eq!((after.delivered, after.redelivered, after.ready), (before.delivered, before.redelivered, before.ready));
+    assert_eq!((after.counts.handed_out(), after.ready), (before.counts.handed_out(), before.ready));
     assert_eq!(after.conservation, before.conservation);
     assert_eq!(after.waits[0].reason.code(), "consumers_busy", "one that only looks is nobody's consumer");
     rig.publish(2, false);

@@ -89,7 +89,10 @@ impl Router {
             | Change::PermissionsSet(_)
             | Change::PermissionsCleared(_)
             | Change::TopicPermissionSet(_)
-            | Change::TopicPermissionCleared(_) => {}
+            | Change::TopicPermissionCleared(_)
+            | Change::VhostSet(..)
+            | Change::LimitsSet(..)
+            | Change::GlobalParameter(..) => {}
         }
     }
 

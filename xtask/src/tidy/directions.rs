@@ -9,7 +9,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("message", &["amqp091", "amqp10"]),
     ("model", &[]),
     ("routing", &["model", "message"]),
-    ("queue", &["message", "model"]),
+    ("queue", &["message", "metrics", "model"]),
     ("log", &[]),
     ("broker", &["amqp091", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
     ("auth", &["model"]),

@@ -7,6 +7,7 @@ use leveret_queue::{Outcome, Run, push_run};
 use super::channel::{Settled, Source};
 use super::error::{Result, not_implemented, precondition};
 use super::session::Session;
+use crate::stats::Stat;
 use crate::time::Now;
 use crate::transaction::Settlement;
 
@@ -40,9 +41,11 @@ impl Session {
         let Some(settled) = entry.settle(ack.delivery_tag, ack.multiple) else {
             return Err(unknown_tag(ack.delivery_tag));
         };
+        let count = |settled: &Settled| settled.runs.iter().map(Run::count).sum::<u64>();
+        let acked = settled.iter().map(count).sum();
+        entry.stats.count(Stat::Ack, acked, now.monotonic);
+        self.counters.acked.add(acked);
         for Settled { source, runs } in settled {
-            let count: u64 = runs.iter().map(Run::count).sum();
-            self.counters.acked.add(count);
             let source = &self.channels[&channel].sources[source as usize];
             let same = |pending: &&mut PendingAck| {
                 pending.source.consumer == source.consumer

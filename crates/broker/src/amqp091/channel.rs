@@ -11,6 +11,7 @@ use super::transaction::Tx;
 use crate::confirms::Confirms;
 use crate::queue_handle::QueueRef;
 use crate::quota::Account;
+use crate::stats::Stats;
 
 /// Below so many entries it isn't worth to close gaps.
 const GAPS_MIN: usize = 1024;
@@ -63,6 +64,8 @@ pub(crate) struct Channel {
     /// Consumers that wait until the client settles something.
     pub parked: Vec<u64>,
     pub sources: Vec<Source>,
+    /// What it counts.
+    pub stats: Stats,
 }
 
 impl Channel {
@@ -98,6 +101,11 @@ impl Channel {
             settled: false,
         });
         self.open += 1;
+    }
+
+    /// Deliveries that aren't settled.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.open
     }
 
     /// How many deliveries may be unsettled beside those that are, of `max`.

@@ -31,7 +31,7 @@ impl Session {
         let hard = error.code.is_hard() || number == 0 || !self.channels.contains_key(&number);
         if !hard {
             tracing::warn!(connection = %self.name, channel = number, error = text, "channel closed");
-            self.confirm_durable();
+            self.confirm_durable(now);
             self.leave_channel(number, now);
             self.channels.insert(number, Channel::closing());
             let close = channel::Close {
@@ -134,6 +134,7 @@ impl Session {
         self.leave(now);
         self.phase = Phase::Finished;
         self.counters.connections_closed.add(1);
+        self.counters.flush();
         self.broker.forget_connection(self.id);
         if let Held::Durable { ticket, .. } = self.end_hold()
             && let Some(position) = ticket.position()

@@ -89,6 +89,8 @@ impl Session {
                 priority: leveret_model::consumer_priority(&options),
                 exclusive: consume.exclusive,
                 mode: ConsumerMode::Move,
+                user: self.user.clone(),
+                arguments: options.clone(),
             },
             now.monotonic,
         );

@@ -11,6 +11,7 @@ use super::contents::Lead;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
+use crate::stats::Stat;
 use crate::time::Now;
 
 pub(super) const CLASS_BASIC: u16 = 60;
@@ -124,13 +125,13 @@ impl Session {
         let mut taken = std::mem::take(&mut self.taken);
         let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
         for run in taken.drain(..) {
-            self.encode_run(key, run);
+            self.encode_run(key, run, now);
         }
         self.taken = taken;
         end
     }
 
-    fn encode_run(&mut self, key: u64, taken: Taken) {
+    fn encode_run(&mut self, key: u64, taken: Taken, now: Now) {
         let Some(consumer) = self.consumers.get(&key) else { return };
         let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
         let out = self.output.buffer();
@@ -154,12 +155,15 @@ impl Session {
         let count = u64::from(taken.count);
         if consumer.no_ack {
             self.counters.delivered_no_ack.add(count);
+            channel.stats.count(Stat::DeliverNoAck, count, now.monotonic);
         } else {
             channel.report(&mut self.account);
             self.counters.delivered_ack.add(count);
+            channel.stats.count(Stat::Deliver, count, now.monotonic);
         }
         if taken.redelivered {
             self.counters.redelivered.add(count);
+            channel.stats.count(Stat::Redeliver, count, now.monotonic);
         }
         if let Some(tag) = in_file {
             let lead = Lead::Deliver { consumer_tag: consumer.tag.clone() };

@@ -12,6 +12,7 @@ use super::publish::short;
 use super::session::Session;
 use crate::outbox::Event;
 use crate::planted::{Bug, is_planted};
+use crate::stats::Stat;
 use crate::ticket::Ticket;
 use crate::time::Now;
 
@@ -20,7 +21,7 @@ impl Session {
     pub(crate) fn durable_work(&mut self, now: Now) {
         let reached = self.broker.commit.reached();
         self.undurable.apply(reached);
-        self.confirm_durable();
+        self.confirm_durable(now);
         match &self.held {
             Held::Durable { ticket, .. } if ticket.is_durable(reached.durable) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
@@ -42,7 +43,7 @@ impl Session {
     }
 
     /// Sends the confirms that are due.
-    pub(crate) fn confirm_durable(&mut self) {
+    pub(crate) fn confirm_durable(&mut self, now: Now) {
         if self.confirming.is_empty() {
             return;
         }
@@ -53,9 +54,8 @@ impl Session {
         let (channels, output, counters) = (&mut self.channels, &mut self.output, &self.counters);
         let contents = &mut self.contents;
         self.confirming.retain(|number| {
-            let Some(confirms) = channels.get_mut(number).and_then(|channel| channel.confirms.as_mut()) else {
-                return false;
-            };
+            let Some(channel) = channels.get_mut(number) else { return false };
+            let Some(confirms) = channel.confirms.as_mut() else { return false };
             let before = confirms.unanswered();
             while let Some(confirm) = confirms.next(reached) {
                 let (delivery_tag, multiple) = (confirm.sequence, confirm.multiple);
@@ -66,8 +66,10 @@ impl Session {
                 };
                 encode_method(contents.out(output, *number), *number, &method);
             }
-            counters.confirmed.add(before - confirms.unanswered());
-            confirms.unanswered() > 0
+            let unanswered = confirms.unanswered();
+            counters.confirmed.add(before - unanswered);
+            channel.stats.count(Stat::Confirm, before - unanswered, now.monotonic);
+            unanswered > 0
         });
     }
 

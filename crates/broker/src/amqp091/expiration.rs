@@ -9,7 +9,7 @@ const TIME_TO_LIVE_MS_MAX: u64 = 315_360_000_000;
 ///
 /// # Errors
 /// 406 when it isn't a number, is negative or is too large.
-pub(super) fn time_to_live_ms(text: &[u8]) -> Result<u64> {
+pub(crate) fn time_to_live_ms(text: &[u8]) -> Result<u64> {
     parse(text).map_err(|reason| {
         let text = String::from_utf8_lossy(text);
         precondition(format!(

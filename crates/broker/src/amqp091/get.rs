@@ -14,6 +14,7 @@ use super::publish::short;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::reply_to::is_volatile;
+use crate::stats::Stat;
 use crate::time::Now;
 
 const CLASS_BASIC: u16 = 60;
@@ -50,6 +51,7 @@ impl Session {
             }
             GetOutcome::Empty => {
                 self.counters.get_empty.add(1);
+                self.channel(channel)?.stats.count(Stat::GetEmpty, 1, now.monotonic);
                 let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
                 encode_method(self.out(channel), channel, &answer);
                 return Ok(());
@@ -57,13 +59,20 @@ impl Session {
             GetOutcome::Message(taken, left) => (taken, left),
         };
         let (taken, left) = taken;
-        if no_ack {
+        let stat = if no_ack {
             self.counters.get_no_ack.add(1);
+            Stat::GetNoAck
         } else {
             self.counters.get_ack.add(1);
+            Stat::Get
+        };
+        if taken.redelivered {
+            self.counters.redelivered.add(1);
         }
         let frame_max = self.frame_max;
         let entry = self.channel(channel)?;
+        entry.stats.count(stat, 1, now.monotonic);
+        entry.stats.count(Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
         let tag = entry.next_tag();
         if !no_ack {
             let source = entry.source(&queue, None);

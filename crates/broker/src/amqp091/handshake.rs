@@ -9,6 +9,8 @@ use super::arguments;
 use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
+use crate::clients::Client;
+use crate::quota::OwnLimits;
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
 
@@ -62,6 +64,7 @@ impl Session {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");
                 self.user = user.into();
+                self.mechanism = mechanism.as_str().into();
                 // Whoever isn't let in leaves nothing here.
                 self.client_properties = start_ok.client_properties.into();
             }
@@ -127,15 +130,23 @@ impl Session {
             return Err(ProtocolError::new(ReplyCode::ConnectionForced, IN_MAINTENANCE));
         }
         self.broker.check_connection_limit()?;
-        {
+        let own = {
             let snapshot = self.broker.registry.snapshot();
             authorize(&snapshot.topology, &self.user, vhost, Action::Enter)?;
-        }
+            OwnLimits::of_connections(&snapshot.topology, vhost, &self.user)
+        };
         let vhost: Arc<str> = vhost.into();
         self.account =
-            self.broker.quota.open(&vhost, &self.user).map_err(|reached| not_allowed(reached.to_string()))?;
+            self.broker.quota.open(&vhost, &self.user, own).map_err(|reached| not_allowed(reached.to_string()))?;
         self.vhost = vhost;
         self.phase = Phase::Running;
+        self.counters.enter(self.broker.vhost_counters(&self.vhost));
+        self.broker.opened(Client {
+            id: self.id,
+            name: self.name.clone(),
+            user: self.user.clone(),
+            vhost: self.vhost.clone(),
+        });
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
         encode_method(self.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
         tracing::info!(connection = %self.name, user = %self.user, vhost = %self.vhost, "connection opened");

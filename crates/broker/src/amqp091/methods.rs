@@ -9,7 +9,7 @@ use super::channel::Channel;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
 use super::session::{Phase, Session};
 use crate::confirms::Confirms;
-use crate::quota::Kind;
+use crate::quota::{Kind, OwnLimits};
 use crate::time::Now;
 
 impl Session {
@@ -120,7 +120,8 @@ impl Session {
                 "channel number {number} is above the negotiated channel_max ({limit}); raise channel_max"
             )));
         }
-        self.account.take(Kind::Channels).map_err(|reached| not_allowed(reached.to_string()))?;
+        let own = OwnLimits::of_channels(&self.broker.registry.snapshot().topology, &self.user);
+        self.account.take_within(Kind::Channels, own).map_err(|reached| not_allowed(reached.to_string()))?;
         self.counters.channels_opened.add(1);
         self.channels.insert(number, Channel::default());
         encode_method(self.out(number), number, &Method::ChannelOpenOk(channel::OpenOk { channel_id: b"" }));

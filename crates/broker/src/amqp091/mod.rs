@@ -26,6 +26,8 @@ mod queues;
 mod reply_to;
 mod session;
 mod transaction;
+mod view;
 
+pub(crate) use expiration::time_to_live_ms;
 pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

@@ -29,6 +29,7 @@ use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
 use crate::shared_messages::REFERENCE_BYTES;
+use crate::stats::Stat;
 use crate::time::Now;
 
 /// Class of all content (specification 1.8).
@@ -286,6 +287,7 @@ impl Session {
         let Prepared { route, persistent, expiry_ms, overlay, rewritten } = prepared;
         let properties = rewritten.as_deref().unwrap_or(properties);
         if route.is_unroutable() {
+            route.count_unroutable(mandatory);
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
         }
         if self.transactions > 0 {
@@ -373,6 +375,11 @@ impl Session {
     ) -> Result<()> {
         // Those before it keep their place in the order of confirms.
         self.flush_run(now);
+        let stat = if mandatory { Stat::ReturnUnroutable } else { Stat::DropUnroutable };
+        if let Some(entry) = self.channels.get_mut(&channel) {
+            entry.stats.count(Stat::Publish, 1, now.monotonic);
+            entry.stats.count(stat, 1, now.monotonic);
+        }
         if mandatory {
             self.counters.unroutable_returned.add(1);
             let returned = Returned { exchange, routing_key, properties, body: body.bytes() };
@@ -419,6 +426,10 @@ impl Session {
         let channel = self.run.channel;
         let persistent = self.run.persistent;
         let Some(route) = self.run.route.clone() else { return };
+        if let Some(entry) = self.channels.get_mut(&channel) {
+            entry.stats.count(Stat::Publish, u64::from(count), now.monotonic);
+        }
+        route.count(u64::from(count));
         if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
             return;
         }

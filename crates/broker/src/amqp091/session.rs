@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use leveret_amqp091::{ContentHeader, Frame, FrameKind, Method, ReplyCode, decode_frame};
 use leveret_log::Position;
-use leveret_metrics::Counters;
 use leveret_model::ConnectionId;
 use leveret_queue::{Signal, Taken};
 use rustc_hash::FxHashMap;
@@ -30,6 +29,7 @@ use crate::reply_to::Reply;
 use crate::route::RouteCache;
 use crate::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, PRE_LOGIN_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
+use crate::traffic::Traffic;
 use crate::undurable::Undurable;
 
 /// Where a connection is (specification 2.2.4).
@@ -56,7 +56,11 @@ pub(crate) struct Session {
     pub(crate) name: Arc<str>,
     pub(crate) peer: Peer,
     pub(crate) outbox: Arc<Outbox>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Box<Traffic>,
+    /// When it was accepted.
+    pub(crate) connected: Nanos,
+    /// How its user logged in.
+    pub(crate) mechanism: Arc<str>,
     pub(crate) output: Output,
     pub(crate) phase: Phase,
     pub(crate) user: Arc<str>,
@@ -112,7 +116,7 @@ impl Session {
         id: ConnectionId,
         peer: Peer,
         outbox: Arc<Outbox>,
-        counters: Arc<Counters>,
+        counters: Box<Traffic>,
         deadline: Nanos,
         now: Now,
     ) -> Self {
@@ -126,6 +130,8 @@ impl Session {
             peer,
             outbox,
             counters,
+            connected: now.monotonic,
+            mechanism: "".into(),
             output: Output::default(),
             phase: Phase::Start,
             user: "".into(),
@@ -370,6 +376,7 @@ impl Session {
         }
         self.keep_time(now);
         self.register();
+        self.counters.flush();
         self.broker.commit.announce();
     }
 
@@ -398,6 +405,7 @@ impl Session {
                 let text = format!("CONNECTION_FORCED - {IN_MAINTENANCE}");
                 self.close(ReplyCode::ConnectionForced, &text, (0, 0), now);
             }
+            Event::Describe(inquiry) => self.answer_inquiry(&inquiry, now),
             Event::Shed(reason) => self.shed(&reason, now),
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");

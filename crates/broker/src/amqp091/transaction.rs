@@ -39,6 +39,12 @@ impl UnroutedMessage {
 }
 
 impl Tx {
+    /// Messages and acknowledgements that wait.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let acknowledged = self.settled.iter().map(|(_, deliveries)| deliveries.len()).sum();
+        (self.transaction.message_count() + self.returns.len() + self.replies.len(), acknowledged)
+    }
+
     fn bytes(&self) -> u64 {
         self.transaction.bytes()
             + self.returns.iter().map(UnroutedMessage::bytes).sum::<u64>()

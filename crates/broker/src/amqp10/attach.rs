@@ -133,6 +133,13 @@ impl Connection {
         let settle_mode = attach.snd_settle_mode;
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
         let publisher = Publisher {
+            name: attach.name.into(),
+            address: destination_name.as_deref().or(target.address).map(Into::into),
+            settle_mode: match settle_mode {
+                SenderSettleMode::Unsettled => "unsettled",
+                SenderSettleMode::Settled => "settled",
+                SenderSettleMode::Mixed => "mixed",
+            },
             destination,
             key,
             grant: Grant::new(self.broker.settings.link_credit, initial),
@@ -143,7 +150,7 @@ impl Connection {
             dynamic: target.dynamic,
         };
         session.granted.push(attach.handle);
-        session.put(attach.handle, Box::new(Link::Publisher(publisher)));
+        session.put(attach.handle, Box::new(Link::Publisher(Box::new(publisher))));
         let properties = super::dynamic::properties();
         let effective = match &destination_name {
             Some(name) => super::dynamic::target(name, properties.as_map()),
@@ -261,6 +268,8 @@ impl Connection {
         let key = id.0;
         self.links.insert(key, (session.channel, attach.handle));
         let consumer = Consumer {
+            name: attach.name.into(),
+            address: dynamic_name.as_deref().or(source.address).unwrap_or("").into(),
             queue: queue.clone(),
             id,
             key,
@@ -282,6 +291,8 @@ impl Connection {
             priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
             mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
             exclusive: false,
+            user: self.user.clone(),
+            arguments: leveret_model::Arguments::default(),
         };
         if !queue.add_consumer(id, options, now.monotonic) {
             self.links.remove(&key);

@@ -257,6 +257,7 @@ impl Connection {
         self.leave(now);
         self.phase = Phase::Finished;
         self.counters.connections_closed.add(1);
+        self.counters.flush();
         self.broker.forget_connection(self.id);
         if let super::held::Held::Again { position } = std::mem::take(&mut self.held) {
             self.broker.publish_later(position);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame, performative::Transfer};
 use leveret_log::Position;
-use leveret_metrics::Counters;
 use leveret_model::{Action, authorize};
 use leveret_model::{ConnectionId, Permit, Refused};
 use leveret_queue::{Signal, Taken};
@@ -29,6 +28,7 @@ use crate::quota::Account;
 use crate::route::RouteCache;
 use crate::settings::{INITIAL_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
+use crate::traffic::Traffic;
 use crate::undurable::Undurable;
 
 /// Where a connection is (2.4.6 and 5.3.2).
@@ -58,7 +58,13 @@ pub(crate) struct Connection {
     pub(crate) name: Arc<str>,
     pub(crate) peer: Peer,
     pub(crate) outbox: Arc<Outbox>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Box<Traffic>,
+    /// When it was accepted.
+    pub(crate) connected: Nanos,
+    /// How its user logged in.
+    pub(crate) mechanism: Arc<str>,
+    /// What its client said of itself.
+    pub(crate) client_properties: leveret_model::Arguments,
     pub(crate) output: Output,
     pub(crate) phase: Phase,
     pub(crate) user: Arc<str>,
@@ -121,7 +127,7 @@ impl Connection {
         id: ConnectionId,
         peer: Peer,
         outbox: Arc<Outbox>,
-        counters: Arc<Counters>,
+        counters: Box<Traffic>,
         deadline: Option<Nanos>,
         now: Now,
     ) -> Self {
@@ -134,6 +140,9 @@ impl Connection {
             peer,
             outbox,
             counters,
+            connected: now.monotonic,
+            mechanism: "".into(),
+            client_properties: leveret_model::Arguments::default(),
             output: Output::default(),
             phase: Phase::SaslInit,
             user: "".into(),
@@ -443,6 +452,7 @@ impl Connection {
         self.keep_time(now);
         self.show_wait(now);
         self.register();
+        self.counters.flush();
         self.broker.commit.announce();
     }
 
@@ -467,6 +477,7 @@ impl Connection {
                 }
             }
             Event::Maintenance => {}
+            Event::Describe(inquiry) => self.answer_inquiry(&inquiry, now),
             Event::Shed(reason) => {
                 if !self.is_logged_in() {
                     self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, &*reason), now);

@@ -1,11 +1,17 @@
 //! A link on which the client receives from a queue.
 
+use std::sync::Arc;
+
 use leveret_queue::ConsumerId;
 
 use crate::queue_handle::QueueRef;
 
 /// Our sending endpoint.
 pub(crate) struct Consumer {
+    /// The link's name.
+    pub name: Arc<str>,
+    /// The address of its source, as the client said.
+    pub address: Arc<str>,
     pub queue: QueueRef,
     pub id: ConsumerId,
     /// How the queue's signals name it.

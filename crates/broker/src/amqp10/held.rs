@@ -76,7 +76,7 @@ impl Connection {
     /// The queues that the client's links publish to, as far as they are known.
     fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
         let publishers = self.sessions().flat_map(|session| session.links()).filter_map(|link| match link {
-            Link::Publisher(publisher) => Some(publisher),
+            Link::Publisher(publisher) => Some(&**publisher),
             _ => None,
         });
         let mut queues: SmallVec<[QueueRef; 2]> = SmallVec::new();

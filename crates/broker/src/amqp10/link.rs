@@ -9,7 +9,7 @@ use super::replies::Replies;
 /// What is at our end of a link.
 pub(crate) enum Link {
     /// The client sends, to an exchange or queue.
-    Publisher(Publisher),
+    Publisher(Box<Publisher>),
     /// The client receives, from a queue.
     Consumer(Consumer),
     /// The client receives answers to its requests, without a queue.

@@ -38,6 +38,7 @@ mod transacted;
 mod transfer;
 mod unconfirmed;
 mod unsettled;
+mod view;
 mod window;
 
 pub(crate) use connection::Connection;

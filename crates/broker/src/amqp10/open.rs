@@ -13,7 +13,8 @@ use super::connection::{Connection, Phase};
 use super::error::{Failure, Result, Scope};
 use super::session::Session;
 use super::window::{OUTGOING_WINDOW, Window};
-use crate::quota::Kind;
+use crate::clients::Client;
+use crate::quota::{Kind, OwnLimits};
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
 
@@ -64,10 +65,11 @@ impl Connection {
                 format!("idle-time-out ({idle} ms) < minimum idle-time-out ({IDLE_LOWEST_MS} ms)"),
             ));
         }
+        let own = OwnLimits::of_connections(&self.broker.registry.snapshot().topology, &self.vhost, &self.user);
         self.account = self
             .broker
             .quota
-            .open(&self.vhost, &self.user)
+            .open(&self.vhost, &self.user, own)
             .map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
         let settings = &self.broker.settings;
         self.frame_max_out = frame_max_out;
@@ -78,6 +80,16 @@ impl Connection {
         self.deadline = None;
         self.last_input = now.monotonic;
         self.phase = Phase::Running;
+        self.counters.enter(self.broker.vhost_counters(&self.vhost));
+        self.broker.opened(Client {
+            id: self.id,
+            name: self.name.clone(),
+            user: self.user.clone(),
+            vhost: self.vhost.clone(),
+        });
+        if let Some(properties) = open.properties {
+            self.client_properties = super::view::arguments(properties);
+        }
         self.send_open();
         tracing::info!(
             connection = %self.name,
@@ -132,6 +144,7 @@ impl Connection {
         let settings = &self.broker.settings;
         let mut window =
             Window::new(Serial(begin.next_outgoing_id), begin.incoming_window, settings.max_incoming_window);
+        window.set_remote_outgoing(begin.outgoing_window);
         window.set_shut(self.broker.alarms.publishing_blocked());
         // We answer on the client's handles, so that its limit is one for both.
         let handle_max = settings.link_max.saturating_sub(1).min(begin.handle_max);
@@ -148,7 +161,8 @@ impl Connection {
             properties: None,
         };
         encode_performative(self.output.buffer(), channel, &Performative::Begin(answer));
-        match self.account.take(Kind::Channels) {
+        let own = OwnLimits::of_channels(&self.broker.registry.snapshot().topology, &self.user);
+        match self.account.take_within(Kind::Channels, own) {
             Ok(()) => self.counters.channels_opened.add(1),
             // Only a session that has begun can end with the reason.
             Err(reached) => self.refuse_session(&mut session, &reached.into()),

@@ -98,6 +98,11 @@ impl PendingQueue {
         self.queue.is_empty()
     }
 
+    /// How many runs of messages, rests of messages and flows wait.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Bytes of encoded messages that wait.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

@@ -52,6 +52,12 @@ impl PublishRun {
 
 /// Our receiving endpoint.
 pub(crate) struct Publisher {
+    /// The link's name.
+    pub name: Arc<str>,
+    /// The address of its target, as the client said.
+    pub address: Option<Arc<str>>,
+    /// `unsettled`, `settled` or `mixed`.
+    pub settle_mode: &'static str,
     pub destination: Destination,
     /// How the target queue's signals name the link, when it has one.
     pub key: u64,

@@ -56,6 +56,7 @@ impl Connection {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");
                 self.user = user.into();
+                self.mechanism = init.mechanism.as_str().into();
                 self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Ok, additional_data: None }));
                 self.phase = Phase::Header;
             }

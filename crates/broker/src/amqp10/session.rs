@@ -88,6 +88,11 @@ impl Session {
         self.links.iter().flatten().map(|link| &**link)
     }
 
+    /// All links with their handles, ascending.
+    pub(crate) fn attached(&self) -> impl Iterator<Item = (u32, &Link)> {
+        self.links.iter().enumerate().filter_map(|(handle, link)| Some((handle as u32, &**link.as_ref()?)))
+    }
+
     /// Notes that a publisher waits for outcomes.
     pub(crate) fn note_confirming(&mut self, handle: u32) {
         if !self.confirming.contains(&handle) {

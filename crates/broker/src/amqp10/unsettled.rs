@@ -53,6 +53,11 @@ impl Default for Unsettled {
 }
 
 impl Unsettled {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.open
+    }
+
     /// Notes a delivery; `id` comes after all that are known.
     pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool) {
         self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, settled_to: 0 });

@@ -19,6 +19,8 @@ pub(crate) struct Window {
     shut: bool,
     next_outgoing_id: Serial,
     remote_incoming: u32,
+    /// What the peer last said that it may send; nothing depends on it.
+    remote_outgoing: u32,
 }
 
 impl Window {
@@ -32,6 +34,7 @@ impl Window {
             shut: false,
             next_outgoing_id: Serial(0),
             remote_incoming,
+            remote_outgoing: 0,
         }
     }
 
@@ -88,12 +91,23 @@ impl Window {
         let under_way = self.next_outgoing_id.since(seen);
         self.remote_incoming = flow.incoming_window.saturating_sub(under_way);
         self.next_incoming_id = Serial(flow.next_outgoing_id);
+        self.remote_outgoing = flow.outgoing_window;
         Ok(())
     }
 
     /// Transfers that we may send now.
     pub(crate) fn room(&self) -> u32 {
         self.remote_incoming
+    }
+
+    /// What the peer last said that it may send.
+    pub(crate) fn remote_outgoing(&self) -> u32 {
+        self.remote_outgoing
+    }
+
+    /// The peer may send so many transfers.
+    pub(crate) fn set_remote_outgoing(&mut self, transfers: u32) {
+        self.remote_outgoing = transfers;
     }
 
     /// We sent a transfer.

@@ -29,7 +29,6 @@ const HTTP: &str = "the HTTP server has fixed settings";
 /// Every key, or family of keys, that takes no effect.
 pub(super) const KEYS: &[Other] = &[
     // Before their families, so that these win.
-    refused("management.load_definitions", "definitions can't be loaded yet"),
     refused("management.ssl.**", TLS),
     refused("management.listener.ssl", TLS),
     refused("management.listener.ssl_opts.**", TLS),
@@ -116,11 +115,11 @@ pub(super) const KEYS: &[Other] = &[
     refused("default_policies.**", "there are no policies yet"),
     refused("default_queue_type", "there are classic queues only"),
     refused("default_users.**", "only default_user is made"),
-    refused("definitions.**", "definitions can't be loaded yet"),
+    obsolete("definitions.hashing.algorithm", "definitions are told apart by SHA-256"),
+    refused("definitions.**", "definitions are loaded from local files only"),
     refused("http_dispatch.auth_backends.**", AUTH),
     refused("listeners.ssl", TLS),
     refused("listeners.ssl.**", TLS),
-    refused("load_definitions", "definitions can't be loaded yet"),
     refused("message_interceptors.**", "messages would pass unchanged"),
     refused("mqtt.**", PROTOCOL),
     refused("password_hashing_module", "passwords are hashed with SHA-256"),

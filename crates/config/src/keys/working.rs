@@ -291,6 +291,40 @@ pub(super) const KEYS: &[Key] = &[
         config.log.level = level(value)?;
         Ok(())
     }),
+    key(
+        "load_definitions",
+        "path",
+        "none",
+        "a file or folder with definitions to load at each start",
+        |config, _, value| {
+            config.load_definitions = Some(value.to_owned());
+            Ok(())
+        },
+    ),
+    key("management.load_definitions", "path", "none", "the older name of load_definitions", |config, _, value| {
+        config.load_definitions = Some(value.to_owned());
+        Ok(())
+    }),
+    key("definitions.local.path", "path", "none", "the same as load_definitions", |config, _, value| {
+        config.load_definitions = Some(value.to_owned());
+        Ok(())
+    }),
+    key("definitions.import_backend", "name", "local_filesystem", "where definitions come from", |_, _, value| {
+        match value {
+            "local_filesystem" => Ok(()),
+            other => Err(format!("'{other}' isn't built yet; local_filesystem is")),
+        }
+    }),
+    key(
+        "definitions.skip_if_unchanged",
+        "boolean",
+        "false",
+        "don't load definitions that were loaded before and haven't changed since",
+        |config, _, value| {
+            config.definitions_skip_if_unchanged = boolean(value)?;
+            Ok(())
+        },
+    ),
     key("cluster_name", "text", "made of the host name", "the name that clients see", |config, _, value| {
         config.cluster_name = Some(value.to_owned());
         Ok(())

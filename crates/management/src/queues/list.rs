@@ -1,116 +1,140 @@
 //! Lists of queues, whole or by pages.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{Path, Query, State};
 use leveret_broker::queue_handle::QueueRef;
-use regex::Regex;
-use serde_json::{Value, json};
+use leveret_broker::registry::Snapshot;
+use leveret_broker::{QueueCount, QueueState};
+use serde_json::Value;
 
 use super::view;
 use crate::api::Api;
-use crate::error::Error;
-use crate::identity::Identity;
+use crate::call::{Answer, Call};
+use crate::list::{self, Key, Rows};
 
-/// The page size when none is asked for, and the most that may be.
-const PAGE_SIZE_DEFAULT: usize = 100;
-const PAGE_SIZE_MAX: usize = 500;
+/// How much of each queue is shown.
+#[derive(Clone, Copy)]
+enum Depth {
+    /// RabbitMQ's default.
+    Usual,
+    /// `/api/queues/detailed`.
+    Detailed,
+    /// Without statistics; with or without the numbers of messages.
+    Plain { totals: bool },
+}
+
+struct Listed {
+    api: Api,
+    depth: Depth,
+    now: u64,
+}
+
+impl Rows for Listed {
+    type Row = QueueRef;
+
+    fn name<'a>(&'a self, row: &'a QueueRef) -> &'a str {
+        &row.info().name
+    }
+
+    fn show(&self, row: &QueueRef) -> Value {
+        match self.depth {
+            Depth::Usual => view::usual(&self.api, row),
+            Depth::Detailed => view::detailed(&self.api, row),
+            Depth::Plain { totals } => view::plain(&self.api, row, totals),
+        }
+    }
+
+    /// A page of 100,000 queues is sorted without making JSON of each.
+    fn key(&self, row: &QueueRef, path: &str) -> Key {
+        let info = row.info();
+        let number = |number: u64| Key::Number(number as f64);
+        match path {
+            "name" => return Key::Text(info.name.to_string()),
+            "vhost" => return Key::Text(info.vhost.to_string()),
+            "node" => return Key::Text(self.api.name().to_owned()),
+            "type" => return Key::Text("classic".to_owned()),
+            "durable" => return Key::Text(info.durable.to_string()),
+            "auto_delete" => return Key::Text(info.auto_delete.to_string()),
+            "exclusive" => return Key::Text(info.is_exclusive().to_string()),
+            "state" => {
+                let failed = matches!(row.state(), QueueState::Failed(_));
+                return Key::Text(if failed { "crashed" } else { "running" }.to_owned());
+            }
+            _ => {}
+        }
+        let brief = row.brief();
+        match path {
+            "messages" => number(brief.ready + brief.unacknowledged),
+            "messages_ready" => number(brief.ready),
+            "messages_unacknowledged" => number(brief.unacknowledged),
+            "message_bytes" => number(brief.ready_bytes + brief.unacknowledged_bytes),
+            "message_bytes_ready" => number(brief.ready_bytes),
+            "message_bytes_unacknowledged" => number(brief.unacknowledged_bytes),
+            "consumers" => number(brief.consumers as u64),
+            "memory" => number(brief.memory),
+            "messages_details.rate" => {
+                let rates = brief.counts.rates(self.now);
+                Key::Number(rates.ready() + rates.unacknowledged())
+            }
+            "messages_ready_details.rate" => Key::Number(brief.counts.rates(self.now).ready()),
+            "messages_unacknowledged_details.rate" => Key::Number(brief.counts.rates(self.now).unacknowledged()),
+            "message_stats.deliver_get" => number(brief.counts.handed_out()),
+            other => match other.strip_prefix("message_stats.") {
+                None => Key::of(&self.show(row), path),
+                Some(stat) => {
+                    let (stat, is_rate) = stat.strip_suffix("_details.rate").map_or((stat, false), |stat| (stat, true));
+                    match QueueCount::ALL.into_iter().find(|count| count.name() == stat) {
+                        Some(count) if is_rate => Key::Number(brief.counts.rates(self.now).of(count)),
+                        Some(count) => number(brief.counts.total(count)),
+                        None if stat == "deliver_get" => {
+                            let rates = brief.counts.rates(self.now);
+                            Key::Number(view::HANDED_OUT.iter().map(|count| rates.of(*count)).sum())
+                        }
+                        None => Key::Number(0.0),
+                    }
+                }
+            },
+        }
+    }
+}
 
 /// The queues of all vhosts that the user sees.
-pub(crate) async fn list(
-    identity: Identity,
-    State(api): State<Api>,
-    Query(query): Query<HashMap<String, String>>,
-) -> Result<Json<Value>, Error> {
-    let topology = api.topology();
-    let vhosts = topology.vhosts().filter(|vhost| identity.sees(&topology, vhost));
-    let vhosts: Vec<String> = vhosts.map(|vhost| vhost.to_string()).collect();
-    answer(&api, &vhosts, &query)
+pub(crate) async fn list(call: Call) -> Answer {
+    let depth = depth(&call);
+    everywhere(&call, depth)
+}
+
+/// The same with everything that is known of each.
+pub(crate) async fn detailed(call: Call) -> Answer {
+    everywhere(&call, Depth::Detailed)
 }
 
 /// The queues of one vhost.
-pub(crate) async fn list_of_vhost(
-    identity: Identity,
-    State(api): State<Api>,
-    Path(vhost): Path<String>,
-    Query(query): Query<HashMap<String, String>>,
-) -> Result<Json<Value>, Error> {
-    identity.check_sees(&api.topology(), &vhost)?;
-    answer(&api, &[vhost], &query)
+pub(crate) async fn list_of_vhost(call: Call) -> Answer {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let rows = rows(&snapshot, call.word(0)).collect();
+    answer(&call, depth(&call), rows)
 }
 
-fn answer(api: &Api, vhosts: &[String], query: &HashMap<String, String>) -> Result<Json<Value>, Error> {
-    if let Some(key) = ["sort", "sort_reverse"].into_iter().find(|key| query.contains_key(*key)) {
-        return Err(Error::NotImplemented(format!("the parameter '{key}' of lists is not built yet")));
+fn depth(call: &Call) -> Depth {
+    match call.asks("disable_stats") {
+        true => Depth::Plain { totals: call.asks("enable_queue_totals") },
+        false => Depth::Usual,
     }
-    let snapshot = api.broker().registry.snapshot_full();
-    let infos = vhosts.iter().flat_map(|vhost| snapshot.topology.queues(vhost));
-    let queues: Vec<&QueueRef> = infos.filter_map(|info| snapshot.queues.get(&info.id)).collect();
-    let total = queues.len();
-    let filter = Filter::of(query)?;
-    let queues: Vec<&QueueRef> = queues.into_iter().filter(|queue| filter.matches(&queue.info().name)).collect();
-    let shown = |queues: &[&QueueRef]| -> Vec<Value> {
-        queues.iter().map(|queue| columns(view::listed(api, queue), query)).collect()
-    };
-    let Some(page) = number(query, "page")? else {
-        return Ok(Json(json!(shown(&queues))));
-    };
-    let size = number(query, "page_size")?.unwrap_or(PAGE_SIZE_DEFAULT);
-    if page == 0 || size == 0 || size > PAGE_SIZE_MAX {
-        return Err(Error::BadRequest(format!("page starts at 1, page_size is from 1 to {PAGE_SIZE_MAX}")));
-    }
-    let page_count = queues.len().div_ceil(size).max(1);
-    if page > page_count {
-        return Err(Error::BadRequest(format!("page out of range, page: {page} page size: {size}")));
-    }
-    let items = shown(queues.chunks(size).nth(page - 1).unwrap_or(&[]));
-    Ok(Json(json!({
-        "total_count": total,
-        "filtered_count": queues.len(),
-        "item_count": items.len(),
-        "page": page,
-        "page_size": size,
-        "page_count": page_count,
-        "items": items,
-    })))
 }
 
-/// Only the columns that were asked for, if any were.
-fn columns(mut queue: Value, query: &HashMap<String, String>) -> Value {
-    if let (Some(asked), Some(object)) = (query.get("columns"), queue.as_object_mut()) {
-        object.retain(|key, _| asked.split(',').any(|column| column == key));
-    }
-    queue
+fn everywhere(call: &Call, depth: Depth) -> Answer {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let vhosts = call.identity.vhosts(&snapshot.topology);
+    let rows = vhosts.flat_map(|vhost| rows(&snapshot, vhost)).collect();
+    answer(call, depth, rows)
 }
 
-fn number(query: &HashMap<String, String>, key: &str) -> Result<Option<usize>, Error> {
-    let parse = |text: &String| text.parse().map_err(|_| Error::BadRequest(format!("'{key}' is no number: '{text}'")));
-    query.get(key).map(parse).transpose()
+fn rows<'a>(snapshot: &'a Arc<Snapshot>, vhost: &'a str) -> impl Iterator<Item = QueueRef> + 'a {
+    snapshot.topology.queues(vhost).filter_map(|info| snapshot.queues.get(&info.id).cloned())
 }
 
-/// Which names a list shows.
-enum Filter {
-    All,
-    Part(String),
-    Pattern(Regex),
-}
-
-impl Filter {
-    fn of(query: &HashMap<String, String>) -> Result<Self, Error> {
-        let Some(name) = query.get("name").filter(|name| !name.is_empty()) else { return Ok(Filter::All) };
-        if query.get("use_regex").is_some_and(|value| value == "true") {
-            let pattern = regex::RegexBuilder::new(name).size_limit(1 << 18).build();
-            return pattern.map(Filter::Pattern).map_err(|error| Error::BadRequest(format!("name: {error}")));
-        }
-        Ok(Filter::Part(name.to_lowercase()))
-    }
-
-    fn matches(&self, name: &str) -> bool {
-        match self {
-            Filter::All => true,
-            Filter::Part(part) => name.to_lowercase().contains(part),
-            Filter::Pattern(pattern) => pattern.is_match(name),
-        }
-    }
+fn answer(call: &Call, depth: Depth, rows: Vec<QueueRef>) -> Answer {
+    let now = call.api.node().clock().monotonic();
+    list::answer(&call.query, Listed { api: call.api.clone(), depth, now }, rows)
 }

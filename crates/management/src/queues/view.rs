@@ -2,68 +2,124 @@
 //! `link_credit`, `priority` and `latency_us`.
 
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::{ConsumerStatus, Now, QueueState, QueueStatus, QueueWait};
-use serde_json::{Value, json};
+use leveret_broker::{ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait};
+use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::time::{iso8601, wall_ms};
+use crate::statistics::put;
+use crate::time::{idle_since, iso8601, wall_ms};
+
+/// What `deliver_get` counts.
+pub(super) const HANDED_OUT: [QueueCount; 4] =
+    [QueueCount::Deliver, QueueCount::DeliverNoAck, QueueCount::Get, QueueCount::GetNoAck];
 
 /// What a list shows.
-pub(crate) fn listed(api: &Api, queue: &QueueRef) -> Value {
-    basic(api, queue, &queue.status())
+pub(crate) fn usual(api: &Api, queue: &QueueRef) -> Value {
+    Value::Object(basic(api, queue, &queue.status()))
+}
+
+/// What a list without statistics shows.
+pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
+    let mut body = declared(api, queue);
+    body.insert("online".to_owned(), Value::Null);
+    if totals {
+        let brief = queue.brief();
+        body.insert("messages".to_owned(), json!(brief.ready + brief.unacknowledged));
+        body.insert("messages_ready".to_owned(), json!(brief.ready));
+        body.insert("messages_unacknowledged".to_owned(), json!(brief.unacknowledged));
+    }
+    Value::Object(body)
+}
+
+/// What a detailed list shows.
+pub(crate) fn detailed(api: &Api, queue: &QueueRef) -> Value {
+    let status = queue.status();
+    let mut body = basic(api, queue, &status);
+    add_details(api, &mut body, &status);
+    Value::Object(body)
 }
 
 /// What the page of one queue shows.
-pub(crate) fn detailed(api: &Api, queue: &QueueRef) -> Value {
+pub(crate) fn full(api: &Api, queue: &QueueRef) -> Value {
     let status = queue.status();
     let now = api.node().clock().now();
     let mut body = basic(api, queue, &status);
-    let exclusive = status.consumers.iter().find(|consumer| consumer.exclusive);
-    body["exclusive_consumer_tag"] = exclusive.map_or(Value::Null, |consumer| json!(&*consumer.tag));
-    body["single_active_consumer_tag"] = Value::Null;
-    body["policy"] = Value::Null;
-    body["operator_policy"] = Value::Null;
-    body["head_message_timestamp"] = Value::Null;
+    add_details(api, &mut body, &status);
     let consumers = status.consumers.iter();
-    body["consumer_details"] = consumers.map(|consumer| consumer_details(queue, consumer, now)).collect();
-    body
+    let shown: Vec<Value> = consumers.map(|consumer| consumer_view(api, queue, consumer, now)).collect();
+    body.insert("consumer_details".to_owned(), json!(shown));
+    body.insert("incoming".to_owned(), json!([]));
+    body.insert("deliveries".to_owned(), json!([]));
+    Value::Object(body)
 }
 
-fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Value {
+fn add_details(api: &Api, body: &mut Map<String, Value>, status: &QueueStatus) {
+    let exclusive = status.consumers.iter().find(|consumer| consumer.exclusive);
+    let mut add = |key: &str, value: Value| {
+        body.insert(key.to_owned(), value);
+    };
+    add("exclusive_consumer_tag", exclusive.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
+    add("single_active_consumer_tag", Value::Null);
+    add("policy", Value::Null);
+    add("operator_policy", Value::Null);
+    add("head_message_timestamp", Value::Null);
+    add("idle_since", json!(idle_since(api, status.counts.used())));
+}
+
+fn declared(api: &Api, queue: &QueueRef) -> Map<String, Value> {
     let info = queue.info();
-    let now = api.node().clock().now();
-    let counts = &status.conservation;
-    let remaining = status.ready + status.unacknowledged;
-    let mut body = json!({
-        "name": &*info.name,
-        "vhost": &*info.vhost,
+    let body = json!({
+        "name": info.name,
+        "vhost": info.vhost,
         "node": api.name(),
         "type": "classic",
         "durable": info.durable,
-        "durability": queue.durability().name(),
         "auto_delete": info.auto_delete,
         "exclusive": info.is_exclusive(),
         "arguments": info.arguments.to_json(),
-        "effective_policy_definition": {},
-        "state": match status.state {
+        "state": match queue.state() {
             QueueState::Running => "running",
             QueueState::Failed(_) => "crashed",
             QueueState::Deleted => "deleted",
         },
-        "messages": remaining,
-        "messages_ready": status.ready,
-        "messages_unacknowledged": status.unacknowledged,
-        "message_bytes": status.ready_bytes + status.unacknowledged_bytes,
+    });
+    match body {
+        Value::Object(body) => body,
+        _ => Map::new(),
+    }
+}
+
+fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value> {
+    let now = api.node().clock().now();
+    let rates = status.counts.rates(now.monotonic);
+    let counts = &status.conservation;
+    let remaining = status.ready + status.unacknowledged;
+    let bytes = status.ready_bytes + status.unacknowledged_bytes;
+    let mut body = declared(api, queue);
+    put(&mut body, "messages", remaining, rates.ready() + rates.unacknowledged());
+    put(&mut body, "messages_ready", status.ready, rates.ready());
+    put(&mut body, "messages_unacknowledged", status.unacknowledged, rates.unacknowledged());
+    let in_memory_ready = status.in_memory.min(status.ready);
+    let utilisation = if status.consumers.is_empty() { 0.0 } else { consumer_capacity(status) };
+    let further = json!({
+        "durability": queue.durability().name(),
+        "effective_policy_definition": {},
+        "internal": false,
+        "internal_owner": false,
+        "storage_version": 2,
+        "messages_persistent": remaining.saturating_sub(status.volatile),
+        "messages_ram": status.in_memory,
+        "messages_ready_ram": in_memory_ready,
+        "messages_unacknowledged_ram": status.in_memory - in_memory_ready,
+        "message_bytes": bytes,
         "message_bytes_ready": status.ready_bytes,
         "message_bytes_unacknowledged": status.unacknowledged_bytes,
+        "message_bytes_persistent": bytes.saturating_sub(status.volatile_bytes),
+        "message_bytes_ram": (bytes as f64 * status.in_memory as f64 / remaining.max(1) as f64).round() as u64,
         "memory": status.memory,
         "consumers": status.consumers.len(),
-        "message_stats": {
-            "publish": counts.accepted + status.pending + status.refused,
-            "deliver_get": status.delivered,
-            "redeliver": status.redelivered,
-            "ack": counts.settled,
-        },
+        "consumer_capacity": utilisation,
+        "consumer_utilisation": utilisation,
         "conservation": {
             "accepted": counts.accepted,
             "settled": counts.settled,
@@ -80,28 +136,66 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Value {
         "refused": status.refused,
         "waits": status.waits.iter().map(|wait| waiting(*wait, now)).collect::<Vec<_>>(),
     });
+    if let Value::Object(further) = further {
+        body.extend(further);
+    }
+    if status.counts.any() {
+        body.insert("message_stats".to_owned(), message_stats(status, now));
+    }
     if let QueueState::Failed(reason) = &status.state {
-        body["failure"] = json!(reason);
+        body.insert("failure".to_owned(), json!(reason));
     }
     body
 }
 
-fn consumer_details(queue: &QueueRef, consumer: &ConsumerStatus, now: Now) -> Value {
+fn message_stats(status: &QueueStatus, now: Now) -> Value {
+    let rates = status.counts.rates(now.monotonic);
+    let mut stats = Map::new();
+    for count in QueueCount::ALL {
+        put(&mut stats, count.name(), status.counts.total(count), rates.of(count));
+    }
+    let rate = HANDED_OUT.iter().map(|count| rates.of(*count)).sum();
+    put(&mut stats, "deliver_get", status.counts.handed_out(), rate);
+    Value::Object(stats)
+}
+
+/// Which share of its consumers could take a message now.
+fn consumer_capacity(status: &QueueStatus) -> f64 {
+    let able = status.consumers.iter().filter(|consumer| !is_blocked(consumer)).count();
+    able as f64 / status.consumers.len() as f64
+}
+
+fn is_blocked(consumer: &ConsumerStatus) -> bool {
+    matches!(consumer.wait.reason.code(), "credit" | "link_credit" | "room" | "window")
+}
+
+/// A consumer as lists of them have it.
+pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStatus, now: Now) -> Value {
     let info = queue.info();
     // "127.0.0.1:40000 -> 127.0.0.1:5672 (1)": the connection, then the number of its channel.
     let (connection, number) = consumer.channel.rsplit_once(" (").unwrap_or((&consumer.channel, ""));
     let number: Option<u16> = number.trim_end_matches(')').parse().ok();
+    let peer: Option<std::net::SocketAddr> = connection.split(" -> ").next().and_then(|peer| peer.parse().ok());
     json!({
         "consumer_tag": &*consumer.tag,
         "queue": {"name": &*info.name, "vhost": &*info.vhost},
-        "channel_details": {"name": &*consumer.channel, "connection_name": connection, "number": number},
+        "channel_details": {
+            "name": &*consumer.channel,
+            "connection_name": connection,
+            "number": number,
+            "node": api.name(),
+            "peer_host": peer.map(|peer| peer.ip().to_string()),
+            "peer_port": peer.map(|peer| peer.port()),
+            "user": consumer.user,
+        },
         "ack_required": !consumer.automatic_ack,
         "prefetch_count": consumer.prefetch,
         "link_credit": consumer.link_credit,
         "priority": consumer.priority,
         "exclusive": consumer.exclusive,
         "active": true,
-        "arguments": {},
+        "activity_status": if is_blocked(consumer) { "blocked" } else { "up" },
+        "arguments": consumer.arguments.to_json(),
         "unacknowledged": consumer.unacknowledged,
         "delivered": consumer.delivered,
         "wait": waiting(consumer.wait, now),
@@ -110,7 +204,7 @@ fn consumer_details(queue: &QueueRef, consumer: &ConsumerStatus, now: Now) -> Va
 }
 
 /// Why somebody waits, and since when.
-fn waiting(wait: QueueWait, now: Now) -> Value {
+pub(crate) fn waiting(wait: QueueWait, now: Now) -> Value {
     json!({
         "reason": wait.reason.code(),
         "since": iso8601(wall_ms(now, wait.since)),

@@ -4,6 +4,7 @@ mod stage;
 
 mod access;
 mod alarms;
+mod everybody;
 mod metrics;
 mod queues;
 mod recorded;

@@ -48,7 +48,8 @@ impl Stage {
         node.accept(vec![amqp_listener], Some(http.port()), Some(prometheus.port())).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
-        let (served, scraped) = (api(state.clone()), metrics(state));
+        let (served, scraped) = (api(state.clone()), metrics(state.clone()));
+        node.spawn(state.clone().sample());
         node.spawn(async move { serve(http_listener, served).await.expect("serves") });
         node.spawn(async move { serve(prometheus_listener, scraped).await.expect("serves") });
         Stage { node, amqp, http, prometheus, _directory: directory }
@@ -96,8 +97,24 @@ pub(crate) fn request(address: SocketAddr, method: &str, path: &str, headers: &s
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+    let body = if chunked { dechunked(body) } else { body.to_owned() };
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    (status, body.to_owned())
+    (status, body)
+}
+
+/// The pieces of a body that was made while it was sent.
+fn dechunked(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let length = usize::from_str_radix(length.trim(), 16).expect("a length");
+        if length == 0 {
+            break;
+        }
+        whole.push_str(&rest[..length]);
+        body = &rest[length + 2..];
+    }
+    whole
 }
 
 fn users() -> Vec<Command> {

@@ -11,6 +11,7 @@ impl Topology {
     pub(crate) fn insert_vhost(&mut self, name: &Arc<str>) {
         let vhost = Vhost {
             name: name.clone(),
+            settings: Arc::default(),
             queues: OrdMap::new(),
             exchanges: OrdMap::new(),
             by_source: OrdMap::new(),
@@ -29,6 +30,7 @@ impl Topology {
             self.queues.remove(&queue.id);
             self.forget_owned(queue);
         }
+        self.vhost_limits.remove(name);
         self.exchanges -= vhost.exchanges.len() as u64;
         self.bindings -= vhost.bindings;
         let users: Vec<_> = self.permissions.keys().cloned().collect();
@@ -143,6 +145,7 @@ impl Topology {
         self.users.remove(name);
         self.permissions.remove(name);
         self.topic_permissions.remove(name);
+        self.user_limits.remove(name);
     }
 
     pub(crate) fn insert_permission(&mut self, permission: Arc<Permission>) {
@@ -178,7 +181,7 @@ impl Topology {
         }
     }
 
-    fn vhost_mut(&mut self, name: &str) -> Option<&mut Vhost> {
+    pub(super) fn vhost_mut(&mut self, name: &str) -> Option<&mut Vhost> {
         self.vhosts.get_mut(name).map(Arc::make_mut)
     }
 }

@@ -155,8 +155,7 @@ impl ConnectionTask {
         if read == 0 {
             return Poll::Ready(Ok(false));
         }
-        self.core.counters.reads.increment();
-        self.core.counters.bytes_in.add(read as u64);
+        self.connection.transferred(read, 0, now);
         self.core.load.add(now.monotonic, read);
         if head == self.kept.len() {
             buffer[..head].copy_from_slice(&self.kept);
@@ -193,8 +192,7 @@ impl ConnectionTask {
         match ready!(Pin::new(&mut self.stream).poll_write(cx, bytes)) {
             Ok(written) => {
                 output.written(written);
-                self.core.counters.writes.increment();
-                self.core.counters.bytes_out.add(written as u64);
+                self.connection.transferred(0, written, now);
                 self.core.load.add(now.monotonic, written);
                 Poll::Ready(Some(written))
             }

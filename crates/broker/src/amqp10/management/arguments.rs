@@ -25,6 +25,15 @@ pub(super) fn from_map(map: MapRef<'_>) -> Result<model::Arguments> {
     Ok(model::Arguments::new(pairs))
 }
 
+/// What of a map can be shown: pairs without a counterpart are left out.
+pub(in crate::amqp10) fn shown(map: MapRef<'_>) -> model::Arguments {
+    let pairs = map.iter().filter_map(|(key, value)| {
+        let name = key.as_text()?;
+        Some((Arc::from(name), from_value(name, value).ok()?))
+    });
+    model::Arguments::new(pairs.collect())
+}
+
 fn from_value(name: &str, value: Value<'_>) -> Result<model::Value> {
     Ok(match value {
         Value::Null => model::Value::Void,

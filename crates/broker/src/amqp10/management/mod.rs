@@ -21,6 +21,7 @@ mod response;
 mod responses;
 mod route;
 
+pub(super) use arguments::shown;
 pub(crate) use pair::ADDRESS;
 pub(crate) use requests::Requests;
 pub(crate) use responses::{ResponseGrant, Responses, Waiting};

@@ -55,7 +55,7 @@ impl Refusal {
     /// argument, is 409, and all else 400, also what doesn't exist.
     pub(super) fn of_model(refused: Refused) -> Self {
         let status = match refused.kind {
-            RefusedKind::PreconditionFailed => Status::Conflict,
+            RefusedKind::PreconditionFailed | RefusedKind::Protected => Status::Conflict,
             RefusedKind::AccessRefused | RefusedKind::LimitReached => Status::Forbidden,
             RefusedKind::NotImplemented => Status::NotImplemented,
             RefusedKind::NotFound

@@ -1,0 +1,66 @@
+//! What a connection says of itself when it is asked.
+
+use std::sync::Arc;
+
+use super::channel::Channel;
+use super::session::{Phase, Session};
+use crate::clients::{Client, Inquiry};
+use crate::connection_state::ConnectionStatus;
+use crate::time::{Now, SECOND};
+use crate::traffic::Protocol;
+use crate::views::{ChannelView, ConnectionView};
+
+impl Session {
+    /// Answers an inquiry, if the connection is open.
+    pub(crate) fn answer_inquiry(&mut self, inquiry: &Inquiry, now: Now) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        let mut channels: Vec<ChannelView> = self
+            .channels
+            .iter()
+            .filter(|(_, channel)| !channel.closing)
+            .map(|(number, channel)| self.describe_channel(*number, channel))
+            .collect();
+        channels.sort_unstable_by_key(|channel| channel.number);
+        let client =
+            Client { id: self.id, name: self.name.clone(), user: self.user.clone(), vhost: self.vhost.clone() };
+        let properties = self.client_properties.encoded();
+        inquiry.answer(ConnectionView {
+            client: Arc::new(client),
+            peer: self.peer,
+            protocol: Protocol::Amqp091,
+            mechanism: self.mechanism.clone(),
+            status: ConnectionStatus::new(self.outbox.wait(), self.alarm),
+            connected: self.connected,
+            channel_max: self.channel_max,
+            frame_max: self.frame_max,
+            timeout_s: self.heartbeat / SECOND,
+            client_properties: super::arguments::arguments(properties.as_table()).unwrap_or_default(),
+            container_id: None,
+            totals: self.counters.totals(),
+            octet_rates: self.counters.octet_rates(now.monotonic),
+            queued_bytes: self.output.len(),
+            pending_frames: self.replies.len(),
+            channels,
+            sessions: Vec::new(),
+        });
+    }
+
+    fn describe_channel(&self, number: u16, channel: &Channel) -> ChannelView {
+        let (messages, acks) = channel.tx.as_ref().map_or((0, 0), |tx| tx.counts());
+        ChannelView {
+            number,
+            prefetch: channel.prefetch,
+            confirms: channel.confirms.is_some(),
+            transactional: channel.tx.is_some(),
+            consumers: self.consumers.values().filter(|consumer| consumer.channel == number).count()
+                + usize::from(channel.reply.is_some()),
+            unacknowledged: channel.unacknowledged(),
+            unconfirmed: channel.confirms.as_ref().map_or(0, crate::confirms::Confirms::unanswered),
+            uncommitted: messages,
+            acks_uncommitted: acks,
+            stats: channel.stats.clone(),
+        }
+    }
+}

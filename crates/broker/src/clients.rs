@@ -1,0 +1,105 @@
+//! Who is connected, and how they are asked what they do.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use leveret_model::ConnectionId;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::outbox::{Event, Outbox};
+use crate::views::ConnectionView;
+
+/// An open connection, as far as others know it without asking.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Its id.
+    pub id: ConnectionId,
+    /// RabbitMQ's name of it: addresses of both ends.
+    pub name: Arc<str>,
+    /// Who it belongs to.
+    pub user: Arc<str>,
+    /// The vhost that it is in.
+    pub vhost: Arc<str>,
+}
+
+/// What is asked of a connection, and who is told.
+#[derive(Clone)]
+pub struct Inquiry {
+    answer: Arc<dyn Fn(ConnectionView) + Send + Sync>,
+}
+
+impl Inquiry {
+    /// `answer` is called on the connection's core, outside every lock; never if the connection ends first.
+    pub fn new(answer: impl Fn(ConnectionView) + Send + Sync + 'static) -> Self {
+        Self { answer: Arc::new(answer) }
+    }
+
+    pub(crate) fn answer(&self, view: ConnectionView) {
+        (self.answer)(view);
+    }
+}
+
+impl fmt::Debug for Inquiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Inquiry")
+    }
+}
+
+impl PartialEq for Inquiry {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.answer, &other.answer)
+    }
+}
+
+impl Eq for Inquiry {}
+
+/// All connections of the node.
+#[derive(Default)]
+pub(crate) struct Clients {
+    all: Mutex<FxHashMap<ConnectionId, Entry>>,
+}
+
+struct Entry {
+    outbox: Arc<Outbox>,
+    /// Once it is open.
+    client: OnceLock<Arc<Client>>,
+}
+
+impl Clients {
+    pub(crate) fn insert(&self, id: ConnectionId, outbox: Arc<Outbox>) {
+        self.all.lock().insert(id, Entry { outbox, client: OnceLock::new() });
+    }
+
+    pub(crate) fn remove(&self, id: ConnectionId) {
+        self.all.lock().remove(&id);
+    }
+
+    /// The connection is open: from here on it is listed.
+    pub(crate) fn opened(&self, client: Client) {
+        if let Some(entry) = self.all.lock().get(&client.id) {
+            let _ = entry.client.set(Arc::new(client));
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.all.lock().len()
+    }
+
+    /// Those that are open, in the order in which they came.
+    pub(crate) fn open(&self) -> Vec<Arc<Client>> {
+        let mut open: Vec<_> = self.all.lock().values().filter_map(|entry| entry.client.get().cloned()).collect();
+        open.sort_unstable_by_key(|client| client.id);
+        open
+    }
+
+    pub(crate) fn outboxes(&self) -> Vec<Arc<Outbox>> {
+        self.all.lock().values().map(|entry| entry.outbox.clone()).collect()
+    }
+
+    /// Leaves an event with one. False when it is gone.
+    pub(crate) fn tell(&self, id: ConnectionId, event: Event) -> bool {
+        let outbox = self.all.lock().get(&id).map(|entry| entry.outbox.clone());
+        outbox.map(|outbox| outbox.send(event)).is_some()
+    }
+}

@@ -1,0 +1,146 @@
+//! What one connection counts. Once a turn it is added to what its core counts for the protocol, and to what its vhost
+//! counts: no two connections write to the same place for each message.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use leveret_metrics::{Counters, Rates, Totals};
+
+use crate::time::Nanos;
+
+/// The protocols that messages are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// AMQP 0-9-1.
+    Amqp091,
+    /// AMQP 1.0.
+    Amqp10,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 2] = [Protocol::Amqp091, Protocol::Amqp10];
+
+    /// Its label in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Protocol::Amqp091 => "amqp091",
+            Protocol::Amqp10 => "amqp10",
+        }
+    }
+
+    /// What listings of connections call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Amqp091 => "AMQP 0-9-1",
+            Protocol::Amqp10 => "AMQP 1-0",
+        }
+    }
+}
+
+/// What a core counts: for sockets that haven't said what they speak, and for each protocol.
+#[derive(Debug, Clone)]
+pub(crate) struct CoreCounters {
+    pub core: Arc<Counters>,
+    pub by_protocol: [Arc<Counters>; 2],
+}
+
+impl CoreCounters {
+    pub(crate) fn new(core: Arc<Counters>) -> Self {
+        Self { core, by_protocol: [Arc::default(), Arc::default()] }
+    }
+}
+
+/// See the module. It is the connection's own [`Counters`] to whoever counts.
+pub(crate) struct Traffic {
+    own: Counters,
+    core: Arc<Counters>,
+    vhost: Option<Arc<Counters>>,
+    /// What was added elsewhere so far.
+    flushed: Totals,
+    /// Of bytes in and out.
+    rates: Rates<2>,
+}
+
+impl Deref for Traffic {
+    type Target = Counters;
+
+    fn deref(&self) -> &Counters {
+        &self.own
+    }
+}
+
+impl Traffic {
+    pub(crate) fn new(core: Arc<Counters>, now: Nanos) -> Self {
+        Self { own: Counters::default(), core, vhost: None, flushed: Totals::default(), rates: Rates::new(now, [0, 0]) }
+    }
+
+    /// From here on it counts for this vhost too.
+    pub(crate) fn enter(&mut self, vhost: Arc<Counters>) {
+        self.flush();
+        self.vhost = Some(vhost);
+    }
+
+    /// Adds what was counted since the last time to what the core and the vhost count.
+    pub(crate) fn flush(&mut self) {
+        let totals = self.own.totals();
+        let news = totals.since(&self.flushed);
+        self.core.add(&news);
+        if let Some(vhost) = &self.vhost {
+            vhost.add(&news);
+        }
+        self.flushed = totals;
+    }
+
+    /// A read or write of the socket. It is added at once, since nothing may come after it for long.
+    pub(crate) fn transferred(&mut self, read: u64, written: u64, now: Nanos) {
+        let octets = self.octets();
+        self.rates.mark(now, || octets);
+        let news = Totals {
+            bytes_in: read,
+            bytes_out: written,
+            reads: u64::from(read > 0),
+            writes: u64::from(written > 0),
+            ..Totals::default()
+        };
+        self.own.add(&news);
+        self.core.add(&news);
+        if let Some(vhost) = &self.vhost {
+            vhost.add(&news);
+        }
+        self.flushed = self.flushed.plus(&news);
+    }
+
+    /// Bytes in and out so far.
+    pub(crate) fn octets(&self) -> [u64; 2] {
+        [self.own.bytes_in.value(), self.own.bytes_out.value()]
+    }
+
+    /// Bytes in and out per second.
+    pub(crate) fn octet_rates(&self, now: Nanos) -> [f64; 2] {
+        self.rates.per_second(now, &self.octets())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_added_once_and_to_the_vhost_from_its_entry_on() {
+        let (core, vhost) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
+        let mut traffic = Traffic::new(core.clone(), 0);
+        traffic.auth_attempts.add(1);
+        traffic.transferred(8, 0, 1);
+        traffic.enter(vhost.clone());
+        traffic.published.add(5);
+        traffic.transferred(100, 30, 2);
+        for _ in 0..2 {
+            traffic.flush();
+        }
+        let (core, vhost) = (core.totals(), vhost.totals());
+        assert_eq!((core.auth_attempts, core.published, core.bytes_in, core.bytes_out), (1, 5, 108, 30));
+        assert_eq!((vhost.auth_attempts, vhost.published, vhost.bytes_in, vhost.reads), (0, 5, 100, 1));
+        assert_eq!(traffic.octets(), [108, 30]);
+    }
+}

@@ -1,0 +1,53 @@
+//! `/api/auth`.
+
+use leveret_broker::traffic::Protocol;
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, no_content};
+use crate::error::Error;
+use crate::list;
+
+/// GET: logins by protocol since the node started.
+pub(crate) async fn attempts(call: Call) -> Answer {
+    check_node(&call)?;
+    let mut shown: Vec<Value> = Protocol::ALL
+        .iter()
+        .map(|protocol| {
+            let totals = call.api.broker().totals_of(*protocol);
+            view(protocol.label(), totals.auth_succeeded, totals.auth_failed)
+        })
+        .collect();
+    let (succeeded, failed) = call.api.logins().totals();
+    shown.push(view("http", succeeded, failed));
+    list::values(&call.query, shown)
+}
+
+/// GET: logins by source, which aren't tracked, as in RabbitMQ by default.
+pub(crate) async fn attempts_by_source(call: Call) -> Answer {
+    check_node(&call)?;
+    list::values(&call.query, Vec::new())
+}
+
+/// DELETE: counters only grow here; there is nothing to forget.
+pub(crate) async fn forget_attempts(call: Call) -> Answer {
+    check_node(&call)?;
+    no_content()
+}
+
+/// POST of a login form, which is for OAuth.
+pub(crate) async fn login(_: Call) -> Answer {
+    Err(Error::WrongPassword)
+}
+
+fn check_node(call: &Call) -> Result<(), Error> {
+    if call.word(0) == call.api.name() { Ok(()) } else { Err(Error::NotFound) }
+}
+
+fn view(protocol: &str, succeeded: u64, failed: u64) -> Value {
+    json!({
+        "protocol": protocol,
+        "auth_attempts": succeeded + failed,
+        "auth_attempts_failed": failed,
+        "auth_attempts_succeeded": succeeded,
+    })
+}

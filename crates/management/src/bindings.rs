@@ -1,0 +1,302 @@
+//! `/api/bindings`, and those of one exchange or queue. Every queue is bound to the default exchange by its name, though
+//! nobody keeps that binding.
+
+use std::sync::Arc;
+
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use leveret_model::{Action, Arguments, Bind, Binding, Command, DestinationName, Resource, Topology};
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, json, no_content};
+use crate::error::Error;
+use crate::exchanges::named;
+use crate::list::{self, Rows};
+use crate::{fields, route};
+
+/// A binding, or the one that a queue has by its name.
+#[derive(Clone)]
+enum Row {
+    Kept(Arc<Binding>),
+    Default { vhost: Arc<str>, queue: Arc<str> },
+}
+
+struct Listed;
+
+impl Rows for Listed {
+    type Row = Row;
+
+    fn name<'a>(&'a self, row: &'a Row) -> &'a str {
+        match row {
+            Row::Kept(binding) => binding.destination.name(),
+            Row::Default { queue, .. } => queue,
+        }
+    }
+
+    fn show(&self, row: &Row) -> Value {
+        match row {
+            Row::Kept(binding) => {
+                let mut body = definition(binding);
+                body["properties_key"] = json!(properties_key(binding));
+                body
+            }
+            Row::Default { vhost, queue } => json!({
+                "source": "",
+                "vhost": vhost,
+                "destination": queue,
+                "destination_type": "queue",
+                "routing_key": queue,
+                "arguments": {},
+                "properties_key": key_of(queue.as_bytes(), &Arguments::default()),
+            }),
+        }
+    }
+}
+
+/// GET: those of all vhosts that the user sees.
+pub(crate) async fn all(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let rows = call.identity.vhosts(&topology).flat_map(|vhost| rows(&topology, vhost)).collect();
+    list::answer(&call.query, Listed, rows)
+}
+
+/// GET: those of one vhost.
+pub(crate) async fn of_vhost(call: Call) -> Answer {
+    let topology = call.api.topology();
+    list::answer(&call.query, Listed, rows(&topology, call.word(0)))
+}
+
+/// GET: those that lead out of an exchange.
+pub(crate) async fn of_source(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let (vhost, exchange) = (call.word(0), named(call.word(1)));
+    let rows = match exchange {
+        "" => topology.queues(vhost).map(|queue| default(&queue.vhost, &queue.name)).collect(),
+        exchange => topology.bindings_of_source(vhost, exchange).cloned().map(Row::Kept).collect(),
+    };
+    list::answer(&call.query, Listed, rows)
+}
+
+/// GET: those that lead to an exchange.
+pub(crate) async fn of_exchange(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let exchange = topology.exchange(call.word(0), named(call.word(1)));
+    let rows = exchange.map_or_else(Vec::new, |exchange| {
+        topology.bindings_of_destination(call.word(0), &exchange.destination()).cloned().map(Row::Kept).collect()
+    });
+    list::answer(&call.query, Listed, rows)
+}
+
+/// GET: those that lead to a queue.
+pub(crate) async fn of_queue(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let rows = topology.queue(call.word(0), call.word(1)).map_or_else(Vec::new, |queue| {
+        let destination = queue.destination();
+        let kept = topology.bindings_of_destination(call.word(0), &destination).cloned().map(Row::Kept);
+        std::iter::once(default(&queue.vhost, &queue.name)).chain(kept).collect()
+    });
+    list::answer(&call.query, Listed, rows)
+}
+
+/// GET: those between an exchange and a queue or exchange.
+pub(crate) async fn between(call: Call) -> Answer {
+    let pair = Pair::of(&call)?;
+    list::answer(&call.query, Listed, pair.rows(&call.api.topology()))
+}
+
+/// GET of one.
+pub(crate) async fn one(call: Call) -> Answer {
+    let pair = Pair::of(&call)?;
+    let mut rows = pair.rows(&call.api.topology());
+    rows.retain(|row| is_key(&Listed.show(row), call.word(4)));
+    rows.first().map_or(Err(Error::NotFound), |row| json(Listed.show(row)))
+}
+
+/// POST: 201 with its place.
+pub(crate) async fn post(call: Call) -> Answer {
+    let pair = Pair::of(&call)?;
+    let body = call.object()?;
+    let arguments = fields::arguments(&body)?;
+    let routing_key = fields::text_or(&body, "routing_key", "")?;
+    let topology = call.staged();
+    pair.check(&topology)?;
+    let bind = pair.bind(routing_key.as_bytes(), &arguments);
+    let permit = call.permit(pair.vhost, pair.action(routing_key.as_bytes()))?;
+    call.api.submit(permit, Command::Bind(bind)).await?;
+    let place = format!("{}/{}", quoted(pair.destination.as_bytes()), key_of(routing_key.as_bytes(), &arguments));
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)]).into_response())
+}
+
+/// DELETE of one.
+pub(crate) async fn delete(call: Call) -> Answer {
+    let pair = Pair::of(&call)?;
+    let kept = pair.rows(&call.staged()).into_iter().find_map(|row| match row {
+        Row::Kept(binding) if is_key(&json!({"properties_key": properties_key(&binding)}), call.word(4)) => {
+            Some(binding)
+        }
+        _ => None,
+    });
+    let binding = kept.ok_or(Error::NotFound)?;
+    let permit = call.permit(pair.vhost, pair.action(&binding.routing_key))?;
+    let unbind = pair.bind(&binding.routing_key, &binding.arguments);
+    call.api.submit(permit, Command::Unbind(unbind)).await?;
+    no_content()
+}
+
+/// Both ends of a binding, as a path names them: vhost, `e`, source, `q` or `e`, destination.
+struct Pair<'a> {
+    vhost: &'a str,
+    source: &'a str,
+    to_queue: bool,
+    destination: &'a str,
+}
+
+impl<'a> Pair<'a> {
+    fn of(call: &'a Call) -> Result<Self, Error> {
+        let to_queue = match call.word(2) {
+            "q" => true,
+            "e" => false,
+            _ => return Err(Error::NotFound),
+        };
+        let destination = if to_queue { call.word(3) } else { named(call.word(3)) };
+        Ok(Pair { vhost: call.word(0), source: named(call.word(1)), to_queue, destination })
+    }
+
+    fn check(&self, topology: &Topology) -> Result<(), Error> {
+        let missing =
+            |kind: &str, name: &str| Err(Error::Missing(format!("no {kind} '{name}' in vhost '{}'", self.vhost)));
+        if topology.exchange(self.vhost, self.source).is_none() {
+            return missing("exchange", self.source);
+        }
+        match self.to_queue {
+            true if topology.queue(self.vhost, self.destination).is_none() => missing("queue", self.destination),
+            false if topology.exchange(self.vhost, self.destination).is_none() => missing("exchange", self.destination),
+            _ => Ok(()),
+        }
+    }
+
+    fn rows(&self, topology: &Topology) -> Vec<Row> {
+        if self.source.is_empty() {
+            let queue = topology.queue(self.vhost, self.destination).filter(|_| self.to_queue);
+            return queue.map(|queue| default(&queue.vhost, &queue.name)).into_iter().collect();
+        }
+        let kind = if self.to_queue { "queue" } else { "exchange" };
+        let ours = |binding: &&Arc<Binding>| {
+            binding.destination.kind() == kind && **binding.destination.name() == *self.destination
+        };
+        topology.bindings_of_source(self.vhost, self.source).filter(ours).cloned().map(Row::Kept).collect()
+    }
+
+    fn action(&self, routing_key: &'a [u8]) -> Action<'a> {
+        let destination = match self.to_queue {
+            true => Resource::Queue(self.destination),
+            false => Resource::Exchange(self.destination),
+        };
+        Action::Bind { source: self.source, destination, routing_key }
+    }
+
+    fn bind(&self, routing_key: &[u8], arguments: &Arguments) -> Bind {
+        Bind {
+            vhost: self.vhost.into(),
+            source: self.source.into(),
+            destination: match self.to_queue {
+                true => DestinationName::Queue(self.destination.into()),
+                false => DestinationName::Exchange(self.destination.into()),
+            },
+            routing_key: routing_key.into(),
+            arguments: arguments.clone(),
+            connection: None,
+        }
+    }
+}
+
+fn rows(topology: &Topology, vhost: &str) -> Vec<Row> {
+    let defaults = topology.queues(vhost).map(|queue| default(&queue.vhost, &queue.name));
+    defaults.chain(topology.bindings(vhost).cloned().map(Row::Kept)).collect()
+}
+
+fn default(vhost: &Arc<str>, queue: &Arc<str>) -> Row {
+    Row::Default { vhost: vhost.clone(), queue: queue.clone() }
+}
+
+/// As exports have it.
+pub(crate) fn definition(binding: &Binding) -> Value {
+    json!({
+        "source": binding.source,
+        "vhost": binding.vhost,
+        "destination": binding.destination.name(),
+        "destination_type": binding.destination.kind(),
+        "routing_key": String::from_utf8_lossy(&binding.routing_key),
+        "arguments": binding.arguments.to_json(),
+    })
+}
+
+fn properties_key(binding: &Binding) -> String {
+    key_of(&binding.routing_key, &binding.arguments)
+}
+
+/// What tells a binding from others between the same ends, the same at any time: the key, `~` for an empty one, and a
+/// hash of the arguments if there are any.
+fn key_of(routing_key: &[u8], arguments: &Arguments) -> String {
+    let key = quoted(routing_key).replace('~', "%7E");
+    match (key.is_empty(), arguments.is_empty()) {
+        (true, true) => "~".to_owned(),
+        (false, true) => key,
+        (_, false) => format!("{key}~{}", hash(arguments)),
+    }
+}
+
+/// FNV-1a over the arguments as JSON, which is sorted by key.
+fn hash(arguments: &Arguments) -> String {
+    let mut sum: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in arguments.to_json().to_string().bytes() {
+        sum = (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    URL_SAFE_NO_PAD.encode(sum.to_be_bytes())
+}
+
+/// Clients put the key into a path as it is, or quote it once more.
+fn is_key(shown: &Value, word: &str) -> bool {
+    shown["properties_key"].as_str().is_some_and(|key| key == word || route::decoded(key) == word)
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => out.push(char::from(*byte)),
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_model::Value as Argument;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_rabbitmqs_and_stay_the_same() {
+        let none = Arguments::default();
+        assert_eq!(key_of(b"a.#", &none), "a.%23");
+        assert_eq!(key_of(b"", &none), "~");
+        assert_eq!(key_of(b"a~b", &none), "a%7Eb");
+        let some = Arguments::from_iter([("x", Argument::Int(1)), ("a", Argument::string("y"))]);
+        let same = Arguments::from_iter([("a", Argument::string("y")), ("x", Argument::Int(1))]);
+        assert_eq!(key_of(b"k", &some), key_of(b"k", &same));
+        assert_ne!(key_of(b"k", &some), key_of(b"k", &Arguments::from_iter([("x", Argument::Int(2))])));
+        assert!(key_of(b"", &some).starts_with('~'));
+        // Whoever keeps a key finds its binding after an upgrade.
+        assert_eq!(key_of(b"k", &Arguments::from_iter([("x", Argument::Int(1))])), "k~q4wGBZlNBpQ");
+    }
+
+    #[test]
+    fn a_key_is_found_quoted_or_not() {
+        let shown = json!({"properties_key": "a.%23"});
+        assert!(is_key(&shown, "a.#") && is_key(&shown, "a.%23") && !is_key(&shown, "a.*"));
+    }
+}

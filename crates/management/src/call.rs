@@ -1,0 +1,111 @@
+//! One request, as handlers see it.
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use leveret_model::{Action, Permit, Topology, authorize};
+use serde_json::{Map, Value};
+
+use crate::api::Api;
+use crate::error::Error;
+use crate::identity::Identity;
+
+/// What a handler says.
+pub(crate) type Answer = Result<Response, Error>;
+
+/// See the module.
+pub(crate) struct Call {
+    pub(crate) api: Api,
+    pub(crate) identity: Identity,
+    /// What stands for the words in braces of the route's path, in order.
+    pub(crate) path: Vec<String>,
+    pub(crate) query: HashMap<String, String>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Call {
+    /// The word of the path in the place of the braces with this index.
+    pub(crate) fn word(&self, at: usize) -> &str {
+        self.path.get(at).map_or("", String::as_str)
+    }
+
+    /// Whether a parameter of the query is `true`.
+    pub(crate) fn asks(&self, key: &str) -> bool {
+        self.query.get(key).is_some_and(|value| value == "true")
+    }
+
+    /// The body as an object; none means an empty one.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(crate) fn object(&self) -> Result<Map<String, Value>, Error> {
+        object(&self.body)
+    }
+
+    /// The objects with all changes that are on their way.
+    pub(crate) fn staged(&self) -> Topology {
+        self.api.broker().registry.staged_topology()
+    }
+
+    /// The permit for what only administrators may do.
+    ///
+    /// # Errors
+    /// The user is none.
+    pub(crate) fn administers(&self) -> Result<Permit, Error> {
+        self.identity.administers(&self.staged())
+    }
+
+    /// The permit for what policymakers may do.
+    ///
+    /// # Errors
+    /// The user is none.
+    pub(crate) fn sets_parameters(&self) -> Result<Permit, Error> {
+        Ok(authorize(&self.staged(), self.identity.name(), "", Action::SetParameters)?)
+    }
+
+    /// The permit for an action in a vhost.
+    ///
+    /// # Errors
+    /// The user may not do it.
+    pub(crate) fn permit(&self, vhost: &str, action: Action<'_>) -> Result<Permit, Error> {
+        Ok(authorize(&self.staged(), self.identity.name(), vhost, action)?)
+    }
+}
+
+/// The body as an object; none means an empty one.
+///
+/// # Errors
+/// It is something else.
+pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Error> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(object)) => Ok(object),
+        _ => Err(Error::BadRequest("not_json".to_owned())),
+    }
+}
+
+/// 200 with a JSON body.
+pub(crate) fn json(body: Value) -> Answer {
+    Ok(Json(body).into_response())
+}
+
+/// 204.
+pub(crate) fn no_content() -> Answer {
+    status(StatusCode::NO_CONTENT)
+}
+
+/// 201 for what is new, 204 for what was there.
+pub(crate) fn put(is_new: bool) -> Answer {
+    status(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+}
+
+/// A status without a body.
+pub(crate) fn status(status: StatusCode) -> Answer {
+    Ok(status.into_response())
+}

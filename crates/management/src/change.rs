@@ -1,0 +1,52 @@
+//! Changes of the control plane: submitted, on disk, published, and only then answered.
+
+use leveret_model::{Command, Outcome, Permit};
+use tokio::sync::oneshot;
+
+use crate::api::Api;
+use crate::error::Error;
+
+impl Api {
+    /// Carries out a command; returns when it can be seen and survives a power cut.
+    ///
+    /// # Errors
+    /// It is refused, or the node stops.
+    pub(crate) async fn submit(&self, permit: Permit, command: Command) -> Result<Outcome, Error> {
+        let submitted = self.broker().registry.submit(permit, command, self.node().clock().monotonic())?;
+        self.durable(submitted.position).await?;
+        Ok(submitted.outcome)
+    }
+
+    /// Carries out commands as one change: all of them, or none if one is refused.
+    ///
+    /// # Errors
+    /// One is refused, or the node stops.
+    pub(crate) async fn submit_all(&self, permit: &Permit, commands: Vec<Command>) -> Result<Vec<Outcome>, Error> {
+        let now = self.node().clock().monotonic();
+        let submitted = self.broker().registry.submit_all(permit, commands, now);
+        let (outcomes, position) = submitted.map_err(|(_, refused)| refused)?;
+        self.durable(position).await?;
+        Ok(outcomes)
+    }
+
+    /// Waits until everything up to `position` is on disk, and its changes are published.
+    ///
+    /// # Errors
+    /// The node stops.
+    pub(crate) async fn durable(&self, position: u64) -> Result<(), Error> {
+        let commit = &self.broker().commit;
+        commit.announce();
+        if commit.durable() < position {
+            let (done, wait) = oneshot::channel();
+            commit.when_durable(
+                position,
+                Box::new(move || {
+                    let _ = done.send(());
+                }),
+            );
+            wait.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
+        }
+        self.broker().registry.publish();
+        Ok(())
+    }
+}

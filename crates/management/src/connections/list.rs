@@ -1,0 +1,151 @@
+//! Lists of connections and channels: asked for in batches, so that no list holds what all of them say.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::IntoResponse;
+use futures_lite::stream;
+use leveret_broker::clients::Client;
+use leveret_broker::views::ConnectionView;
+use serde_json::Value;
+
+use super::{ask, view};
+use crate::api::Api;
+use crate::call::{Answer, Call, json};
+use crate::columns::Columns;
+use crate::list::{Filter, Key, Page};
+
+/// So many connections are asked at once.
+const BATCH: usize = 256;
+
+/// What a list has a row for.
+#[derive(Clone, Copy)]
+pub(super) enum Level {
+    Connections,
+    Channels,
+}
+
+impl Level {
+    /// The rows of one connection.
+    fn rows(self, api: &Api, view: &ConnectionView) -> Vec<Value> {
+        match self {
+            Level::Connections => vec![view::connection(api, view)],
+            Level::Channels => view.channels.iter().map(|channel| view::channel(api, view, channel)).collect(),
+        }
+    }
+}
+
+/// The rows of these connections, as the query asks for them.
+pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>) -> Answer {
+    let page = Page::of(&call.query)?;
+    let columns = Columns::of(&call.query);
+    let sort = call.query.get("sort").filter(|path| !path.is_empty());
+    if page.is_none() && sort.is_none() {
+        return Ok(streamed(call.api.clone(), level, clients, columns));
+    }
+    let (mut keys, total) = keys(call, level, &clients, sort).await;
+    if sort.is_some() {
+        let reverse = call.asks("sort_reverse");
+        keys.sort_by(|a, b| if reverse { b.key.order(&a.key) } else { a.key.order(&b.key) });
+    }
+    let filtered = keys.len();
+    let shown = match &page {
+        Some(page) => page.take(keys)?,
+        None => keys,
+    };
+    let items = rows(&call.api, level, &clients, shown).await;
+    let items = items.into_iter().map(|row| columns.pick(row)).collect();
+    match page {
+        Some(page) => json(page.wrap(total, filtered, items)),
+        None => json(Value::Array(items)),
+    }
+}
+
+/// What is kept of a row until it is known which ones are shown.
+struct Kept {
+    client: usize,
+    name: String,
+    key: Key,
+}
+
+async fn keys(call: &Call, level: Level, clients: &[Arc<Client>], sort: Option<&String>) -> (Vec<Kept>, usize) {
+    let filter = if call.query.contains_key("page") { Filter::of(&call.query) } else { Filter::All };
+    let none = || Key::Number(0.0);
+    if let (Level::Connections, None) = (level, sort) {
+        let named = clients.iter().enumerate().filter(|(_, client)| filter.matches(&client.name));
+        let kept = named.map(|(at, client)| Kept { client: at, name: client.name.to_string(), key: none() });
+        return (kept.collect(), clients.len());
+    }
+    let (mut kept, mut total) = (Vec::new(), 0);
+    for (batch, asked) in clients.chunks(BATCH).enumerate() {
+        let places: HashMap<_, _> = asked.iter().enumerate().map(|(at, client)| (client.id, at)).collect();
+        for view in ask::ask(&call.api, asked).await {
+            for row in level.rows(&call.api, &view) {
+                total += 1;
+                let name = row["name"].as_str().unwrap_or("").to_owned();
+                if filter.matches(&name) {
+                    let key = sort.map_or_else(none, |path| Key::of(&row, path));
+                    kept.push(Kept { client: batch * BATCH + places[&view.client.id], name, key });
+                }
+            }
+        }
+    }
+    (kept, total)
+}
+
+/// The rows that are shown, in their order; those that are gone by now are left out.
+async fn rows(api: &Api, level: Level, clients: &[Arc<Client>], shown: Vec<Kept>) -> Vec<Value> {
+    let mut wanted: Vec<usize> = shown.iter().map(|kept| kept.client).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let names: HashSet<&str> = shown.iter().map(|kept| kept.name.as_str()).collect();
+    let wanted: Vec<Arc<Client>> = wanted.into_iter().map(|at| clients[at].clone()).collect();
+    let mut found: HashMap<String, Value> = HashMap::new();
+    for asked in wanted.chunks(BATCH) {
+        for view in ask::ask(api, asked).await {
+            for row in level.rows(api, &view) {
+                if let Some(name) = row["name"].as_str().filter(|name| names.contains(name)) {
+                    found.insert(name.to_owned(), row);
+                }
+            }
+        }
+    }
+    shown.iter().filter_map(|kept| found.remove(&kept.name)).collect()
+}
+
+fn streamed(api: Api, level: Level, clients: Vec<Arc<Client>>, columns: Columns) -> axum::response::Response {
+    struct Progress {
+        api: Api,
+        clients: Vec<Arc<Client>>,
+        at: usize,
+        any: bool,
+        closed: bool,
+        columns: Columns,
+    }
+    let progress = Progress { api, clients, at: 0, any: false, closed: false, columns };
+    let pieces = stream::unfold(progress, move |mut progress| async move {
+        if progress.closed {
+            return None;
+        }
+        let mut piece = if progress.at == 0 { vec![b'['] } else { Vec::new() };
+        let end = (progress.at + BATCH).min(progress.clients.len());
+        for view in ask::ask(&progress.api, &progress.clients[progress.at..end]).await {
+            for row in level.rows(&progress.api, &view) {
+                if std::mem::replace(&mut progress.any, true) {
+                    piece.push(b',');
+                }
+                serde_json::to_writer(&mut piece, &progress.columns.pick(row)).expect("a value has a JSON form");
+            }
+        }
+        progress.at = end;
+        if end == progress.clients.len() {
+            piece.push(b']');
+            progress.closed = true;
+        }
+        Some((Ok::<_, Infallible>(Bytes::from(piece)), progress))
+    });
+    ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(pieces)).into_response()
+}

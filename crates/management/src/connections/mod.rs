@@ -1,0 +1,155 @@
+//! `/api/connections` and `/api/channels`. Nobody keeps what is shown here: connections are asked, a few at a time.
+
+mod ask;
+mod list;
+mod view;
+
+use std::sync::Arc;
+
+use leveret_broker::clients::Client;
+use leveret_broker::views::ConnectionView;
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, json, no_content};
+use crate::columns::Columns;
+use crate::error::Error;
+use list::Level;
+
+const NOT_AUTHORISED: &str = "User not authorised to access object";
+/// What a client is told when nobody gave a reason.
+const CLOSED: &str = "Closed via management plugin";
+
+/// GET: the user's own; monitors see all.
+pub(crate) async fn all(call: Call) -> Answer {
+    let seen = seen(&call);
+    list::answer(&call, Level::Connections, seen).await
+}
+
+/// GET: those in one vhost.
+pub(crate) async fn of_vhost(call: Call) -> Answer {
+    let mut seen = seen(&call);
+    seen.retain(|client| *client.vhost == *call.word(0));
+    list::answer(&call, Level::Connections, seen).await
+}
+
+/// GET: those of one user, in short.
+pub(crate) async fn of_user(call: Call) -> Answer {
+    let clients = call.api.broker().clients();
+    let own = clients.iter().filter(|client| *client.user == *call.word(0));
+    let shown = own.map(
+        |client| json!({"name": client.name, "node": call.api.name(), "user": client.user, "vhost": client.vhost}),
+    );
+    crate::list::values(&call.query, shown.collect())
+}
+
+/// GET of one.
+pub(crate) async fn one(call: Call) -> Answer {
+    let view = ask_one(&call).await?;
+    json(Columns::of(&call.query).pick(view::connection(&call.api, &view)))
+}
+
+/// GET of one's channels.
+pub(crate) async fn channels_of(call: Call) -> Answer {
+    let client = find(&call)?;
+    list::answer(&call, Level::Channels, vec![client]).await
+}
+
+/// GET of one's sessions (AMQP 1.0).
+pub(crate) async fn sessions_of(call: Call) -> Answer {
+    let view = ask_one(&call).await?;
+    json(view::sessions(&call.api, &view))
+}
+
+/// DELETE: closed, with the reason of the header `X-Reason`.
+pub(crate) async fn close(call: Call) -> Answer {
+    let client = named(&call, call.word(0)).ok_or(Error::NotFound)?;
+    if !call.identity.is_administrator() && *client.user != *call.identity.name() {
+        return Err(Error::Forbidden(NOT_AUTHORISED.to_owned()));
+    }
+    match call.api.broker().close(client.id, reason(&call)) {
+        true => no_content(),
+        false => Err(Error::NotFound),
+    }
+}
+
+/// DELETE of all that a user has.
+pub(crate) async fn close_of_user(call: Call) -> Answer {
+    call.api.close_where(reason(&call), |client| *client.user == *call.word(0));
+    no_content()
+}
+
+/// GET: the channels of the user's own connections; monitors see all.
+pub(crate) async fn channels(call: Call) -> Answer {
+    let seen = seen(&call);
+    list::answer(&call, Level::Channels, seen).await
+}
+
+/// GET: those in one vhost.
+pub(crate) async fn channels_of_vhost(call: Call) -> Answer {
+    let mut seen = seen(&call);
+    seen.retain(|client| *client.vhost == *call.word(0));
+    list::answer(&call, Level::Channels, seen).await
+}
+
+/// GET of one: `connection (number)`.
+pub(crate) async fn channel(call: Call) -> Answer {
+    let (connection, number) = call.word(0).rsplit_once(" (").ok_or(Error::NotFound)?;
+    let number: u16 = number.trim_end_matches(')').parse().map_err(|_| Error::NotFound)?;
+    let client = named(&call, connection).ok_or(Error::NotFound)?;
+    check_own(&call, &client)?;
+    let views = ask::ask(&call.api, std::slice::from_ref(&client)).await;
+    let view = views.first().ok_or(Error::NotFound)?;
+    let channel = view.channels.iter().find(|channel| channel.number == number).ok_or(Error::NotFound)?;
+    let mut body = view::channel(&call.api, view, channel);
+    body["consumer_details"] = Value::Array(consumers_of(&call, call.word(0)));
+    body["publishes"] = json!([]);
+    body["deliveries"] = json!([]);
+    json(Columns::of(&call.query).pick(body))
+}
+
+fn consumers_of(call: &Call, channel: &str) -> Vec<Value> {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let now = call.api.node().clock().now();
+    let queues = snapshot.queues.values().filter(|queue| queue.counts().1 > 0);
+    let shown = queues.flat_map(|queue| {
+        let consumers = queue.status().consumers;
+        let own = consumers.into_iter().filter(|consumer| *consumer.channel == *channel);
+        own.map(|consumer| crate::queues::consumer_view(&call.api, queue, &consumer, now)).collect::<Vec<_>>()
+    });
+    shown.collect()
+}
+
+fn reason(call: &Call) -> &str {
+    let given = call.headers.get("x-reason").and_then(|reason| reason.to_str().ok());
+    given.filter(|reason| !reason.is_empty()).unwrap_or(CLOSED)
+}
+
+fn seen(call: &Call) -> Vec<Arc<Client>> {
+    let mut clients = call.api.broker().clients();
+    if !call.identity.monitors() {
+        clients.retain(|client| *client.user == *call.identity.name());
+    }
+    clients
+}
+
+fn named(call: &Call, name: &str) -> Option<Arc<Client>> {
+    call.api.broker().clients().into_iter().find(|client| *client.name == *name)
+}
+
+fn check_own(call: &Call, client: &Client) -> Result<(), Error> {
+    match call.identity.monitors() || *client.user == *call.identity.name() {
+        true => Ok(()),
+        false => Err(Error::Forbidden(NOT_AUTHORISED.to_owned())),
+    }
+}
+
+fn find(call: &Call) -> Result<Arc<Client>, Error> {
+    let client = named(call, call.word(0)).ok_or(Error::NotFound)?;
+    check_own(call, &client)?;
+    Ok(client)
+}
+
+async fn ask_one(call: &Call) -> Result<ConnectionView, Error> {
+    let client = find(call)?;
+    ask::ask(&call.api, &[client]).await.pop().ok_or(Error::NotFound)
+}

@@ -1,0 +1,174 @@
+//! Definitions out, as they are written.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use leveret_model::{LimitOwner, LimitValues, Topology, VhostSettings};
+use serde_json::{Map, Value, json};
+
+use crate::api::Api;
+use crate::{bindings, exchanges, limits, permissions, stream, topic_permissions, users, vhosts};
+
+type Objects = Box<dyn Iterator<Item = Value> + Send>;
+
+/// A part of a document: one value, or a list that is made while it is written.
+enum Part {
+    One(Value),
+    Many(Objects),
+}
+
+/// Everything.
+pub(super) fn cluster(api: &Api) -> Response {
+    let topology = api.topology();
+    let all: Vec<Arc<str>> = topology.vhosts().cloned().collect();
+    let mut parts = head(api, "cluster", &format!("Definitions of cluster '{}'", api.cluster_name()));
+    parts.push(("original_cluster_name", Part::One(json!(api.cluster_name()))));
+    parts.push(("users", many(topology.users().map(|user| users::view(&topology, user)).collect())));
+    parts.push(("vhosts", many(all.iter().map(|vhost| vhost_entry(&topology, vhost)).collect())));
+    parts.push(("permissions", many(topology.permissions().map(|found| permissions::view(found)).collect())));
+    let topics = topology.topic_permissions().map(|found| topic_permissions::view(found));
+    parts.push(("topic_permissions", many(topics.collect())));
+    let limits = all.iter().filter_map(|vhost| Some(limits::parameter(vhost, limits_of(&topology, vhost)?)));
+    parts.push(("parameters", many(limits.collect())));
+    // The id belongs to this cluster and goes nowhere else.
+    let parameters = topology
+        .global_parameters()
+        .filter(|(name, _)| !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name));
+    let parameters = parameters.map(|(name, value)| json!({"name": name, "value": **value}));
+    parts.push(("global_parameters", many(parameters.collect())));
+    parts.push(("policies", many(Vec::new())));
+    objects(&topology, &all, true, &mut parts);
+    write(parts)
+}
+
+/// What one vhost holds; none if there is no such vhost.
+pub(super) fn vhost(api: &Api, name: &str) -> Option<Response> {
+    let topology = api.topology();
+    let name = topology.vhost(name)?.clone();
+    let settings = topology.vhost_settings(&name).cloned().unwrap_or_default();
+    let values = limits_of(&topology, &name).cloned().unwrap_or_default();
+    let mut parts = head(api, "single_virtual_host", &format!("Definitions of virtual host '{name}'"));
+    parts.push(("original_vhost_name", Part::One(json!(name))));
+    parts.push(("description", Part::One(json!(settings.description))));
+    parts.push(("default_queue_type", Part::One(json!(settings.default_queue_type))));
+    parts.push(("metadata", Part::One(vhosts::metadata(&settings))));
+    parts.push(("limits", Part::One(json!(values))));
+    let parameter = (!values.is_empty()).then(|| without_vhost(limits::parameter(&name, &values)));
+    parts.push(("parameters", many(parameter.into_iter().collect())));
+    parts.push(("policies", many(Vec::new())));
+    objects(&topology, &[name], false, &mut parts);
+    Some(write(parts))
+}
+
+fn head(api: &Api, format: &str, explanation: &str) -> Vec<(&'static str, Part)> {
+    let settings = &api.broker().settings;
+    let (product, version) = (&settings.product, &settings.version);
+    let one = |value: &str| Part::One(json!(value));
+    vec![
+        ("rabbit_version", one(version)),
+        ("rabbitmq_version", one(version)),
+        ("product_name", one(product)),
+        ("product_version", one(version)),
+        ("rabbitmq_definition_format", one(format)),
+        ("explanation", one(explanation)),
+    ]
+}
+
+/// Queues, exchanges and bindings that outlive their connections and the node. Predeclared exchanges are everywhere.
+fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &mut Vec<(&'static str, Part)>) {
+    let shown = move |value: Value| if with_vhost { value } else { without_vhost(value) };
+    let queues: Vec<_> = vhosts.iter().flat_map(|vhost| topology.queues(vhost)).cloned().collect();
+    let queues = queues.into_iter().filter(|queue| queue.durable && !queue.is_exclusive()).map(move |queue| {
+        shown(json!({
+            "name": queue.name,
+            "vhost": queue.vhost,
+            "type": "classic",
+            "durable": queue.durable,
+            "auto_delete": queue.auto_delete,
+            "arguments": queue.arguments.to_json(),
+        }))
+    });
+    parts.push(("queues", Part::Many(Box::new(queues))));
+    let exchanges: Vec<_> = vhosts.iter().flat_map(|vhost| topology.exchanges(vhost)).cloned().collect();
+    let own = exchanges
+        .into_iter()
+        .filter(|exchange| exchange.durable && !exchange.name.is_empty() && !exchange.name.starts_with("amq."));
+    let exchanges = own.map(move |exchange| {
+        let mut entry = exchanges::definition(&exchange);
+        entry["internal"] = json!(exchange.internal);
+        shown(entry)
+    });
+    parts.push(("exchanges", Part::Many(Box::new(exchanges))));
+    let bindings: Vec<_> = vhosts.iter().flat_map(|vhost| topology.bindings(vhost)).cloned().collect();
+    let bindings = bindings.into_iter().filter(|binding| binding.logged);
+    parts.push(("bindings", Part::Many(Box::new(bindings.map(move |binding| shown(bindings::definition(&binding)))))));
+}
+
+fn vhost_entry(topology: &Topology, name: &str) -> Value {
+    let settings = topology.vhost_settings(name).map_or_else(VhostSettings::default, |found| (**found).clone());
+    json!({
+        "name": name,
+        "metadata": vhosts::metadata(&settings),
+        "limits": limits_of(topology, name).cloned().unwrap_or_default(),
+    })
+}
+
+fn limits_of<'a>(topology: &'a Topology, vhost: &str) -> Option<&'a LimitValues> {
+    topology.limits_of(&LimitOwner::Vhost(vhost.into()))
+}
+
+fn without_vhost(mut value: Value) -> Value {
+    value.as_object_mut().map(|object: &mut Map<String, Value>| object.remove("vhost"));
+    value
+}
+
+fn many(values: Vec<Value>) -> Part {
+    Part::Many(Box::new(values.into_iter()))
+}
+
+/// A piece is about this long.
+const PIECE_BYTES: usize = 32 << 10;
+
+fn write(parts: Vec<(&'static str, Part)>) -> Response {
+    let mut parts = parts.into_iter();
+    let (mut began, mut ended) = (false, false);
+    let mut list: Option<(Objects, bool)> = None;
+    stream::text("application/json", move |piece| {
+        while !ended && piece.len() < PIECE_BYTES {
+            if let Some((objects, first)) = &mut list {
+                match objects.next() {
+                    Some(object) => {
+                        if !std::mem::replace(first, false) {
+                            piece.push(b',');
+                        }
+                        put(piece, &object);
+                    }
+                    None => {
+                        piece.push(b']');
+                        list = None;
+                    }
+                }
+                continue;
+            }
+            let Some((name, part)) = parts.next() else {
+                piece.push(b'}');
+                ended = true;
+                return;
+            };
+            piece.push(if std::mem::replace(&mut began, true) { b',' } else { b'{' });
+            put(piece, &json!(name));
+            piece.push(b':');
+            match part {
+                Part::One(value) => put(piece, &value),
+                Part::Many(objects) => {
+                    piece.push(b'[');
+                    list = Some((objects, true));
+                }
+            }
+        }
+    })
+}
+
+fn put(piece: &mut Vec<u8>, value: &Value) {
+    serde_json::to_writer(piece, value).expect("a value has a JSON form");
+}

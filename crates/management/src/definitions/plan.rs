@@ -1,0 +1,296 @@
+//! What a document asks for: commands for what isn't there yet, and objects that can't be made.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use leveret_model::{
+    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, Topology,
+};
+use serde_json::{Map, Value};
+
+use super::document::{Scope, entries};
+use crate::error::Error;
+use crate::{fields, limits, permissions, topic_permissions, users, vhosts};
+
+type Entry = Map<String, Value>;
+
+/// An object that isn't built yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unsupported(String);
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// In an order in which each finds what it needs.
+    pub(super) commands: Vec<Command>,
+    pub(super) unsupported: Vec<Unsupported>,
+    /// Queues and exchanges that aren't made: bindings to them aren't either.
+    left_out: HashSet<(String, String, bool)>,
+}
+
+/// Global parameters that belong to a cluster and not to its definitions.
+const NOT_IMPORTED: [&str; 2] = ["internal_cluster_id", super::load::HASH_PARAMETER];
+
+impl Plan {
+    /// What `document` asks for, beside what `topology` has already: that stays as it is, as in RabbitMQ.
+    ///
+    /// # Errors
+    /// An entry makes no sense.
+    pub(super) fn of(document: &Entry, scope: &Scope, topology: &Topology) -> Result<Self, Error> {
+        let mut plan = Plan::default();
+        if *scope == Scope::Cluster {
+            plan.users(document, topology)?;
+            plan.vhosts(document, topology)?;
+        } else {
+            plan.settings_of(document, scope, topology)?;
+        }
+        plan.check_vhosts(document, scope, topology)?;
+        if *scope == Scope::Cluster {
+            for entry in entries(document, "permissions") {
+                let (user, vhost) = (fields::text(entry, "user")?, fields::text(entry, "vhost")?);
+                plan.commands.push(Command::SetPermissions(permissions::parse(user, vhost, entry)?));
+            }
+            for entry in entries(document, "global_parameters") {
+                let name = fields::text(entry, "name")?;
+                if !NOT_IMPORTED.contains(&name) {
+                    let value = entry.get("value").cloned().unwrap_or_default();
+                    plan.commands.push(Command::PutGlobalParameter { name: name.into(), value });
+                }
+            }
+        }
+        plan.parameters(document, scope)?;
+        for kind in ["policies", "operator_policies"] {
+            for entry in entries(document, kind) {
+                plan.refuse("policy", scope.vhost_of(entry), entry);
+            }
+        }
+        plan.queues(document, scope, topology)?;
+        plan.exchanges(document, scope, topology)?;
+        plan.bindings(document, scope, topology)?;
+        if *scope == Scope::Cluster {
+            for entry in entries(document, "topic_permissions") {
+                let (user, vhost) = (fields::text(entry, "user")?, fields::text(entry, "vhost")?);
+                plan.commands.push(Command::SetTopicPermissions(topic_permissions::parse(user, vhost, entry)?));
+            }
+        }
+        Ok(plan)
+    }
+
+    fn users(&mut self, document: &Entry, topology: &Topology) -> Result<(), Error> {
+        for entry in entries(document, "users") {
+            let name = fields::text(entry, "name")?;
+            let user = users::parse(name, entry)?;
+            let same = topology.user(name).is_some_and(|current| {
+                current.password_hash == user.password_hash
+                    && current.hashing_algorithm == user.hashing_algorithm
+                    && current.tags == user.tags
+            });
+            if !same {
+                self.commands.push(Command::PutUser(user));
+            }
+            self.limits(LimitOwner::User(name.into()), entry.get("limits"))?;
+        }
+        Ok(())
+    }
+
+    fn vhosts(&mut self, document: &Entry, topology: &Topology) -> Result<(), Error> {
+        for entry in entries(document, "vhosts") {
+            let name = fields::text(entry, "name")?;
+            if topology.vhost(name).is_none() {
+                self.commands.push(Command::CreateVhost { name: name.into() });
+            }
+            self.settings(name, entry, topology)?;
+            self.limits(LimitOwner::Vhost(name.into()), entry.get("limits"))?;
+        }
+        Ok(())
+    }
+
+    /// A document of one vhost has its metadata at its top.
+    fn settings_of(&mut self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+        let Scope::Vhost(name) = scope else { return Ok(()) };
+        self.settings(name, document, topology)?;
+        self.limits(LimitOwner::Vhost(name.as_str().into()), document.get("limits"))
+    }
+
+    fn settings(&mut self, name: &str, entry: &Entry, topology: &Topology) -> Result<(), Error> {
+        let mut given = entry.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        for key in ["description", "tags", "default_queue_type"] {
+            if let Some(value) = entry.get(key) {
+                given.entry(key).or_insert_with(|| value.clone());
+            }
+        }
+        if let Some(kind @ ("quorum" | "stream")) = given.get("default_queue_type").and_then(Value::as_str) {
+            self.unsupported.push(Unsupported(format!("default queue type '{kind}' of vhost '{name}'")));
+            given.remove("default_queue_type");
+        }
+        given.remove("tracing");
+        let current = topology.vhost_settings(name);
+        let settings = vhosts::settings(current, &given)?;
+        if current.is_none_or(|current| **current != settings) {
+            self.commands.push(Command::SetVhost { name: name.into(), settings });
+        }
+        Ok(())
+    }
+
+    /// Limits as an object, or as RabbitMQ 3's list of name and value.
+    fn limits(&mut self, owner: LimitOwner, given: Option<&Value>) -> Result<(), Error> {
+        let mut set = |name: &str, value: &Value| {
+            let value = limits::checked(&owner, name, value).map_err(Error::BadRequest)?;
+            let (owner, name) = (owner.clone(), name.into());
+            self.commands.push(Command::SetLimit { owner, name, value: Some(value) });
+            Ok(())
+        };
+        match given {
+            Some(Value::Object(values)) => values.iter().try_for_each(|(name, value)| set(name, value)),
+            Some(Value::Array(list)) => list
+                .iter()
+                .filter_map(Value::as_object)
+                .try_for_each(|entry| set(fields::text(entry, "name")?, entry.get("value").unwrap_or(&Value::Null))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Every object's vhost is there or is made.
+    fn check_vhosts(&self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+        let made: HashSet<&str> = self
+            .commands
+            .iter()
+            .filter_map(|command| match command {
+                Command::CreateVhost { name } => Some(&**name),
+                _ => None,
+            })
+            .collect();
+        for kind in ["permissions", "topic_permissions", "queues", "exchanges", "bindings"] {
+            for entry in entries(document, kind) {
+                let vhost = scope.vhost_of(entry);
+                if topology.vhost(vhost).is_none() && !made.contains(vhost) {
+                    return Err(Error::BadRequest(format!(
+                        "Please create virtual host \"{vhost}\" prior to importing definitions."
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn parameters(&mut self, document: &Entry, scope: &Scope) -> Result<(), Error> {
+        for entry in entries(document, "parameters") {
+            let (component, vhost) = (fields::text(entry, "component")?, scope.vhost_of(entry));
+            match component {
+                "vhost-limits" => self.limits(LimitOwner::Vhost(vhost.into()), entry.get("value"))?,
+                _ => self.refuse(&format!("{component} parameter"), vhost, entry),
+            }
+        }
+        Ok(())
+    }
+
+    fn queues(&mut self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+        for entry in entries(document, "queues") {
+            let (vhost, name) = (scope.vhost_of(entry), fields::text(entry, "name")?);
+            if topology.queue(vhost, name).is_some() {
+                continue;
+            }
+            let arguments = fields::arguments(entry)?;
+            let kind = arguments.get("x-queue-type").and_then(|kind| kind.as_str()).map(str::to_owned);
+            let kind = match kind {
+                Some(kind) => kind,
+                None => fields::text_or(entry, "type", "classic")?.to_owned(),
+            };
+            if kind == "quorum" || kind == "stream" {
+                self.refuse(&format!("{kind} queue"), vhost, entry);
+                self.left_out.insert((vhost.to_owned(), name.to_owned(), true));
+                continue;
+            }
+            self.commands.push(Command::DeclareQueue(DeclareQueue {
+                vhost: vhost.into(),
+                name: name.into(),
+                // Names that a broker once made may come back.
+                server_named: true,
+                durable: fields::flag_or(entry, "durable", true)?,
+                auto_delete: fields::flag(entry, "auto_delete")?,
+                exclusive: false,
+                connection: None,
+                arguments,
+            }));
+        }
+        Ok(())
+    }
+
+    fn exchanges(&mut self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+        for entry in entries(document, "exchanges") {
+            let (vhost, name) = (scope.vhost_of(entry), fields::text(entry, "name")?);
+            let predeclared = name.is_empty() || name.starts_with("amq.");
+            let kind = fields::text_or(entry, "type", "direct")?;
+            if topology.exchange(vhost, name).is_some() || predeclared {
+                continue;
+            }
+            if ExchangeType::parse(kind).is_err() {
+                self.refuse(&format!("exchange of type {kind}"), vhost, entry);
+                self.left_out.insert((vhost.to_owned(), name.to_owned(), false));
+                continue;
+            }
+            self.commands.push(Command::DeclareExchange(DeclareExchange {
+                vhost: vhost.into(),
+                name: name.into(),
+                kind: kind.to_owned(),
+                durable: fields::flag_or(entry, "durable", true)?,
+                auto_delete: fields::flag(entry, "auto_delete")?,
+                internal: fields::flag(entry, "internal")?,
+                arguments: fields::arguments(entry)?,
+            }));
+        }
+        Ok(())
+    }
+
+    fn bindings(&mut self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+        for entry in entries(document, "bindings") {
+            let vhost = scope.vhost_of(entry);
+            let (source, destination) = (fields::text(entry, "source")?, fields::text(entry, "destination")?);
+            let to_queue = match fields::text_or(entry, "destination_type", "queue")? {
+                "queue" => true,
+                "exchange" => false,
+                other => {
+                    return Err(Error::BadRequest(format!("destination_type '{other}' is neither queue nor exchange")));
+                }
+            };
+            let left_out = |name: &str, is_queue: bool| {
+                !self.left_out.is_empty() && self.left_out.contains(&(vhost.to_owned(), name.to_owned(), is_queue))
+            };
+            if source.is_empty() || left_out(source, false) || left_out(destination, to_queue) {
+                continue;
+            }
+            // Exchanges that this broker hasn't, such as the log's, have no bindings either.
+            let named = |name: &str| name.starts_with("amq.") && topology.exchange(vhost, name).is_none();
+            if topology.vhost(vhost).is_some() && (named(source) || (!to_queue && named(destination))) {
+                self.unsupported
+                    .push(Unsupported(format!("binding from '{source}' to '{destination}' in vhost '{vhost}'")));
+                continue;
+            }
+            let destination: Arc<str> = destination.into();
+            self.commands.push(Command::Bind(Bind {
+                vhost: vhost.into(),
+                source: source.into(),
+                destination: match to_queue {
+                    true => DestinationName::Queue(destination),
+                    false => DestinationName::Exchange(destination),
+                },
+                routing_key: fields::text_or(entry, "routing_key", "")?.as_bytes().into(),
+                arguments: fields::arguments(entry)?,
+                connection: None,
+            }));
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, kind: &str, vhost: &str, entry: &Entry) {
+        let name = entry.get("name").and_then(Value::as_str).unwrap_or("");
+        self.unsupported.push(Unsupported(format!("{kind} '{name}' in vhost '{vhost}'")));
+    }
+}

@@ -1,0 +1,112 @@
+//! From a request to its route's answer: method, login, access, then the handler.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use leveret_model::Topology;
+
+use crate::api::Api;
+use crate::call::Call;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::route::{Access, Route, decoded};
+use crate::routes::ROUTES;
+
+/// The largest body of a request, as RabbitMQ's `management.http.max_body_size` is by default.
+const BODY_BYTES_MAX: usize = 10_000_000;
+
+/// The largest definitions that may be imported: some 200,000 queues.
+const DEFINITIONS_BYTES_MAX: usize = 64 << 20;
+
+/// The HTTP API.
+pub fn api(api: Api) -> Router {
+    Router::new().fallback(answer).with_state(api)
+}
+
+async fn answer(State(api): State<Api>, request: Request) -> Response {
+    let without_body = request.method() == HttpMethod::HEAD;
+    let mut response = find(api, request).await.unwrap_or_else(Error::into_response);
+    let headers = response.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
+    if without_body {
+        *response.body_mut() = Body::empty();
+    }
+    response
+}
+
+async fn find(api: Api, request: Request) -> Result<Response, Error> {
+    let path = request.uri().path().to_owned();
+    let mut found: Vec<(&Route, Vec<String>)> =
+        ROUTES.iter().filter_map(|route| Some((route, route.matches(&path)?))).collect();
+    // `/api/users/without-permissions` is no user.
+    let best = found.iter().map(|(route, _)| route.rank()).max().ok_or(Error::NotFound)?;
+    found.retain(|(route, _)| route.rank() == best);
+    let asked = match request.method() {
+        method if method == HttpMethod::OPTIONS => return Ok(allowed(StatusCode::OK, &found)),
+        method if method == HttpMethod::HEAD => "GET",
+        method => method.as_str(),
+    };
+    let Some(at) = found.iter().position(|(route, _)| route.method.name() == asked) else {
+        return Ok(allowed(StatusCode::METHOD_NOT_ALLOWED, &found));
+    };
+    let (route, words) = found.swap_remove(at);
+    let (parts, body) = request.into_parts();
+    let identity = match route.access {
+        Access::Public => Identity::nobody(),
+        _ => {
+            let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
+            Identity::of(&api, &parts.headers, peer)?
+        }
+    };
+    check(route, &words, &identity, &api.broker().registry.staged_topology())?;
+    let most = if path.starts_with("/api/definitions") { DEFINITIONS_BYTES_MAX } else { BODY_BYTES_MAX };
+    let body = axum::body::to_bytes(body, most).await.map_err(|_| {
+        Error::Of(StatusCode::BAD_REQUEST, "bad_request", format!("the body has more than {most} bytes"))
+    })?;
+    let query = parts.uri.query().unwrap_or("");
+    let query = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(&key.replace('+', " ")), decoded(&value.replace('+', " ")))
+    });
+    let query = query.collect();
+    (route.run)(Call { api, identity, path: words, query, headers: parts.headers, body }).await
+}
+
+/// Whether this user may call the route with these words in its path.
+///
+/// # Errors
+/// It may not. A vhost that it doesn't see doesn't exist for it.
+fn check(route: &Route, words: &[String], identity: &Identity, topology: &Topology) -> Result<(), Error> {
+    let unless = |allowed: bool, text: &str| if allowed { Ok(()) } else { Err(Error::Forbidden(text.to_owned())) };
+    const NOT_AUTHORISED: &str = "User not authorised to access object";
+    let itself = || route.parameter("user", words) == Some(identity.name());
+    match route.access {
+        Access::Public | Access::Management => {}
+        Access::Monitor => unless(identity.monitors(), "Not monitor user")?,
+        Access::Administrator => unless(identity.is_administrator(), "Not administrator user")?,
+        Access::Policymaker => unless(identity.makes_policies(), NOT_AUTHORISED)?,
+        Access::UserOrMonitor => unless(itself() || identity.monitors(), NOT_AUTHORISED)?,
+        Access::UserOrAdministrator => unless(itself() || identity.is_administrator(), NOT_AUTHORISED)?,
+        Access::Vhost | Access::VhostOrMonitor => {}
+    }
+    let Some(vhost) = route.parameter("vhost", words) else { return Ok(()) };
+    let sees = match route.access {
+        Access::Vhost => identity.sees(topology, vhost),
+        Access::VhostOrMonitor => identity.sees(topology, vhost) || identity.monitors(),
+        _ => return Ok(()),
+    };
+    if sees && topology.vhost(vhost).is_some() { Ok(()) } else { Err(Error::NotFound) }
+}
+
+fn allowed(status: StatusCode, found: &[(&Route, Vec<String>)]) -> Response {
+    let mut methods: Vec<&str> = found.iter().map(|(route, _)| route.method.name()).collect();
+    if methods.contains(&"GET") {
+        methods.insert(0, "HEAD");
+    }
+    methods.push("OPTIONS");
+    (status, [(header::ALLOW, methods.join(", "))]).into_response()
+}

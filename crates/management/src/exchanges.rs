@@ -1,0 +1,127 @@
+//! `/api/exchanges`.
+
+use std::sync::Arc;
+
+use leveret_broker::exchange_counters::ExchangeCounters;
+use leveret_broker::registry::Snapshot;
+use leveret_model::{Action, Command, DeclareExchange, DeleteExchange, Exchange, ExchangeType, Outcome};
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::columns::Columns;
+use crate::error::Error;
+use crate::list::{self, Rows};
+use crate::{fields, statistics};
+
+/// The name that paths have for the default exchange.
+const DEFAULT: &str = "amq.default";
+
+struct Listed(Arc<Snapshot>);
+
+impl Rows for Listed {
+    type Row = Arc<Exchange>;
+
+    fn name<'a>(&'a self, row: &'a Arc<Exchange>) -> &'a str {
+        &row.name
+    }
+
+    fn show(&self, row: &Arc<Exchange>) -> Value {
+        view(&self.0, row)
+    }
+}
+
+/// The name of the exchange that a word of a path means.
+pub(crate) fn named(word: &str) -> &str {
+    if word == DEFAULT { "" } else { word }
+}
+
+/// GET: those of all vhosts that the user sees.
+pub(crate) async fn all(call: Call) -> Answer {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let topology = &snapshot.topology;
+    let rows = call.identity.vhosts(topology).flat_map(|vhost| topology.exchanges(vhost).cloned()).collect();
+    list::answer(&call.query, Listed(snapshot.clone()), rows)
+}
+
+/// GET: those of one vhost.
+pub(crate) async fn of_vhost(call: Call) -> Answer {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let rows = snapshot.topology.exchanges(call.word(0)).cloned().collect();
+    list::answer(&call.query, Listed(snapshot), rows)
+}
+
+/// GET of one.
+pub(crate) async fn one(call: Call) -> Answer {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let found = snapshot.topology.exchange(call.word(0), named(call.word(1))).ok_or(Error::NotFound)?;
+    let mut body = view(&snapshot, found);
+    body["incoming"] = json!([]);
+    body["outgoing"] = json!([]);
+    json(Columns::of(&call.query).pick(body))
+}
+
+/// PUT: 201 for a new one, 204 for one that is the same.
+pub(crate) async fn put(call: Call) -> Answer {
+    let (vhost, name) = (call.word(0), named(call.word(1)));
+    let body = call.object()?;
+    let arguments = fields::arguments(&body)?;
+    let kind = fields::text_or(&body, "type", "direct")?;
+    if ExchangeType::parse(kind).is_err() {
+        return Err(Error::BadRequest(format!("invalid exchange type '{kind}'")));
+    }
+    let alternate = arguments.get("alternate-exchange").and_then(|value| value.as_str());
+    let permit = call.permit(vhost, Action::DeclareExchange { exchange: name, alternate })?;
+    let command = Command::DeclareExchange(DeclareExchange {
+        vhost: vhost.into(),
+        name: name.into(),
+        kind: kind.to_owned(),
+        durable: fields::flag_or(&body, "durable", true)?,
+        auto_delete: fields::flag(&body, "auto_delete")?,
+        internal: fields::flag(&body, "internal")?,
+        arguments: arguments.clone(),
+    });
+    created(call.api.submit(permit, command).await? == Outcome::Created)
+}
+
+/// DELETE, maybe only if nothing is bound to it.
+pub(crate) async fn delete(call: Call) -> Answer {
+    let (vhost, name) = (call.word(0), named(call.word(1)));
+    call.staged().exchange(vhost, name).ok_or(Error::NotFound)?;
+    let permit = call.permit(vhost, Action::DeleteExchange(name))?;
+    let if_unused = call.asks("if-unused");
+    let command = DeleteExchange { vhost: vhost.into(), name: name.into(), if_unused };
+    call.api.submit(permit, Command::DeleteExchange(command)).await?;
+    no_content()
+}
+
+fn view(snapshot: &Snapshot, exchange: &Exchange) -> Value {
+    let mut body = definition(exchange);
+    body["internal"] = json!(exchange.internal);
+    body["user_who_performed_action"] = match &*exchange.declared_by {
+        "" => json!("rmq-internal"),
+        user => json!(user),
+    };
+    if let Some(counters) = snapshot.exchanges.get(&exchange.id).filter(|counters| counters.published_in.value() > 0) {
+        body["message_stats"] = message_stats(counters);
+    }
+    body
+}
+
+fn message_stats(counters: &ExchangeCounters) -> Value {
+    let mut stats = serde_json::Map::new();
+    statistics::put(&mut stats, "publish_in", counters.published_in.value(), 0.0);
+    statistics::put(&mut stats, "publish_out", counters.published_out.value(), 0.0);
+    Value::Object(stats)
+}
+
+/// As exports have it, but for `internal`.
+pub(crate) fn definition(exchange: &Exchange) -> Value {
+    json!({
+        "name": exchange.name,
+        "vhost": exchange.vhost,
+        "type": exchange.kind.name(),
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "arguments": exchange.arguments.to_json(),
+    })
+}

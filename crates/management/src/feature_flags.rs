@@ -1,0 +1,90 @@
+//! `/api/feature-flags` and `/api/deprecated-features`: what of RabbitMQ's is on here, for good.
+
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, no_content};
+use crate::error::Error;
+use crate::list;
+
+/// Flags of RabbitMQ 4.3 whose behaviour is ours. What isn't built, such as quorum queues, has none.
+const FLAGS: &[(&str, &str)] = &[
+    ("classic_queue_type_delivery_support", "Bug fix for classic queue deliveries using mixed versions"),
+    ("detailed_queues_endpoint", "Add a detailed queues HTTP API endpoint"),
+    ("direct_exchange_routing_v2", "Direct exchanges route by an index"),
+    ("drop_unroutable_metric", "Count unroutable publishes to be dropped in stats"),
+    ("empty_basic_get_metric", "Count AMQP `basic.get` on empty queues in stats"),
+    ("feature_flags_v2", "Feature flags subsystem"),
+    ("implicit_default_bindings", "Default bindings are implicit, instead of being stored"),
+    ("maintenance_mode_status", "Maintenance mode status"),
+    ("message_containers", "Messages keep their publisher's encoding"),
+    ("message_containers_deaths_v2", "Dead letter cycles are detected"),
+    ("rabbitmq_4.0.0", "Clients of RabbitMQ 4.0 find what they need"),
+    ("rabbitmq_4.1.0", "Clients of RabbitMQ 4.1 find what they need"),
+    ("rabbitmq_4.2.0", "Clients of RabbitMQ 4.2 find what they need"),
+    ("rabbitmq_4.3.0", "Clients of RabbitMQ 4.3 find what they need"),
+    ("user_limits", "Configure connection and channel limits for a user"),
+    ("virtual_host_metadata", "Virtual host metadata (description, tags, etc)"),
+];
+
+/// Features that RabbitMQ deprecates, whether it still has them by default, and whether they are here.
+const DEPRECATED: &[(&str, &str, bool)] = &[
+    ("amqp_address_v1", "denied_by_default", false),
+    ("amqp_filter_set_bug", "denied_by_default", false),
+    ("classic_queue_mirroring", "removed", false),
+    ("global_qos", "denied_by_default", false),
+    ("management_metrics_collection", "permitted_by_default", true),
+    ("queue_master_locator", "denied_by_default", false),
+    ("ram_node_type", "removed", false),
+    ("transient_nonexcl_queues", "permitted_by_default", true),
+];
+
+/// GET.
+pub(crate) async fn all(call: Call) -> Answer {
+    let shown = FLAGS.iter().map(|(name, description)| {
+        json!({
+            "name": name,
+            "desc": description,
+            "doc_url": "",
+            "state": "enabled",
+            "stability": "required",
+            "require_level": "hard",
+            "experiment_level": "supported",
+            "provided_by": "rabbit",
+            "callbacks": [],
+        })
+    });
+    list::values(&call.query, shown.collect())
+}
+
+/// PUT: enabled, which it is already.
+pub(crate) async fn enable(call: Call) -> Answer {
+    match FLAGS.iter().any(|(name, _)| *name == call.word(0)) {
+        true => no_content(),
+        false => Err(Error::BadRequest("unsupported".to_owned())),
+    }
+}
+
+/// GET.
+pub(crate) async fn deprecated(call: Call) -> Answer {
+    list::values(&call.query, DEPRECATED.iter().map(view).collect())
+}
+
+/// GET: those that are in use. Queues that are neither durable nor exclusive are.
+pub(crate) async fn deprecated_used(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let transient = |vhost| topology.queues(vhost).any(|queue| !queue.durable && !queue.is_exclusive());
+    let used = topology.vhosts().any(|vhost| transient(vhost));
+    let shown = DEPRECATED.iter().filter(|(name, ..)| used && *name == "transient_nonexcl_queues").map(view);
+    list::values(&call.query, shown.collect())
+}
+
+fn view((name, phase, permitted): &(&str, &str, bool)) -> Value {
+    json!({
+        "name": name,
+        "desc": "",
+        "doc_url": "",
+        "deprecation_phase": phase,
+        "state": if *permitted { "permitted" } else { "denied" },
+        "provided_by": "rabbit",
+    })
+}

@@ -1,0 +1,124 @@
+//! `/api/vhost-limits` and `/api/user-limits`.
+
+use leveret_model::{Command, LimitOwner, LimitValues};
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, no_content};
+use crate::error::Error;
+use crate::{fields, list};
+
+/// GET: of all vhosts that the user sees.
+pub(crate) async fn of_vhosts(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let seen = topology.all_limits().filter_map(|(owner, values)| match owner {
+        LimitOwner::Vhost(vhost) if call.identity.monitors() || call.identity.sees(&topology, &vhost) => {
+            Some(json!({"vhost": vhost, "value": values}))
+        }
+        _ => None,
+    });
+    list::values(&call.query, seen.collect())
+}
+
+/// GET: of one vhost.
+pub(crate) async fn of_vhost(call: Call) -> Answer {
+    let vhost = call.word(0);
+    let topology = call.api.topology();
+    let values = topology.limits_of(&LimitOwner::Vhost(vhost.into()));
+    list::values(&call.query, values.map(|values| json!({"vhost": vhost, "value": values})).into_iter().collect())
+}
+
+/// GET: of all users that have some.
+pub(crate) async fn of_users(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let users = topology.all_limits().filter_map(|(owner, values)| match owner {
+        LimitOwner::User(user) => Some(json!({"user": user, "value": values})),
+        LimitOwner::Vhost(_) => None,
+    });
+    list::values(&call.query, users.collect())
+}
+
+/// GET: of one user.
+pub(crate) async fn of_user(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let user = topology.user(call.word(0)).ok_or(Error::NotFound)?;
+    let values = topology.limits_of(&LimitOwner::User(user.name.clone())).cloned().unwrap_or_default();
+    list::values(&call.query, vec![json!({"user": user.name, "value": values})])
+}
+
+/// PUT of one limit of a vhost.
+pub(crate) async fn put_of_vhost(call: Call) -> Answer {
+    let (vhost, name) = (call.word(0), call.word(1));
+    if call.staged().vhost(vhost).is_none() {
+        return Err(Error::Missing("vhost_not_found".to_owned()));
+    }
+    put(&call, LimitOwner::Vhost(vhost.into()), name).await
+}
+
+/// PUT of one limit of a user.
+pub(crate) async fn put_of_user(call: Call) -> Answer {
+    let (user, name) = (call.word(0), call.word(1));
+    if call.staged().user(user).is_none() {
+        return Err(Error::BadRequestOf(json!(["no_such_user", user])));
+    }
+    put(&call, LimitOwner::User(user.into()), name).await
+}
+
+/// DELETE of one limit of a vhost.
+pub(crate) async fn delete_of_vhost(call: Call) -> Answer {
+    let vhost = call.word(0);
+    call.staged().vhost(vhost).ok_or(Error::NotFound)?;
+    clear(&call, LimitOwner::Vhost(vhost.into())).await
+}
+
+/// DELETE of one limit of a user.
+pub(crate) async fn delete_of_user(call: Call) -> Answer {
+    let user = call.word(0);
+    call.staged().user(user).ok_or(Error::NotFound)?;
+    clear(&call, LimitOwner::User(user.into())).await
+}
+
+async fn put(call: &Call, owner: LimitOwner, name: &str) -> Answer {
+    let permit = call.administers()?;
+    let body = call.object()?;
+    fields::require(&body, &["value"])?;
+    let value = checked(&owner, name, &body["value"]).map_err(|reason| Error::BadRequest(framed(&owner, &reason)))?;
+    call.api.submit(permit, Command::SetLimit { owner, name: name.into(), value: Some(value) }).await?;
+    no_content()
+}
+
+async fn clear(call: &Call, owner: LimitOwner) -> Answer {
+    let (permit, name) = (call.administers()?, call.word(1));
+    if owner.names().contains(&name) {
+        call.api.submit(permit, Command::SetLimit { owner, name: name.into(), value: None }).await?;
+    }
+    no_content()
+}
+
+/// RabbitMQ's form of a reason: limits of vhosts are parameters there.
+fn framed(owner: &LimitOwner, reason: &str) -> String {
+    match owner {
+        LimitOwner::Vhost(_) => format!("Validation failed\n\n{reason}\n"),
+        LimitOwner::User(_) => reason.to_owned(),
+    }
+}
+
+/// The value of a limit.
+///
+/// # Errors
+/// There is no such limit, or this is no number.
+pub(crate) fn checked(owner: &LimitOwner, name: &str, value: &Value) -> Result<i64, String> {
+    let erlang = match value {
+        Value::String(text) => format!("<<\"{text}\">>"),
+        other => other.to_string(),
+    };
+    if !owner.names().contains(&name) {
+        let kind = if matches!(owner, LimitOwner::Vhost(_)) { "limits" } else { "user-limits" };
+        return Err(format!("Unrecognised terms [{{<<\"{name}\">>,{erlang}}}] in {kind}"));
+    }
+    value.as_i64().ok_or_else(|| format!("{name} should be a number, actually was {erlang}"))
+}
+
+/// Limits as parameters and exports have them.
+pub(crate) fn parameter(vhost: &str, values: &LimitValues) -> Value {
+    json!({"vhost": vhost, "component": "vhost-limits", "name": "limits", "value": values})
+}

@@ -1,0 +1,231 @@
+//! What every list takes: pages, names, sorting, columns.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use axum::http::StatusCode;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::call::{Answer, json};
+use crate::columns::Columns;
+use crate::error::Error;
+use crate::stream;
+
+type Query = HashMap<String, String>;
+
+/// The page size when none is asked for, and the most that may be.
+const PAGE_SIZE_DEFAULT: usize = 100;
+const PAGE_SIZE_MAX: usize = 500;
+/// A pattern of names may take so many bytes, compiled.
+const PATTERN_BYTES_MAX: usize = 1 << 18;
+
+/// What a row is sorted by.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Key {
+    Number(f64),
+    Text(String),
+}
+
+impl Key {
+    /// The key in a row as it is shown: what isn't there counts as 0, as in RabbitMQ.
+    pub(crate) fn of(row: &Value, path: &str) -> Self {
+        let found = path.split('.').try_fold(row, |value, step| value.get(step));
+        match found {
+            Some(Value::Number(number)) => Key::Number(number.as_f64().unwrap_or(0.0)),
+            Some(Value::String(text)) => Key::Text(text.clone()),
+            Some(Value::Bool(flag)) => Key::Text(flag.to_string()),
+            Some(other @ (Value::Array(_) | Value::Object(_))) => Key::Text(other.to_string()),
+            Some(Value::Null) | None => Key::Number(0.0),
+        }
+    }
+
+    /// Numbers come before texts.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Key::Number(a), Key::Number(b)) => a.total_cmp(b),
+            (Key::Text(a), Key::Text(b)) => a.cmp(b),
+            (Key::Number(_), Key::Text(_)) => Ordering::Less,
+            (Key::Text(_), Key::Number(_)) => Ordering::Greater,
+        }
+    }
+}
+
+/// The rows of a list that aren't shown yet.
+pub(crate) trait Rows: Send + 'static {
+    type Row: Send + 'static;
+
+    /// What `name` of a query is compared with.
+    fn name<'a>(&'a self, row: &'a Self::Row) -> &'a str;
+
+    /// The row as it is shown.
+    fn show(&self, row: &Self::Row) -> Value;
+
+    /// What the row is sorted by; to be overridden where showing a row takes long.
+    fn key(&self, row: &Self::Row, path: &str) -> Key {
+        Key::of(&self.show(row), path)
+    }
+}
+
+/// The answer to a query for these rows: all of them as they are made, or one page.
+pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> Answer {
+    let total = rows.len();
+    let page = Page::of(query)?;
+    if page.is_some() {
+        let filter = Filter::of(query);
+        rows.retain(|row| filter.matches(kind.name(row)));
+    }
+    if let Some(path) = query.get("sort").filter(|path| !path.is_empty()) {
+        let reverse = query.get("sort_reverse").is_some_and(|value| value == "true");
+        let mut keyed: Vec<(Key, R::Row)> = rows.into_iter().map(|row| (kind.key(&row, path), row)).collect();
+        keyed.sort_by(|(a, _), (b, _)| if reverse { b.order(a) } else { a.order(b) });
+        rows = keyed.into_iter().map(|(_, row)| row).collect();
+    }
+    let columns = Columns::of(query);
+    let Some(page) = page else {
+        return Ok(stream::list(rows.into_iter().map(move |row| columns.pick(kind.show(&row)))));
+    };
+    let filtered = rows.len();
+    let items: Vec<Value> = page.take(rows)?.iter().map(|row| columns.pick(kind.show(row))).collect();
+    json(page.wrap(total, filtered, items))
+}
+
+/// A list that is short and made already.
+pub(crate) fn values(query: &Query, values: Vec<Value>) -> Answer {
+    struct Made;
+    impl Rows for Made {
+        type Row = Value;
+        fn name<'a>(&'a self, row: &'a Value) -> &'a str {
+            row.get("name").and_then(Value::as_str).unwrap_or("")
+        }
+        fn show(&self, row: &Value) -> Value {
+            row.clone()
+        }
+    }
+    answer(query, Made, values)
+}
+
+/// One page of a list.
+pub(crate) struct Page {
+    number: usize,
+    size: usize,
+}
+
+impl Page {
+    /// The page that a query asks for, if it does.
+    ///
+    /// # Errors
+    /// There is no such page, whatever the list.
+    pub(crate) fn of(query: &Query) -> Result<Option<Self>, Error> {
+        let Some(page) = query.get("page") else { return Ok(None) };
+        let wrong = || Error::BadRequest("Pagination parameters are invalid".to_owned());
+        let number: usize = page.parse().map_err(|_| wrong())?;
+        let size = query.get("page_size").map(|size| size.parse::<usize>().map_err(|_| wrong())).transpose()?;
+        if number == 0 || size.is_some_and(|size| size == 0 || size > PAGE_SIZE_MAX) {
+            let size = size.map_or("undefined".to_owned(), |size| size.to_string());
+            let reason = format!("Invalid pagination parameters: page number {number}, page size {size}");
+            return Err(Error::Of(StatusCode::BAD_REQUEST, "invalid_pagination_parameters", reason));
+        }
+        Ok(Some(Page { number, size: size.unwrap_or(PAGE_SIZE_DEFAULT) }))
+    }
+
+    /// Its part of all rows.
+    ///
+    /// # Errors
+    /// The list isn't that long.
+    pub(crate) fn take<T>(&self, rows: Vec<T>) -> Result<Vec<T>, Error> {
+        let length = rows.len();
+        let first = (self.number - 1).saturating_mul(self.size);
+        if first > 0 && first >= length {
+            let reason = format!("Page out of range, page: {} page size: {}, len: {length}", self.number, self.size);
+            return Err(Error::Of(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
+        }
+        Ok(rows.into_iter().skip(first).take(self.size).collect())
+    }
+
+    /// The answer with these items.
+    pub(crate) fn wrap(&self, total: usize, filtered: usize, items: Vec<Value>) -> Value {
+        json!({
+            "total_count": total,
+            "filtered_count": filtered,
+            "item_count": items.len(),
+            "page": self.number,
+            "page_size": self.size,
+            "page_count": filtered.div_ceil(self.size),
+            "items": items,
+        })
+    }
+}
+
+/// Which names a page shows.
+pub(crate) enum Filter {
+    All,
+    Nothing,
+    Part(String),
+    Pattern(Regex),
+}
+
+impl Filter {
+    /// A pattern that isn't one matches nothing, as in RabbitMQ.
+    pub(crate) fn of(query: &Query) -> Self {
+        let Some(name) = query.get("name").filter(|name| !name.is_empty()) else { return Filter::All };
+        if query.get("use_regex").is_none_or(|value| value != "true") {
+            return Filter::Part(name.to_lowercase());
+        }
+        let pattern = regex::RegexBuilder::new(name).case_insensitive(true).size_limit(PATTERN_BYTES_MAX).build();
+        pattern.map_or(Filter::Nothing, Filter::Pattern)
+    }
+
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::Nothing => false,
+            Filter::Part(part) => name.to_lowercase().contains(part),
+            Filter::Pattern(pattern) => pattern.is_match(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(pairs: &[(&str, &str)]) -> Query {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn pages_that_can_not_be() {
+        let refused = |pairs: &[(&str, &str)]| match Page::of(&query(pairs)) {
+            Err(Error::Of(_, error, _)) => error.to_owned(),
+            Err(Error::BadRequest(reason)) => reason,
+            _ => String::new(),
+        };
+        assert_eq!(refused(&[("page", "0")]), "invalid_pagination_parameters");
+        assert_eq!(refused(&[("page", "1"), ("page_size", "501")]), "invalid_pagination_parameters");
+        assert_eq!(refused(&[("page", "1"), ("page_size", "x")]), "Pagination parameters are invalid");
+        assert_eq!(refused(&[("page", "1"), ("page_size", "500")]), "");
+        let page = Page { number: 2, size: 2 };
+        assert_eq!(page.take(vec![1, 2, 3]).expect("is there"), [3]);
+        assert!(matches!(page.take(vec![1, 2]), Err(Error::Of(_, "page_out_of_range", _))));
+        assert!(Page { number: 1, size: 2 }.take(Vec::<u8>::new()).expect("is empty").is_empty());
+    }
+
+    #[test]
+    fn names_are_compared_without_case() {
+        let matches = |pairs: &[(&str, &str)], name: &str| Filter::of(&query(pairs)).matches(name);
+        assert!(matches(&[("name", "B")], "abc"));
+        assert!(!matches(&[("name", "^b")], "abc"));
+        assert!(matches(&[("name", "^A"), ("use_regex", "true")], "abc"));
+        assert!(!matches(&[("name", "("), ("use_regex", "true")], "("));
+    }
+
+    #[test]
+    fn what_is_missing_counts_as_nothing() {
+        let row = json!({"a": {"b": 5}, "c": "text", "d": null});
+        assert_eq!(Key::of(&row, "a.b"), Key::Number(5.0));
+        assert_eq!(Key::of(&row, "c"), Key::Text("text".to_owned()));
+        assert_eq!(Key::of(&row, "a.none"), Key::Number(0.0));
+        assert_eq!(Key::Number(9.0).order(&Key::Text("1".to_owned())), Ordering::Less);
+    }
+}

@@ -1,0 +1,178 @@
+//! `/api/nodes`: there is one. What Erlang has and we don't is 0 or empty, since clients require the keys.
+
+use leveret_broker::AlarmSource;
+use serde_json::{Map, Value, json};
+
+use crate::api::Api;
+use crate::call::{Answer, Call, json};
+use crate::columns::Columns;
+use crate::error::Error;
+use crate::overview::{contexts, exchange_types};
+use crate::statistics::{CHURN, numbers, put};
+use crate::{list, process};
+
+/// GET.
+pub(crate) async fn all(call: Call) -> Answer {
+    list::values(&call.query, vec![view(&call.api)])
+}
+
+/// GET of one.
+pub(crate) async fn one(call: Call) -> Answer {
+    check_name(&call)?;
+    let mut body = view(&call.api);
+    if call.asks("memory") {
+        body["memory"] = breakdown(&call.api);
+    }
+    json(Columns::of(&call.query).pick(body))
+}
+
+/// GET of its memory, by what holds it.
+pub(crate) async fn memory(call: Call) -> Answer {
+    check_name(&call)?;
+    json(json!({"memory": breakdown(&call.api)}))
+}
+
+/// GET of Erlang's tables, of which there are none.
+pub(crate) async fn tables(call: Call) -> Answer {
+    check_name(&call)?;
+    json(json!({"ets_tables_memory": {"total": 0}}))
+}
+
+fn check_name(call: &Call) -> Result<(), Error> {
+    if call.word(0) == call.api.name() { Ok(()) } else { Err(Error::NotFound) }
+}
+
+fn view(api: &Api) -> Value {
+    let broker = api.broker();
+    let limits = api.node().alarm_limits();
+    let statistics = broker.commit.inspect(|log| log.statistics().clone());
+    let syncs: u64 = statistics.sync_histogram.iter().sum();
+    let sync_us = leveret_metrics::HistogramTotals::estimated(&statistics.sync_histogram).sum;
+    let totals = broker.totals();
+    let (before, seconds) = api.sampler().node_before(&totals);
+    let mut body = numbers(CHURN, &totals, &before, seconds);
+    let reads = |name: &str, body: &mut Map<String, Value>, value: u64| put(body, name, value, 0.0);
+    for (name, value) in [
+        ("mem_used", process::resident_memory_bytes()),
+        ("disk_free", process::disk_free_bytes(api.data_directory())),
+        ("fd_used", process::open_descriptors()),
+        ("sockets_used", broker.connection_count() as u64),
+        ("proc_used", 0),
+        ("context_switches", process::context_switches()),
+        ("gc_num", 0),
+        ("gc_bytes_reclaimed", 0),
+        ("io_sync_count", syncs),
+        ("io_sync_avg_time", sync_us / syncs.max(1) / 1000),
+        ("io_write_bytes", statistics.bytes_written),
+        ("io_write_count", syncs),
+        ("io_write_avg_time", 0),
+        ("io_read_bytes", 0),
+        ("io_read_count", 0),
+        ("io_read_avg_time", 0),
+        ("io_reopen_count", 0),
+        ("io_seek_count", 0),
+        ("io_seek_avg_time", 0),
+        ("msg_store_read_count", 0),
+        ("msg_store_write_count", 0),
+        ("queue_index_read_count", 0),
+        ("queue_index_write_count", 0),
+        ("mnesia_disk_tx_count", 0),
+        ("mnesia_ram_tx_count", 0),
+    ] {
+        reads(name, &mut body, value);
+    }
+    let described = json!({
+        "name": api.name(),
+        "type": "disc",
+        "running": true,
+        "being_drained": broker.is_in_maintenance(),
+        "rabbitmq_version": broker.settings.version,
+        "leveret_version": env!("CARGO_PKG_VERSION"),
+        "erlang_version": "",
+        "erlang_full_version": "",
+        "crypto_lib_version": "",
+        "uptime": api.uptime_ms(),
+        "os_pid": std::process::id().to_string(),
+        "processors": std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        "run_queue": 0,
+        "rates_mode": "basic",
+        "net_ticktime": 60,
+        "db_dir": api.data_directory().display().to_string(),
+        "config_files": [],
+        "log_files": ["<stdout>"],
+        "enabled_plugins": ["rabbitmq_management", "rabbitmq_prometheus"],
+        "applications": [{
+            "name": "rabbit",
+            "description": "Leveret",
+            "version": broker.settings.version,
+        }],
+        "auth_mechanisms": auth_mechanisms(api),
+        "exchange_types": exchange_types(),
+        "contexts": contexts(api, false),
+        "partitions": [],
+        "cluster_links": [],
+        "mem_alarm": broker.alarms.is_raised(AlarmSource::Memory),
+        "mem_limit": limits.memory_bytes.unwrap_or(u64::MAX),
+        "mem_calculation_strategy": "rss",
+        "disk_free_alarm": broker.alarms.is_raised(AlarmSource::Disk),
+        "disk_free_limit": limits.disk_free_bytes,
+        "fd_total": api.node().descriptor_limit(),
+        "sockets_total": 0,
+        "proc_total": 0,
+        "metrics_gc_queue_length": {},
+        "ra_open_file_metrics": {},
+    });
+    if let Value::Object(described) = described {
+        body.extend(described);
+    }
+    Value::Object(body)
+}
+
+fn auth_mechanisms(api: &Api) -> Vec<Value> {
+    let names = api.broker().settings.auth_mechanisms.iter();
+    let described = |name: &String| json!({"name": name, "description": format!("SASL {name} authentication mechanism"), "enabled": true});
+    names.map(described).collect()
+}
+
+/// What the node knows of its memory: bodies of messages, and the rest.
+fn breakdown(api: &Api) -> Value {
+    let rss = process::resident_memory_bytes();
+    let queues = api.broker().budget.used();
+    let unauthenticated = api.broker().unauthenticated.bytes();
+    let other = rss.saturating_sub(queues + unauthenticated);
+    let mut memory = Map::new();
+    // Kinds that RabbitMQ has and we don't tell apart.
+    for kind in [
+        "allocated_unused",
+        "atom",
+        "code",
+        "connection_channels",
+        "connection_writers",
+        "connection_other",
+        "metadata_store",
+        "metadata_store_ets",
+        "metrics",
+        "mgmt_db",
+        "mnesia",
+        "msg_index",
+        "other_ets",
+        "other_proc",
+        "plugins",
+        "quorum_ets",
+        "quorum_queue_dlx_procs",
+        "quorum_queue_procs",
+        "reserved_unallocated",
+        "stream_queue_coordinator_procs",
+        "stream_queue_procs",
+        "stream_queue_replica_reader_procs",
+        "queue_procs",
+    ] {
+        memory.insert(kind.to_owned(), json!(0));
+    }
+    memory.insert("binary".to_owned(), json!(queues));
+    memory.insert("connection_readers".to_owned(), json!(unauthenticated));
+    memory.insert("other_system".to_owned(), json!(other));
+    memory.insert("strategy".to_owned(), json!("rss"));
+    memory.insert("total".to_owned(), json!({"rss": rss, "allocated": rss, "erlang": rss}));
+    Value::Object(memory)
+}

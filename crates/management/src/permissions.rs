@@ -1,0 +1,104 @@
+//! `/api/permissions`: what users may touch in vhosts.
+
+use leveret_model::{Command, Permission, RefusedKind, SetPermissions};
+use serde_json::{Map, Value, json};
+
+use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::error::Error;
+use crate::{fields, list};
+
+/// GET: all of them.
+pub(crate) async fn all(call: Call) -> Answer {
+    listed(&call, |_| true)
+}
+
+/// GET: those in one vhost.
+pub(crate) async fn of_vhost(call: Call) -> Answer {
+    call.api.topology().vhost(call.word(0)).ok_or(Error::NotFound)?;
+    listed(&call, |permission| *permission.vhost == *call.word(0))
+}
+
+/// GET: those of one user.
+pub(crate) async fn of_user(call: Call) -> Answer {
+    call.api.topology().user(call.word(0)).ok_or(Error::NotFound)?;
+    listed(&call, |permission| *permission.user == *call.word(0))
+}
+
+/// GET: those of one user in one vhost.
+pub(crate) async fn one(call: Call) -> Answer {
+    let topology = call.api.topology();
+    json(view(topology.permission(call.word(1), call.word(0)).ok_or(Error::NotFound)?))
+}
+
+/// PUT: 201 if the user had none in this vhost, 204 otherwise.
+pub(crate) async fn put(call: Call) -> Answer {
+    let (vhost, user) = (call.word(0), call.word(1));
+    let permit = call.administers()?;
+    let body = call.object()?;
+    fields::require(&body, &["configure", "write", "read"])?;
+    let topology = call.staged();
+    if topology.user(user).is_none() || topology.vhost(vhost).is_none() {
+        return Err(Error::BadRequest("vhost_or_user_not_found".to_owned()));
+    }
+    let is_new = topology.permission(user, vhost).is_none();
+    let command = Command::SetPermissions(parse(user, vhost, &body)?);
+    match call.api.broker().registry.submit(permit, command, call.api.node().clock().monotonic()) {
+        Ok(submitted) => call.api.durable(submitted.position).await?,
+        // RabbitMQ's reason is a list: the pattern in question and what is wrong with it.
+        Err(refused) if refused.kind == RefusedKind::PreconditionFailed => {
+            return Err(Error::BadRequestOf(json!([
+                "invalid_regexp",
+                wrong_pattern(&body),
+                [refused.text.as_bytes(), 0]
+            ])));
+        }
+        Err(refused) => return Err(refused.into()),
+    }
+    created(is_new)
+}
+
+/// DELETE.
+pub(crate) async fn delete(call: Call) -> Answer {
+    let (vhost, user) = (call.word(0), call.word(1));
+    let permit = call.administers()?;
+    call.staged().permission(user, vhost).ok_or(Error::NotFound)?;
+    call.api.submit(permit, Command::ClearPermissions { user: user.into(), vhost: vhost.into() }).await?;
+    no_content()
+}
+
+/// What a body of the API or an entry of definitions says.
+///
+/// # Errors
+/// A pattern is missing or no text.
+pub(crate) fn parse(user: &str, vhost: &str, body: &Map<String, Value>) -> Result<SetPermissions, Error> {
+    Ok(SetPermissions {
+        user: user.into(),
+        vhost: vhost.into(),
+        configure: fields::text(body, "configure")?.to_owned(),
+        write: fields::text(body, "write")?.to_owned(),
+        read: fields::text(body, "read")?.to_owned(),
+    })
+}
+
+fn wrong_pattern(body: &Map<String, Value>) -> Vec<u8> {
+    let texts = ["configure", "write", "read"].iter().filter_map(|key| body.get(*key)?.as_str());
+    let mut wrong = texts.filter(|text| regex::Regex::new(text).is_err());
+    wrong.next().unwrap_or("").as_bytes().to_vec()
+}
+
+fn listed(call: &Call, wanted: impl Fn(&Permission) -> bool) -> Answer {
+    let topology = call.api.topology();
+    let found = topology.permissions().filter(|permission| wanted(permission));
+    list::values(&call.query, found.map(|permission| view(permission)).collect())
+}
+
+/// As lists and exports have it.
+pub(crate) fn view(permission: &Permission) -> Value {
+    json!({
+        "user": permission.user,
+        "vhost": permission.vhost,
+        "configure": permission.configure.as_str(),
+        "write": permission.write.as_str(),
+        "read": permission.read.as_str(),
+    })
+}

@@ -1,0 +1,68 @@
+//! `POST /api/exchanges/:vhost/:name/publish`.
+
+use axum::body::Bytes;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use leveret_model::{Arguments, RefusedKind};
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, json};
+use crate::error::Error;
+use crate::exchanges::named;
+use crate::fields;
+
+/// Properties that are numbers.
+const NUMBERS: [&str; 3] = ["delivery_mode", "priority", "timestamp"];
+
+/// POST: publishes a message; the answer comes when it is on disk.
+pub(crate) async fn publish(call: Call) -> Answer {
+    let (vhost, exchange) = (call.word(0), named(call.word(1)));
+    let body = call.object()?;
+    fields::require(&body, &["properties", "routing_key", "payload", "payload_encoding"])?;
+    let payload = fields::text(&body, "payload")?;
+    let payload: Bytes = match fields::text(&body, "payload_encoding")? {
+        "string" => payload.as_bytes().to_vec().into(),
+        "base64" => STANDARD.decode(payload).map_err(|_| Error::BadRequestOf(json!(["not_base64", payload])))?.into(),
+        other => return Err(Error::BadRequestOf(json!(["unsupported_encoding", other]))),
+    };
+    let routing_key = fields::text(&body, "routing_key")?;
+    if call.api.topology().exchange(vhost, exchange).is_none() {
+        return Err(Error::Missing("exchange_not_found".to_owned()));
+    }
+    let properties = properties(&body["properties"])?;
+    let now = call.api.node().clock().now();
+    let user = call.identity.name();
+    let published = call.api.broker().publish_directly(user, vhost, exchange, routing_key, &properties, payload, now);
+    let published = published.map_err(|refused| match refused.kind {
+        RefusedKind::PreconditionFailed => Error::BadRequest(format!("406 PRECONDITION_FAILED - {}", refused.text)),
+        _ => refused.into(),
+    })?;
+    call.api.durable(published.position).await?;
+    json(json!({"routed": published.routed}))
+}
+
+fn properties(given: &Value) -> Result<Arguments, Error> {
+    let object = match given {
+        Value::Object(object) => object,
+        Value::Array(list) if list.is_empty() => return Ok(Arguments::default()),
+        _ => return Err(Error::BadRequest("properties is no object".to_owned())),
+    };
+    for (name, value) in object {
+        if NUMBERS.contains(&name.as_str()) && value.as_u64().is_none() {
+            return Err(Error::BadRequestOf(json!(["not_int", name])));
+        }
+        if has_null(value) {
+            return Err(Error::BadRequest("null_not_allowed".to_owned()));
+        }
+    }
+    Ok(Arguments::from_json(given))
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(values) => values.iter().any(has_null),
+        Value::Object(object) => object.values().any(has_null),
+        _ => false,
+    }
+}

@@ -1,0 +1,87 @@
+//! `GET /api/queues/:vhost/:name/browse`: messages are looked at, and nothing in the queue changes by it.
+
+use std::collections::HashMap;
+
+use leveret_broker::direct::{PlainMessage, plain};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_model::{Action, authorize};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::get::Encoding;
+use super::message_view;
+use crate::api::Api;
+use crate::call::{Answer, Call, json};
+use crate::error::Error;
+
+/// Messages of one answer at most.
+const COUNT_MAX: usize = 1000;
+const COUNT_DEFAULT: usize = 20;
+/// Bodies of one answer stop about here.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// GET with `offset`, `count`, `encoding` and `truncate`.
+pub(crate) async fn browse(call: Call) -> Answer {
+    let (vhost, name) = (call.word(0), call.word(1));
+    let number = |key: &str, default: usize| match call.query.get(key) {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| Error::BadRequestOf(json!(["not_integer", text]))),
+    };
+    let (offset, count) = (number("offset", 0)?, number("count", COUNT_DEFAULT)?.min(COUNT_MAX));
+    let truncate = number("truncate", usize::MAX)?;
+    let encoding = Encoding::of(call.query.get("encoding").map_or("auto", String::as_str))?;
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
+    authorize(&snapshot.topology, call.identity.name(), vhost, Action::Consume(name))?;
+    snapshot.topology.usable_queue(vhost, name, None)?;
+    let ready = queue.counts().0;
+    let found = messages(&call.api, queue, offset as u64, count).await?;
+    let shown = found.iter().enumerate().map(|(at, message)| {
+        let mut view = message_view(message, encoding, truncate);
+        view["message_count"] = json!(ready.saturating_sub(offset as u64 + at as u64 + 1));
+        view
+    });
+    json(Value::Array(shown.collect()))
+}
+
+/// What is ready from an offset on. What was delivered while it was read from disk is left out.
+async fn messages(api: &Api, queue: &QueueRef, offset: u64, count: usize) -> Result<Vec<PlainMessage>, Error> {
+    let broker = api.broker();
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    let mut stored: HashMap<u64, PlainMessage> = HashMap::new();
+    for peeked in broker.peek(queue, offset, count) {
+        let message = match &peeked.held {
+            Some((batch, index)) => Some(plain(batch, *index, peeked.redelivered)),
+            None => {
+                if !stored.contains_key(&peeked.number) {
+                    stored = read(api, queue, peeked.number).await?;
+                }
+                stored.remove(&peeked.number).map(|message| PlainMessage { redelivered: peeked.redelivered, ..message })
+            }
+        };
+        let Some(message) = message else { continue };
+        bytes += message.body.len();
+        found.push(message);
+        if bytes >= ANSWER_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// One read's worth of stored messages, by number.
+pub(super) async fn read(api: &Api, queue: &QueueRef, from: u64) -> Result<HashMap<u64, PlainMessage>, Error> {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    api.broker().read_directly(queue, from, move |read| {
+        let _ = sender.send(read);
+    });
+    let runs = receiver.recv().await.ok_or_else(|| Error::Unavailable("the node stops".to_owned()))?;
+    let runs = runs.map_err(|reason| Error::Unavailable(format!("cannot read the queue's messages: {reason}")))?;
+    let mut messages = HashMap::new();
+    for (first, batch) in runs {
+        for at in 0..batch.len() {
+            messages.insert(first + at as u64, plain(&batch, at as u32, false));
+        }
+    }
+    Ok(messages)
+}

@@ -1,0 +1,110 @@
+//! Getting messages over HTTP.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use leveret_broker::direct::{Disposal, Got, PlainMessage};
+use leveret_model::{Action, authorize};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::call::{Answer, Call, json};
+use crate::error::Error;
+use crate::fields;
+
+/// Bodies of one answer stop about here.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// POST: takes messages and settles them or gives them back.
+pub(crate) async fn get(call: Call) -> Answer {
+    let (vhost, name) = (call.word(0), call.word(1));
+    let body = call.object()?;
+    fields::require(&body, &["ackmode", "count", "encoding"])?;
+    let count = fields::count(&body["count"])?;
+    let disposal = match fields::text(&body, "ackmode")? {
+        "ack_requeue_true" | "reject_requeue_true" => Disposal::Requeue,
+        "ack_requeue_false" => Disposal::Acknowledge,
+        "reject_requeue_false" => Disposal::Reject,
+        other => {
+            return Err(Error::BadRequest(format!(
+                "Invalid ackmode value: {other}. Valid values are: ack_requeue_true, ack_requeue_false, \
+                 reject_requeue_true, reject_requeue_false"
+            )));
+        }
+    };
+    let encoding = Encoding::of(fields::text(&body, "encoding")?)?;
+    let truncate = body.get("truncate").map(fields::count).transpose()?;
+    let truncate = truncate.map_or(usize::MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let broker = call.api.broker();
+    let snapshot = broker.registry.snapshot_full();
+    let queue = snapshot.queue(vhost, name).ok_or_else(|| Error::Missing("queue_not_found".to_owned()))?;
+    authorize(&snapshot.topology, call.identity.name(), vhost, Action::Consume(name))?;
+    snapshot.topology.usable_queue(vhost, name, None)?;
+    let (mut shown, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let clock = call.api.node().clock();
+    while (shown.len() as u64) < count && bytes < ANSWER_BYTES_MAX {
+        let loaded = Arc::new(Notify::new());
+        let waker = loaded.clone();
+        match broker.get_directly(queue, move || waker.notify_one(), clock.monotonic()) {
+            Got::Empty => break,
+            Got::Wait => loaded.notified().await,
+            Got::Message(mut message, hold, left) => {
+                if message.in_file {
+                    let read = super::browse::read(&call.api, queue, hold.number()).await?;
+                    let body = read.into_iter().find(|(number, _)| *number == hold.number());
+                    message.body = body.map(|(_, message)| message.body).unwrap_or_default();
+                }
+                held.push(hold);
+                bytes += message.body.len();
+                let mut view = message_view(&message, encoding, truncate);
+                view["message_count"] = json!(left);
+                shown.push(view);
+            }
+        }
+    }
+    let position = broker.dispose(queue, &held, disposal, clock.monotonic());
+    call.api.durable(position).await?;
+    json(Value::Array(shown))
+}
+
+/// How payloads are written.
+#[derive(Clone, Copy)]
+pub(crate) enum Encoding {
+    /// As text if they are UTF-8.
+    Auto,
+    /// As base64.
+    Base64,
+}
+
+impl Encoding {
+    pub(crate) fn of(name: &str) -> Result<Self, Error> {
+        match name {
+            "auto" => Ok(Encoding::Auto),
+            "base64" => Ok(Encoding::Base64),
+            _ => Err(Error::BadRequest("Unsupported encoding. Please use auto or base64.".to_owned())),
+        }
+    }
+}
+
+/// A message as lists of messages have it, but for `message_count`.
+pub(crate) fn message_view(message: &PlainMessage, encoding: Encoding, truncate: usize) -> Value {
+    let body = &message.body[..message.body.len().min(truncate)];
+    let text = std::str::from_utf8(body).ok().filter(|_| matches!(encoding, Encoding::Auto));
+    let (payload, encoding) = match text {
+        Some(text) => (text.to_owned(), "string"),
+        None => (STANDARD.encode(body), "base64"),
+    };
+    json!({
+        "payload_bytes": message.body.len(),
+        "redelivered": message.redelivered,
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+        "properties": match message.properties.is_empty() {
+            true => json!([]),
+            false => message.properties.to_json(),
+        },
+        "payload": payload,
+        "payload_encoding": encoding,
+    })
+}

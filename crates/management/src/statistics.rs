@@ -1,0 +1,120 @@
+//! `message_stats` and the like: counts with their rates.
+
+use leveret_metrics::Totals;
+use serde_json::{Map, Value, json};
+
+use crate::api::Api;
+
+/// Adds a count and, beside it, how many there are per second.
+pub(crate) fn put(object: &mut Map<String, Value>, name: &str, total: u64, rate: f64) {
+    object.insert(name.to_owned(), json!(total));
+    object.insert(format!("{name}_details"), details(rate));
+}
+
+/// How many per second.
+pub(crate) fn details(rate: f64) -> Value {
+    json!({"rate": rounded(rate)})
+}
+
+fn rounded(rate: f64) -> f64 {
+    (rate * 10.0).round() / 10.0
+}
+
+/// One of the numbers of a node or vhost.
+pub(crate) type Number = (&'static str, fn(&Totals) -> u64);
+
+/// What a node or vhost counts of messages, by the names of `message_stats`.
+pub(crate) const MESSAGES: &[Number] = &[
+    ("ack", |totals| totals.acked),
+    ("confirm", |totals| totals.confirmed),
+    ("deliver", |totals| totals.delivered_ack),
+    ("deliver_get", Totals::delivered),
+    ("deliver_no_ack", |totals| totals.delivered_no_ack),
+    ("drop_unroutable", |totals| totals.unroutable_dropped),
+    ("get", |totals| totals.get_ack),
+    ("get_empty", |totals| totals.get_empty),
+    ("get_no_ack", |totals| totals.get_no_ack),
+    ("publish", |totals| totals.published),
+    ("redeliver", |totals| totals.redelivered),
+    ("return_unroutable", |totals| totals.unroutable_returned),
+];
+
+/// What comes and goes.
+pub(crate) const CHURN: &[Number] = &[
+    ("channel_closed", |totals| totals.channels_closed),
+    ("channel_created", |totals| totals.channels_opened),
+    ("connection_closed", |totals| totals.connections_closed),
+    ("connection_created", |totals| totals.connections_opened),
+    ("queue_created", |totals| totals.queues_created),
+    ("queue_declared", |totals| totals.queues_declared),
+    ("queue_deleted", |totals| totals.queues_deleted),
+];
+
+/// These numbers of `now`, with rates since `before`, so many seconds ago.
+pub(crate) fn numbers(numbers: &[Number], now: &Totals, before: &Totals, seconds: f64) -> Map<String, Value> {
+    let mut object = Map::new();
+    for (name, read) in numbers {
+        let (total, earlier) = (read(now), read(before));
+        let rate = if seconds > 0.0 { total.wrapping_sub(earlier).cast_signed() as f64 / seconds } else { 0.0 };
+        put(&mut object, name, total, rate);
+    }
+    object
+}
+
+/// Ready and unacknowledged messages of a vhost or of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Lengths {
+    pub(crate) ready: u64,
+    pub(crate) unacknowledged: u64,
+    pub(crate) consumers: u64,
+    pub(crate) ready_rate: f64,
+    pub(crate) unacknowledged_rate: f64,
+}
+
+impl Lengths {
+    /// The sums over the queues of these vhosts.
+    pub(crate) fn of<'a>(api: &Api, vhosts: impl IntoIterator<Item = &'a str>) -> Self {
+        let snapshot = api.broker().registry.snapshot_full();
+        let now = api.node().clock().monotonic();
+        let mut sums = Lengths::default();
+        for vhost in vhosts {
+            for info in snapshot.topology.queues(vhost) {
+                let Some(queue) = snapshot.queues.get(&info.id) else { continue };
+                let brief = queue.brief();
+                sums.ready += brief.ready;
+                sums.unacknowledged += brief.unacknowledged;
+                sums.consumers += brief.consumers as u64;
+                if brief.counts.any() {
+                    let rates = brief.counts.rates(now);
+                    sums.ready_rate += rates.ready();
+                    sums.unacknowledged_rate += rates.unacknowledged();
+                }
+            }
+        }
+        sums
+    }
+
+    /// Adds `messages`, `messages_ready` and `messages_unacknowledged` with their rates.
+    pub(crate) fn add_to(&self, object: &mut Map<String, Value>) {
+        put(object, "messages", self.ready + self.unacknowledged, self.ready_rate + self.unacknowledged_rate);
+        put(object, "messages_ready", self.ready, self.ready_rate);
+        put(object, "messages_unacknowledged", self.unacknowledged, self.unacknowledged_rate);
+    }
+}
+
+/// Adds what vhosts count to how they are shown; nothing to those in which nothing happened yet.
+pub(crate) fn add_to_vhosts(api: &Api, vhosts: &mut [Value]) {
+    for vhost in vhosts {
+        let Some(object) = vhost.as_object_mut() else { continue };
+        let Some(name) = object.get("name").and_then(Value::as_str).map(str::to_owned) else { continue };
+        let now = api.broker().totals_in(&name);
+        if now == Totals::default() {
+            continue;
+        }
+        let (before, seconds) = api.sampler().vhost_before(&name, &now);
+        object.insert("message_stats".to_owned(), Value::Object(numbers(MESSAGES, &now, &before, seconds)));
+        let octets: &[Number] = &[("recv_oct", |totals| totals.bytes_in), ("send_oct", |totals| totals.bytes_out)];
+        object.extend(numbers(octets, &now, &before, seconds));
+        Lengths::of(api, [&*name]).add_to(object);
+    }
+}

@@ -1,0 +1,164 @@
+//! `/api/vhosts`.
+
+use std::sync::Arc;
+
+use leveret_model::{Command, Topology, VhostSettings};
+use serde_json::{Map, Value, json};
+
+use crate::api::Api;
+use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::error::Error;
+use crate::fields;
+use crate::list;
+use crate::statistics;
+
+/// GET: those that the user may enter; monitors see all.
+pub(crate) async fn all(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let (identity, api) = (&call.identity, &call.api);
+    let vhosts = topology.vhosts().filter(|vhost| identity.monitors() || identity.sees(&topology, vhost));
+    let mut shown: Vec<Value> = vhosts.map(|vhost| view(api, &topology, vhost)).collect();
+    statistics::add_to_vhosts(api, &mut shown);
+    list::values(&call.query, shown)
+}
+
+/// GET of one.
+pub(crate) async fn one(call: Call) -> Answer {
+    let topology = call.api.topology();
+    let name = topology.vhost(call.word(0)).ok_or(Error::NotFound)?;
+    let mut shown = [view(&call.api, &topology, name)];
+    statistics::add_to_vhosts(&call.api, &mut shown);
+    let [shown] = shown;
+    json(crate::columns::Columns::of(&call.query).pick(shown))
+}
+
+/// PUT: made, or given other metadata.
+pub(crate) async fn put(call: Call) -> Answer {
+    let (name, body) = (call.word(0), call.object()?);
+    let permit = call.administers()?;
+    let topology = call.staged();
+    let is_new = topology.vhost(name).is_none();
+    let settings = settings(topology.vhost_settings(name), &body)?;
+    let mut commands = Vec::new();
+    if is_new {
+        commands.push(Command::CreateVhost { name: name.into() });
+    }
+    commands.push(Command::SetVhost { name: name.into(), settings });
+    if is_new {
+        // Whoever makes a vhost may use it, as in RabbitMQ.
+        commands.push(Command::SetPermissions(leveret_model::SetPermissions {
+            user: call.identity.name().into(),
+            vhost: name.into(),
+            configure: ".*".to_owned(),
+            write: ".*".to_owned(),
+            read: ".*".to_owned(),
+        }));
+    }
+    call.api.submit_all(&permit, commands).await?;
+    created(is_new)
+}
+
+/// DELETE, with all that is in it.
+pub(crate) async fn delete(call: Call) -> Answer {
+    let name = call.word(0);
+    let permit = call.administers()?;
+    if call.staged().vhost(name).is_none() {
+        return Err(Error::NotFound);
+    }
+    call.api.submit(permit, Command::DeleteVhost { name: name.into() }).await?;
+    call.api.close_where("vhost is deleted", |client| *client.vhost == *name);
+    no_content()
+}
+
+/// POST: from here on it can't be deleted.
+pub(crate) async fn protect(call: Call) -> Answer {
+    set_protected(call, true).await
+}
+
+/// DELETE: it can be deleted again.
+pub(crate) async fn unprotect(call: Call) -> Answer {
+    set_protected(call, false).await
+}
+
+async fn set_protected(call: Call, protected: bool) -> Answer {
+    let name = call.word(0);
+    let permit = call.administers()?;
+    let topology = call.staged();
+    let current = topology.vhost_settings(name).ok_or(Error::NotFound)?;
+    let settings = VhostSettings { protected_from_deletion: protected, ..VhostSettings::clone(current) };
+    call.api.submit(permit, Command::SetVhost { name: name.into(), settings }).await?;
+    no_content()
+}
+
+/// POST: a vhost that isn't up is started on a node. All are up on ours.
+pub(crate) async fn start(call: Call) -> Answer {
+    if call.staged().vhost(call.word(0)).is_none() {
+        return Err(Error::NotFound);
+    }
+    match call.word(1) == call.api.name() {
+        true => no_content(),
+        false => Err(Error::BadRequest(format!("Unknown node: {}", call.word(1)))),
+    }
+}
+
+/// What a body makes of the settings that were there.
+///
+/// # Errors
+/// It asks for what isn't built, or for nonsense.
+pub(crate) fn settings(
+    current: Option<&Arc<VhostSettings>>,
+    body: &Map<String, Value>,
+) -> Result<VhostSettings, Error> {
+    let mut settings = current.map_or_else(VhostSettings::default, |current| VhostSettings::clone(current));
+    if let Some(description) = body.get("description") {
+        settings.description = match description {
+            Value::String(text) => text.as_str().into(),
+            Value::Null => "".into(),
+            other => other.to_string().into(),
+        };
+    }
+    if let Some(tags) = body.get("tags") {
+        settings.tags = fields::tags(tags)?;
+    }
+    match fields::text_or(body, "default_queue_type", "undefined")? {
+        "undefined" => {}
+        "classic" => settings.default_queue_type = "classic".into(),
+        kind @ ("quorum" | "stream") => {
+            return Err(Error::NotImplemented(format!("default_queue_type '{kind}' isn't built yet")));
+        }
+        kind => return Err(Error::BadRequest(format!("{kind} is not a valid queue type"))),
+    }
+    if fields::flag(body, "tracing")? {
+        return Err(Error::NotImplemented("tracing isn't built yet".to_owned()));
+    }
+    settings.protected_from_deletion =
+        fields::flag_or(body, "protected_from_deletion", settings.protected_from_deletion)?;
+    Ok(settings)
+}
+
+/// Description, tags and the like, as exports have them too.
+pub(crate) fn metadata(settings: &VhostSettings) -> Value {
+    let mut metadata = json!({
+        "description": settings.description,
+        "tags": settings.tags,
+        "default_queue_type": settings.default_queue_type,
+    });
+    if settings.protected_from_deletion {
+        metadata["protected_from_deletion"] = json!(true);
+    }
+    metadata
+}
+
+fn view(api: &Api, topology: &Topology, name: &str) -> Value {
+    let settings = topology.vhost_settings(name).cloned().unwrap_or_default();
+    json!({
+        "name": name,
+        "description": settings.description,
+        "tags": settings.tags,
+        "default_queue_type": settings.default_queue_type,
+        "protected_from_deletion": settings.protected_from_deletion,
+        "metadata": metadata(&settings),
+        "tracing": false,
+        "cluster_state": {api.name(): "running"},
+    })
+}

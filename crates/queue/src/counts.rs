@@ -1,0 +1,147 @@
+//! What a queue counts of its traffic, with rates from marks that are made when something happens.
+
+use leveret_metrics::Rates;
+
+use crate::Nanos;
+use crate::classic::ClassicQueue;
+
+const COUNTS: usize = 8;
+/// Two lengths follow the counts.
+const MARKED: usize = COUNTS + 2;
+
+/// One count; the names are those of `message_stats` in the HTTP API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// Messages that came, refused ones too.
+    Publish,
+    /// Handed to consumers that acknowledge.
+    Deliver,
+    /// Handed to consumers that don't.
+    DeliverNoAck,
+    /// Fetched, to be acknowledged.
+    Get,
+    /// Fetched, not to be acknowledged.
+    GetNoAck,
+    /// Fetches that found nothing.
+    GetEmpty,
+    /// Handed out again.
+    Redeliver,
+    /// Acknowledged.
+    Ack,
+}
+
+impl Count {
+    /// All of them.
+    pub const ALL: [Count; COUNTS] = [
+        Count::Publish,
+        Count::Deliver,
+        Count::DeliverNoAck,
+        Count::Get,
+        Count::GetNoAck,
+        Count::GetEmpty,
+        Count::Redeliver,
+        Count::Ack,
+    ];
+
+    /// Its name in `message_stats`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Count::Publish => "publish",
+            Count::Deliver => "deliver",
+            Count::DeliverNoAck => "deliver_no_ack",
+            Count::Get => "get",
+            Count::GetNoAck => "get_no_ack",
+            Count::GetEmpty => "get_empty",
+            Count::Redeliver => "redeliver",
+            Count::Ack => "ack",
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub struct QueueCounts {
+    counts: [u64; COUNTS],
+    lengths: [u64; 2],
+    /// From the first count on: an idle queue has none.
+    rates: Option<Box<Rates<MARKED>>>,
+    used: Nanos,
+}
+
+impl QueueCounts {
+    /// How many so far.
+    pub fn total(&self, count: Count) -> u64 {
+        self.counts[count as usize]
+    }
+
+    /// Whether anything was counted yet.
+    pub fn any(&self) -> bool {
+        self.rates.is_some()
+    }
+
+    /// How many were handed out in any way.
+    pub fn handed_out(&self) -> u64 {
+        [Count::Deliver, Count::DeliverNoAck, Count::Get, Count::GetNoAck].map(|count| self.total(count)).iter().sum()
+    }
+
+    /// When something was counted last; 0 for never.
+    pub fn used(&self) -> Nanos {
+        self.used
+    }
+
+    /// How many per second.
+    pub fn rates(&self, now: Nanos) -> QueueRates {
+        let rates = self.rates.as_ref().map_or([0.0; MARKED], |rates| rates.per_second(now, &self.marked()));
+        QueueRates { rates }
+    }
+
+    fn marked(&self) -> [u64; MARKED] {
+        let mut all = [0; MARKED];
+        all[..COUNTS].copy_from_slice(&self.counts);
+        all[COUNTS..].copy_from_slice(&self.lengths);
+        all
+    }
+}
+
+/// Rates of everything that a queue counts.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueRates {
+    rates: [f64; MARKED],
+}
+
+impl QueueRates {
+    /// Of one count.
+    pub fn of(&self, count: Count) -> f64 {
+        self.rates[count as usize]
+    }
+
+    /// By which the number of ready messages changes.
+    pub fn ready(&self) -> f64 {
+        self.rates[COUNTS]
+    }
+
+    /// By which the number of unacknowledged messages changes.
+    pub fn unacknowledged(&self) -> f64 {
+        self.rates[COUNTS + 1]
+    }
+}
+
+impl ClassicQueue {
+    /// Counts `count` more, before the queue's lengths change by it.
+    pub(crate) fn count(&mut self, what: Count, count: u64, now: Nanos) {
+        if count == 0 {
+            return;
+        }
+        self.counts.lengths = [self.ready.messages, self.unacknowledged.messages];
+        let marked = self.counts.marked();
+        self.counts.rates.get_or_insert_with(|| Box::new(Rates::new(now, marked))).mark(now, || marked);
+        self.counts.counts[what as usize] += count;
+        self.counts.used = now;
+    }
+
+    /// What it counted, with its lengths of now.
+    pub(crate) fn counted(&self) -> QueueCounts {
+        let lengths = [self.ready.messages, self.unacknowledged.messages];
+        QueueCounts { lengths, ..self.counts.clone() }
+    }
+}
