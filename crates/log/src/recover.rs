@@ -272,7 +272,14 @@ impl<'a> Recovery<'a> {
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
-            let loaded = match checkpoint::load(self.disk, wal_id, *sequence, |_, _| ()) {
+            let load = || checkpoint::load(self.disk, wal_id, *sequence, |_, _| ());
+            // As with segments, what is read wrong once may be right on the disk.
+            let again = |result| match result {
+                Ok(Ok(checkpoint::Loaded { ref damaged, .. })) if damaged.is_empty() => result,
+                Err(ref error) if !DiskError::is_unreadable(error) => result,
+                _ => load(),
+            };
+            let loaded = match again(again(load())) {
                 Err(error) if error.is_unreadable() => Err(Unusable { range: 0..0, reason: error.to_string() }),
                 found => found?,
             };
@@ -447,8 +454,10 @@ impl<'a> Recovery<'a> {
         if let Some(closed) = &self.closed {
             replaying.must_reach(closed, report, replay);
         }
-        // Without a checkpoint the WAL has to begin with the first batch of all.
-        let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1);
+        // Without a checkpoint the WAL has to begin with the first batch of all. One file with it may be left although
+        // others after it are retired: then the checkpoint that can't be read was in force.
+        let is_retired = self.bad_checkpoint.is_some() && replaying.has_gap;
+        let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1) && !is_retired;
         if let Some((sequence, found)) = self.bad_checkpoint.as_ref().filter(|_| !begins) {
             return Err(StorageError::Checkpoint {
                 file: Name::Checkpoint(*sequence).text(self.options.wal_id),

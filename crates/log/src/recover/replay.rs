@@ -60,6 +60,8 @@ pub(super) struct Replaying<'a> {
     pub takes_rest: bool,
     /// Sequence of the first batch of all.
     pub first_found: Option<u64>,
+    /// Batches aren't there, as if they had been retired.
+    pub has_gap: bool,
 }
 
 impl<'a> Replaying<'a> {
@@ -86,6 +88,7 @@ impl<'a> Replaying<'a> {
             window: Window::default(),
             takes_rest: false,
             first_found: None,
+            has_gap: false,
         }
     }
 
@@ -202,6 +205,7 @@ impl<'a> Replaying<'a> {
                 format!("batches {} to {} are missing before this place", self.sequence + 1, header.sequence - 1);
             report.damaged.push(Damage::new(&file.name, offset..offset, Hit::Any, reason));
             self.sequence = header.sequence - 1;
+            self.has_gap = true;
         }
         let length = header.padded_bytes();
         let (bytes, _) = self.fetch(file, offset, length as usize)?;
