@@ -238,7 +238,10 @@ impl Session {
             self.held = Held::No;
         }
         self.end_content(content, now);
-        self.fail(channel, ProtocolError::new(ReplyCode::NotFound, text), now);
+        // Its close may have waited behind the content. A second one would close what the client opens next.
+        if !self.channels.get(&channel).is_some_and(|channel| channel.closing) {
+            self.fail(channel, ProtocolError::new(ReplyCode::NotFound, text), now);
+        }
     }
 }
 
