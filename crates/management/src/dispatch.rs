@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::call::Call;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::route::{Access, Route, decoded};
+use crate::route::{Access, Method, Route, decoded};
 use crate::routes::ROUTES;
 
 /// The largest body of a request, as RabbitMQ's `management.http.max_body_size` is by default.
@@ -99,7 +99,12 @@ fn check(route: &Route, words: &[String], identity: &Identity, topology: &Topolo
         Access::VhostOrMonitor => identity.sees(topology, vhost) || identity.monitors(),
         _ => return Ok(()),
     };
-    if sees && topology.vhost(vhost).is_some() { Ok(()) } else { Err(Error::NotFound) }
+    match sees && topology.vhost(vhost).is_some() {
+        true => Ok(()),
+        // RabbitMQ's words where something would be made in it.
+        false if route.method == Method::Put => Err(Error::Missing("vhost_not_found".to_owned())),
+        false => Err(Error::NotFound),
+    }
 }
 
 fn allowed(status: StatusCode, found: &[(&Route, Vec<String>)]) -> Response {

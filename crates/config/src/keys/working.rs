@@ -294,18 +294,18 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "load_definitions",
         "path",
-        "none",
+        "",
         "a file or folder with definitions to load at each start",
         |config, _, value| {
             config.load_definitions = Some(value.to_owned());
             Ok(())
         },
     ),
-    key("management.load_definitions", "path", "none", "the older name of load_definitions", |config, _, value| {
+    key("management.load_definitions", "path", "", "the older name of load_definitions", |config, _, value| {
         config.load_definitions = Some(value.to_owned());
         Ok(())
     }),
-    key("definitions.local.path", "path", "none", "the same as load_definitions", |config, _, value| {
+    key("definitions.local.path", "path", "", "the same as load_definitions", |config, _, value| {
         config.load_definitions = Some(value.to_owned());
         Ok(())
     }),

@@ -57,7 +57,6 @@ fn every_route_but_the_unknown_asks_who_is_there() {
         "/api/health/checks/virtual-hosts",
         "/api/health/checks/port-listener/1",
         "/api/health/checks/protocol-listener/amqp",
-        "/api/health/checks/ready-to-serve-clients",
         "/api/health/checks/certificate-expiration/1/weeks",
         "/api/health/checks/node-is-quorum-critical",
         "/api/users",
@@ -75,9 +74,11 @@ fn every_route_but_the_unknown_asks_who_is_there() {
 #[test]
 fn what_is_not_built_says_so_and_what_does_not_exist_too() {
     let stage = Stage::new();
-    let (status, body) = stage.ask("GET", "/api/users", "");
+    assert_eq!(stage.ask("GET", "/api/policies", ""), (200, serde_json::json!([])));
+    assert_eq!(stage.ask("GET", "/api/policies/v/p", "").0, 404);
+    let (status, body) = stage.ask("PUT", "/api/policies/v/p", r#"{"pattern": "", "definition": {}}"#);
     assert_eq!((status, &body["error"]), (501, &"not_implemented".into()));
-    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("/api/users")), "{body}");
+    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("policies")), "{body}");
     assert_eq!(stage.ask("GET", "/api/nothing", "").0, 404);
     assert_eq!(stage.ask("GET", "/", "").0, 404);
     let (status, body) = stage.ask("PUT", "/api/queues/%2F/q", r#"{"arguments": {"x-single-active-consumer": true}}"#);

@@ -4,7 +4,10 @@ mod stage;
 
 mod access;
 mod alarms;
+mod definitions;
 mod everybody;
+mod limits;
+mod messages;
 mod metrics;
 mod queues;
 mod recorded;

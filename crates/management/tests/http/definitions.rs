@@ -1,0 +1,95 @@
+//! Definitions out and in.
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+/// An export of RabbitMQ 4.3.6.
+const EXPORT: &str = include_str!("../../../../tests/golden/http/definitions.json");
+
+fn exported() -> Value {
+    serde_json::from_str::<Value>(EXPORT).expect("is JSON")["body"].clone()
+}
+
+#[test]
+fn what_is_not_built_is_named_and_nothing_is_imported() {
+    let stage = Stage::new();
+    let mut document = exported();
+    document["queues"].as_array_mut().expect("a list").push(json!({
+        "name": "qq", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"},
+    }));
+    let (status, answer) = stage.ask("POST", "/api/definitions", &document.to_string());
+    assert_eq!((status, answer["error"].as_str()), (501, Some("not_implemented")));
+    let reason = answer["reason"].as_str().expect("a reason");
+    for named in ["policy 'shapes' in vhost '/'", "quorum queue 'qq' in vhost '/'", "skip_unsupported=true"] {
+        assert!(reason.contains(named), "{named} in {reason}");
+    }
+    assert_eq!(stage.ask("GET", "/api/users/shapes", "").0, 404);
+    assert_eq!(stage.ask("GET", "/api/queues/%2F/shapes-c", "").0, 404);
+    stage.node.stop("test");
+}
+
+#[test]
+fn an_export_of_rabbitmq_loads_and_comes_out_again() {
+    let stage = Stage::new();
+    let import = || stage.ask("POST", "/api/definitions?skip_unsupported=true", &exported().to_string());
+    assert_eq!(import().0, 204);
+    let (_, user) = stage.ask("GET", "/api/users/shapes", "");
+    let theirs = exported();
+    let known = theirs["users"].as_array().expect("users").iter().find(|user| user["name"] == "shapes");
+    assert_eq!(Some(&user), known, "with its hash and limits");
+    let (_, again) = stage.ask("GET", "/api/definitions", "");
+    for kind in ["queues", "bindings"] {
+        let entries = |document: &Value| {
+            let mut texts: Vec<String> =
+                document[kind].as_array().expect("a list").iter().map(ToString::to_string).collect();
+            texts.sort();
+            texts
+        };
+        assert_eq!(entries(&again), entries(&theirs), "{kind}");
+    }
+    let (_, limits) = stage.ask("GET", "/api/vhost-limits/shapes", "");
+    assert_eq!(limits, json!([{"vhost": "shapes", "value": {"max-queues": 100}}]));
+    // Unchanged, it is no change at all.
+    let (_, before) = stage.node.handle().broker().registry.model_snapshot();
+    assert_eq!(import().0, 204);
+    let (_, after) = stage.node.handle().broker().registry.model_snapshot();
+    assert_eq!(before, after);
+    stage.node.stop("test");
+}
+
+#[test]
+fn definitions_that_make_no_sense_leave_nothing() {
+    let stage = Stage::new();
+    let refused = |document: Value, wanted: &str| {
+        let (status, answer) = stage.ask("POST", "/api/definitions", &document.to_string());
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer["reason"].as_str().expect("a reason").contains(wanted), "{answer}");
+        assert_eq!(stage.ask("GET", "/api/queues/v/first", "").0, 404);
+    };
+    let queue = |vhost: &str, arguments: Value| {
+        json!({"queues": [
+            {"name": "first", "vhost": "v", "durable": true, "arguments": {}},
+            {"name": "second", "vhost": vhost, "durable": true, "arguments": arguments},
+        ]})
+    };
+    refused(queue("none", json!({})), "Please create virtual host \"none\" prior to importing definitions.");
+    refused(queue("v", json!({"x-max-length": "many"})), "invalid arg 'x-max-length'");
+    assert_eq!(stage.ask("POST", "/api/definitions", "[]").1["reason"], "failed_to_parse_json");
+    assert_eq!(stage.ask("POST", "/api/definitions/none", "{}").0, 404);
+    stage.node.stop("test");
+}
+
+#[test]
+fn one_vhosts_definitions_go_into_another() {
+    let stage = Stage::new();
+    assert_eq!(stage.ask("PUT", "/api/queues/v/q", r#"{"durable": true}"#).0, 201);
+    assert_eq!(stage.ask("PUT", "/api/exchanges/v/x", r#"{"type": "topic"}"#).0, 201);
+    assert_eq!(stage.ask("POST", "/api/bindings/v/e/x/q/q", r#"{"routing_key": "a.*"}"#).0, 201);
+    let (_, exported) = stage.ask("GET", "/api/definitions/v", "");
+    assert_eq!(stage.ask("PUT", "/api/vhosts/copy", "").0, 201);
+    assert_eq!(stage.ask("POST", "/api/definitions/copy", &exported.to_string()).0, 204);
+    let (_, bindings) = stage.ask("GET", "/api/bindings/copy/e/x/q/q", "");
+    assert_eq!(bindings[0]["properties_key"], "a.%2A");
+    stage.node.stop("test");
+}

@@ -1,0 +1,63 @@
+//! Publishing, getting and looking over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+fn publish(stage: &Stage, payload: &str) {
+    let body = json!({
+        "properties": {"delivery_mode": 2, "headers": {"a": 1, "b": ["c"]}, "content_type": "text/plain"},
+        "routing_key": "q",
+        "payload": payload,
+        "payload_encoding": "string",
+    });
+    let (status, answer) = stage.ask("POST", "/api/exchanges/%2F/amq.default/publish", &body.to_string());
+    assert_eq!((status, answer), (200, json!({"routed": true})));
+}
+
+fn payloads(answer: &Value) -> Vec<(&str, bool)> {
+    let shown = |message: &Value| message["redelivered"].as_bool().expect("a flag");
+    let list = answer.as_array().expect("a list").iter();
+    list.map(|message| (message["payload"].as_str().expect("a text"), shown(message))).collect()
+}
+
+#[test]
+fn looking_changes_nothing_and_getting_does() {
+    let stage = Stage::new();
+    assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
+    let large = "x".repeat(300_000);
+    for payload in ["one", "two", &large] {
+        publish(&stage, payload);
+    }
+    let browse = |query: &str| stage.ask("GET", &format!("/api/queues/%2F/q/browse{query}"), "").1;
+    for _ in 0..2 {
+        let seen = browse("");
+        assert_eq!(payloads(&seen), [("one", false), ("two", false), (&*large, false)]);
+        assert_eq!(seen[0]["properties"]["headers"], json!({"a": 1, "b": ["c"]}));
+        assert_eq!(seen[2]["message_count"], 0);
+    }
+    assert_eq!(payloads(&browse("?offset=1&count=1")), [("two", false)]);
+    assert_eq!(browse("?offset=2&truncate=5")[0]["payload"], "xxxxx");
+    assert_eq!(browse("?offset=3"), json!([]));
+    let get = |count: u32, mode: &str| {
+        let body = json!({"count": count, "ackmode": mode, "encoding": "auto"}).to_string();
+        stage.ask("POST", "/api/queues/%2F/q/get", &body).1
+    };
+    assert_eq!(payloads(&get(1, "ack_requeue_true")), [("one", false)]);
+    assert_eq!(payloads(&browse("")), [("one", true), ("two", false), (&*large, false)]);
+    assert_eq!(payloads(&get(2, "ack_requeue_false")), [("one", true), ("two", false)]);
+    assert_eq!(payloads(&get(9, "reject_requeue_false")), [(&*large, false)]);
+    let (_, queue) = stage.ask("GET", "/api/queues/%2F/q", "");
+    assert_eq!((&queue["messages"], &queue["conservation"]["balanced"]), (&json!(0), &json!(true)));
+    assert_eq!(queue["message_stats"]["publish"], 3);
+    stage.node.stop("test");
+}
+
+#[test]
+fn a_message_without_a_queue_is_not_routed() {
+    let stage = Stage::new();
+    let body = r#"{"properties": {}, "routing_key": "none", "payload": "x", "payload_encoding": "string"}"#;
+    let (status, answer) = stage.ask("POST", "/api/exchanges/%2F/amq.direct/publish", body);
+    assert_eq!((status, answer), (200, json!({"routed": false})));
+    stage.node.stop("test");
+}
