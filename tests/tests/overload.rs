@@ -34,7 +34,7 @@ fn overload_leaves_a_node_alive() {
 #[test]
 #[ignore = "fifty thousand queues: make soak"]
 fn overload_leaves_a_node_with_fifty_thousand_queues_alive() {
-    overload(Overload { idle_queues: 50_000, round_trips: 10_000, memory: 384 * MIB, pace: None });
+    overload(Overload { idle_queues: 50_000, round_trips: 2_000, memory: 384 * MIB, pace: None });
     overload(Overload { idle_queues: 50_000, round_trips: 20_000, memory: 384 * MIB, pace: Some(5_000) });
 }
 
