@@ -7,6 +7,10 @@ use leveret_sim::seed::{Plan, run_seed};
 use leveret_sim::tally::Tally;
 use leveret_sim::world::small_log;
 
+/// A broker, its clients and its disk allocate a lot, and the system's allocator is slower.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Seeds of one run; more with the environment variable `SIM_SEEDS`.
 const SEEDS: u64 = 500;
 /// Each takes every so manieth seed.
