@@ -234,14 +234,19 @@ impl World {
         Ok(())
     }
 
-    /// A new client; returns its link's index.
+    /// A new client, over a socket that holds as much as the seed says; returns its link's index.
     pub fn connect(&mut self, end: End) -> usize {
+        let capacity = [300, 4_000, 70_000, 1 << 20][self.random.below(4) as usize];
+        self.connect_over(end, capacity)
+    }
+
+    /// A new client, over a socket that holds this many bytes; returns its link's index.
+    pub fn connect_over(&mut self, end: End, capacity: usize) -> usize {
         let task = self.links.len();
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let peer = Peer { address: address(10_000 + task as u16), local: address(5672) };
         let wake = Arc::new(TaskWake { cores: self.cores.clone(), task });
         let connection = self.broker.accept(peer, wake, self.cores.home(task), self.clock.now());
-        let capacity = [300, 4_000, 70_000, 1 << 20][self.random.below(4) as usize];
         self.links.push(Link::new(end, Task::new(connection, capacity)));
         task
     }
