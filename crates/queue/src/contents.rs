@@ -92,6 +92,9 @@ impl Held {
 pub(crate) struct Contents {
     held: BTreeMap<u64, Held>,
     bytes: u64,
+    /// Sums of [`Held::left`]: of all entries, and of those with volatile messages.
+    left: u64,
+    left_volatile: u64,
     budget: Arc<MemoryBudget>,
     /// Durable messages from this number on are on disk only.
     pub spilled_from: Option<u64>,
@@ -105,7 +108,7 @@ impl Drop for Contents {
 
 impl Contents {
     pub(crate) fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { held: BTreeMap::new(), bytes: 0, budget, spilled_from: None }
+        Self { held: BTreeMap::new(), bytes: 0, left: 0, left_volatile: 0, budget, spilled_from: None }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -169,7 +172,9 @@ impl Contents {
         let memory = batch.memory() as u64 * u64::from(count) / (batch.len() as u64).max(1) + ENTRY_BYTES;
         self.bytes += memory;
         self.budget.take(memory);
+        self.left += u64::from(count);
         if !durable {
+            self.left_volatile += u64::from(count);
             self.budget.volatile.fetch_add(memory, Ordering::Relaxed);
         }
         let replaced = self.held.insert(first, Held { batch, index, count, durable, submitted, left: count, memory });
@@ -181,7 +186,9 @@ impl Contents {
     pub(crate) fn release(&mut self, held: &Held) {
         self.bytes -= held.memory;
         self.budget.give_back(held.memory);
+        self.left -= u64::from(held.left);
         if !held.durable {
+            self.left_volatile -= u64::from(held.left);
             self.budget.volatile.fetch_sub(held.memory, Ordering::Relaxed);
         }
     }
@@ -217,8 +224,13 @@ impl Contents {
                 continue;
             }
             let until = end.min(last + 1);
-            held.left = held.left.saturating_sub((until - at) as u32);
+            let gone = held.left.min((until - at) as u32);
+            held.left -= gone;
             let (left, count, durable) = (held.left, held.count, held.durable);
+            self.left -= u64::from(gone);
+            if !durable {
+                self.left_volatile -= u64::from(gone);
+            }
             at = until;
             if left == 0 {
                 self.remove(start);
@@ -255,12 +267,12 @@ impl Contents {
 
     /// How many live messages it holds that are volatile.
     pub(crate) fn volatile_messages(&self) -> u64 {
-        self.volatile().map(|(_, held)| u64::from(held.left)).sum()
+        self.left_volatile
     }
 
     /// How many messages it holds at most: of durable ones some may have left.
     pub(crate) fn messages(&self) -> u64 {
-        self.held.values().map(|held| u64::from(held.left)).sum()
+        self.left
     }
 
     /// Forgets everything.
@@ -298,6 +310,24 @@ mod tests {
         assert!(contents.find(1).is_none());
         contents.remove(11);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn live_messages_are_counted_as_they_come_and_go() {
+        let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 20)));
+        let counted = |contents: &Contents| (contents.messages(), contents.volatile_messages());
+        contents.admit(1, batch(10), 0, 10, true, 0, || true);
+        contents.admit(11, batch(100), 0, 100, false, 0, || true);
+        assert_eq!(counted(&contents), (110, 100));
+        contents.settled(11, 20, |number| number > 20);
+        assert_eq!(counted(&contents), (100, 90));
+        // The rest is copied out.
+        contents.settled(21, 100, |number| number > 100);
+        assert_eq!(counted(&contents), (20, 10));
+        contents.remove(1);
+        assert_eq!(counted(&contents), (10, 10));
+        contents.clear();
+        assert_eq!(counted(&contents), (0, 0));
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl Fixture {
             deferred,
             budget,
             shared,
+            metrics: Arc::default(),
             durability: Durability::Synced,
             first_number: 0,
         };
