@@ -103,3 +103,45 @@ impl<R: Send + Sync + 'static> Group<R> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use leveret_metrics::Kind::Gauge;
+
+    use super::*;
+
+    static NUMBERS: Group<u64> = Group {
+        name: "numbers",
+        labels: &["number"],
+        label: |number| vec![if number % 2 == 0 { "even" } else { "odd" }],
+        families: &[
+            Family::total("absent", Gauge, "Of all together only", |_| 0u64.into()),
+            Family::each("value", Gauge, "What it is", |number| (*number != 1).then(|| (*number).into())),
+            Family::each("none", Gauge, "Nobody has it", |_| None),
+        ],
+    };
+
+    #[test]
+    fn a_long_page_comes_in_pieces_and_has_everything_once() {
+        let rows: Vec<u64> = (0..20_000).collect();
+        let mut chapter = NUMBERS.objects("p_", Arc::new(rows));
+        let (mut whole, mut pieces) = (String::new(), 0);
+        loop {
+            let mut text = Text::default();
+            let is_last = chapter(&mut text);
+            assert!(text.bytes().len() < PIECE_BYTES + 200);
+            whole.push_str(std::str::from_utf8(text.bytes()).expect("is UTF-8"));
+            pieces += 1;
+            if is_last {
+                break;
+            }
+        }
+        assert!(pieces > 10, "{pieces} pieces");
+        let samples: Vec<&str> = whole.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(samples.len(), 19_999);
+        assert_eq!(samples[..2], ["p_value{number=\"even\"} 0", "p_value{number=\"even\"} 2"]);
+        assert_eq!(samples.last(), Some(&"p_value{number=\"odd\"} 19999"));
+        assert_eq!(whole.matches("# TYPE").count(), 2);
+        assert!(!whole.contains("absent") && whole.contains("# TYPE p_none gauge"));
+    }
+}

@@ -1,9 +1,11 @@
 //! What stands on the pages.
 
+use base64::Engine;
+use leveret_management::MetricsOptions;
 use leveret_strict_client::amqp091::{Consume, Event};
 
 use super::{page, traffic, value};
-use crate::stage::{Stage, request};
+use crate::stage::{Amqp, Stage, request};
 
 #[test]
 fn sums_are_exact_and_need_no_password() {
@@ -166,5 +168,77 @@ fn other_pages_and_methods() {
     assert_eq!(ask("GET", "/api/queues").0, 404);
     assert_eq!(ask("GET", "/").0, 404);
     assert_eq!(ask("POST", "/metrics").0, 405);
+    stage.node.stop("test");
+}
+
+/// Queues with their arguments; each gets three messages.
+const MORTAL: [(&str, &str); 5] = [
+    ("full", r#"{"x-max-length": 1}"#),
+    ("full-dl", r#"{"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}"#),
+    ("brief-dl", r#"{"x-message-ttl": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}"#),
+    ("refused", "{}"),
+    ("refused-dl", r#"{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}"#),
+];
+
+#[test]
+fn deaths_are_counted_by_reason_and_by_whether_anybody_takes_the_dead() {
+    let stage = Stage::new();
+    let mut amqp = Amqp::connect(stage.amqp);
+    for (queue, arguments) in MORTAL.into_iter().chain([("dead", "{}")]) {
+        let body = format!("{{\"durable\": true, \"arguments\": {arguments}}}");
+        assert_eq!(stage.ask("PUT", &format!("/api/queues/%2F/{queue}"), &body).0, 201);
+    }
+    for (queue, _) in MORTAL {
+        (0..3).for_each(|_| drop(amqp.client.publish(1, b"", queue.as_bytes(), false, &[0, 0], b"mortal")));
+    }
+    for queue in ["refused", "refused-dl"] {
+        amqp.client.get(1, queue.as_bytes(), false);
+        let mut tag = 0;
+        amqp.until_seen(|event| match event {
+            Event::Got { delivery, .. } => {
+                tag = delivery.delivery_tag;
+                true
+            }
+            _ => false,
+        });
+        amqp.client.reject(1, tag, false);
+    }
+    // Two of full-dl, three of brief-dl and one of refused-dl.
+    amqp.client.consume(1, b"dead", b"c", Consume::default(), &Default::default());
+    (0..6).for_each(|_| amqp.until(|event| matches!(event, Event::Delivered(_))));
+    let text = page(&stage, "/metrics");
+    for (death, strategy, wanted) in [
+        ("maxlen", "disabled", 2.0),
+        ("maxlen", "at_most_once", 2.0),
+        ("expired", "disabled", 0.0),
+        ("expired", "at_most_once", 3.0),
+        ("rejected", "disabled", 1.0),
+        ("rejected", "at_most_once", 1.0),
+    ] {
+        let labels = format!("queue_type=\"rabbit_classic_queue\",dead_letter_strategy=\"{strategy}\"");
+        let sample = format!("rabbitmq_global_messages_dead_lettered_{death}_total{{{labels}}}");
+        assert_eq!(value(&text, &sample), wanted, "{sample}");
+    }
+    drop(amqp);
+    stage.node.stop("test");
+}
+
+#[test]
+fn pages_can_be_elsewhere_and_for_monitors_only() {
+    let options = MetricsOptions { path: "/m".to_owned(), per_object: true, authentication: true };
+    let stage = Stage::with_metrics(options);
+    let amqp = traffic(&stage);
+    let ask = |path: &str, user: &str| {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{user}"));
+        request(stage.prometheus, "GET", path, &format!("authorization: Basic {encoded}\r\n"), "")
+    };
+    assert_eq!(request(stage.prometheus, "GET", "/m", "", "").0, 401);
+    assert_eq!(ask("/m", "none").0, 401);
+    assert_eq!(ask("/m", "user").0, 401);
+    assert_eq!(ask("/metrics", "guest").0, 404);
+    let (status, text) = ask("/m", "guest");
+    assert_eq!(status, 200);
+    assert_eq!(value(&text, "rabbitmq_queue_messages_ready{vhost=\"/\",queue=\"q\"}"), 4.0);
+    drop(amqp);
     stage.node.stop("test");
 }
