@@ -74,7 +74,8 @@ impl ClassicQueue {
         }
     }
 
-    /// The reasons of [`ClassicQueue::status`] without their beginnings, which cost a look at every consumer.
+    /// The reasons of [`ClassicQueue::status`] without their beginnings, which cost a look at every consumer. So would it
+    /// to see whether all are busy of those that wait for the disk too.
     fn wait_reasons(&self) -> Waits {
         let mut waits = Waits::default();
         waits.add_if(matches!(self.state, QueueState::Failed(_)), WaitReason::Failed);
@@ -85,7 +86,8 @@ impl ClassicQueue {
         waits.add_if(self.consumers.exclusive().is_some(), WaitReason::ExclusiveConsumer);
         let (has_ready, has_movers) = (self.ready.messages > 0, self.consumers.movers() > 0);
         waits.add_if(has_ready && !has_movers, WaitReason::NoConsumers);
-        waits.add_if(has_ready && has_movers && !self.consumers.any_scheduled(), WaitReason::ConsumersBusy);
+        let is_busy = self.disk_wait.is_none() && !self.consumers.any_scheduled();
+        waits.add_if(has_ready && has_movers && is_busy, WaitReason::ConsumersBusy);
         waits.add_if(!has_ready && self.unacknowledged.messages > 0, WaitReason::Unacknowledged);
         waits
     }

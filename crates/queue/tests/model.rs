@@ -7,7 +7,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Effects, GetOutcome, Ledger,
-    Link, MemoryBudget, Outcome, QueueGauges, Run, Signal, TurnEnd, Waits,
+    Link, MemoryBudget, Outcome, QueueGauges, Run, Signal, TurnEnd, WaitReason, Waits,
 };
 use proptest::prelude::*;
 
@@ -455,7 +455,10 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             }
         }
         let (status, gauges) = (rig.queue.status(), rig.queue.gauges());
-        let waits = status.waits.iter().fold(0, |bits, wait| bits | 1 << wait.reason as u32);
+        let reasons: Vec<_> = status.waits.iter().map(|wait| wait.reason).collect();
+        let on_disk = reasons.contains(&WaitReason::Disk);
+        let counted = reasons.iter().filter(|reason| !on_disk || **reason != WaitReason::ConsumersBusy);
+        let waits = counted.fold(0, |bits, reason| bits | 1 << *reason as u32);
         let sizes = QueueGauges {
             ready: status.ready,
             ready_bytes: status.ready_bytes,
@@ -463,7 +466,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             unacknowledged_bytes: status.unacknowledged_bytes,
             memory: status.memory,
             in_memory: status.in_memory,
-            volatile: status.volatile,
+            volatile: status.volatile.min(status.ready + status.unacknowledged),
             consumers: status.consumers.len() as u64,
             links: status.consumers.iter().filter(|consumer| consumer.link_credit.is_some()).count() as u64,
             waits: Waits::from_bits(waits),
