@@ -13,7 +13,7 @@ const SMALL: [u8; 500] = [b's'; 500];
 const MEDIUM: [u8; 5000] = [b'm'; 5000];
 
 /// Clients that stay, and how many rounds they played.
-pub struct Traffic {
+pub(crate) struct Traffic {
     address: SocketAddr,
     publisher: Wire,
     /// Takes with acknowledgements.
@@ -36,7 +36,7 @@ fn payload() -> Vec<u8> {
 
 impl Traffic {
     /// Five connections, five queues, three consumers.
-    pub fn begin(address: SocketAddr) -> Self {
+    pub(crate) fn begin(address: SocketAddr) -> Self {
         let [mut publisher, mut taker, mut reader, getter] = [(); 4].map(|()| Wire::open(address));
         for queue in ["taken", "read", "got", "empty", "peer"] {
             publisher.declare(1, queue, true);
@@ -51,7 +51,7 @@ impl Traffic {
     }
 
     /// The same as in every other round. All of it is done when this returns but for the last acknowledgements.
-    pub fn round(&mut self) {
+    pub(crate) fn round(&mut self) {
         self.rounds += 1;
         let bodies = std::iter::repeat_n(&TINY[..], 10).chain([&SMALL[..], &SMALL, &MEDIUM]);
         let mut bytes: Vec<u8> = bodies.flat_map(|body| publish(1, "", "taken", body, false, true)).collect();
@@ -151,7 +151,7 @@ impl Traffic {
     }
 
     /// What all of it comes to, by the names of overview.tsv.
-    pub fn facts(&self) -> BTreeMap<&'static str, f64> {
+    pub(crate) fn facts(&self) -> BTreeMap<&'static str, f64> {
         let n = self.rounds as f64;
         let bytes = 17.0 * TINY.len() as f64 + 2.0 * SMALL.len() as f64 + MEDIUM.len() as f64;
         BTreeMap::from([
