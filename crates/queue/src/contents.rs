@@ -92,9 +92,8 @@ impl Held {
 pub(crate) struct Contents {
     held: BTreeMap<u64, Held>,
     bytes: u64,
-    /// Sums of [`Held::left`]: of all entries, and of those with volatile messages.
-    left: u64,
-    left_volatile: u64,
+    /// What is left of the volatile entries, and of the durable ones.
+    left: [u64; 2],
     budget: Arc<MemoryBudget>,
     /// Durable messages from this number on are on disk only.
     pub spilled_from: Option<u64>,
@@ -108,7 +107,7 @@ impl Drop for Contents {
 
 impl Contents {
     pub(crate) fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { held: BTreeMap::new(), bytes: 0, left: 0, left_volatile: 0, budget, spilled_from: None }
+        Self { held: BTreeMap::new(), bytes: 0, left: [0; 2], budget, spilled_from: None }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -171,10 +170,9 @@ impl Contents {
     ) {
         let memory = batch.memory() as u64 * u64::from(count) / (batch.len() as u64).max(1) + ENTRY_BYTES;
         self.bytes += memory;
+        self.left[usize::from(durable)] += u64::from(count);
         self.budget.take(memory);
-        self.left += u64::from(count);
         if !durable {
-            self.left_volatile += u64::from(count);
             self.budget.volatile.fetch_add(memory, Ordering::Relaxed);
         }
         let replaced = self.held.insert(first, Held { batch, index, count, durable, submitted, left: count, memory });
@@ -185,10 +183,9 @@ impl Contents {
 
     pub(crate) fn release(&mut self, held: &Held) {
         self.bytes -= held.memory;
+        self.left[usize::from(held.durable)] -= u64::from(held.left);
         self.budget.give_back(held.memory);
-        self.left -= u64::from(held.left);
         if !held.durable {
-            self.left_volatile -= u64::from(held.left);
             self.budget.volatile.fetch_sub(held.memory, Ordering::Relaxed);
         }
     }
@@ -224,13 +221,10 @@ impl Contents {
                 continue;
             }
             let until = end.min(last + 1);
-            let gone = held.left.min((until - at) as u32);
-            held.left -= gone;
+            let settled = held.left.min((until - at) as u32);
+            held.left -= settled;
+            self.left[usize::from(held.durable)] -= u64::from(settled);
             let (left, count, durable) = (held.left, held.count, held.durable);
-            self.left -= u64::from(gone);
-            if !durable {
-                self.left_volatile -= u64::from(gone);
-            }
             at = until;
             if left == 0 {
                 self.remove(start);
@@ -267,12 +261,12 @@ impl Contents {
 
     /// How many live messages it holds that are volatile.
     pub(crate) fn volatile_messages(&self) -> u64 {
-        self.left_volatile
+        self.left[0]
     }
 
     /// How many messages it holds at most: of durable ones some may have left.
     pub(crate) fn messages(&self) -> u64 {
-        self.left
+        self.left.iter().sum()
     }
 
     /// Forgets everything.
@@ -306,10 +300,14 @@ mod tests {
         contents.admit(1, batch(10), 0, 10, false, 0, || false);
         contents.admit(11, batch(5), 0, 5, true, 0, || false);
         assert!(budget.used() > 0);
-        contents.settled(1, 10, |_| false);
+        assert_eq!((contents.messages(), contents.volatile_messages()), (15, 10));
+        contents.settled(1, 4, |number| number > 4);
+        assert_eq!((contents.messages(), contents.volatile_messages()), (11, 6));
+        contents.settled(5, 10, |_| false);
+        assert_eq!((contents.messages(), contents.volatile_messages()), (5, 0));
         assert!(contents.find(1).is_none());
         contents.remove(11);
-        assert_eq!(budget.used(), 0);
+        assert_eq!((budget.used(), contents.messages()), (0, 0));
     }
 
     #[test]
@@ -353,6 +351,7 @@ mod tests {
         assert_eq!(contents.bytes(), before);
         contents.settled(151, 180, |number| number == 150 || number > 180);
         assert!(contents.bytes() < before / 3);
+        assert_eq!(contents.volatile_messages(), 20);
         let (first, held) = contents.find(150).unwrap();
         assert_eq!((first, held.count), (150, 1));
         assert_eq!(held.batch.message(0).view().envelope.expiry_ms, 50);
