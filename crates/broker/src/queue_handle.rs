@@ -13,8 +13,8 @@ use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{Place, encode_reference};
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, Effects, GetOutcome, Link, Outcome,
-    Peeked, QueueBrief, QueueGauges, QueueState, QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState, Run,
+    Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -33,6 +33,7 @@ use crate::time::Nanos;
 
 mod groups;
 mod moves;
+mod shown;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -506,36 +507,6 @@ impl QueueHandle {
         self.deleted_messages.load(Ordering::Relaxed)
     }
 
-    /// What a listing shows.
-    pub fn status(&self) -> QueueStatus {
-        self.inner.lock().status()
-    }
-
-    /// Its sizes as the last call left them, without its lock.
-    pub fn gauges(&self) -> QueueGauges {
-        self.place.read()
-    }
-
-    /// How many it counted so far; none if it has counted nothing at all.
-    pub fn counted(&self, count: Count) -> Option<u64> {
-        self.inner.lock().counted_of(count)
-    }
-
-    /// What a listing shows of one consumer; none when it is gone.
-    pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
-        self.inner.lock().consumer_status(id)
-    }
-
-    /// See [`ClassicQueue::peek`].
-    pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
-        self.inner.lock().peek(offset, count)
-    }
-
-    /// What a listing shows without its consumers and waits.
-    pub fn brief(&self) -> QueueBrief {
-        self.inner.lock().brief()
-    }
-
     /// See [`ClassicQueue::run_timers`].
     pub fn run_timers(self: &Arc<Self>, now: Nanos, most: u64) -> bool {
         self.with(|queue, effects| queue.run_timers(now, most, effects)).unwrap_or(false)
@@ -551,17 +522,6 @@ impl QueueHandle {
         let mut queue = self.inner.lock();
         queue.used(now);
         (queue.ready(), queue.consumer_count())
-    }
-
-    /// Ready messages and consumers.
-    pub fn counts(&self) -> (u64, usize) {
-        let queue = self.inner.lock();
-        (queue.ready(), queue.consumer_count())
-    }
-
-    /// Running, failed or deleted.
-    pub fn state(&self) -> QueueState {
-        self.inner.lock().state().clone()
     }
 
     /// Its live state for a checkpoint.
