@@ -73,6 +73,9 @@ impl Broker {
         }
         let dropped = letters.dropped;
         letters.close(|group| queue.moved(group, dropped));
+        for DeadRun { count, reason, .. } in runs {
+            self.queue_metrics.dead_lettered.add(reason, u64::from(count));
+        }
     }
 
     fn move_refused(&self, refused: &Refused, now: Now) {
@@ -82,6 +85,7 @@ impl Broker {
             letters.push(&batch.message(at as usize), Reason::MaxLen);
         }
         letters.close(|_| ());
+        self.queue_metrics.dead_lettered.add(Reason::MaxLen, u64::from(*count));
     }
 }
 
