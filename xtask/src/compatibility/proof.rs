@@ -37,7 +37,8 @@ fn test(text: &str, name: &str) -> bool {
     let Some(at) = text.find(&format!("fn {name}(")) else { return false };
     let attributes = text[..at].rsplit("\n\n").next().unwrap_or_default();
     let attributes = attributes.rsplit(['{', '}', ';']).next().unwrap_or_default();
-    attributes.contains("#[test]") && !attributes.contains("#[ignore")
+    let runs = attributes.contains("#[test]") || attributes.contains("#[tokio::test");
+    runs && !attributes.contains("#[ignore")
 }
 
 #[cfg(test)]
