@@ -52,5 +52,5 @@ mod vhosts;
 pub use api::Api;
 pub use definitions::{Definitions, LoadError};
 pub use dispatch::api;
-pub use metrics::metrics;
+pub use metrics::{MetricsOptions, metrics};
 pub use serve::serve;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::call::{Answer, Call, json, no_content};
 use crate::columns::Columns;
 use crate::error::Error;
+pub(crate) use ask::{BATCH, ask};
 use list::Level;
 
 const NOT_AUTHORISED: &str = "User not authorised to access object";
