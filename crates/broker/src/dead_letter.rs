@@ -39,7 +39,10 @@ impl Broker {
             return false;
         }
         match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
-            Some(Work::DeadLetters(queue)) => self.move_dead_letters(&queue, now),
+            Some(Work::DeadLetters(queue)) => {
+                self.move_dead_letters(&queue, now);
+                self.reads.dead_letters_left();
+            }
             Some(Work::Due(queue)) => self.run_timers(&queue, now),
             Some(Work::Refused(refused)) => self.move_refused(&refused, now),
             None => {}

@@ -176,6 +176,7 @@ impl QueueHandle {
         if fails {
             self.fail_moves();
             self.tell_watchers();
+            self.reads.dead_letters_left();
         }
         effects.fire();
         if let Some(from) = effects.read {
@@ -497,6 +498,7 @@ impl QueueHandle {
         self.place.vacate();
         self.deleted_messages.store(count, Ordering::Relaxed);
         self.deferred.forget(self);
+        self.reads.dead_letters_left();
         // What was on its way is gone with the queue, which is durable.
         self.moves.all().into_iter().for_each(|waiting| waiting.moved(0, &self.commit));
         self.tell_watchers();

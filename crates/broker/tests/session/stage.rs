@@ -212,6 +212,10 @@ impl Stage {
     }
 
     pub(crate) fn disk_work(&mut self) -> bool {
+        self.log_work() | self.other_work()
+    }
+
+    fn log_work(&mut self) -> bool {
         let mut worked = false;
         for lane in [Lane::Commit, Lane::Background] {
             loop {
@@ -228,6 +232,16 @@ impl Stage {
                     Next::At(_) | Next::Idle => break,
                 }
             }
+        }
+        worked
+    }
+
+    /// What a broker does whose log is in the middle of a write.
+    pub(crate) fn other_work(&mut self) -> bool {
+        let mut worked = false;
+        while let Some(job) = self.broker.next_body_job() {
+            job.run(&self.disk).expect("the disk works");
+            worked = true;
         }
         while let Some(job) = self.broker.next_read() {
             job.run(&self.disk, self.now);
