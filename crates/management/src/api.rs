@@ -8,6 +8,7 @@ use leveret_broker::clients::Client;
 use leveret_model::Topology;
 use leveret_node::NodeHandle;
 
+use crate::history::{Histories, Ranges, Subject};
 use crate::sampling::Sampler;
 
 /// What the HTTP API knows of its node. Cheap to clone.
@@ -24,6 +25,7 @@ struct Inner {
     started: Instant,
     logins: Logins,
     sampler: Sampler,
+    histories: Histories,
 }
 
 /// Logins over HTTP so far.
@@ -56,6 +58,7 @@ impl Api {
             started: Instant::now(),
             logins: Logins::default(),
             sampler: Sampler::default(),
+            histories: Histories::default(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -90,6 +93,17 @@ impl Api {
 
     pub(crate) fn sampler(&self) -> &Sampler {
         &self.inner.sampler
+    }
+
+    pub(crate) fn histories(&self) -> &Histories {
+        &self.inner.histories
+    }
+
+    /// Adds to an answer about a subject the past that was asked for.
+    pub(crate) fn show_past(&self, subject: Subject, body: &mut serde_json::Value, ranges: Option<&Ranges>) {
+        if let Some(ranges) = ranges {
+            self.histories().show(subject, body, ranges, self.node().clock().now().wall_ms);
+        }
     }
 
     /// How long the node has been up, in milliseconds.

@@ -39,7 +39,9 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
 }
 
 async fn find(api: Api, request: Request) -> Result<Response, Error> {
-    let path = request.uri().path().to_owned();
+    let path = request.uri().path();
+    // Clients put a slash behind the names of lists, and RabbitMQ looks over it.
+    let path = path.strip_suffix('/').unwrap_or(path).to_owned();
     let mut found: Vec<(&Route, Vec<String>)> =
         ROUTES.iter().filter_map(|route| Some((route, route.matches(&path)?))).collect();
     // `/api/users/without-permissions` is no user.

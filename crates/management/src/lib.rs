@@ -24,6 +24,7 @@ mod exchanges;
 mod feature_flags;
 mod fields;
 mod health;
+mod history;
 mod identity;
 mod limits;
 mod list;

@@ -5,4 +5,5 @@
 
 mod amqp091_go;
 mod go_amqp;
+mod rabbit_hole;
 mod rabbitmq_amqp_go_client;

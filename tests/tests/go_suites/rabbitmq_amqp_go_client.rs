@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use leveret_tests::broker::Broker;
-use leveret_tests::go_suite::{Module, Run};
+use leveret_tests::go_suite::{Module, Run, replace_number};
 use serde_json::Value;
 
 /// How many specs the pinned version has.
@@ -58,20 +58,4 @@ fn go_files(folder: &Path) -> Vec<PathBuf> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "go"))
         .filter(|path| !path.file_name().is_some_and(|name| KEPT.iter().any(|kept| name == *kept)))
         .collect()
-}
-
-/// Replaces a number that isn't part of a longer one.
-fn replace_number(text: &str, from: &str, to: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(from) {
-        let end = at + from.len();
-        let digit_before = rest[..at].ends_with(|c: char| c.is_ascii_digit());
-        let digit_after = rest[end..].starts_with(|c: char| c.is_ascii_digit());
-        result.push_str(&rest[..at]);
-        result.push_str(if digit_before || digit_after { from } else { to });
-        rest = &rest[end..];
-    }
-    result.push_str(rest);
-    result
 }
