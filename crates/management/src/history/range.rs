@@ -27,7 +27,10 @@ impl Ranges {
         let seconds = |name: &str, end: &str| query.get(&format!("{name}_{end}"))?.parse::<u64>().ok();
         let range = |name: &str| {
             let (age, step) = (seconds(name, "age")?, seconds(name, "incr")?.max(1));
-            Some(Range { age: age.min(step.saturating_mul(SAMPLES_MAX)) * 1000, step: step.saturating_mul(1000) })
+            Some(Range {
+                age: age.min(step.saturating_mul(SAMPLES_MAX)).saturating_mul(1000),
+                step: step.saturating_mul(1000),
+            })
         };
         let all = Ranges {
             lengths: range("lengths"),

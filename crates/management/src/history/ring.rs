@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_past_is_seen_in_any_step_and_only_changes_are_kept() {
-        let start = 1_000_000 * SECOND;
+        let start = 1_200_000 * SECOND;
         let mut ring = Ring::new(BASIC, start, &numbers(0));
         for at in (5..=7200).step_by(5) {
             ring.add(start + at * SECOND, &numbers((at / 1000) * 10));
