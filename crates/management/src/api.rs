@@ -1,6 +1,6 @@
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use leveret_broker::Broker;
@@ -26,6 +26,7 @@ struct Inner {
     logins: Logins,
     sampler: Sampler,
     histories: Histories,
+    configuration: OnceLock<String>,
 }
 
 /// Logins over HTTP so far.
@@ -59,8 +60,18 @@ impl Api {
             logins: Logins::default(),
             sampler: Sampler::default(),
             histories: Histories::default(),
+            configuration: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
+    }
+
+    /// Says with what the node was configured. What is said first stays.
+    pub fn set_configuration(&self, text: String) {
+        let _ = self.inner.configuration.set(text);
+    }
+
+    pub(crate) fn configuration(&self) -> &str {
+        self.inner.configuration.get().map_or("", String::as_str)
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

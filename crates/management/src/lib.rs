@@ -52,6 +52,6 @@ mod vhosts;
 
 pub use api::Api;
 pub use definitions::{Definitions, LoadError};
-pub use dispatch::api;
+pub use dispatch::{api, api_under};
 pub use metrics::metrics;
 pub use serve::serve;

@@ -1,5 +1,6 @@
 //! `/api/overview` and what else says who the node is.
 
+use axum::response::IntoResponse;
 use leveret_model::ExchangeType;
 use serde_json::{Map, Value, json};
 
@@ -36,6 +37,12 @@ pub(crate) async fn reset(call: Call) -> Answer {
         true => no_content(),
         false => Err(crate::error::Error::NotFound),
     }
+}
+
+/// GET `/api/config/effective`: what the node was configured with, as text. RabbitMQ's is in Erlang's terms.
+pub(crate) async fn configuration(call: Call) -> Answer {
+    let text = call.api.configuration().to_owned();
+    Ok(([(axum::http::header::CONTENT_TYPE, "text/plain")], text).into_response())
 }
 
 /// GET `/api/overview`.

@@ -17,6 +17,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/cluster-name" Management parameters::cluster_name, "The cluster's name"),
     route!(Put "/api/cluster-name" Administrator parameters::put_cluster_name, "Sets the cluster's name"),
     route!(Get "/api/extensions" Management overview::extensions, "Scripts of the web page"),
+    route!(Get "/api/config/effective" Administrator overview::configuration, "The node's configuration as text, without passwords"),
     route!(Delete "/api/reset" Administrator overview::reset, "Forgets statistics"),
     route!(Delete "/api/reset/{node}" Administrator overview::reset, "Forgets statistics of a node"),
     route!(Post "/api/rebalance/queues" Administrator overview::rebalance, "Spreads leaders of queues over nodes"),
