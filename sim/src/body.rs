@@ -10,7 +10,8 @@ pub const LENGTH_MIN: usize = 8;
 /// The body of a message.
 #[must_use]
 pub fn body(id: MessageId, length: usize) -> Vec<u8> {
-    let mut bytes = id.to_le_bytes().to_vec();
+    let mut bytes = Vec::with_capacity(length + LENGTH_MIN);
+    bytes.extend_from_slice(&id.to_le_bytes());
     let mut random = Random::new(id);
     while bytes.len() < length {
         bytes.extend_from_slice(&random.next().to_le_bytes());
@@ -23,10 +24,11 @@ pub fn body(id: MessageId, length: usize) -> Vec<u8> {
 fn is_body(id: MessageId, length: usize, bytes: &[u8]) -> bool {
     let mut random = Random::new(id);
     let Some((start, rest)) = bytes.split_first_chunk() else { return false };
-    let mut words = rest.chunks(LENGTH_MIN);
+    let (words, last) = rest.as_chunks::<LENGTH_MIN>();
     bytes.len() == length.max(LENGTH_MIN)
         && MessageId::from_le_bytes(*start) == id
-        && words.all(|word| *word == random.next().to_le_bytes()[..word.len()])
+        && words.iter().all(|word| u64::from_le_bytes(*word) == random.next())
+        && *last == random.next().to_le_bytes()[..last.len()]
 }
 
 /// The properties of a message of AMQP 0-9-1: delivery mode and, for every second one, its id as message-id.

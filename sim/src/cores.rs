@@ -51,11 +51,10 @@ impl Cores {
         }
     }
 
-    /// The cores that have something to run.
-    #[must_use]
-    pub fn busy(&self) -> Vec<usize> {
+    /// Calls with each core that has something to run, in order.
+    pub fn for_each_busy(&self, call: impl FnMut(usize)) {
         let cores = self.lock();
-        (0..cores.len()).filter(|core| !cores[*core].queue.is_empty()).collect()
+        (0..cores.len()).filter(|core| !cores[*core].queue.is_empty()).for_each(call);
     }
 
     /// The next task of a core.
@@ -119,8 +118,13 @@ mod tests {
         for task in [2, 1, 2, 4] {
             TaskWake { cores: cores.clone(), task }.wake();
         }
-        assert_eq!(cores.busy(), [0, 1]);
+        let busy = || {
+            let mut busy = Vec::new();
+            cores.for_each_busy(|core| busy.push(core));
+            busy
+        };
+        assert_eq!(busy(), [0, 1]);
         assert_eq!((cores.next(0), cores.next(0), cores.next(0)), (Some(2), Some(4), None));
-        assert_eq!(cores.busy(), [1]);
+        assert_eq!(busy(), [1]);
     }
 }

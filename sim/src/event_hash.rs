@@ -20,9 +20,11 @@ impl EventHash {
     /// Takes bytes in.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.note(bytes.len() as u64);
-        for chunk in bytes.chunks(8) {
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|word| self.note(u64::from_le_bytes(*word)));
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
+            word[..rest.len()].copy_from_slice(rest);
             self.note(u64::from_le_bytes(word));
         }
     }

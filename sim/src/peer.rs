@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::failure::Failure;
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
+use crate::quiet::Shown;
 use crate::topology::dead_letters_of;
 use crate::world::World;
 use crate::{body, content::Content, failure::Check, tally::Tally};
@@ -31,11 +32,11 @@ pub trait Peer {
     /// Adds what it holds of each queue and hasn't settled.
     fn add_held(&self, held: &mut Holdings);
 
-    /// Nothing moves any more.
+    /// Nothing moves any more, and this is shown.
     ///
     /// # Errors
     /// Something that it asked for is open, or it was left waiting.
-    fn rest(&self, world: &mut World) -> Result<(), Failure>;
+    fn rest(&self, world: &mut World, shown: &Shown) -> Result<(), Failure>;
 }
 
 /// A message that a client got while the broker runs.
@@ -90,14 +91,12 @@ pub fn length(world: &mut World) -> usize {
 
 /// A queue that is there with ready messages of which a consumer that could take them gets none.
 #[must_use]
-pub fn starving(world: &World, ledger: &Ledger) -> Option<String> {
-    let snapshot = world.broker.registry.snapshot_full();
+pub fn starving(shown: &Shown, ledger: &Ledger) -> Option<String> {
     for name in ledger.queues() {
         if ledger.presence_now(&Object::Queue(name.to_owned())) != Presence::Present || ledger.has_failed(name) {
             continue;
         }
-        let Some(queue) = snapshot.queue("/", name) else { continue };
-        let status = queue.status();
+        let Some(status) = shown.of(name) else { continue };
         let able = status.consumers.iter().any(|known| match known.link_credit {
             Some(credit) => credit > 0,
             None => known.prefetch == 0 || known.unacknowledged < known.prefetch,

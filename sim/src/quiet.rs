@@ -1,13 +1,34 @@
 //! Once nothing moves any more, what operators are shown is what clients know: the views that the HTTP API and
 //! Prometheus are made from, without their sockets.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use leveret_metrics::Totals;
-use leveret_queue::QueueState;
+use leveret_queue::{QueueState, QueueStatus};
 
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Object};
 use crate::peer::Holdings;
 use crate::world::World;
+
+/// What operators are shown of every queue at one moment.
+pub struct Shown(BTreeMap<Arc<str>, QueueStatus>);
+
+impl Shown {
+    /// Now.
+    #[must_use]
+    pub fn now(world: &World) -> Self {
+        let snapshot = world.broker.registry.snapshot_full();
+        Self(snapshot.queues.values().map(|queue| (queue.info().name.clone(), queue.status())).collect())
+    }
+
+    /// Of one queue, if it is there.
+    #[must_use]
+    pub fn of(&self, queue: &str) -> Option<&QueueStatus> {
+        self.0.get(queue)
+    }
+}
 
 /// What the broker counts for all protocols, at one moment.
 #[must_use]
@@ -19,10 +40,8 @@ pub fn totals(world: &World) -> Totals {
 ///
 /// # Errors
 /// They don't.
-pub fn queues(world: &World, ledger: &Ledger, held: &Holdings) -> Result<(), Failure> {
-    let snapshot = world.broker.registry.snapshot_full();
-    for queue in snapshot.queues.values() {
-        let (name, status) = (&*queue.info().name, queue.status());
+pub fn queues(world: &World, shown: &Shown, ledger: &Ledger, held: &Holdings) -> Result<(), Failure> {
+    for (name, status) in &shown.0 {
         if status.state != QueueState::Running {
             continue;
         }
@@ -38,9 +57,9 @@ pub fn queues(world: &World, ledger: &Ledger, held: &Holdings) -> Result<(), Fai
             let (ready, unacknowledged) = (status.ready_bytes, status.unacknowledged_bytes);
             return lies(format!("{} bytes, of them {ready} ready and {unacknowledged} unacknowledged", status.bytes));
         }
-        let (least, most) = held.get(name).copied().unwrap_or_default();
+        let (least, most) = held.get(&**name).copied().unwrap_or_default();
         // A dead letter whose queue has stopped is with nobody; what was taken from a queue that is gone counts nowhere.
-        let is_known = world.failed.is_empty() && !ledger.was_unmade(&Object::Queue(name.to_owned()));
+        let is_known = world.failed.is_empty() && !ledger.was_unmade(&Object::Queue(String::from(&**name)));
         if status.unacknowledged > most || status.unacknowledged < least && is_known {
             return lies(format!("{} unacknowledged, clients hold {least} to {most}", status.unacknowledged));
         }

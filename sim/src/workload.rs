@@ -7,6 +7,7 @@ use leveret_metrics::Totals;
 use crate::failure::{Check, Failure};
 use crate::ledger::Ledger;
 use crate::peer::{Holdings, Peer, starving};
+use crate::quiet::Shown;
 use crate::world::World;
 use crate::{amqp10, amqp091, quiet};
 
@@ -81,18 +82,19 @@ impl Workload {
     /// Nothing moves: everything has to be answered. True when there was something left to do.
     fn settle_down(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<bool, Failure> {
         world.clock.advance_to(self.pause);
+        let shown = Shown::now(world);
         for (number, peer) in self.peers.iter().enumerate() {
-            peer.rest(world)?;
+            peer.rest(world, &shown)?;
             if self.operations < self.limit && !peer.may_go_on(world) {
                 return Err(Failure::new(Check::Answered, format!("client {number} cannot go on")));
             }
         }
         let mut held = Holdings::new();
         self.peers.iter().for_each(|peer| peer.add_held(&mut held));
-        quiet::queues(world, ledger, &held)?;
+        quiet::queues(world, &shown, ledger, &held)?;
         quiet::counters(world, &self.before)?;
         world.tally.hit("counts compared");
-        if let Some(detail) = starving(world, ledger) {
+        if let Some(detail) = starving(&shown, ledger) {
             return Err(Failure::new(Check::Answered, detail));
         }
         Ok(self.operations < self.limit)

@@ -70,6 +70,8 @@ pub struct World {
     /// Clients with their tasks.
     pub links: Vec<Link>,
     cores: Arc<Cores>,
+    /// What may be next; kept for its memory.
+    actions: Vec<Action>,
     lanes: [DiskLane; 2],
     reads: ReadLane,
     bodies: BodyLane,
@@ -86,6 +88,7 @@ pub struct World {
 /// A lane that looks this often and finds nothing, while nothing else happens, will never find anything.
 const FRUITLESS_MAX: u32 = 5_000;
 
+#[derive(Clone, Copy)]
 enum Action {
     Core(usize),
     Send(usize),
@@ -154,6 +157,7 @@ impl World {
             tally: Tally::default(),
             links: Vec::new(),
             cores: Cores::new(CORES),
+            actions: Vec::new(),
             lanes: [DiskLane::new(Lane::Commit, slowness), DiskLane::new(Lane::Background, slowness)],
             reads: ReadLane::default(),
             bodies: BodyLane::default(),
@@ -230,14 +234,19 @@ impl World {
         Ok(())
     }
 
-    /// A new client; returns its link's index.
+    /// A new client, over a socket that holds as much as the seed says; returns its link's index.
     pub fn connect(&mut self, end: End) -> usize {
+        let capacity = [300, 4_000, 70_000, 1 << 20][self.random.below(4) as usize];
+        self.connect_over(end, capacity)
+    }
+
+    /// A new client, over a socket that holds this many bytes; returns its link's index.
+    pub fn connect_over(&mut self, end: End, capacity: usize) -> usize {
         let task = self.links.len();
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let peer = Peer { address: address(10_000 + task as u16), local: address(5672) };
         let wake = Arc::new(TaskWake { cores: self.cores.clone(), task });
         let connection = self.broker.accept(peer, wake, self.cores.home(task), self.clock.now());
-        let capacity = [300, 4_000, 70_000, 1 << 20][self.random.below(4) as usize];
         self.links.push(Link::new(end, Task::new(connection, capacity)));
         task
     }
@@ -257,24 +266,26 @@ impl World {
             return Ok(false);
         }
         self.clock.advance(self.random.below(4_000));
-        let mut actions = self.actions();
-        if actions.is_empty() {
+        self.look_for_actions();
+        if self.actions.is_empty() {
             let Some(next) = self.next_time() else { return Ok(false) };
             self.clock.advance_to(next);
             self.wake_expired();
-            actions = self.actions();
-            if actions.is_empty() {
+            self.look_for_actions();
+            if self.actions.is_empty() {
                 return Ok(true);
             }
         }
-        let choice = self.random.below(actions.len() as u64) as usize;
+        let choice = self.random.below(self.actions.len() as u64) as usize;
         self.hash.note(choice as u64);
-        self.act(&actions[choice])?;
+        self.act(self.actions[choice])?;
         Ok(true)
     }
 
-    fn actions(&mut self) -> Vec<Action> {
-        let mut actions: Vec<Action> = self.cores.busy().into_iter().map(Action::Core).collect();
+    fn look_for_actions(&mut self) {
+        let actions = &mut self.actions;
+        actions.clear();
+        self.cores.for_each_busy(|core| actions.push(Action::Core(core)));
         for (at, link) in self.links.iter_mut().enumerate() {
             if link.can_send() {
                 actions.push(Action::Send(at));
@@ -293,7 +304,6 @@ impl World {
             actions.push(Action::Body);
         }
         actions.extend((0..CORES).filter(|core| self.broker.deferred.has_work(*core, now)).map(Action::Deferred));
-        actions
     }
 
     fn next_time(&self) -> Option<u64> {
@@ -311,10 +321,10 @@ impl World {
         }
     }
 
-    fn act(&mut self, action: &Action) -> Result<(), Failure> {
+    fn act(&mut self, action: Action) -> Result<(), Failure> {
         match action {
             Action::Core(core) => {
-                let Some(task) = self.cores.next(*core) else { return Ok(()) };
+                let Some(task) = self.cores.next(core) else { return Ok(()) };
                 let now = self.clock.now();
                 let link = &mut self.links[task];
                 if link.task.turn(now, &mut self.random, &mut self.hash, &mut self.tally) {
@@ -322,21 +332,21 @@ impl World {
                 }
             }
             Action::Send(link) => {
-                self.links[*link].send(&mut self.random);
-                self.cores.wake(*link);
+                self.links[link].send(&mut self.random);
+                self.cores.wake(link);
             }
             Action::Receive(link) => {
-                self.links[*link].receive(&mut self.random, &mut self.hash)?;
+                self.links[link].receive(&mut self.random, &mut self.hash)?;
                 // There is room again.
-                self.cores.wake(*link);
+                self.cores.wake(link);
             }
             Action::Deferred(core) => {
-                self.broker.deferred_turn(*core, self.clock.now());
+                self.broker.deferred_turn(core, self.clock.now());
             }
             Action::Lane(lane) => {
                 let before = self.disk.count();
-                self.disk.act_as([User::Commit, User::Background][*lane]);
-                self.stopped = self.lanes[*lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
+                self.disk.act_as([User::Commit, User::Background][lane]);
+                self.stopped = self.lanes[lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
                 let after = self.disk.count();
                 self.hash.note(after as u64);
                 if before == after {

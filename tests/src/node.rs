@@ -349,6 +349,22 @@ impl Node {
         memory_bytes(self.ports.pid, "VmRSS:")
     }
 
+    /// Its resident memory in bytes, once that is at most `bytes_max` or after ten seconds: the allocator gives back what
+    /// was freed a moment later, while it is used, and each look asks the node something.
+    ///
+    /// # Panics
+    /// When the node doesn't answer.
+    pub fn resident_bytes_within(&self, bytes_max: u64) -> u64 {
+        let begin = Instant::now();
+        loop {
+            let resident = self.resident_bytes();
+            if resident <= bytes_max || begin.elapsed() > Duration::from_secs(10) {
+                return resident;
+            }
+            self.http().get("/api/overview").expect("the node answers");
+        }
+    }
+
     /// The most resident memory that the process ever had, in bytes.
     pub fn resident_bytes_max(&self) -> u64 {
         memory_bytes(self.ports.pid, "VmHWM:")

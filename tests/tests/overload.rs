@@ -35,6 +35,11 @@ fn overload_leaves_a_node_alive() {
 #[ignore = "fifty thousand queues: make soak"]
 fn overload_leaves_a_node_with_fifty_thousand_queues_alive() {
     overload(Overload { idle_queues: 50_000, round_trips: 2_000, memory: 384 * MIB, pace: None });
+}
+
+#[test]
+#[ignore = "fifty thousand queues: make soak"]
+fn a_client_hardly_notices_publishers_at_ten_times_their_consumers_pace() {
     overload(Overload { idle_queues: 50_000, round_trips: 20_000, memory: 384 * MIB, pace: Some(5_000) });
 }
 

@@ -1,12 +1,14 @@
 //! Messages that queues want back from disk: requests from any core, run by the reading disk thread.
 
 use std::collections::VecDeque;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_log::{Disk, LogId, StoredMessage};
 use leveret_message::{Batch, BatchBuilder, FileBody, StoredError, stored};
 use leveret_queue::ConsumerId;
+use leveret_queue::shared::Place;
 use parking_lot::{Mutex, RwLock};
 
 use crate::bodies::{Bodies, BodyPin, BodyRead};
@@ -134,7 +136,53 @@ impl From<StoredMessage> for Stored {
     }
 }
 
-/// Messages of a queue from number `from` on, from its own log or the shared one: what stands together.
+/// What was read of a log at once: all that it has between the first of these messages and the last one.
+struct Ahead {
+    log: LogId,
+    messages: Peekable<std::vec::IntoIter<StoredMessage>>,
+    was_read: bool,
+}
+
+impl Ahead {
+    fn of(log: LogId) -> Self {
+        Self { log, messages: Vec::new().into_iter().peekable(), was_read: false }
+    }
+
+    /// Whether a message from number `from` on has to be read first.
+    fn is_used_up(&mut self, from: u64) -> bool {
+        while self.messages.next_if(|message| message.number < from).is_some() {}
+        self.messages.peek().is_none()
+    }
+
+    /// Reads on.
+    fn read(&mut self, from: u64, commit: &Commit, disk: &dyn Disk) -> Result<(), String> {
+        self.was_read = true;
+        let plan = commit.inspect(|all| all.plan_read(self.log, from, READ_BYTES));
+        let messages = plan.map_or(Ok(Vec::new()), |plan| plan.run(disk)).map_err(|error| error.to_string())?;
+        self.messages = messages.into_iter().peekable();
+        Ok(())
+    }
+
+    /// The next message before number `end`.
+    fn next_before(&mut self, end: u64) -> Option<StoredMessage> {
+        self.messages.next_if(|message| message.number < end)
+    }
+}
+
+/// Reads stored messages of a queue, some of which stand in its own log and some in the shared one.
+struct Gathering<'a> {
+    queue: &'a QueueRef,
+    purpose: &'a Purpose,
+    commit: &'a Commit,
+    bodies: &'a Arc<Bodies>,
+    disk: &'a dyn Disk,
+    own: Ahead,
+    shared: Ahead,
+    found: Vec<Stored>,
+    bytes: usize,
+}
+
+/// Messages of a queue from number `from` on, until [`READ_BYTES`] are found, or one of the logs has to be read again.
 fn stored(
     queue: &QueueRef,
     mut from: u64,
@@ -143,61 +191,95 @@ fn stored(
     bodies: &Arc<Bodies>,
     disk: &dyn Disk,
 ) -> Result<Vec<Stored>, String> {
-    let read = |log, from| {
-        let plan = commit.inspect(|all| all.plan_read(log, from, READ_BYTES));
-        plan.map_or(Ok(Vec::new()), |plan| plan.run(disk)).map_err(|error| error.to_string())
-    };
+    let (own, shared) = (Ahead::of(queue.log_id()), Ahead::of(LogId::SHARED));
+    let mut gathering = Gathering { queue, purpose, commit, bodies, disk, own, shared, found: Vec::new(), bytes: 0 };
     loop {
-        let place = queue.shared_place(from);
+        match gathering.stretch(from) {
+            Ok(Some(next)) if gathering.bytes < READ_BYTES => from = next,
+            // What was found is good; the next read begins with the error.
+            Err(error) if gathering.found.is_empty() => return Err(error),
+            Ok(_) | Err(_) => return Ok(gathering.found),
+        }
+    }
+}
+
+impl Gathering<'_> {
+    /// Takes what stands together in one of the logs. Where to go on, unless that log has to be read once more.
+    fn stretch(&mut self, from: u64) -> Result<Option<u64>, String> {
+        let place = self.queue.shared_place(from);
         let shared_from = place.map_or(u64::MAX, |place| place.first);
         if shared_from > from {
-            let own = read(queue.log_id(), from)?.into_iter().take_while(|message| message.number < shared_from);
-            let own: Vec<_> = own.map(Stored::from).collect();
-            if !own.is_empty() {
-                return Ok(own);
+            if self.own.is_used_up(from) {
+                if self.own.was_read && !self.found.is_empty() {
+                    return Ok(None);
+                }
+                self.own.read(from, self.commit, self.disk)?;
+            }
+            let mut next = None;
+            while let Some(StoredMessage { number, payload }) = self.own.next_before(shared_from) {
+                next = Some(number + 1);
+                self.keep(Stored { number, payload, body: Body::Here });
+            }
+            // More of them may be in another file.
+            if next.is_some() && self.own.messages.peek().is_none() {
+                return Ok(next);
             }
         }
-        let Some(place) = place else { return Ok(Vec::new()) };
-        let shared = read(LogId::SHARED, place.shared)?.into_iter();
-        let ours = shared.take_while(|message| message.number - place.shared < place.count);
-        let mut found = Vec::new();
-        let mut bytes = 0;
-        for message in ours {
+        place.map_or(Ok(None), |place| self.stretch_of_shared(place))
+    }
+
+    fn stretch_of_shared(&mut self, place: Place) -> Result<Option<u64>, String> {
+        if self.shared.is_used_up(place.shared) {
+            if self.shared.was_read && !self.found.is_empty() {
+                return Ok(None);
+            }
+            self.shared.read(place.shared, self.commit, self.disk)?;
+        }
+        let mut next = None;
+        while let Some(message) = self.shared.next_before(place.shared + place.count) {
             let number = place.first + message.number - place.shared;
-            let payload = message.payload;
-            let file = stored::body_file(&payload).map_err(|error| error.to_string())?;
-            let Some((id, _, length)) = file else {
-                found.push(Stored { number, payload, body: Body::Here });
-                continue;
-            };
-            // Nobody removes the file from here on, unless that was decided before.
-            let pin = BodyPin::new(id, length as u64, bodies);
-            // What the queue let go of is still in the log for a while, and its file isn't.
-            if !queue.holds_shared(number) {
-                continue;
-            }
-            let read = match purpose {
-                // Pieces pass when there is room for them. That the file is there is found out now.
-                Purpose::Delivery | Purpose::Browsing(_) => pin.open(disk, queue.log_id()).map(|_| {
-                    let length = u32::try_from(length).expect("lengths in heads have 32 bits");
-                    Body::File(FileBody { length, handle: pin.clone() })
-                }),
-                // They are copied to the logs of other queues, or shown whole.
-                Purpose::DeadLetters | Purpose::Peeking(_) => pin.read(disk, queue.log_id()).map(Body::Read),
-            };
-            let body = read.map_err(|error| error.to_string())?;
-            if let Body::Read(_) = &body {
-                bytes += length;
-            }
-            found.push(Stored { number, payload, body });
-            if bytes >= READ_BYTES {
-                break;
+            next = Some(number + 1);
+            self.take_shared(number, message.payload)?;
+            if self.bytes >= READ_BYTES {
+                return Ok(next);
             }
         }
-        if !found.is_empty() {
-            return Ok(found);
+        let is_at_end = self.shared.messages.peek().is_none();
+        Ok(next.filter(|_| is_at_end).or(Some(place.first + place.count)))
+    }
+
+    fn take_shared(&mut self, number: u64, payload: Bytes) -> Result<(), String> {
+        let file = stored::body_file(&payload).map_err(|error| error.to_string())?;
+        let Some((id, _, length)) = file else {
+            self.keep(Stored { number, payload, body: Body::Here });
+            return Ok(());
+        };
+        // Nobody removes the file from here on, unless that was decided before.
+        let pin = BodyPin::new(id, length as u64, self.bodies);
+        // What the queue let go of is still in the log for a while, and its file isn't.
+        if !self.queue.holds_shared(number) {
+            return Ok(());
         }
-        from = place.first + place.count;
+        let body = match self.purpose {
+            // Pieces pass when there is room for them. That the file is there is found out now.
+            Purpose::Delivery | Purpose::Browsing(_) => pin.open(self.disk, self.queue.log_id()).map(|_| {
+                let length = u32::try_from(length).expect("lengths in heads have 32 bits");
+                Body::File(FileBody { length, handle: pin.clone() })
+            }),
+            // They are copied to the logs of other queues, or shown whole.
+            Purpose::DeadLetters | Purpose::Peeking(_) => pin.read(self.disk, self.queue.log_id()).map(Body::Read),
+        };
+        let body = body.map_err(|error| error.to_string())?;
+        self.keep(Stored { number, payload, body });
+        Ok(())
+    }
+
+    fn keep(&mut self, message: Stored) {
+        self.bytes += message.payload.len();
+        if let Body::Read(body) = &message.body {
+            self.bytes += body.len();
+        }
+        self.found.push(message);
     }
 }
 

@@ -92,6 +92,8 @@ impl Held {
 pub(crate) struct Contents {
     held: BTreeMap<u64, Held>,
     bytes: u64,
+    /// What is left of the volatile entries, and of the durable ones.
+    left: [u64; 2],
     budget: Arc<MemoryBudget>,
     /// Durable messages from this number on are on disk only.
     pub spilled_from: Option<u64>,
@@ -105,7 +107,7 @@ impl Drop for Contents {
 
 impl Contents {
     pub(crate) fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { held: BTreeMap::new(), bytes: 0, budget, spilled_from: None }
+        Self { held: BTreeMap::new(), bytes: 0, left: [0; 2], budget, spilled_from: None }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -168,6 +170,7 @@ impl Contents {
     ) {
         let memory = batch.memory() as u64 * u64::from(count) / (batch.len() as u64).max(1) + ENTRY_BYTES;
         self.bytes += memory;
+        self.left[usize::from(durable)] += u64::from(count);
         self.budget.take(memory);
         if !durable {
             self.budget.volatile.fetch_add(memory, Ordering::Relaxed);
@@ -180,6 +183,7 @@ impl Contents {
 
     pub(crate) fn release(&mut self, held: &Held) {
         self.bytes -= held.memory;
+        self.left[usize::from(held.durable)] -= u64::from(held.left);
         self.budget.give_back(held.memory);
         if !held.durable {
             self.budget.volatile.fetch_sub(held.memory, Ordering::Relaxed);
@@ -217,7 +221,9 @@ impl Contents {
                 continue;
             }
             let until = end.min(last + 1);
-            held.left = held.left.saturating_sub((until - at) as u32);
+            let settled = held.left.min((until - at) as u32);
+            held.left -= settled;
+            self.left[usize::from(held.durable)] -= u64::from(settled);
             let (left, count, durable) = (held.left, held.count, held.durable);
             at = until;
             if left == 0 {
@@ -255,12 +261,12 @@ impl Contents {
 
     /// How many live messages it holds that are volatile.
     pub(crate) fn volatile_messages(&self) -> u64 {
-        self.volatile().map(|(_, held)| u64::from(held.left)).sum()
+        self.left[0]
     }
 
     /// How many messages it holds at most: of durable ones some may have left.
     pub(crate) fn messages(&self) -> u64 {
-        self.held.values().map(|held| u64::from(held.left)).sum()
+        self.left.iter().sum()
     }
 
     /// Forgets everything.
@@ -294,10 +300,14 @@ mod tests {
         contents.admit(1, batch(10), 0, 10, false, 0, || false);
         contents.admit(11, batch(5), 0, 5, true, 0, || false);
         assert!(budget.used() > 0);
-        contents.settled(1, 10, |_| false);
+        assert_eq!((contents.messages(), contents.volatile_messages()), (15, 10));
+        contents.settled(1, 4, |number| number > 4);
+        assert_eq!((contents.messages(), contents.volatile_messages()), (11, 6));
+        contents.settled(5, 10, |_| false);
+        assert_eq!((contents.messages(), contents.volatile_messages()), (5, 0));
         assert!(contents.find(1).is_none());
         contents.remove(11);
-        assert_eq!(budget.used(), 0);
+        assert_eq!((budget.used(), contents.messages()), (0, 0));
     }
 
     #[test]
@@ -323,6 +333,7 @@ mod tests {
         assert_eq!(contents.bytes(), before);
         contents.settled(151, 180, |number| number == 150 || number > 180);
         assert!(contents.bytes() < before / 3);
+        assert_eq!(contents.volatile_messages(), 20);
         let (first, held) = contents.find(150).unwrap();
         assert_eq!((first, held.count), (150, 1));
         assert_eq!(held.batch.message(0).view().envelope.expiry_ms, 50);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::classic::{ClassicQueue, QueueState};
 use crate::consumer::{Consumer, ConsumerFlow, ConsumerId, ConsumerMode, LatencyBuckets};
+use crate::contents::Held;
 use crate::counts::QueueCounts;
 use crate::ledger::Conservation;
 use crate::wait::{QueueWait, WaitReason};
@@ -113,7 +114,7 @@ impl ClassicQueue {
         let volatile_bytes = match volatile {
             0 => 0,
             _ if volatile >= messages => self.ready.bytes + self.unacknowledged.bytes,
-            _ => self.ledger.bytes().saturating_sub(self.durable_live().1),
+            _ => self.volatile_bytes(),
         };
         QueueStatus {
             state: self.state.clone(),
@@ -152,6 +153,15 @@ impl ClassicQueue {
     /// What a listing shows of one consumer.
     pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
         Some(self.status_of(self.consumers.look(id)?))
+    }
+
+    /// Body bytes of the live messages that don't outlive this process.
+    fn volatile_bytes(&self) -> u64 {
+        let bytes = |(first, held): (u64, &Held)| -> u64 {
+            let live = (0..held.count).filter(|at| self.ledger.is_live(first + u64::from(*at)));
+            live.map(|at| u64::from(held.batch.body_length((held.index + at) as usize))).sum()
+        };
+        self.contents.volatile().map(bytes).sum()
     }
 
     fn status_of(&self, consumer: &Consumer) -> ConsumerStatus {

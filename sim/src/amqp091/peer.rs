@@ -11,6 +11,7 @@ use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Object, Presence, Stamp};
 use crate::link;
 use crate::peer::{Holdings, UNLIMITED, examine, stopped_queue};
+use crate::quiet::Shown;
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -370,7 +371,7 @@ impl crate::peer::Peer for Peer {
         }
     }
 
-    fn rest(&self, world: &mut World) -> Result<(), Failure> {
+    fn rest(&self, world: &mut World, _: &Shown) -> Result<(), Failure> {
         let is_answered = self.unconfirmed.is_empty() && self.requests.iter().all(VecDeque::is_empty);
         if is_answered && world.links[self.link].is_quiet() {
             return Ok(());

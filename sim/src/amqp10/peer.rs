@@ -10,6 +10,7 @@ use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Stamp};
 use crate::link;
 use crate::peer::{Holdings, examine, stopped_queue};
+use crate::quiet::Shown;
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -294,10 +295,10 @@ impl crate::peer::Peer for Peer {
         self.sessions.iter().for_each(|session| session.add_held(held));
     }
 
-    fn rest(&self, world: &mut World) -> Result<(), Failure> {
+    fn rest(&self, world: &mut World, shown: &Shown) -> Result<(), Failure> {
         if !world.links[self.link].is_quiet() {
             return Err(Failure::new(Check::Answered, format!("peer {}: bytes are stuck", self.number)));
         }
-        self.sessions.iter().try_for_each(|session| session.rest(self.link, world))
+        self.sessions.iter().try_for_each(|session| session.rest(self.link, world, shown))
     }
 }

@@ -8,6 +8,7 @@ use super::transact::Transaction;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, MessageId, Stamp};
 use crate::peer::{Holdings, UNLIMITED};
+use crate::quiet::Shown;
 use crate::topology::dead_letters_of;
 use crate::world::World;
 
@@ -185,7 +186,7 @@ impl Session {
     }
 
     /// Nothing moves any more: everything is answered, and nobody is left with nothing to go on with.
-    pub(super) fn rest(&self, link: usize, world: &mut World) -> Result<(), Failure> {
+    pub(super) fn rest(&self, link: usize, world: &mut World, shown: &Shown) -> Result<(), Failure> {
         let stuck = |what: String| Err(Failure::new(Check::Answered, format!("nothing moves any more; {what}")));
         // What can't be moved since the queue for it has stopped isn't settled.
         let waits = |held: &Held, wish: &Wish| {
@@ -202,7 +203,6 @@ impl Session {
         if self.stage == Stage::Absent {
             return Ok(());
         }
-        let snapshot = world.broker.registry.snapshot_full();
         let client = &world.links[link].amqp10().client;
         if client.window(self.channel) == 0 {
             return stuck(String::from("the broker's incoming window is shut"));
@@ -215,8 +215,7 @@ impl Session {
                     return stuck(format!("{end:?} has no credit"));
                 }
                 (LinkEnd::Receiver(receiver), Stage::There) => {
-                    let Some(queue) = snapshot.queue("/", &receiver.queue) else { continue };
-                    let status = queue.status();
+                    let Some(status) = shown.of(&receiver.queue) else { continue };
                     let waits = receiver.drains || receiver.credit > 0 && status.ready > 0;
                     if waits && !world.failed.contains(&receiver.queue) {
                         return stuck(format!("{receiver:?}; {} are ready for {:?}", status.ready, status.consumers));

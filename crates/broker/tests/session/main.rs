@@ -7,6 +7,7 @@ mod stage;
 mod alarms;
 mod allocations;
 mod limits;
+mod reads;
 mod receiving_amqp10;
 mod reply_to;
 mod reply_to_amqp10;

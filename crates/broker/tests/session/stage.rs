@@ -107,6 +107,8 @@ pub(crate) struct Stage {
     pub(crate) broker: Arc<Broker>,
     pub(crate) now: Now,
     pub(crate) links: Vec<Link>,
+    /// Reads of stored messages so far.
+    pub(crate) reads: usize,
     disk: MemoryDisk,
     peers: u16,
 }
@@ -123,7 +125,7 @@ impl Stage {
         let counters = vec![Arc::new(Counters::default())];
         let (broker, _) = Broker::recover(&disk, Options::default(), settings, Arc::new(Anybody), counters, now)
             .expect("an empty disk");
-        let mut stage = Self { broker, now, links: Vec::new(), disk, peers: 0 };
+        let mut stage = Self { broker, now, links: Vec::new(), reads: 0, disk, peers: 0 };
         stage.command(Command::CreateVhost { name: "/".into() });
         stage.user("guest");
         stage
@@ -229,6 +231,7 @@ impl Stage {
         }
         while let Some(job) = self.broker.next_read() {
             job.run(&self.disk, self.now);
+            self.reads += 1;
             worked = true;
         }
         if self.broker.deferred.has_work(0, self.now.monotonic) {
