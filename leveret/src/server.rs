@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use leveret_config::{Config, Durability, LogLevel, Warning};
 use leveret_log::Report;
-use leveret_management::{Api, Definitions};
+use leveret_management::{Api, Definitions, MetricsOptions};
 use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
@@ -115,6 +115,7 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     tell(&report);
     let durability = durability(config);
     let api = Api::new(node.handle(), node_name(), arguments.data_dir.clone(), durability.to_owned());
+    api.set_configuration(config.effective());
     if let Some(definitions) = definitions {
         let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
         match node.side_runtime().block_on(loading)? {
@@ -123,8 +124,13 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
         }
     }
     node.spawn(api.clone().sample());
-    node.spawn(tell_of_failure(leveret_management::serve(http, leveret_management::api(api.clone()))));
-    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api))));
+    node.spawn(tell_of_failure(leveret_management::serve(
+        http,
+        leveret_management::api_under(&config.management_path_prefix, api.clone()),
+    )));
+    let pages = config.metrics.clone();
+    let pages = MetricsOptions { path: pages.path, per_object: pages.per_object, authentication: pages.authentication };
+    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api, pages))));
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
 
     let cores = node.handle().connections_per_core().len();

@@ -15,8 +15,12 @@ pub struct Config {
     pub tcp_options: TcpOptions,
     /// `management.tcp.*`.
     pub management: Endpoint,
+    /// `management.path_prefix`: what every path of the HTTP API begins with; empty, or a slash and more.
+    pub management_path_prefix: String,
     /// `prometheus.tcp.*`.
     pub prometheus: Endpoint,
+    /// What the metrics port serves.
+    pub metrics: MetricsPages,
     /// `loopback_users`: those that may only log in from this machine.
     pub loopback_users: Vec<String>,
     /// Whom a node creates when it starts on an empty directory.
@@ -47,6 +51,8 @@ pub struct Config {
     pub log: Logging,
     /// `cluster_name`; `None` for one made of the host name.
     pub cluster_name: Option<String>,
+    /// The keys that were set, with what they were set to.
+    pub(crate) assigned: BTreeMap<String, String>,
     /// A file or folder with definitions to load at every start (`load_definitions`).
     pub load_definitions: Option<String>,
     /// Whether definitions that were loaded before are loaded again (`definitions.skip_if_unchanged`).
@@ -74,6 +80,23 @@ pub struct Listener {
     pub host: Option<String>,
     /// A port; 0 for any free one.
     pub port: u16,
+}
+
+/// What the metrics port serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricsPages {
+    /// `prometheus.path`: where its pages are.
+    pub path: String,
+    /// `prometheus.return_per_object_metrics`.
+    pub per_object: bool,
+    /// `prometheus.authentication.enabled`.
+    pub authentication: bool,
+}
+
+impl Default for MetricsPages {
+    fn default() -> Self {
+        Self { path: "/metrics".to_owned(), per_object: false, authentication: false }
+    }
 }
 
 /// Where an HTTP server listens.
@@ -192,6 +215,7 @@ impl Default for Config {
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
             management: Endpoint { ip: None, port: 15672 },
             prometheus: Endpoint { ip: None, port: 15692 },
+            metrics: MetricsPages::default(),
             loopback_users: vec!["guest".to_owned()],
             default_user: DefaultUser {
                 name: "guest".to_owned(),
@@ -220,6 +244,8 @@ impl Default for Config {
             memory_high_watermark: MemoryWatermark::Relative(0.6),
             log: Logging { console: true, level: LogLevel::Info },
             cluster_name: None,
+            assigned: BTreeMap::new(),
+            management_path_prefix: String::new(),
             load_definitions: None,
             definitions_skip_if_unchanged: false,
             rabbitmq_compatible_identity: true,

@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::call::Call;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::route::{Access, Method, Route, decoded};
+use crate::route::{Access, Method, Route, query_pairs};
 use crate::routes::ROUTES;
 
 /// The largest body of a request, as RabbitMQ's `management.http.max_body_size` is by default.
@@ -25,6 +25,14 @@ const DEFINITIONS_BYTES_MAX: usize = 64 << 20;
 /// The HTTP API.
 pub fn api(api: Api) -> Router {
     Router::new().fallback(answer).with_state(api)
+}
+
+/// The same with a prefix before every path, such as `/rabbitmq`; without it there is nothing.
+pub fn api_under(prefix: &str, state: Api) -> Router {
+    if prefix.is_empty() {
+        return api(state);
+    }
+    Router::new().nest(prefix, api(state)).fallback(|| async { Error::NotFound })
 }
 
 async fn answer(State(api): State<Api>, request: Request) -> Response {
@@ -39,7 +47,9 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
 }
 
 async fn find(api: Api, request: Request) -> Result<Response, Error> {
-    let path = request.uri().path().to_owned();
+    let path = request.uri().path();
+    // Clients put a slash behind the names of lists, and RabbitMQ looks over it.
+    let path = path.strip_suffix('/').unwrap_or(path).to_owned();
     let mut found: Vec<(&Route, Vec<String>)> =
         ROUTES.iter().filter_map(|route| Some((route, route.matches(&path)?))).collect();
     // `/api/users/without-permissions` is no user.
@@ -68,11 +78,7 @@ async fn find(api: Api, request: Request) -> Result<Response, Error> {
         Error::Of(StatusCode::BAD_REQUEST, "bad_request", format!("the body has more than {most} bytes"))
     })?;
     let query = parts.uri.query().unwrap_or("");
-    let query = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decoded(&key.replace('+', " ")), decoded(&value.replace('+', " ")))
-    });
-    let query = query.collect();
+    let query = query_pairs(query).collect();
     (route.run)(Call { api, identity, path: words, query, headers: parts.headers, body }).await
 }
 

@@ -219,6 +219,10 @@ impl Stage {
     }
 
     pub(crate) fn disk_work(&mut self) -> bool {
+        self.log_work() | self.other_work()
+    }
+
+    fn log_work(&mut self) -> bool {
         let mut worked = false;
         for lane in [Lane::Commit, Lane::Background] {
             loop {
@@ -236,6 +240,12 @@ impl Stage {
                 }
             }
         }
+        worked
+    }
+
+    /// What a broker does whose log is in the middle of a write.
+    pub(crate) fn other_work(&mut self) -> bool {
+        let mut worked = false;
         while let Some(job) = self.broker.next_body_job() {
             job.run(&self.disk).expect("the disk works");
             worked = true;
