@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use leveret_config::{Config, Durability, LogLevel, Warning};
 use leveret_log::Report;
-use leveret_management::{Api, Definitions};
+use leveret_management::{Api, Definitions, MetricsOptions};
 use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
@@ -128,7 +128,9 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
         http,
         leveret_management::api_under(&config.management_path_prefix, api.clone()),
     )));
-    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api))));
+    let pages = config.metrics.clone();
+    let pages = MetricsOptions { path: pages.path, per_object: pages.per_object, authentication: pages.authentication };
+    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api, pages))));
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
 
     let cores = node.handle().connections_per_core().len();

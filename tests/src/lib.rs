@@ -21,6 +21,7 @@ pub mod kill_load;
 pub mod memory_cgroup;
 pub mod node;
 pub mod peer;
+pub mod prometheus;
 pub mod python_suite;
 pub mod random;
 pub mod small_disk;

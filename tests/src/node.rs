@@ -110,14 +110,19 @@ pub struct Process {
 impl Process {
     /// Starts the binary with any arguments; its output is collected line by line.
     pub fn spawn(arguments: &[String]) -> Self {
-        let binary = binary();
-        let mut child = Command::new(&binary)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error} (build the binary first)", binary.display()));
+        let mut command = Command::new(binary());
+        command.args(arguments);
+        Self::of(command)
+    }
+
+    /// Starts any program; its output is collected line by line.
+    ///
+    /// # Panics
+    /// When it can't be started.
+    pub fn of(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let spawned = command.spawn();
+        let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error} (is it built or installed?)"));
         let (sender, lines) = channel();
         forward(child.stdout.take().expect("stdout"), sender.clone());
         forward(child.stderr.take().expect("stderr"), sender);

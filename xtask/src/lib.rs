@@ -1,5 +1,6 @@
 //! What the repository asks of itself beyond what compiler and linter see.
 
+pub mod compatibility;
 pub mod tidy;
 
 use std::path::{Path, PathBuf};

@@ -90,6 +90,23 @@ mod tests {
     }
 
     #[test]
+    fn hashes_of_other_versions_let_in() {
+        // The same salt and password.
+        for (algorithm, hash) in [
+            (HASHING_MD5, "kI3GChNpte2FApYFXScl+0dIluk="),
+            (
+                HASHING_SHA512,
+                "kI3GChuNuIYf8lRbCCxZjgjKwsY19ns6+uFO0zcXRBGA/XGJPYD8OWMy7EB8\
+                 TaOmAzjP2azv84GbINYwX2cDWb4DHnc=",
+            ),
+        ] {
+            let user = user(Some(hash), algorithm);
+            assert!(verify(Some(&user), b"test12"), "{algorithm}");
+            assert!(!verify(Some(&user), b"test13"), "{algorithm}");
+        }
+    }
+
+    #[test]
     fn nobody_gets_in_without_a_password() {
         let empty = hash_password(b"", [1, 2, 3, 4]);
         assert!(!verify(Some(&user(Some(&empty), HASHING_SHA256)), b""));

@@ -7,7 +7,7 @@ use leveret_log::{
     BodyFiles, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
     StorageError,
 };
-use leveret_metrics::{Counters, Totals};
+use leveret_metrics::{Counters, SizeTotals, Totals};
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
 use leveret_queue::MemoryBudget;
 use parking_lot::Mutex;
@@ -24,6 +24,7 @@ use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_handle::QueueRef;
+use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
@@ -70,6 +71,8 @@ pub struct Broker {
     pub alarms: Alarms,
     /// Who waits for answers without a queue.
     pub replies: Arc<ReplyTargets>,
+    /// Sums over all queues.
+    pub queue_metrics: Arc<QueueMetrics>,
     /// What connections have opened.
     pub quota: Arc<Quota>,
     /// What connections hold before their login.
@@ -121,6 +124,7 @@ impl Broker {
         model.set_limits(settings.limits.clone());
         let clean = report.clean;
         let replies = Arc::new(ReplyTargets::new(settings.name_seed));
+        let queue_metrics = Arc::new(QueueMetrics::default());
         let registry = Registry::new(
             model,
             |id| recovered.take(id, clean),
@@ -130,6 +134,7 @@ impl Broker {
                 deferred: deferred.clone(),
                 budget: budget.clone(),
                 shared: shared.clone(),
+                metrics: queue_metrics.clone(),
                 durability: settings.durability,
                 first_number: settings.first_number,
             },
@@ -170,6 +175,7 @@ impl Broker {
             bodies,
             alarms: Alarms::default(),
             replies,
+            queue_metrics,
             quota,
             unauthenticated,
             counters: counters.into_iter().map(CoreCounters::new).collect(),
@@ -332,6 +338,13 @@ impl Broker {
     /// What connections of a protocol counted so far.
     pub fn totals_of(&self, protocol: Protocol) -> Totals {
         Totals::of(self.counters.iter().map(|counters| &*counters.by_protocol[protocol as usize]))
+    }
+
+    /// Sizes of the messages that connections of a protocol published so far.
+    pub fn message_sizes(&self, protocol: Protocol) -> SizeTotals {
+        let mut totals = SizeTotals::default();
+        self.counters.iter().for_each(|counters| totals.add(&counters.sizes[protocol as usize]));
+        totals
     }
 
     /// What connections counted in a vhost so far.

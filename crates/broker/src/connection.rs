@@ -73,7 +73,6 @@ impl Connection {
         counters: CoreCounters,
         now: Now,
     ) -> Self {
-        counters.core.connections_opened.add(1);
         let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
         let output = Output::default();
         let unauthenticated = Some(Part::new(broker.unauthenticated.clone(), id, outbox.clone()));
@@ -235,7 +234,7 @@ impl Unknown {
 
     fn traffic(&self, protocol: Protocol, now: Now) -> Box<Traffic> {
         let counters = self.counters.by_protocol[protocol as usize].clone();
-        Box::new(Traffic::new(counters, now.monotonic))
+        Box::new(Traffic::new(counters, self.counters.sizes[protocol as usize].clone(), now.monotonic))
     }
 
     /// What isn't spoken is answered with what is (AMQP 1.0 2.2, AMQP 0-9-1 4.2.2): AMQP 1.0 begins with SASL here.
@@ -269,7 +268,6 @@ impl Unknown {
             return;
         }
         self.finished = true;
-        self.counters.core.connections_closed.add(1);
         self.broker.forget_connection(self.id);
     }
 }

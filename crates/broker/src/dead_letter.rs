@@ -39,7 +39,10 @@ impl Broker {
             return false;
         }
         match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
-            Some(Work::DeadLetters(queue)) => self.move_dead_letters(&queue, now),
+            Some(Work::DeadLetters(queue)) => {
+                self.move_dead_letters(&queue, now);
+                self.reads.dead_letters_left();
+            }
             Some(Work::Due(queue)) => self.run_timers(&queue, now),
             Some(Work::Refused(refused)) => self.move_refused(&refused, now),
             None => {}
@@ -70,6 +73,9 @@ impl Broker {
         }
         let dropped = letters.dropped;
         letters.close(|group| queue.moved(group, dropped));
+        for DeadRun { count, reason, .. } in runs {
+            self.queue_metrics.dead_lettered.add(reason, u64::from(count));
+        }
     }
 
     fn move_refused(&self, refused: &Refused, now: Now) {
@@ -79,6 +85,7 @@ impl Broker {
             letters.push(&batch.message(at as usize), Reason::MaxLen);
         }
         letters.close(|_| ());
+        self.queue_metrics.dead_lettered.add(Reason::MaxLen, u64::from(*count));
     }
 }
 

@@ -34,6 +34,7 @@ pub mod output;
 mod partial;
 pub mod planted;
 pub mod queue_handle;
+pub mod queue_metrics;
 pub mod quota;
 pub mod reads;
 pub mod recovery;
@@ -67,5 +68,9 @@ pub use unauthenticated::Unauthenticated;
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{
-    ConsumerStatus, Count as QueueCount, QueueBrief, QueueCounts, QueueRates, QueueState, QueueStatus, QueueWait,
+    ConsumerStatus, Count as QueueCount, QueueBrief, QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus,
+    QueueWait, WaitReason,
 };
+
+/// Why a message died.
+pub use leveret_message::Reason as Death;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
-use leveret_message::Batch;
+use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{Place, encode_reference};
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, ConsumerStatus, CreditState, Effects, GetOutcome, Link, Outcome, Peeked,
-    QueueBrief, QueueState, QueueStatus, Run, Signal, Taken, TurnEnd, WaitReason,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState, Run,
+    Signal, Taken, TurnEnd, WaitReason,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -24,6 +24,7 @@ use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
+use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
 use crate::registry::Services;
 use crate::shared_messages::SharedMessages;
@@ -32,6 +33,7 @@ use crate::time::Nanos;
 
 mod groups;
 mod moves;
+mod shown;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -67,6 +69,8 @@ pub struct QueueHandle {
     is_deferred: AtomicBool,
     moves: moves::Moves,
     deleted_messages: AtomicU64,
+    /// Where its sizes are read without its lock, under which they are written.
+    place: OwnPlace,
     /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
     watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
 }
@@ -79,8 +83,12 @@ impl QueueHandle {
     pub fn new(info: Arc<QueueInfo>, queue: ClassicQueue, services: &Services) -> QueueRef {
         let log_id = LogId(info.id.0);
         let Services { commit, reads, deferred, shared, .. } = services.clone();
+        let durability = info.durability(services.durability);
+        let place = services.metrics.place(durability);
+        place.write(&queue.gauges());
         Arc::new(Self {
-            durability: info.durability(services.durability),
+            durability,
+            place,
             info,
             log_id,
             inner: Mutex::new(queue),
@@ -160,11 +168,15 @@ impl QueueHandle {
             if !had_failed && let QueueState::Failed(reason) = queue.state() {
                 tracing::error!(queue = %self.info.name, reason, "queue failed");
             }
+            self.place.write(&queue.gauges());
             (result, !had_failed && has_failed(&queue))
         };
+        self.count_dropped(Death::MaxLen, &effects.drops);
+        self.count_dropped(Death::Expired, &effects.expired);
         if fails {
             self.fail_moves();
             self.tell_watchers();
+            self.reads.dead_letters_left();
         }
         effects.fire();
         if let Some(from) = effects.read {
@@ -183,6 +195,13 @@ impl QueueHandle {
             self.deferred.request(self);
         }
         result.ok()
+    }
+
+    /// These died, and there is no exchange to take them.
+    fn count_dropped(&self, death: Death, runs: &[Run]) {
+        if !runs.is_empty() {
+            self.place.metrics().dropped.add(death, runs.iter().map(Run::count).sum());
+        }
     }
 
     /// Appends settles of durable messages; returns the position of the last, if there was any.
@@ -329,6 +348,9 @@ impl QueueHandle {
                 return None;
             }
             queue.settle(id, runs, outcome, now, effects);
+            if is_rejection {
+                self.count_dropped(Death::Rejected, runs);
+            }
             self.log_settles(queue, runs, reason_of(outcome), wait)
         })
         .flatten()
@@ -353,6 +375,7 @@ impl QueueHandle {
                 return Some(self.moves.wait(queue.moved_so_far(), queue.moving(), outbox, reason));
             }
             queue.settle(id, runs, Outcome::Dropped, now, effects);
+            self.count_dropped(Death::Rejected, runs);
             Some(Ticket::at(self.log_settles(queue, runs, SettleReason::Rejected, Wait::Confirm).unwrap_or(0)))
         });
         ticket.flatten().unwrap_or_else(|| moves::never(outbox, reason, &self.failure()))
@@ -472,8 +495,10 @@ impl QueueHandle {
             queue.delete(effects)
         });
         let count = deleted.unwrap_or(0);
+        self.place.vacate();
         self.deleted_messages.store(count, Ordering::Relaxed);
         self.deferred.forget(self);
+        self.reads.dead_letters_left();
         // What was on its way is gone with the queue, which is durable.
         self.moves.all().into_iter().for_each(|waiting| waiting.moved(0, &self.commit));
         self.tell_watchers();
@@ -482,26 +507,6 @@ impl QueueHandle {
     /// How many ready messages went with the deletion.
     pub fn deleted_messages(&self) -> u64 {
         self.deleted_messages.load(Ordering::Relaxed)
-    }
-
-    /// What a listing shows.
-    pub fn status(&self) -> QueueStatus {
-        self.inner.lock().status()
-    }
-
-    /// What a listing shows of one consumer; none when it is gone.
-    pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
-        self.inner.lock().consumer_status(id)
-    }
-
-    /// See [`ClassicQueue::peek`].
-    pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
-        self.inner.lock().peek(offset, count)
-    }
-
-    /// What a listing shows without its consumers and waits.
-    pub fn brief(&self) -> QueueBrief {
-        self.inner.lock().brief()
     }
 
     /// See [`ClassicQueue::run_timers`].
@@ -519,17 +524,6 @@ impl QueueHandle {
         let mut queue = self.inner.lock();
         queue.used(now);
         (queue.ready(), queue.consumer_count())
-    }
-
-    /// Ready messages and consumers.
-    pub fn counts(&self) -> (u64, usize) {
-        let queue = self.inner.lock();
-        (queue.ready(), queue.consumer_count())
-    }
-
-    /// Running, failed or deleted.
-    pub fn state(&self) -> QueueState {
-        self.inner.lock().state().clone()
     }
 
     /// Its live state for a checkpoint.

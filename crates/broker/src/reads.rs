@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::iter::Peekable;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use leveret_log::{Disk, LogId, StoredMessage};
@@ -15,6 +15,7 @@ use crate::bodies::{Bodies, BodyPin, BodyRead};
 use crate::commit::Commit;
 use crate::outbox::Wake;
 use crate::queue_handle::QueueRef;
+use crate::settings::WHOLE_BODIES_BYTES_MAX;
 use crate::time::Now;
 
 /// Bytes that one read asks for.
@@ -24,7 +25,34 @@ pub const READ_BYTES: usize = 256 << 10;
 #[derive(Default)]
 pub struct Reads {
     requests: Mutex<VecDeque<(QueueRef, u64, Purpose)>>,
+    dead: Arc<Mutex<DeadBodies>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
+}
+
+/// Large dead letters, which are in memory as a whole until they are moved.
+#[derive(Default)]
+struct DeadBodies {
+    /// Those that were read, with their bytes.
+    read: Vec<(Weak<Batch>, u64)>,
+    /// Requests that wait until others are moved.
+    waiting: VecDeque<(QueueRef, u64)>,
+}
+
+impl DeadBodies {
+    /// Whether no more are to be read now.
+    fn is_full(&mut self) -> bool {
+        self.read.retain(|(batch, _)| batch.strong_count() > 0);
+        self.read.iter().map(|(_, bytes)| bytes).sum::<u64>() >= WHOLE_BODIES_BYTES_MAX
+    }
+
+    fn note(&mut self, runs: &[(u64, Arc<Batch>)]) {
+        for (_, batch) in runs {
+            let bytes = batch.body_bytes(0, batch.len());
+            if bytes >= READ_BYTES as u64 {
+                self.read.push((Arc::downgrade(batch), bytes));
+            }
+        }
+    }
 }
 
 /// What messages are read back for.
@@ -57,6 +85,7 @@ struct QueueRead {
     purpose: Purpose,
     commit: Arc<Commit>,
     bodies: Arc<Bodies>,
+    dead: Arc<Mutex<DeadBodies>>,
 }
 
 impl Reads {
@@ -79,9 +108,32 @@ impl Reads {
         if let Some(read) = bodies.next_read() {
             return Some(ReadJob(Work::Body(read)));
         }
-        let (queue, from, purpose) = self.requests.lock().pop_front()?;
-        let (commit, bodies) = (commit.clone(), bodies.clone());
-        Some(ReadJob(Work::Queue(QueueRead { queue, from, purpose, commit, bodies })))
+        let (queue, from, purpose) = self.next_request()?;
+        let (commit, bodies, dead) = (commit.clone(), bodies.clone(), self.dead.clone());
+        Some(ReadJob(Work::Queue(QueueRead { queue, from, purpose, commit, bodies, dead })))
+    }
+
+    fn next_request(&self) -> Option<(QueueRef, u64, Purpose)> {
+        let mut dead = self.dead.lock();
+        let is_full = dead.is_full();
+        if !is_full && let Some((queue, from)) = dead.waiting.pop_front() {
+            return Some((queue, from, Purpose::DeadLetters));
+        }
+        loop {
+            let (queue, from, purpose) = self.requests.lock().pop_front()?;
+            if !is_full || !matches!(purpose, Purpose::DeadLetters) {
+                return Some((queue, from, purpose));
+            }
+            dead.waiting.push_back((queue, from));
+        }
+    }
+
+    /// Dead letters that were read have been moved, or never will be: others may be read.
+    pub(crate) fn dead_letters_left(&self) {
+        let has_waiting = !self.dead.lock().waiting.is_empty();
+        if has_waiting && let Some(wake) = &*self.wake.read() {
+            wake.wake();
+        }
     }
 }
 
@@ -98,7 +150,7 @@ impl ReadJob {
 
 impl QueueRead {
     fn run(self, disk: &dyn Disk, now: Now) {
-        let Self { queue, from, purpose, commit, bodies } = self;
+        let Self { queue, from, purpose, commit, bodies, dead } = self;
         let runs = match stored(&queue, from, &purpose, &commit, &bodies, disk) {
             Ok(messages) => into_runs(messages.into_iter()).map_err(|error| error.to_string()),
             Err(error) => Err(error),
@@ -106,7 +158,10 @@ impl QueueRead {
         match (runs, purpose) {
             (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
             (Ok(runs), Purpose::Browsing(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
-            (Ok(runs), Purpose::DeadLetters) => queue.dead_loaded(runs),
+            (Ok(runs), Purpose::DeadLetters) => {
+                dead.lock().note(&runs);
+                queue.dead_loaded(runs);
+            }
             (runs, Purpose::Peeking(peek)) => peek(runs),
             (Err(reason), _) => queue.fail(reason),
         }

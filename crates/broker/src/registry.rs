@@ -19,6 +19,7 @@ use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::{QueueHandle, QueueRef};
+use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::recovery::RecoveredQueue;
 use crate::reply_to::ReplyTargets;
@@ -89,6 +90,8 @@ pub struct Services {
     pub budget: Arc<MemoryBudget>,
     /// What stands once for several of them.
     pub shared: Arc<SharedMessages>,
+    /// Their sizes, and what died in them.
+    pub metrics: Arc<QueueMetrics>,
     /// What a confirm means in queues that don't say so themselves.
     pub durability: Durability,
     /// Number of the first message of a new queue.

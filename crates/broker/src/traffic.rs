@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use leveret_metrics::{Counters, Rates, Totals};
+use leveret_metrics::{Counters, Rates, SizeHistogram, Sizes, Totals};
 
 use crate::time::Nanos;
 
@@ -43,11 +43,13 @@ impl Protocol {
 pub(crate) struct CoreCounters {
     pub core: Arc<Counters>,
     pub by_protocol: [Arc<Counters>; 2],
+    /// Of published messages.
+    pub sizes: [Arc<SizeHistogram>; 2],
 }
 
 impl CoreCounters {
     pub(crate) fn new(core: Arc<Counters>) -> Self {
-        Self { core, by_protocol: [Arc::default(), Arc::default()] }
+        Self { core, by_protocol: Default::default(), sizes: Default::default() }
     }
 }
 
@@ -56,6 +58,8 @@ pub(crate) struct Traffic {
     own: Counters,
     core: Arc<Counters>,
     vhost: Option<Arc<Counters>>,
+    sizes: Sizes,
+    core_sizes: Arc<SizeHistogram>,
     /// What was added elsewhere so far.
     flushed: Totals,
     /// Of bytes in and out.
@@ -71,14 +75,38 @@ impl Deref for Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn new(core: Arc<Counters>, now: Nanos) -> Self {
-        Self { own: Counters::default(), core, vhost: None, flushed: Totals::default(), rates: Rates::new(now, [0, 0]) }
+    pub(crate) fn new(core: Arc<Counters>, core_sizes: Arc<SizeHistogram>, now: Nanos) -> Self {
+        Self {
+            own: Counters::default(),
+            core,
+            vhost: None,
+            sizes: Sizes::default(),
+            core_sizes,
+            flushed: Totals::default(),
+            rates: Rates::new(now, [0, 0]),
+        }
     }
 
-    /// From here on it counts for this vhost too.
+    /// A message of so many bytes was published.
+    pub(crate) fn published(&mut self, bytes: u64) {
+        self.own.published.increment();
+        self.sizes.count(bytes);
+    }
+
+    /// The connection is open: from here on it counts for this vhost too.
     pub(crate) fn enter(&mut self, vhost: Arc<Counters>) {
         self.flush();
         self.vhost = Some(vhost);
+        self.own.connections_opened.increment();
+        self.flush();
+    }
+
+    /// The connection is over. One that never was open isn't counted as closed.
+    pub(crate) fn leave(&mut self) {
+        if self.vhost.is_some() {
+            self.own.connections_closed.increment();
+        }
+        self.flush();
     }
 
     /// Adds what was counted since the last time to what the core and the vhost count.
@@ -86,6 +114,9 @@ impl Traffic {
         let totals = self.own.totals();
         let news = totals.since(&self.flushed);
         self.core.add(&news);
+        if news.published > 0 {
+            self.core_sizes.take(&mut self.sizes);
+        }
         if let Some(vhost) = &self.vhost {
             vhost.add(&news);
         }
@@ -124,16 +155,21 @@ impl Traffic {
 
 #[cfg(test)]
 mod tests {
+    use leveret_metrics::SizeTotals;
+
     use super::*;
 
     #[test]
     fn everything_is_added_once_and_to_the_vhost_from_its_entry_on() {
         let (core, vhost) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
-        let mut traffic = Traffic::new(core.clone(), 0);
+        let sizes = Arc::new(SizeHistogram::default());
+        let mut traffic = Traffic::new(core.clone(), sizes.clone(), 0);
         traffic.auth_attempts.add(1);
         traffic.transferred(8, 0, 1);
+        traffic.leave();
+        assert_eq!(core.totals().connections_closed, 0);
         traffic.enter(vhost.clone());
-        traffic.published.add(5);
+        (0..5).for_each(|bytes| traffic.published(bytes));
         traffic.transferred(100, 30, 2);
         for _ in 0..2 {
             traffic.flush();
@@ -142,5 +178,8 @@ mod tests {
         assert_eq!((core.auth_attempts, core.published, core.bytes_in, core.bytes_out), (1, 5, 108, 30));
         assert_eq!((vhost.auth_attempts, vhost.published, vhost.bytes_in, vhost.reads), (0, 5, 100, 1));
         assert_eq!(traffic.octets(), [108, 30]);
+        let mut totals = SizeTotals::default();
+        totals.add(&sizes);
+        assert_eq!((totals.messages(), totals.bytes()), (5, 10));
     }
 }

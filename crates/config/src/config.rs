@@ -19,6 +19,8 @@ pub struct Config {
     pub management_path_prefix: String,
     /// `prometheus.tcp.*`.
     pub prometheus: Endpoint,
+    /// What the metrics port serves.
+    pub metrics: MetricsPages,
     /// `loopback_users`: those that may only log in from this machine.
     pub loopback_users: Vec<String>,
     /// Whom a node creates when it starts on an empty directory.
@@ -78,6 +80,23 @@ pub struct Listener {
     pub host: Option<String>,
     /// A port; 0 for any free one.
     pub port: u16,
+}
+
+/// What the metrics port serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricsPages {
+    /// `prometheus.path`: where its pages are.
+    pub path: String,
+    /// `prometheus.return_per_object_metrics`.
+    pub per_object: bool,
+    /// `prometheus.authentication.enabled`.
+    pub authentication: bool,
+}
+
+impl Default for MetricsPages {
+    fn default() -> Self {
+        Self { path: "/metrics".to_owned(), per_object: false, authentication: false }
+    }
 }
 
 /// Where an HTTP server listens.
@@ -206,6 +225,7 @@ impl Default for Config {
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
             management: Endpoint { ip: None, port: 15672 },
             prometheus: Endpoint { ip: None, port: 15692 },
+            metrics: MetricsPages::default(),
             loopback_users: vec!["guest".to_owned()],
             default_user: DefaultUser {
                 name: "guest".to_owned(),

@@ -19,7 +19,7 @@ mod units;
 pub use amqp10::Amqp10;
 pub use config::{
     Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, LogLevel, Logging,
-    MAX_MESSAGE_SIZE_CAP, MemoryWatermark, TcpOptions,
+    MAX_MESSAGE_SIZE_CAP, MemoryWatermark, MetricsPages, TcpOptions,
 };
 pub use error::{ConfigError, Warning};
 pub use keys::{KeyDoc, KeyState, documented};

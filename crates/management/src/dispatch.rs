@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::call::Call;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::route::{Access, Method, Route, decoded};
+use crate::route::{Access, Method, Route, query_pairs};
 use crate::routes::ROUTES;
 
 /// The largest body of a request, as RabbitMQ's `management.http.max_body_size` is by default.
@@ -78,11 +78,7 @@ async fn find(api: Api, request: Request) -> Result<Response, Error> {
         Error::Of(StatusCode::BAD_REQUEST, "bad_request", format!("the body has more than {most} bytes"))
     })?;
     let query = parts.uri.query().unwrap_or("");
-    let query = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decoded(&key.replace('+', " ")), decoded(&value.replace('+', " ")))
-    });
-    let query = query.collect();
+    let query = query_pairs(query).collect();
     (route.run)(Call { api, identity, path: words, query, headers: parts.headers, body }).await
 }
 

@@ -53,5 +53,5 @@ mod vhosts;
 pub use api::Api;
 pub use definitions::{Definitions, LoadError};
 pub use dispatch::{api, api_under};
-pub use metrics::metrics;
+pub use metrics::{MetricsOptions, metrics};
 pub use serve::serve;

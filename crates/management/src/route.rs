@@ -138,6 +138,14 @@ pub(crate) fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// The keys of a query with their values, decoded.
+pub(crate) fn query_pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(&key.replace('+', " ")), decoded(&value.replace('+', " ")))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -79,6 +79,8 @@ counters! {
     confirmed,
     /// Messages that went to at least one queue.
     routed,
+    /// Copies of messages that went to queues.
+    enqueued,
     /// Mandatory messages returned because no queue matched.
     unroutable_returned,
     /// Messages dropped because no queue matched.
@@ -87,6 +89,8 @@ counters! {
     delivered_ack,
     /// Messages sent to consumers that don't.
     delivered_no_ack,
+    /// Of these, answers over direct reply-to, which come out of no queue.
+    delivered_replies,
     /// Messages fetched with basic.get, to be acknowledged.
     get_ack,
     /// Messages fetched with basic.get, not to be acknowledged.
@@ -105,6 +109,10 @@ counters! {
     channels_opened,
     /// Channels closed.
     channels_closed,
+    /// Channels that published for the first time, links attached to publish (AMQP 1.0).
+    publishers_opened,
+    /// Those of them that have gone.
+    publishers_closed,
     /// queue.declare that succeeded.
     queues_declared,
     /// Queues that didn't exist before.

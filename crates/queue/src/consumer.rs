@@ -24,6 +24,13 @@ pub enum ConsumerFlow {
     },
 }
 
+impl ConsumerFlow {
+    /// Whether it is link credit (AMQP 1.0).
+    pub fn is_credit(self) -> bool {
+        matches!(self, ConsumerFlow::Credit { .. })
+    }
+}
+
 /// What a consumer does with messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ConsumerMode {

@@ -28,6 +28,8 @@ pub(crate) struct Consumers {
     /// Those that drain, in the order in which they asked.
     draining: Vec<ConsumerId>,
     exclusive: Option<ConsumerId>,
+    /// Those with link credit.
+    links: usize,
 }
 
 /// Consumers of the same priority.
@@ -53,6 +55,16 @@ impl Consumers {
     /// How many of them take messages.
     pub(crate) fn movers(&self) -> usize {
         self.all.len() - self.browsers.len()
+    }
+
+    /// How many of them have link credit (AMQP 1.0).
+    pub(crate) fn links(&self) -> usize {
+        self.links
+    }
+
+    /// True while some consumer is on its way. When messages are ready, all are that can take any.
+    pub(crate) fn any_scheduled(&self) -> bool {
+        self.levels.iter().any(|level| !level.scheduled.is_empty())
     }
 
     pub(crate) fn exclusive(&self) -> Option<ConsumerId> {
@@ -84,6 +96,7 @@ impl Consumers {
         if options.exclusive {
             self.exclusive = Some(id);
         }
+        self.links += usize::from(options.flow.is_credit());
         if options.mode == ConsumerMode::Copy {
             self.browsers.push(id);
             self.all.insert(id, Consumer::new(options, now));
@@ -103,6 +116,7 @@ impl Consumers {
     /// Removes a consumer; returns whether it was there.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> bool {
         let Some(consumer) = self.all.remove(&id) else { return false };
+        self.links -= usize::from(consumer.options.flow.is_credit());
         if consumer.draining {
             self.draining.retain(|other| *other != id);
         }

@@ -311,6 +311,24 @@ mod tests {
     }
 
     #[test]
+    fn live_messages_are_counted_as_they_come_and_go() {
+        let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 20)));
+        let counted = |contents: &Contents| (contents.messages(), contents.volatile_messages());
+        contents.admit(1, batch(10), 0, 10, true, 0, || true);
+        contents.admit(11, batch(100), 0, 100, false, 0, || true);
+        assert_eq!(counted(&contents), (110, 100));
+        contents.settled(11, 20, |number| number > 20);
+        assert_eq!(counted(&contents), (100, 90));
+        // The rest is copied out.
+        contents.settled(21, 100, |number| number > 100);
+        assert_eq!(counted(&contents), (20, 10));
+        contents.remove(1);
+        assert_eq!(counted(&contents), (10, 10));
+        contents.clear();
+        assert_eq!(counted(&contents), (0, 0));
+    }
+
+    #[test]
     fn what_volatile_messages_hold_is_counted() {
         let budget = Arc::new(MemoryBudget::new(1 << 20).with_volatile_limit(10_000));
         let mut contents = Contents::new(budget.clone());

@@ -139,6 +139,11 @@ impl ClassicQueue {
         self.counts.used = now;
     }
 
+    /// How many of one kind so far; none if nothing has been counted at all.
+    pub fn counted_of(&self, what: Count) -> Option<u64> {
+        self.counts.any().then(|| self.counts.total(what))
+    }
+
     /// What it counted, with its lengths of now.
     pub(crate) fn counted(&self) -> QueueCounts {
         let lengths = [self.ready.messages, self.unacknowledged.messages];

@@ -323,10 +323,12 @@ impl ClassicQueue {
         logged
     }
 
-    /// What was taken by [`ClassicQueue::dead_turn`] can't be moved now: it stays where it is.
+    /// What was taken by [`ClassicQueue::dead_turn`] can't be moved now: it stays where it is, on disk if it came from
+    /// there.
     pub fn dead_stay(&mut self) {
         self.dead.taken = 0;
         self.dead.taken_bytes.clear();
+        self.dead.loaded.clear();
     }
 
     /// The durable messages that wait, and their body bytes: after a crash they would be here.

@@ -9,7 +9,6 @@ use roaring::RoaringTreemap;
 
 use crate::Nanos;
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumers::Consumers;
 use crate::contents::Held;
 use crate::effects::{Effects, Run, push_run};
 use crate::expiry::{Due, Expiry};
@@ -297,11 +296,4 @@ impl ClassicQueue {
 
 fn body_bytes(held: &Held, first: u64, number: u64) -> u64 {
     u64::from(held.batch.body_length((u64::from(held.index) + number - first) as usize))
-}
-
-impl Consumers {
-    /// True while some consumer is on its way.
-    pub(crate) fn any_scheduled(&self) -> bool {
-        self.iter().any(|(_, consumer)| consumer.scheduled && consumer.browser.is_none())
-    }
 }

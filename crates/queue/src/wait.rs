@@ -44,6 +44,28 @@ pub enum WaitReason {
 }
 
 impl WaitReason {
+    /// All of them, in their order.
+    pub const ALL: [WaitReason; 18] = [
+        Self::Empty,
+        Self::Credit,
+        Self::LinkCredit,
+        Self::Window,
+        Self::Room,
+        Self::Disk,
+        Self::Turn,
+        Self::NoConsumers,
+        Self::ConsumersBusy,
+        Self::Sync,
+        Self::Full,
+        Self::ExclusiveConsumer,
+        Self::Unacknowledged,
+        Self::Failed,
+        Self::LogFull,
+        Self::BodyFile,
+        Self::DiskFull,
+        Self::Alarm,
+    ];
+
     /// The code as shown.
     pub fn code(self) -> &'static str {
         match self {
@@ -76,4 +98,17 @@ pub struct QueueWait {
     pub reason: WaitReason,
     /// Monotonic nanoseconds at which it began.
     pub since: Nanos,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_place_and_a_code_of_its_own() {
+        for (at, reason) in WaitReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, at);
+            assert!(WaitReason::ALL[..at].iter().all(|other| other.code() != reason.code()));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Effects, GetOutcome, Ledger,
-    Link, MemoryBudget, Outcome, Run, Signal, TurnEnd,
+    Link, MemoryBudget, Outcome, QueueGauges, Run, Signal, TurnEnd, WaitReason, Waits,
 };
 use proptest::prelude::*;
 
@@ -454,7 +454,24 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                 }
             }
         }
-        let status = rig.queue.status();
+        let (status, gauges) = (rig.queue.status(), rig.queue.gauges());
+        let reasons: Vec<_> = status.waits.iter().map(|wait| wait.reason).collect();
+        let on_disk = reasons.contains(&WaitReason::Disk);
+        let counted = reasons.iter().filter(|reason| !on_disk || **reason != WaitReason::ConsumersBusy);
+        let waits = counted.fold(0, |bits, reason| bits | 1 << *reason as u32);
+        let sizes = QueueGauges {
+            ready: status.ready,
+            ready_bytes: status.ready_bytes,
+            unacknowledged: status.unacknowledged,
+            unacknowledged_bytes: status.unacknowledged_bytes,
+            memory: status.memory,
+            in_memory: status.in_memory,
+            volatile: status.volatile.min(status.ready + status.unacknowledged),
+            consumers: status.consumers.len() as u64,
+            links: status.consumers.iter().filter(|consumer| consumer.link_credit.is_some()).count() as u64,
+            waits: Waits::from_bits(waits),
+        };
+        assert_eq!(gauges, sizes, "what sums are made of isn't what is listed");
         assert_eq!(status.state, leveret_queue::QueueState::Running);
         assert_eq!(status.ready as usize, rig.reference.ready.len());
         assert_eq!(status.ready_bytes as usize, rig.reference.ready.len() * rig.size);

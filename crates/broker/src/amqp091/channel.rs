@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use leveret_metrics::Counters;
 use leveret_queue::{ConsumerId, Run, Taken, push_run};
 
 use super::content::Incoming;
@@ -11,7 +12,8 @@ use super::transaction::Tx;
 use crate::confirms::Confirms;
 use crate::queue_handle::QueueRef;
 use crate::quota::Account;
-use crate::stats::Stats;
+use crate::stats::{Stat, Stats};
+use crate::time::Nanos;
 
 /// Below so many entries it isn't worth to close gaps.
 const GAPS_MIN: usize = 1024;
@@ -72,6 +74,19 @@ impl Channel {
     /// A channel that only waits for `channel.close-ok`.
     pub(crate) fn closing() -> Self {
         Self { closing: true, ..Self::default() }
+    }
+
+    /// Counts messages that were published here.
+    pub(crate) fn count_publishes(&mut self, count: u64, counters: &Counters, now: Nanos) {
+        if !self.has_published() {
+            counters.publishers_opened.increment();
+        }
+        self.stats.count(Stat::Publish, count, now);
+    }
+
+    /// Whether it was ever published to: such a channel counts as a publisher.
+    pub(crate) fn has_published(&self) -> bool {
+        self.stats.total(Stat::Publish) > 0
     }
 
     /// The tag that the next delivery gets.

@@ -95,8 +95,12 @@ impl Session {
         for key in keys {
             self.remove_consumer(key, now);
         }
+        let channel = self.channels.remove(&number);
+        if channel.as_ref().is_some_and(Channel::has_published) {
+            self.counters.publishers_closed.increment();
+        }
         // One whose close the client hasn't answered was counted when it was closed.
-        if self.channels.remove(&number).is_some_and(|channel| !channel.closing) {
+        if channel.is_some_and(|channel| !channel.closing) {
             self.account.give(Kind::Channels, 1);
             self.counters.channels_closed.add(1);
         }
@@ -133,8 +137,7 @@ impl Session {
         }
         self.leave(now);
         self.phase = Phase::Finished;
-        self.counters.connections_closed.add(1);
-        self.counters.flush();
+        self.counters.leave();
         self.broker.forget_connection(self.id);
         if let Held::Durable { ticket, .. } = self.end_hold()
             && let Some(position) = ticket.position()

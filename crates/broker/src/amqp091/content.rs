@@ -56,7 +56,8 @@ pub(crate) struct Whole {
 pub(crate) enum WholeBody {
     Memory(Bytes),
     File(Box<BodyFile>, Box<Prepared>),
-    Dropped(Box<Prepared>),
+    /// So many bytes.
+    Dropped(u64, Box<Prepared>),
 }
 
 impl Body {
@@ -103,7 +104,7 @@ impl Body {
                 file.finish();
                 WholeBody::File(file, prepared)
             }
-            Received::Dropped(prepared) => WholeBody::Dropped(prepared),
+            Received::Dropped(prepared) => WholeBody::Dropped(self.size as u64, prepared),
         };
         Whole { properties: self.properties, received }
     }

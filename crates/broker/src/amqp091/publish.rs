@@ -46,15 +46,24 @@ pub(crate) enum BodyRef<'a> {
     Slice(&'a [u8]),
     Whole(Bytes),
     File(Box<BodyFile>),
-    Dropped,
+    Dropped(u64),
 }
 
 impl BodyRef<'_> {
+    /// Its bytes, wherever they are.
+    fn length(&self) -> u64 {
+        match self {
+            BodyRef::File(file) => file.length(),
+            BodyRef::Dropped(bytes) => *bytes,
+            body => body.bytes().len() as u64,
+        }
+    }
+
     fn bytes(&self) -> &[u8] {
         match self {
             BodyRef::Slice(bytes) => bytes,
             BodyRef::Whole(bytes) => bytes,
-            BodyRef::File(_) | BodyRef::Dropped => &[],
+            BodyRef::File(_) | BodyRef::Dropped(_) => &[],
         }
     }
 }
@@ -178,7 +187,7 @@ impl Session {
                 return self.publish(channel, &exchange, &routing_key, mandatory, &properties, body, now);
             }
             WholeBody::File(file, prepared) => (prepared, BodyRef::File(file)),
-            WholeBody::Dropped(prepared) => (prepared, BodyRef::Dropped),
+            WholeBody::Dropped(bytes, prepared) => (prepared, BodyRef::Dropped(bytes)),
         };
         self.hand_on(channel, &exchange, &routing_key, mandatory, &properties, *prepared, body, now)
     }
@@ -283,7 +292,7 @@ impl Session {
         body: BodyRef<'_>,
         now: Now,
     ) -> Result<()> {
-        self.counters.published.add(1);
+        self.counters.published(body.length());
         let Prepared { route, persistent, expiry_ms, overlay, rewritten } = prepared;
         let properties = rewritten.as_deref().unwrap_or(properties);
         if route.is_unroutable() {
@@ -377,7 +386,7 @@ impl Session {
         self.flush_run(now);
         let stat = if mandatory { Stat::ReturnUnroutable } else { Stat::DropUnroutable };
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.stats.count(Stat::Publish, 1, now.monotonic);
+            entry.count_publishes(1, &self.counters, now.monotonic);
             entry.stats.count(stat, 1, now.monotonic);
         }
         if mandatory {
@@ -427,7 +436,7 @@ impl Session {
         let persistent = self.run.persistent;
         let Some(route) = self.run.route.clone() else { return };
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.stats.count(Stat::Publish, u64::from(count), now.monotonic);
+            entry.count_publishes(u64::from(count), &self.counters, now.monotonic);
         }
         route.count(u64::from(count), now.monotonic);
         if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
@@ -455,6 +464,7 @@ impl Session {
             reply.send(&batch);
         }
         self.counters.routed.add(u64::from(count));
+        self.counters.enqueued.add(u64::from(count) * route.queues.len() as u64);
         let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
         if let Some(confirms) = confirms {
             self.counters.published_with_confirm.add(u64::from(count));

@@ -141,6 +141,7 @@ impl Session {
                 encode_delivery(out, &to, channel.next_tag(), false, &message);
             }
             self.counters.delivered_no_ack.add(reply.batch.len() as u64);
+            self.counters.delivered_replies.add(reply.batch.len() as u64);
         }
     }
 }

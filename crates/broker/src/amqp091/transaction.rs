@@ -157,6 +157,7 @@ impl Session {
         let answers = route.replies.len() as u64 * batch.memory() as u64;
         self.transaction_bytes += tx.transaction.bytes() - before + answers;
         self.counters.routed.add(batch.len() as u64);
+        self.counters.enqueued.add(batch.len() as u64 * route.queues.len() as u64);
         true
     }
 

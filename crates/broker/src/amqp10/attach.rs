@@ -151,6 +151,7 @@ impl Connection {
         };
         session.granted.push(attach.handle);
         session.put(attach.handle, Box::new(Link::Publisher(Box::new(publisher))));
+        self.counters.publishers_opened.increment();
         let properties = super::dynamic::properties();
         let effective = match &destination_name {
             Some(name) => super::dynamic::target(name, properties.as_map()),

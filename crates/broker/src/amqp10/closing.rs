@@ -204,7 +204,11 @@ impl Connection {
                 self.account.give(Kind::Links, 1);
                 self.account.give(Kind::Consumers, 1);
             }
-            Link::Publisher(_) | Link::Coordinator(_) | Link::Requests(_) => self.account.give(Kind::Links, 1),
+            Link::Publisher(_) => {
+                self.account.give(Kind::Links, 1);
+                self.counters.publishers_closed.increment();
+            }
+            Link::Coordinator(_) | Link::Requests(_) => self.account.give(Kind::Links, 1),
         }
     }
 
@@ -256,8 +260,7 @@ impl Connection {
         }
         self.leave(now);
         self.phase = Phase::Finished;
-        self.counters.connections_closed.add(1);
-        self.counters.flush();
+        self.counters.leave();
         self.broker.forget_connection(self.id);
         if let super::held::Held::Again { position } = std::mem::take(&mut self.held) {
             self.broker.publish_later(position);

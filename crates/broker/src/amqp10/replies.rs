@@ -154,6 +154,7 @@ impl Connection {
         replies.next_tag = replies.next_tag.wrapping_add(1);
         let delivery_id = session.next_delivery_id.advance();
         self.counters.delivered_no_ack.add(1);
+        self.counters.delivered_replies.add(1);
         session.pending.push_back(Pending::Rest(Rest {
             handle,
             delivery_id,

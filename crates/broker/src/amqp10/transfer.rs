@@ -118,7 +118,7 @@ impl Connection {
             return self.publish_large(session, handle, publisher, complete, now);
         }
         let bytes = complete.payload.bytes();
-        self.counters.published.add(1);
+        self.counters.published(bytes.len() as u64);
         self.has_published = true;
         let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         if let Some(user) = message.user_id
@@ -220,7 +220,7 @@ impl Connection {
         };
         let LargeMessage { start, address, file, .. } = *large;
         let Address { exchange, key, route } = address;
-        self.counters.published.add(1);
+        self.counters.published(complete.size as u64);
         self.has_published = true;
         let message =
             incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
@@ -360,6 +360,7 @@ impl Connection {
             reply.send(&batch);
         }
         self.counters.routed.add(u64::from(count));
+        self.counters.enqueued.add(u64::from(count) * route.queues.len() as u64);
         route.count(u64::from(count), now.monotonic);
         // Any of its queues: the disk is full for all of them.
         let refusing = refusing.or(route.queues.first().filter(|_| is_refused));

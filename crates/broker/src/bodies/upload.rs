@@ -134,6 +134,11 @@ impl BodyFile {
         self.bodies.push(Work::Write { upload, bytes, last, outbox });
     }
 
+    /// How many bytes of it have come.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
     /// What a message has of it. Once all of it has come.
     pub(crate) fn body(&self) -> FileBody {
         let length = u32::try_from(self.length).expect("messages are shorter than 4 GiB");

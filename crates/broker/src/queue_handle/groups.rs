@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::{Payload, Position, SettleReason};
-use leveret_message::Batch;
+use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
 use leveret_queue::{ClassicQueue, ConsumerId, DeadTurn, Outcome, QueueState, Run};
 
@@ -68,6 +68,9 @@ impl QueueHandle {
     ) {
         self.with(|queue, effects| {
             queue.settle(id, runs, outcome, now, effects);
+            if outcome == Outcome::Dropped {
+                self.count_dropped(Reason::Rejected, runs);
+            }
             self.log_settles_in(queue, group, runs, reason_of(outcome));
         });
     }

@@ -14,6 +14,7 @@ use crate::commit::Commit;
 use crate::deferred::Deferred;
 use crate::group::Group;
 use crate::outbox::{Event, Outbox, Wake};
+use crate::queue_metrics::QueueSums;
 use crate::reads::Reads;
 use crate::recovery::Recovered;
 use crate::registry::Services;
@@ -69,6 +70,7 @@ impl Fixture {
             deferred,
             budget,
             shared,
+            metrics: Arc::default(),
             durability: Durability::Synced,
             first_number: 0,
         };
@@ -253,4 +255,20 @@ fn a_checkpoint_right_after_a_start_has_all_that_was_replayed() {
     let again = QueueHandle::new(stage.queue.info().clone(), queue, &stage.services);
     let state = again.live_state(end).expect("it is there");
     assert_eq!((state.position, state.bytes, state.live.len()), (end, 8, 2));
+}
+
+#[test]
+fn sums_are_read_without_the_queues_lock() {
+    let stage = Fixture::new();
+    let runs = stage.take(3, true);
+    stage.queue.requeue(None, &runs[..1], false, 0);
+    let held = stage.queue.inner.lock();
+    let sums = stage.services.metrics.sums();
+    assert_eq!((sums.gauges.ready, sums.gauges.unacknowledged), (1, 2));
+    assert_eq!(sums.persistent_bytes, sums.gauges.ready_bytes + sums.gauges.unacknowledged_bytes);
+    assert_eq!(sums.by_durability[0], (1, 3));
+    assert_eq!(stage.queue.gauges().ready, 1);
+    drop(held);
+    stage.queue.delete();
+    assert_eq!(stage.services.metrics.sums(), QueueSums::default());
 }

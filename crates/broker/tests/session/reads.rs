@@ -1,8 +1,8 @@
 //! Reading messages back whose neighbours stand in another log.
 
-use leveret_amqp091::FieldTable;
+use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -43,4 +43,74 @@ fn messages_of_two_logs_come_back_in_few_reads() {
     assert!(delivered.iter().copied().eq(0..MESSAGES), "{} came", delivered.len());
     let reads = stage.reads - before;
     assert!((1..20).contains(&reads), "{reads} reads");
+}
+
+/// Many queues have a large dead letter at the same moment: few of these are in memory at a time, and all are moved.
+#[test]
+fn few_large_dead_letters_are_in_memory_at_a_time() {
+    const QUEUES: u64 = 20;
+    const LENGTH: usize = 8 << 20;
+    let mut stage = Stage::with(Settings { queue_memory_bytes: 1, ..Settings::default() });
+    let link = stage.connect();
+    let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
+    let mut dying = FieldTable::new();
+    dying.insert("x-dead-letter-exchange", FieldValue::LongString(Vec::new()));
+    dying.insert("x-dead-letter-routing-key", FieldValue::LongString(b"to".to_vec()));
+    dying.insert("x-message-ttl", FieldValue::I32(1_000));
+    stage.links[link].client.declare_queue(1, b"to", durable, &FieldTable::new());
+    for at in 0..QUEUES {
+        let (name, client) = (format!("from-{at}"), &mut stage.links[link].client);
+        client.declare_queue(1, name.as_bytes(), durable, &dying);
+        client.publish(1, b"", name.as_bytes(), false, &[0x10, 0, 2], &vec![7; LENGTH]);
+    }
+    stage.settle();
+    stage.now.monotonic += 2_000_000_000;
+    stage.now.wall_ms += 2_000;
+    let before = stage.reads;
+    // Every queue asks before the first read is done.
+    while stage.broker.deferred_turn(0, stage.now) {}
+    while stage.other_work() {}
+    // Four reach the 32 MiB that may be in memory, and as many wait in the buffers of the log.
+    let read = stage.reads - before;
+    assert!((4..=8).contains(&read), "{read} were read while the log was busy");
+    stage.settle();
+    let snapshot = stage.broker.registry.snapshot_full();
+    let status = snapshot.queue("/", "to").expect("it is there").status();
+    assert_eq!((status.ready, status.bytes), (QUEUES, QUEUES * LENGTH as u64));
+}
+
+/// What was to come behind it on its channel doesn't: the client would miss a delivery tag.
+#[test]
+fn a_body_that_cannot_be_read_ends_its_channel_with_all_that_waits_behind_it() {
+    let mut stage = Stage::with(Settings { body_file_from: 4_096, ..Settings::default() });
+    let link = stage.connect();
+    let client = &mut stage.links[link].client;
+    let none = FieldTable::new();
+    for queue in [b"large", b"small"] {
+        client.declare_queue(1, queue, QueueDeclare { durable: true, ..QueueDeclare::default() }, &none);
+        client.publish(1, b"", queue, false, &[0x10, 0, 2], &vec![7; if queue == b"large" { 9_000 } else { 9 }]);
+    }
+    stage.settle();
+    stage.links[link].told();
+    stage.links[link].client.consume(1, b"large", b"", Consume::default(), &none);
+    let now = stage.now;
+    for _ in 0..10 {
+        stage.links[link].step(now);
+    }
+    stage.links[link].client.get(1, b"small", false);
+    stage.links[link].client.get(1, b"small", false);
+    for _ in 0..10 {
+        stage.links[link].step(now);
+    }
+    assert!(!stage.links[link].told().iter().any(|told| matches!(told, Told::Event(Event::Got { .. }))));
+    stage.lose_files("body-");
+    stage.settle();
+    let told = stage.links[link].told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let Told::Event(Event::ChannelClosed { reason, .. }) = &told[0] else { panic!("{told:?}") };
+    assert!(reason.text.contains("has crashed and failed to restart"), "{}", reason.text);
+    stage.links[link].client.open_channel(1);
+    stage.links[link].client.get(1, b"small", false);
+    stage.settle();
+    assert!(stage.links[link].told().iter().any(|told| matches!(told, Told::Event(Event::Got { .. }))));
 }

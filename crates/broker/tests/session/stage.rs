@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Settings, Wake};
-use leveret_log::{Lane, MemoryDisk, Next, Options};
+use leveret_log::{Disk, Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
 use leveret_strict_client::amqp091::{Client, Event, Options as ClientOptions};
@@ -65,7 +65,7 @@ impl Link {
     }
 
     /// True when anything went either way.
-    fn step(&mut self, now: Now) -> bool {
+    pub(crate) fn step(&mut self, now: Now) -> bool {
         let before = (self.unread.len(), self.answers.len(), self.received);
         let output = std::mem::take(self.client.output());
         let mut moved = !output.is_empty();
@@ -202,6 +202,13 @@ impl Stage {
         panic!("the stage never comes to rest");
     }
 
+    /// Takes all files away whose names begin so.
+    pub(crate) fn lose_files(&self, prefix: &str) {
+        for name in self.disk.list().expect("names").iter().filter(|name| name.starts_with(prefix)) {
+            self.disk.remove(name).expect("it is there");
+        }
+    }
+
     /// Time passes, in steps of a tenth of a second.
     pub(crate) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds * 10 {
@@ -212,6 +219,10 @@ impl Stage {
     }
 
     pub(crate) fn disk_work(&mut self) -> bool {
+        self.log_work() | self.other_work()
+    }
+
+    fn log_work(&mut self) -> bool {
         let mut worked = false;
         for lane in [Lane::Commit, Lane::Background] {
             loop {
@@ -228,6 +239,16 @@ impl Stage {
                     Next::At(_) | Next::Idle => break,
                 }
             }
+        }
+        worked
+    }
+
+    /// What a broker does whose log is in the middle of a write.
+    pub(crate) fn other_work(&mut self) -> bool {
+        let mut worked = false;
+        while let Some(job) = self.broker.next_body_job() {
+            job.run(&self.disk).expect("the disk works");
+            worked = true;
         }
         while let Some(job) = self.broker.next_read() {
             job.run(&self.disk, self.now);

@@ -34,7 +34,6 @@ pub(super) const KEYS: &[Other] = &[
     refused("management.listener.ssl_opts.**", TLS),
     refused("management.oauth_enabled", AUTH),
     refused("prometheus.ssl.**", TLS),
-    refused("prometheus.authentication.enabled", "the metrics would be open to everybody"),
     obsolete("amqp1_0.**", "AMQP 1.0 is always on, and messages are converted by fixed rules"),
     obsolete("background_gc_enabled", ERLANG),
     obsolete("background_gc_target_interval", ERLANG),

@@ -93,6 +93,33 @@ pub(super) const KEYS: &[Key] = &[
         config.prometheus.ip = Some(value.to_owned());
         Ok(())
     }),
+    key("prometheus.path", "path", "/metrics", "where the pages of metrics are", |config, _, value| {
+        if !value.starts_with('/') {
+            return Err("must begin with a slash".to_owned());
+        }
+        config.metrics.path = value.trim_end_matches('/').to_owned();
+        Ok(())
+    }),
+    key(
+        "prometheus.return_per_object_metrics",
+        "boolean",
+        "false",
+        "whether the first page has every object instead of sums",
+        |config, _, value| {
+            config.metrics.per_object = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
+        "prometheus.authentication.enabled",
+        "boolean",
+        "false",
+        "whether only monitors may see the metrics",
+        |config, _, value| {
+            config.metrics.authentication = boolean(value)?;
+            Ok(())
+        },
+    ),
     key("loopback_users", "none", "", "everybody may log in from elsewhere", |config, _, value| {
         none::<()>(value)?;
         config.loopback_users.clear();

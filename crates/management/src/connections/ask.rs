@@ -9,11 +9,13 @@ use tokio::sync::mpsc;
 
 use crate::api::Api;
 
+/// So many connections are asked at once.
+pub(crate) const BATCH: usize = 256;
 /// One that doesn't answer by then isn't shown: its core is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What these connections say, in their order; those that ended meanwhile are left out.
-pub(super) async fn ask(api: &Api, clients: &[Arc<Client>]) -> Vec<ConnectionView> {
+pub(crate) async fn ask(api: &Api, clients: &[Arc<Client>]) -> Vec<ConnectionView> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     for client in clients {
         let sender = sender.clone();

@@ -12,15 +12,13 @@ use leveret_broker::clients::Client;
 use leveret_broker::views::ConnectionView;
 use serde_json::Value;
 
+use super::ask::BATCH;
 use super::{ask, view};
 use crate::api::Api;
 use crate::call::{Answer, Call, json};
 use crate::columns::Columns;
 use crate::history::Ranges;
 use crate::list::{Filter, Key, Page};
-
-/// So many connections are asked at once.
-const BATCH: usize = 256;
 
 /// What a list has a row for.
 #[derive(Clone, Copy)]

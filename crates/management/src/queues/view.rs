@@ -167,7 +167,7 @@ fn message_stats(status: &QueueStatus, now: Now) -> Value {
 }
 
 /// Which share of its consumers could take a message now.
-fn consumer_capacity(status: &QueueStatus) -> f64 {
+pub(crate) fn consumer_capacity(status: &QueueStatus) -> f64 {
     let able = status.consumers.iter().filter(|consumer| !is_blocked(consumer)).count();
     able as f64 / status.consumers.len() as f64
 }

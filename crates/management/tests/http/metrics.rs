@@ -1,24 +1,39 @@
 //! The metrics port.
 
-use crate::stage::{Stage, request};
+mod families;
+mod pages;
 
-#[test]
-fn metrics_show_the_nodes_state_without_a_password() {
-    let stage = Stage::new();
-    assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
-    let (status, text) = request(stage.prometheus, "GET", "/metrics", "", "");
-    assert_eq!(status, 200);
-    let value = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name} in {text}"));
-        line.trim().parse::<f64>().unwrap()
-    };
-    assert_eq!(value("rabbitmq_queues "), 1.0);
-    assert!(value("rabbitmq_io_sync_ops_total ") >= 1.0);
-    assert!(value("rabbitmq_io_write_bytes_total ") > 0.0);
-    assert!(value("rabbitmq_process_resident_memory_bytes ") > 0.0);
-    assert!(value("rabbitmq_disk_space_available_bytes ") > 0.0);
-    assert!(text.contains("leveret_durability_info{mode=\"synced\"} 1"));
-    assert_eq!(request(stage.prometheus, "GET", "/metrics/per-object", "", "").0, 501);
-    assert_eq!(request(stage.prometheus, "GET", "/api/queues", "", "").0, 404);
-    stage.node.stop("test");
+use leveret_strict_client::amqp091::{Event, QueueDeclare};
+
+use crate::stage::{Amqp, Stage, request};
+
+/// A page's text.
+fn page(stage: &Stage, path: &str) -> String {
+    let (status, text) = request(stage.prometheus, "GET", path, "", "");
+    assert_eq!(status, 200, "{path}: {text}");
+    text
+}
+
+/// The value of a sample by its name with labels, as written.
+fn value(text: &str, sample: &str) -> f64 {
+    let found = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("{sample} in {text}")).parse().expect("a number")
+}
+
+/// A connection with a queue `q` that got three persistent messages of 150 bytes and one of 5; another had no queue.
+fn traffic(stage: &Stage) -> Amqp {
+    const PERSISTENT: [u8; 3] = [0x10, 0, 2];
+    let mut amqp = Amqp::connect(stage.amqp);
+    let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
+    amqp.client.declare_queue(1, b"q", durable, &Default::default());
+    amqp.until(|event| matches!(event, Event::QueueDeclared { .. }));
+    amqp.client.confirm_select(1);
+    amqp.reply("confirm.select-ok");
+    for _ in 0..3 {
+        amqp.client.publish(1, b"", b"q", true, &PERSISTENT, &[7; 150]);
+    }
+    amqp.client.publish(1, b"", b"q", true, &[0, 0], b"small");
+    amqp.client.publish(1, b"amq.direct", b"nowhere", true, &[0, 0], b"gone");
+    amqp.until(|event| matches!(event, Event::Confirmed { last: 5, .. }));
+    amqp
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leveret_auth::{HASHING_SHA256, hash_password};
 use leveret_config::Config;
-use leveret_management::{Api, api, metrics, serve};
+use leveret_management::{Api, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_node::{DirectoryLock, Node, NodeOptions};
 use leveret_strict_client::amqp091::{Client, Event, Options};
@@ -30,6 +30,15 @@ impl Stage {
 
     /// The same with one more setting.
     pub(crate) fn with(setting: &str) -> Self {
+        Self::start(setting, MetricsOptions::default())
+    }
+
+    /// The same with other metrics.
+    pub(crate) fn with_metrics(options: MetricsOptions) -> Self {
+        Self::start("cores=1", options)
+    }
+
+    fn start(setting: &str, pages: MetricsOptions) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut config = Config::default();
         config.set("cores=1").expect("is a key");
@@ -48,7 +57,7 @@ impl Stage {
         node.accept(vec![amqp_listener], Some(http.port()), Some(prometheus.port())).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
-        let (served, scraped) = (api(state.clone()), metrics(state.clone()));
+        let (served, scraped) = (api(state.clone()), metrics(state.clone(), pages));
         node.spawn(state.clone().sample());
         node.spawn(async move { serve(http_listener, served).await.expect("serves") });
         node.spawn(async move { serve(prometheus_listener, scraped).await.expect("serves") });
@@ -171,10 +180,15 @@ impl Amqp {
 
     /// Sends what is to send and reads until the event comes.
     pub(crate) fn until(&mut self, wanted: impl Fn(&Event) -> bool) {
+        self.until_seen(wanted);
+    }
+
+    /// The same, where what was seen of it is kept.
+    pub(crate) fn until_seen(&mut self, mut wanted: impl FnMut(&Event) -> bool) {
         loop {
             let output = std::mem::take(self.client.output());
             self.stream.write_all(&output).expect("is sent");
-            if let Some(at) = self.events.iter().position(&wanted) {
+            if let Some(at) = self.events.iter().position(&mut wanted) {
                 self.events.drain(..=at);
                 return;
             }

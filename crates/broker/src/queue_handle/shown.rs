@@ -1,0 +1,48 @@
+//! What others see of a queue.
+
+use leveret_queue::{ConsumerId, ConsumerStatus, Count, Peeked, QueueBrief, QueueGauges, QueueState, QueueStatus};
+
+use super::QueueHandle;
+
+impl QueueHandle {
+    /// What a listing shows.
+    pub fn status(&self) -> QueueStatus {
+        self.inner.lock().status()
+    }
+
+    /// Its sizes as the last call left them, without its lock.
+    pub fn gauges(&self) -> QueueGauges {
+        self.place.read()
+    }
+
+    /// How many it counted so far; none if it has counted nothing at all.
+    pub fn counted(&self, count: Count) -> Option<u64> {
+        self.inner.lock().counted_of(count)
+    }
+
+    /// What a listing shows of one consumer; none when it is gone.
+    pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
+        self.inner.lock().consumer_status(id)
+    }
+
+    /// See [`leveret_queue::ClassicQueue::peek`].
+    pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
+        self.inner.lock().peek(offset, count)
+    }
+
+    /// What a listing shows without its consumers and waits.
+    pub fn brief(&self) -> QueueBrief {
+        self.inner.lock().brief()
+    }
+
+    /// Ready messages and consumers.
+    pub fn counts(&self) -> (u64, usize) {
+        let queue = self.inner.lock();
+        (queue.ready(), queue.consumer_count())
+    }
+
+    /// Running, failed or deleted.
+    pub fn state(&self) -> QueueState {
+        self.inner.lock().state().clone()
+    }
+}

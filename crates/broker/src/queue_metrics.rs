@@ -1,0 +1,275 @@
+//! What is summed over all queues, without a look at each of them: every queue writes its sizes to a place of its own
+//! in one array, under its lock, and whoever wants sums reads the array from one end to the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use leveret_message::Reason;
+use leveret_metrics::Counter;
+use leveret_model::Durability;
+use leveret_queue::{QueueGauges, WaitReason, Waits};
+use parking_lot::{Mutex, RwLock};
+
+/// So many places are made at once.
+const CHUNK: usize = 512;
+/// How many reasons there are why a queue waits.
+const REASONS: usize = WaitReason::ALL.len();
+
+/// See the module.
+#[derive(Default)]
+pub struct QueueMetrics {
+    chunks: RwLock<Vec<Arc<Chunk>>>,
+    free: Mutex<Vec<(usize, usize)>>,
+    /// What died and went to a dead-letter exchange.
+    pub dead_lettered: Deaths,
+    /// What died in queues that have none.
+    pub dropped: Deaths,
+}
+
+/// Messages by the reason of their death.
+#[derive(Debug, Default)]
+pub struct Deaths([Counter; 4]);
+
+impl Deaths {
+    pub(crate) fn add(&self, reason: Reason, count: u64) {
+        if count > 0 {
+            self.0[reason as usize].add(count);
+        }
+    }
+
+    /// How many so far.
+    pub fn of(&self, reason: Reason) -> u64 {
+        self.0[reason as usize].value()
+    }
+}
+
+struct Chunk([Place; CHUNK]);
+
+/// 64 bytes, a cache line. Relaxed stores: only the queue writes them, under its lock.
+#[derive(Default)]
+#[repr(align(64))]
+struct Place {
+    ready: AtomicU64,
+    ready_bytes: AtomicU64,
+    unacknowledged: AtomicU64,
+    unacknowledged_bytes: AtomicU64,
+    memory: AtomicU64,
+    in_memory: AtomicU32,
+    volatile: AtomicU32,
+    consumers: AtomicU32,
+    links: AtomicU32,
+    waits: AtomicU32,
+    /// What a confirm means there, from 1 on; 0 for nobody's place.
+    durability: AtomicU32,
+}
+
+impl Place {
+    fn read(&self) -> QueueGauges {
+        let long = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed);
+        let short = |gauge: &AtomicU32| u64::from(gauge.load(Ordering::Relaxed));
+        QueueGauges {
+            ready: long(&self.ready),
+            ready_bytes: long(&self.ready_bytes),
+            unacknowledged: long(&self.unacknowledged),
+            unacknowledged_bytes: long(&self.unacknowledged_bytes),
+            memory: long(&self.memory),
+            in_memory: short(&self.in_memory),
+            volatile: short(&self.volatile),
+            consumers: short(&self.consumers),
+            links: short(&self.links),
+            waits: Waits::from_bits(self.waits.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn write(&self, gauges: &QueueGauges) {
+        let long = |gauge: &AtomicU64, value| gauge.store(value, Ordering::Relaxed);
+        let short = |gauge: &AtomicU32, value| {
+            gauge.store(u32::try_from(value).unwrap_or(u32::MAX), Ordering::Relaxed);
+        };
+        long(&self.ready, gauges.ready);
+        long(&self.ready_bytes, gauges.ready_bytes);
+        long(&self.unacknowledged, gauges.unacknowledged);
+        long(&self.unacknowledged_bytes, gauges.unacknowledged_bytes);
+        long(&self.memory, gauges.memory);
+        short(&self.in_memory, gauges.in_memory);
+        short(&self.volatile, gauges.volatile);
+        short(&self.consumers, gauges.consumers);
+        short(&self.links, gauges.links);
+        self.waits.store(gauges.waits.bits(), Ordering::Relaxed);
+    }
+}
+
+/// A queue's own place, given back when dropped.
+pub(crate) struct OwnPlace {
+    all: Arc<QueueMetrics>,
+    chunk: Arc<Chunk>,
+    at: (usize, usize),
+}
+
+impl OwnPlace {
+    pub(crate) fn write(&self, gauges: &QueueGauges) {
+        self.place().write(gauges);
+    }
+
+    pub(crate) fn read(&self) -> QueueGauges {
+        self.place().read()
+    }
+
+    pub(crate) fn metrics(&self) -> &QueueMetrics {
+        &self.all
+    }
+
+    /// The queue is deleted, although somebody still holds it.
+    pub(crate) fn vacate(&self) {
+        self.write(&QueueGauges::default());
+        self.place().durability.store(0, Ordering::Relaxed);
+    }
+
+    fn place(&self) -> &Place {
+        &self.chunk.0[self.at.1]
+    }
+}
+
+impl Drop for OwnPlace {
+    fn drop(&mut self) {
+        self.vacate();
+        self.all.free.lock().push(self.at);
+    }
+}
+
+/// Sums over all queues at about one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueSums {
+    /// Their sizes together. Its `waits` are empty.
+    pub gauges: QueueGauges,
+    /// Body bytes of what survives a restart; estimated in queues that hold both kinds.
+    pub persistent_bytes: u64,
+    /// Body bytes in memory, estimated where only a part of a queue is.
+    pub in_memory_bytes: u64,
+    /// Of the messages in memory, those that are ready.
+    pub in_memory_ready: u64,
+    /// Queues and their messages, ready and unacknowledged, by [`Durability`].
+    pub by_durability: [(u64, u64); 3],
+    /// How many queues wait, by reason.
+    pub waiting: [u64; REASONS],
+}
+
+impl QueueSums {
+    fn add(&mut self, gauges: &QueueGauges, durability: usize) {
+        let sum = &mut self.gauges;
+        sum.ready += gauges.ready;
+        sum.ready_bytes += gauges.ready_bytes;
+        sum.unacknowledged += gauges.unacknowledged;
+        sum.unacknowledged_bytes += gauges.unacknowledged_bytes;
+        sum.memory += gauges.memory;
+        sum.in_memory += gauges.in_memory;
+        sum.volatile += gauges.volatile;
+        sum.consumers += gauges.consumers;
+        sum.links += gauges.links;
+        self.persistent_bytes += persistent_bytes(gauges);
+        self.in_memory_bytes += in_memory_bytes(gauges);
+        self.in_memory_ready += gauges.in_memory.min(gauges.ready);
+        let (queues, messages) = &mut self.by_durability[durability];
+        *queues += 1;
+        *messages += gauges.ready + gauges.unacknowledged;
+        let mut waits = gauges.waits.bits();
+        while waits != 0 {
+            self.waiting[waits.trailing_zeros() as usize] += 1;
+            waits &= waits - 1;
+        }
+    }
+}
+
+/// Body bytes of a queue's messages that survive a restart; estimated if there are others too.
+pub fn persistent_bytes(gauges: &QueueGauges) -> u64 {
+    let messages = gauges.ready + gauges.unacknowledged;
+    share(gauges, messages - gauges.volatile.min(messages))
+}
+
+/// Body bytes of a queue's messages in memory; estimated if there are others too.
+pub fn in_memory_bytes(gauges: &QueueGauges) -> u64 {
+    share(gauges, gauges.in_memory)
+}
+
+fn share(gauges: &QueueGauges, part: u64) -> u64 {
+    let messages = gauges.ready + gauges.unacknowledged;
+    let bytes = gauges.ready_bytes + gauges.unacknowledged_bytes;
+    match part {
+        0 => 0,
+        _ if part >= messages => bytes,
+        _ => (bytes as f64 * part as f64 / messages as f64).round() as u64,
+    }
+}
+
+impl QueueMetrics {
+    pub(crate) fn place(self: &Arc<Self>, durability: Durability) -> OwnPlace {
+        let mut free = self.free.lock();
+        let mut chunks = self.chunks.write();
+        let at = free.pop().unwrap_or_else(|| {
+            let chunk = chunks.len();
+            chunks.push(Arc::new(Chunk(std::array::from_fn(|_| Place::default()))));
+            free.extend((1..CHUNK).rev().map(|place| (chunk, place)));
+            (chunk, 0)
+        });
+        let chunk = chunks[at.0].clone();
+        chunk.0[at.1].durability.store(durability as u32 + 1, Ordering::Relaxed);
+        OwnPlace { all: self.clone(), chunk, at }
+    }
+
+    /// The sums of now.
+    pub fn sums(&self) -> QueueSums {
+        let mut sums = QueueSums::default();
+        for chunk in self.chunks.read().iter() {
+            for place in &chunk.0 {
+                if let Some(durability) = place.durability.load(Ordering::Relaxed).checked_sub(1) {
+                    sums.add(&place.read(), durability as usize);
+                }
+            }
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_one_cache_line() {
+        assert_eq!(size_of::<Place>(), 64);
+    }
+
+    #[test]
+    fn sums_are_of_the_places_in_use() {
+        let metrics = Arc::new(QueueMetrics::default());
+        let gauges = QueueGauges {
+            ready: 4,
+            ready_bytes: 40,
+            unacknowledged: 4,
+            unacknowledged_bytes: 60,
+            in_memory: 2,
+            volatile: 6,
+            consumers: 3,
+            links: 1,
+            ..QueueGauges::default()
+        };
+        let mut places: Vec<OwnPlace> = (0..CHUNK + 1).map(|_| metrics.place(Durability::Synced)).collect();
+        places.iter().for_each(|place| place.write(&gauges));
+        let sums = metrics.sums();
+        let count = CHUNK as u64 + 1;
+        assert_eq!((sums.gauges.ready, sums.gauges.consumers, sums.gauges.links), (4 * count, 3 * count, count));
+        assert_eq!(
+            (sums.persistent_bytes, sums.in_memory_bytes, sums.in_memory_ready),
+            (25 * count, 25 * count, 2 * count)
+        );
+        assert_eq!(sums.by_durability[Durability::Synced as usize], (count, 8 * count));
+        places.truncate(1);
+        assert_eq!(metrics.sums().gauges.ready, 4);
+        // Places are used again.
+        places.extend((0..CHUNK).map(|_| metrics.place(Durability::Memory)));
+        assert_eq!(metrics.sums().by_durability, [(1, 8), (0, 0), (CHUNK as u64, 0)]);
+        assert_eq!(metrics.chunks.read().len(), 2);
+        drop(places);
+        assert_eq!(metrics.sums(), QueueSums::default());
+    }
+}

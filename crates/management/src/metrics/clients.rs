@@ -1,0 +1,337 @@
+//! Families of connections and channels. Nobody keeps what they show: connections are asked, a few at a time, and what
+//! is kept of each answer is a row of numbers.
+
+use std::sync::Arc;
+
+use leveret_broker::stats::{STATS, Stat};
+use leveret_broker::views::{ChannelView, ConnectionView};
+use leveret_metrics::Kind::{Counter, Gauge};
+
+use super::family::{Family, Group};
+use crate::api::Api;
+use crate::connections::{BATCH, ask};
+
+/// An open connection.
+pub(super) struct ConnectionRow {
+    name: Arc<str>,
+    bytes: [u64; 2],
+    packets: [u64; 2],
+    pending: u64,
+    channels: u64,
+}
+
+/// A channel of AMQP 0-9-1.
+pub(super) struct ChannelRow {
+    name: String,
+    vhost: Arc<str>,
+    consumers: u64,
+    prefetch: u64,
+    unacknowledged: u64,
+    unconfirmed: u64,
+    uncommitted: u64,
+    acks_uncommitted: u64,
+    counts: [u64; STATS],
+}
+
+impl ConnectionRow {
+    fn of(view: &ConnectionView) -> Self {
+        ConnectionRow {
+            name: view.client.name.clone(),
+            bytes: [view.totals.bytes_in, view.totals.bytes_out],
+            packets: [view.totals.reads, view.totals.writes],
+            pending: view.pending_frames as u64,
+            channels: view.channel_count() as u64,
+        }
+    }
+}
+
+impl ChannelRow {
+    fn of(view: &ConnectionView, channel: &ChannelView) -> Self {
+        ChannelRow {
+            name: format!("{} ({})", view.client.name, channel.number),
+            vhost: view.client.vhost.clone(),
+            consumers: channel.consumers as u64,
+            prefetch: u64::from(channel.prefetch),
+            unacknowledged: channel.unacknowledged as u64,
+            unconfirmed: channel.unconfirmed,
+            uncommitted: channel.uncommitted as u64,
+            acks_uncommitted: channel.acks_uncommitted as u64,
+            counts: Stat::ALL.map(|stat| channel.stats.total(stat)),
+        }
+    }
+
+    fn count(&self, stat: Stat) -> u64 {
+        self.counts[stat as usize]
+    }
+}
+
+/// What is asked of all of them together.
+#[derive(Default)]
+pub(super) struct ClientSums {
+    pub connections: u64,
+    pub channels: u64,
+    pub sessions: u64,
+    pub pending: u64,
+    consumers: u64,
+    prefetch: u64,
+    unacknowledged: u64,
+    unconfirmed: u64,
+    uncommitted: u64,
+    acks_uncommitted: u64,
+}
+
+/// Every connection and channel.
+#[derive(Default)]
+pub(super) struct Clients {
+    pub sums: ClientSums,
+    pub connections: Vec<ConnectionRow>,
+    pub channels: Vec<ChannelRow>,
+}
+
+/// Asks all of them; rows are kept only if they are wanted.
+pub(super) async fn read(api: &Api, with_rows: bool) -> Clients {
+    let all = api.broker().clients();
+    let mut clients = Clients::default();
+    clients.sums.connections = all.len() as u64;
+    for batch in all.chunks(BATCH) {
+        for view in ask(api, batch).await {
+            clients.sums.pending += view.pending_frames as u64;
+            clients.sums.sessions += view.sessions.len() as u64;
+            for channel in &view.channels {
+                let row = ChannelRow::of(&view, channel);
+                clients.sums.add(&row);
+                if with_rows {
+                    clients.channels.push(row);
+                }
+            }
+            if with_rows {
+                clients.connections.push(ConnectionRow::of(&view));
+            }
+        }
+    }
+    clients
+}
+
+impl ClientSums {
+    fn add(&mut self, row: &ChannelRow) {
+        self.channels += 1;
+        self.consumers += row.consumers;
+        self.prefetch += row.prefetch;
+        self.unacknowledged += row.unacknowledged;
+        self.unconfirmed += row.unconfirmed;
+        self.uncommitted += row.uncommitted;
+        self.acks_uncommitted += row.acks_uncommitted;
+    }
+}
+
+type OfConnection = Family<ConnectionRow>;
+type OfChannel = Family<ChannelRow>;
+
+/// RabbitMQ's label of a connection is called so too. There it is an Erlang process; here the connection's name.
+const CONNECTION_LABELS: &[&str] = &["channel"];
+
+/// Their bytes.
+pub(super) const BYTES: Group<ConnectionRow> = Group {
+    name: "connection_coarse_metrics",
+    labels: CONNECTION_LABELS,
+    label: |row| vec![&row.name],
+    families: &[
+        OfConnection::both(
+            "connection_incoming_bytes_total",
+            Counter,
+            "Total number of bytes received on a connection",
+            |node| node.totals.bytes_in.into(),
+            |row| Some(row.bytes[0].into()),
+        ),
+        OfConnection::both(
+            "connection_outgoing_bytes_total",
+            Counter,
+            "Total number of bytes sent on a connection",
+            |node| node.totals.bytes_out.into(),
+            |row| Some(row.bytes[1].into()),
+        ),
+    ],
+};
+
+/// The rest. Packets are reads and writes of the socket, as in RabbitMQ.
+pub(super) const CONNECTIONS: Group<ConnectionRow> = Group {
+    name: "connection_metrics",
+    labels: CONNECTION_LABELS,
+    label: |row| vec![&row.name],
+    families: &[
+        OfConnection::both(
+            "connection_incoming_packets_total",
+            Counter,
+            "Total number of packets received on a connection",
+            |node| node.totals.reads.into(),
+            |row| Some(row.packets[0].into()),
+        ),
+        OfConnection::both(
+            "connection_outgoing_packets_total",
+            Counter,
+            "Total number of packets sent on a connection",
+            |node| node.totals.writes.into(),
+            |row| Some(row.packets[1].into()),
+        ),
+        OfConnection::both(
+            "connection_pending_packets",
+            Gauge,
+            "Number of packets waiting to be sent on a connection",
+            |node| node.clients.pending.into(),
+            |row| Some(row.pending.into()),
+        ),
+        OfConnection::both(
+            "connection_channels",
+            Gauge,
+            "Channels on a connection",
+            |node| (node.clients.channels + node.clients.sessions).into(),
+            |row| Some(row.channels.into()),
+        ),
+    ],
+};
+
+/// Sizes of channels.
+pub(super) const CHANNELS: Group<ChannelRow> = Group {
+    name: "channel_metrics",
+    labels: &["channel"],
+    label: |row| vec![&row.name],
+    families: &[
+        OfChannel::both(
+            "channel_consumers",
+            Gauge,
+            "Consumers on a channel",
+            |node| node.clients.consumers.into(),
+            |row| Some(row.consumers.into()),
+        ),
+        OfChannel::both(
+            "channel_messages_unacked",
+            Gauge,
+            "Delivered but not yet acknowledged messages",
+            |node| node.clients.unacknowledged.into(),
+            |row| Some(row.unacknowledged.into()),
+        ),
+        OfChannel::both(
+            "channel_messages_unconfirmed",
+            Gauge,
+            "Published but not yet confirmed messages",
+            |node| node.clients.unconfirmed.into(),
+            |row| Some(row.unconfirmed.into()),
+        ),
+        OfChannel::both(
+            "channel_messages_uncommitted",
+            Gauge,
+            "Messages received in a transaction but not yet committed",
+            |node| node.clients.uncommitted.into(),
+            |row| Some(row.uncommitted.into()),
+        ),
+        OfChannel::both(
+            "channel_acks_uncommitted",
+            Gauge,
+            "Message acknowledgements in a transaction not yet committed",
+            |node| node.clients.acks_uncommitted.into(),
+            |row| Some(row.acks_uncommitted.into()),
+        ),
+        OfChannel::both(
+            "consumer_prefetch",
+            Gauge,
+            "Limit of unacknowledged messages for each consumer",
+            |node| node.clients.prefetch.into(),
+            |row| Some(row.prefetch.into()),
+        ),
+    ],
+};
+
+/// What channels published; the totals are of the node, so that they don't shrink when a channel closes.
+pub(super) const CHANNEL_PUBLISHES: Group<ChannelRow> = Group {
+    name: "channel_exchange_metrics",
+    labels: &["channel", "vhost"],
+    label: |row| vec![&row.name, &row.vhost],
+    families: &[
+        OfChannel::both(
+            "channel_messages_published_total",
+            Counter,
+            "Total number of messages published into an exchange on a channel",
+            |node| node.amqp091().published.into(),
+            |row| Some(row.count(Stat::Publish).into()),
+        ),
+        OfChannel::both(
+            "channel_messages_confirmed_total",
+            Counter,
+            "Total number of messages published into an exchange and confirmed on the channel",
+            |node| node.amqp091().confirmed.into(),
+            |row| Some(row.count(Stat::Confirm).into()),
+        ),
+        OfChannel::both(
+            "channel_messages_unroutable_returned_total",
+            Counter,
+            "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
+            |node| node.amqp091().unroutable_returned.into(),
+            |row| Some(row.count(Stat::ReturnUnroutable).into()),
+        ),
+        OfChannel::both(
+            "channel_messages_unroutable_dropped_total",
+            Counter,
+            "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
+            |node| node.amqp091().unroutable_dropped.into(),
+            |row| Some(row.count(Stat::DropUnroutable).into()),
+        ),
+    ],
+};
+
+/// What channels got.
+pub(super) const CHANNEL_DELIVERIES: Group<ChannelRow> = Group {
+    name: "channel_queue_metrics",
+    labels: &["channel", "vhost"],
+    label: |row| vec![&row.name, &row.vhost],
+    families: &[
+        OfChannel::both(
+            "channel_get_ack_total",
+            Counter,
+            "Total number of messages fetched with basic.get in manual acknowledgement mode",
+            |node| node.amqp091().get_ack.into(),
+            |row| Some(row.count(Stat::Get).into()),
+        ),
+        OfChannel::both(
+            "channel_get_total",
+            Counter,
+            "Total number of messages fetched with basic.get in automatic acknowledgement mode",
+            |node| node.amqp091().get_no_ack.into(),
+            |row| Some(row.count(Stat::GetNoAck).into()),
+        ),
+        OfChannel::both(
+            "channel_messages_delivered_ack_total",
+            Counter,
+            "Total number of messages delivered to consumers in manual acknowledgement mode",
+            |node| node.amqp091().delivered_ack.into(),
+            |row| Some(row.count(Stat::Deliver).into()),
+        ),
+        OfChannel::both(
+            "channel_messages_delivered_total",
+            Counter,
+            "Total number of messages delivered to consumers in automatic acknowledgement mode",
+            |node| node.amqp091().delivered_no_ack.into(),
+            |row| Some(row.count(Stat::DeliverNoAck).into()),
+        ),
+        OfChannel::both(
+            "channel_messages_redelivered_total",
+            Counter,
+            "Total number of messages redelivered to consumers",
+            |node| node.amqp091().redelivered.into(),
+            |row| Some(row.count(Stat::Redeliver).into()),
+        ),
+        OfChannel::both(
+            "channel_messages_acked_total",
+            Counter,
+            "Total number of messages acknowledged by consumers",
+            |node| node.amqp091().acked.into(),
+            |row| Some(row.count(Stat::Ack).into()),
+        ),
+        OfChannel::both(
+            "channel_get_empty_total",
+            Counter,
+            "Total number of times basic.get operations fetched no message",
+            |node| node.amqp091().get_empty.into(),
+            |row| Some(row.count(Stat::GetEmpty).into()),
+        ),
+    ],
+};

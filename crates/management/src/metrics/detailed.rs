@@ -1,0 +1,117 @@
+//! The query of `/metrics/detailed`: which groups, of which vhosts and which queue.
+
+use std::sync::Arc;
+
+use leveret_broker::registry::Snapshot;
+
+use super::clients::{self, Clients};
+use super::family::Group;
+use super::node::Node;
+use super::page::Page;
+use super::{cluster, exchanges, global, node, queues};
+use crate::api::Api;
+
+/// See the module.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Query {
+    pub families: Vec<String>,
+    pub vhosts: Vec<String>,
+    pub queue: Option<String>,
+}
+
+impl Query {
+    /// Out of its text.
+    ///
+    /// # Errors
+    /// RabbitMQ's words for what is wrong.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        let mut query = Query::default();
+        for (key, value) in crate::route::query_pairs(text) {
+            match &*key {
+                "family" => query.families.push(value),
+                "vhost" => query.vhosts.push(value),
+                "queue" if query.queue.is_some() => return Err("Only one 'queue' query parameter is allowed"),
+                "queue" => query.queue = Some(value),
+                _ => {}
+            }
+        }
+        Ok(query)
+    }
+
+    fn asks<R>(&self, group: &Group<R>) -> bool {
+        self.has(group.name)
+    }
+
+    fn has(&self, family: &str) -> bool {
+        self.families.iter().any(|asked| asked == family)
+    }
+
+    /// Whether connections have to be asked.
+    pub(super) fn needs_clients(&self) -> bool {
+        self.families.iter().any(|family| family.starts_with("channel_") || family.starts_with("connection_"))
+    }
+}
+
+const PREFIX: &str = "rabbitmq_detailed_";
+const CLUSTER_PREFIX: &str = "rabbitmq_cluster_";
+
+/// Adds what the query asks for.
+pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mut Page) {
+    let Clients { sums, connections, channels } =
+        if query.needs_clients() { clients::read(api, true).await } else { Clients::default() };
+    let node = Node::read(api, sums);
+    for group in [&node::CHURN, &node::COARSE, &node::LIMITS, &node::PERSISTER] {
+        if query.asks(group) {
+            page.write(|text| group.totals(PREFIX, &node, text));
+        }
+    }
+    if query.has(global::LOGINS_GROUP) {
+        page.write(|text| global::write_logins(PREFIX, &node, text));
+    }
+    let rows = Arc::new(queues::rows(snapshot, &query.vhosts, query.queue.as_deref()));
+    let mut of_queues = vec![&queues::COARSE, &queues::SIZES];
+    if !query.asks(&queues::SIZES) {
+        of_queues.push(&queues::CONSUMER_COUNT);
+    }
+    let asked: Vec<_> = of_queues.into_iter().filter(|group| query.asks(group)).collect();
+    let has_info = !asked.is_empty();
+    asked.into_iter().for_each(|group| page.add(group.objects(PREFIX, rows.clone())));
+    if has_info {
+        page.add(queues::INFO.objects(PREFIX, rows.clone()));
+    }
+    for group in [&queues::DELIVERY, &queues::PUBLISHED, &queues::PUBLISHED_BY_EXCHANGE] {
+        if query.asks(group) {
+            page.add(group.objects(PREFIX, rows.clone()));
+        }
+    }
+    if query.asks(&exchanges::EXCHANGES) {
+        let rows = Arc::new(exchanges::rows(snapshot, &query.vhosts));
+        page.add(exchanges::EXCHANGES.objects(PREFIX, rows));
+    }
+    let connections = Arc::new(connections);
+    for group in [&clients::BYTES, &clients::CONNECTIONS] {
+        if query.asks(group) {
+            page.add(group.objects(PREFIX, connections.clone()));
+        }
+    }
+    let channels = Arc::new(channels);
+    for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
+        if query.asks(group) {
+            page.add(group.objects(PREFIX, channels.clone()));
+        }
+    }
+    if query.asks(&cluster::VHOSTS) {
+        let vhosts = Arc::new(snapshot.topology.vhosts().cloned().collect());
+        page.add(cluster::VHOSTS.objects(CLUSTER_PREFIX, vhosts));
+    }
+    let bound = Arc::new(if query.asks(&cluster::EXCHANGES) || query.asks(&cluster::BINDINGS) {
+        cluster::rows(snapshot)
+    } else {
+        Vec::new()
+    });
+    for group in [&cluster::EXCHANGES, &cluster::BINDINGS] {
+        if query.asks(group) {
+            page.add(group.objects(CLUSTER_PREFIX, bound.clone()));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Families of exchanges.
+
+use std::sync::Arc;
+
+use leveret_broker::exchange_counters::ExchangeCounters;
+use leveret_broker::registry::Snapshot;
+use leveret_metrics::Kind::Counter;
+use leveret_model::Exchange;
+
+use super::family::{Family, Group};
+
+type Of = Family<ExchangeRow>;
+
+/// One to which something was published.
+pub(super) struct ExchangeRow {
+    exchange: Arc<Exchange>,
+    through: Arc<ExchangeCounters>,
+}
+
+/// Those of some vhosts, or of all if there are none, through which anything went.
+pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String]) -> Vec<ExchangeRow> {
+    let wanted = |vhost: &&Arc<str>| vhosts.is_empty() || vhosts.iter().any(|one| **one == ***vhost);
+    let exchanges = snapshot.topology.vhosts().filter(wanted).flat_map(|vhost| snapshot.topology.exchanges(vhost));
+    let counted = exchanges.filter_map(|exchange| {
+        let through = snapshot.exchanges.get(&exchange.id)?.clone();
+        (through.published_in.value() > 0).then(|| ExchangeRow { exchange: exchange.clone(), through })
+    });
+    counted.collect()
+}
+
+/// What went through them. The totals are of the node, so that they don't shrink when an exchange goes.
+pub(super) const EXCHANGES: Group<ExchangeRow> = Group {
+    name: "exchange_metrics",
+    labels: &["vhost", "exchange"],
+    label: |row| vec![&row.exchange.vhost, &row.exchange.name],
+    families: &[
+        Of::both(
+            "exchange_messages_published_total",
+            Counter,
+            "Total number of messages published into an exchange",
+            |node| node.totals.published.into(),
+            |row| Some(row.through.published_in.value().into()),
+        ),
+        Of::total(
+            "exchange_messages_confirmed_total",
+            Counter,
+            "Total number of messages published into an exchange and confirmed",
+            |node| node.totals.confirmed.into(),
+        ),
+        Of::both(
+            "exchange_messages_unroutable_returned_total",
+            Counter,
+            "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
+            |node| node.totals.unroutable_returned.into(),
+            |row| Some(row.through.unroutable_returned.value().into()),
+        ),
+        Of::both(
+            "exchange_messages_unroutable_dropped_total",
+            Counter,
+            "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
+            |node| node.totals.unroutable_dropped.into(),
+            |row| Some(row.through.unroutable_dropped.value().into()),
+        ),
+    ],
+};

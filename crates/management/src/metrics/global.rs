@@ -1,0 +1,242 @@
+//! Families by protocol: what the whole node counted, exactly and for ever.
+
+use leveret_broker::Death;
+use leveret_broker::traffic::Protocol;
+use leveret_metrics::Kind::{Counter, Gauge, Histogram};
+use leveret_metrics::{Kind, Name, Text, Totals};
+
+use super::node::Node;
+use super::queues::CLASSIC;
+
+/// A family by protocol.
+pub(super) struct ByProtocol {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub help: &'static str,
+    /// Whether RabbitMQ counts it by the type of the queue too.
+    pub by_queue_type: bool,
+    value: fn(&Node, Protocol) -> u64,
+    /// What came out of no queue, but from one client to another.
+    volatile: Option<fn(&Totals) -> u64>,
+}
+
+const fn by_protocol(
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+    value: fn(&Node, Protocol) -> u64,
+) -> ByProtocol {
+    ByProtocol { name, kind, help, by_queue_type: false, value, volatile: None }
+}
+
+const fn by_queue_type(name: &'static str, help: &'static str, value: fn(&Node, Protocol) -> u64) -> ByProtocol {
+    ByProtocol { name, kind: Counter, help, by_queue_type: true, value, volatile: None }
+}
+
+const fn with_volatile(name: &'static str, help: &'static str, value: fn(&Node, Protocol) -> u64) -> ByProtocol {
+    ByProtocol {
+        name,
+        kind: Counter,
+        help,
+        by_queue_type: true,
+        value,
+        volatile: Some(|totals| totals.delivered_replies),
+    }
+}
+
+fn of(node: &Node, protocol: Protocol) -> &Totals {
+    &node.by_protocol[protocol as usize]
+}
+
+/// All of them.
+pub(super) const FAMILIES: &[ByProtocol] = &[
+    by_protocol("global_consumers", Gauge, "Current number of consumers", |node, protocol| {
+        let gauges = &node.queues.gauges;
+        match protocol {
+            Protocol::Amqp091 => gauges.consumers.saturating_sub(gauges.links),
+            Protocol::Amqp10 => gauges.links,
+        }
+    }),
+    by_protocol("global_publishers", Gauge, "Current number of publishers", |node, protocol| {
+        of(node, protocol).publishers_opened.saturating_sub(of(node, protocol).publishers_closed)
+    }),
+    by_protocol(
+        "global_messages_received_total",
+        Counter,
+        "Total number of messages received from publishers",
+        |node, protocol| of(node, protocol).published,
+    ),
+    by_protocol(
+        "global_messages_received_confirm_total",
+        Counter,
+        "Total number of messages received from publishers expecting confirmations",
+        |node, protocol| of(node, protocol).published_with_confirm,
+    ),
+    by_protocol(
+        "global_messages_confirmed_total",
+        Counter,
+        "Total number of messages confirmed to publishers",
+        |node, protocol| of(node, protocol).confirmed,
+    ),
+    by_protocol(
+        "global_messages_routed_total",
+        Counter,
+        "Total number of messages routed to queues or streams",
+        |node, protocol| of(node, protocol).routed,
+    ),
+    by_protocol(
+        "global_messages_unroutable_dropped_total",
+        Counter,
+        "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
+        |node, protocol| of(node, protocol).unroutable_dropped,
+    ),
+    by_protocol(
+        "global_messages_unroutable_returned_total",
+        Counter,
+        "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
+        |node, protocol| of(node, protocol).unroutable_returned,
+    ),
+    with_volatile(
+        "global_messages_delivered_total",
+        "Total number of messages delivered to consumers",
+        |node, protocol| of(node, protocol).delivered(),
+    ),
+    by_queue_type(
+        "global_messages_delivered_consume_manual_ack_total",
+        "Total number of messages delivered to consumers using basic.consume with manual acknowledgment",
+        |node, protocol| of(node, protocol).delivered_ack,
+    ),
+    with_volatile(
+        "global_messages_delivered_consume_auto_ack_total",
+        "Total number of messages delivered to consumers using basic.consume with automatic acknowledgment",
+        |node, protocol| of(node, protocol).delivered_no_ack,
+    ),
+    by_queue_type(
+        "global_messages_delivered_get_manual_ack_total",
+        "Total number of messages delivered to consumers using basic.get with manual acknowledgment",
+        |node, protocol| of(node, protocol).get_ack,
+    ),
+    by_queue_type(
+        "global_messages_delivered_get_auto_ack_total",
+        "Total number of messages delivered to consumers using basic.get with automatic acknowledgment",
+        |node, protocol| of(node, protocol).get_no_ack,
+    ),
+    by_queue_type(
+        "global_messages_get_empty_total",
+        "Total number of times basic.get operations fetched no message",
+        |node, protocol| of(node, protocol).get_empty,
+    ),
+    by_queue_type(
+        "global_messages_redelivered_total",
+        "Total number of messages redelivered to consumers",
+        |node, protocol| of(node, protocol).redelivered,
+    ),
+    by_queue_type(
+        "global_messages_acknowledged_total",
+        "Total number of messages acknowledged by consumers",
+        |node, protocol| of(node, protocol).acked,
+    ),
+];
+
+/// Queues that are none: answers over direct reply-to.
+const VOLATILE: &str = "rabbit_volatile_queue";
+
+/// Writes all of them.
+pub(super) fn write(node: &Node, text: &mut Text) {
+    for family in FAMILIES {
+        let name = Name("rabbitmq_", family.name);
+        text.family(name, family.kind, family.help);
+        for protocol in Protocol::ALL {
+            let value = (family.value)(node, protocol);
+            let label = ("protocol", protocol.label());
+            if !family.by_queue_type {
+                text.sample(name, &[label], value);
+                continue;
+            }
+            let volatile = family.volatile.map(|read| read(of(node, protocol)));
+            text.sample(name, &[label, ("queue_type", CLASSIC)], value.saturating_sub(volatile.unwrap_or(0)));
+            if let Some(volatile) = volatile {
+                text.sample(name, &[label, ("queue_type", VOLATILE)], volatile);
+            }
+        }
+    }
+}
+
+/// A family of dead letters: its name, what it says, and the reason of the death.
+pub(super) const DEATHS: &[(&str, &str, Death)] = &[
+    (
+        "global_messages_dead_lettered_expired_total",
+        "Total number of messages dead-lettered due to message TTL exceeded",
+        Death::Expired,
+    ),
+    (
+        "global_messages_dead_lettered_maxlen_total",
+        "Total number of messages dead-lettered due to overflow drop-head or reject-publish-dlx",
+        Death::MaxLen,
+    ),
+    (
+        "global_messages_dead_lettered_rejected_total",
+        "Total number of messages dead-lettered due to basic.reject or basic.nack",
+        Death::Rejected,
+    ),
+];
+
+/// The labels of [`DEATHS`].
+pub(super) const DEATH_LABELS: [&str; 2] = ["queue_type", "dead_letter_strategy"];
+
+/// What died, by whether the queue has a dead-letter exchange. With one RabbitMQ calls classic queues' strategy "at most
+/// once"; here a dead letter's move is all or nothing.
+pub(super) fn write_deaths(node: &Node, text: &mut Text) {
+    let metrics = &node.api.broker().queue_metrics;
+    for (name, help, death) in DEATHS {
+        let name = Name("rabbitmq_", name);
+        text.family(name, Counter, help);
+        for (strategy, deaths) in [("at_most_once", &metrics.dead_lettered), ("disabled", &metrics.dropped)] {
+            let labels = [(DEATH_LABELS[0], CLASSIC), (DEATH_LABELS[1], strategy)];
+            text.sample(name, &labels, deaths.of(*death));
+        }
+    }
+}
+
+/// Name, kind and meaning.
+pub(super) const SIZES: (&str, Kind, &str) =
+    ("message_size_bytes", Histogram, "Size of messages received from publishers");
+
+/// How large published messages are: bodies, and for AMQP 1.0 all sections.
+pub(super) fn write_sizes(node: &Node, text: &mut Text) {
+    let name = Name("rabbitmq_", SIZES.0);
+    text.family(name, SIZES.1, SIZES.2);
+    for protocol in Protocol::ALL {
+        let totals = &node.sizes[protocol as usize];
+        let up_to = totals.up_to().map(|(bound, count)| (bound.into(), count));
+        text.histogram(name, &[("protocol", protocol.label())], up_to, totals.messages(), totals.bytes());
+    }
+}
+
+/// Names and meanings of families about logins: all, those that succeeded, those that failed.
+pub(super) const LOGINS: [(&str, &str); 3] = [
+    ("auth_attempts_total", "Total number of authentication attempts"),
+    ("auth_attempts_succeeded_total", "Total number of successful authentication attempts"),
+    ("auth_attempts_failed_total", "Total number of failed authentication attempts"),
+];
+
+/// The group of [`LOGINS`].
+pub(super) const LOGINS_GROUP: &str = "auth_attempt_metrics";
+
+/// Logins by protocol.
+pub(super) fn write_logins(prefix: &str, node: &Node, text: &mut Text) {
+    let (succeeded, failed) = node.api.logins().totals();
+    let of_protocol = |protocol: Protocol| {
+        let totals = of(node, protocol);
+        (protocol.label(), [totals.auth_attempts, totals.auth_succeeded, totals.auth_failed])
+    };
+    let [amqp091, amqp10] = Protocol::ALL.map(of_protocol);
+    let all = [amqp10, ("http", [succeeded + failed, succeeded, failed]), amqp091];
+    for (at, (name, help)) in LOGINS.into_iter().enumerate() {
+        let name = Name(prefix, name);
+        text.family(name, Counter, help);
+        for (protocol, counts) in &all {
+            text.sample(name, &[("protocol", protocol)], counts[at]);
+        }
+    }
+}

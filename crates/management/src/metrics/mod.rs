@@ -1,0 +1,192 @@
+//! The metrics port: RabbitMQ's pages in RabbitMQ's text form. What has no meaning here is absent and not zero; families
+//! of our own begin with `leveret_`.
+//!
+//! The page of sums asks no queue for anything; the others are written while they are sent.
+
+mod clients;
+mod cluster;
+mod detailed;
+#[cfg(test)]
+mod documentation;
+mod exchanges;
+mod family;
+mod global;
+mod identity;
+mod memory;
+mod node;
+mod own;
+mod page;
+mod queues;
+mod telemetry;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use leveret_metrics::Text;
+
+use crate::api::Api;
+use crate::error::Error;
+use crate::identity::Identity;
+use clients::Clients;
+use detailed::Query;
+use node::Node;
+use page::Page;
+use telemetry::Scrapes;
+
+/// What can be set of the metrics port.
+#[derive(Debug, Clone)]
+pub struct MetricsOptions {
+    /// Where the pages are (`prometheus.path`).
+    pub path: String,
+    /// The page of sums has every object instead (`prometheus.return_per_object_metrics`).
+    pub per_object: bool,
+    /// Only monitors may see them (`prometheus.authentication.enabled`).
+    pub authentication: bool,
+}
+
+impl Default for MetricsOptions {
+    fn default() -> Self {
+        MetricsOptions { path: "/metrics".to_owned(), per_object: false, authentication: false }
+    }
+}
+
+#[derive(Clone)]
+struct Port {
+    api: Api,
+    options: Arc<MetricsOptions>,
+    scrapes: Scrapes,
+}
+
+/// The routes of the metrics port.
+pub fn metrics(api: Api, options: MetricsOptions) -> Router {
+    let port = Port { api, options: Arc::new(options), scrapes: Scrapes::default() };
+    Router::new().fallback(answer).with_state(port)
+}
+
+const PREFIX: &str = "rabbitmq_";
+
+async fn answer(State(port): State<Port>, request: Request) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let status = if request.method() == Method::OPTIONS { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
+        return (status, [(header::ALLOW, "HEAD, GET, OPTIONS")]).into_response();
+    }
+    if port.options.authentication
+        && let Err(refused) = check(&port.api, &request)
+    {
+        return refused.into_response();
+    }
+    let path = request.uri().path();
+    let Some(page) = path.strip_prefix(port.options.path.trim_end_matches('/')) else {
+        return Error::NotFound.into_response();
+    };
+    match page {
+        "" | "/" if port.options.per_object => port.per_object().await,
+        "" | "/" => port.aggregated().await,
+        "/per-object" => port.per_object().await,
+        "/memory-breakdown" => port.memory().await,
+        "/detailed" => match Query::parse(request.uri().query().unwrap_or("")) {
+            Ok(query) => port.detailed(&query).await,
+            Err(text) => (StatusCode::BAD_REQUEST, text).into_response(),
+        },
+        _ if page.starts_with('/') => (StatusCode::NOT_FOUND, "Unknown Registry").into_response(),
+        _ => Error::NotFound.into_response(),
+    }
+}
+
+/// Whether a monitor asks.
+fn check(api: &Api, request: &Request) -> Result<(), Error> {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
+    match Identity::of(api, request.headers(), peer)?.monitors() {
+        true => Ok(()),
+        false => Err(Error::Forbidden("Not monitor user".to_owned())),
+    }
+}
+
+impl Port {
+    async fn aggregated(&self) -> Response {
+        let (began, mut page) = (Instant::now(), Page::new());
+        let node = Node::read(&self.api, clients::read(&self.api, false).await.sums);
+        page.write(|text| {
+            write_node(&node, text);
+            for group in [&queues::COARSE, &queues::SIZES, &queues::DELIVERY] {
+                group.totals(PREFIX, &node, text);
+            }
+            for group in [&queues::PUBLISHED, &queues::PUBLISHED_BY_EXCHANGE] {
+                group.totals(PREFIX, &node, text);
+            }
+            for group in [&clients::BYTES, &clients::CONNECTIONS] {
+                group.totals(PREFIX, &node, text);
+            }
+            for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
+                group.totals(PREFIX, &node, text);
+            }
+            exchanges::EXCHANGES.totals(PREFIX, &node, text);
+        });
+        self.finish(page, "aggregated", "default", began)
+    }
+
+    async fn per_object(&self) -> Response {
+        let (began, mut page) = (Instant::now(), Page::new());
+        let Clients { sums, connections, channels } = clients::read(&self.api, true).await;
+        let node = Node::read(&self.api, sums);
+        page.write(|text| write_node(&node, text));
+        let snapshot = self.api.broker().registry.snapshot_full();
+        let rows = Arc::new(queues::rows(&snapshot, &[], None));
+        let groups = [&queues::COARSE, &queues::SIZES, &queues::INFO, &queues::DELIVERY, &queues::PUBLISHED];
+        for group in groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE]) {
+            page.add(group.objects(PREFIX, rows.clone()));
+        }
+        let connections = Arc::new(connections);
+        for group in [&clients::BYTES, &clients::CONNECTIONS] {
+            page.add(group.objects(PREFIX, connections.clone()));
+        }
+        let channels = Arc::new(channels);
+        for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
+            page.add(group.objects(PREFIX, channels.clone()));
+        }
+        page.add(exchanges::EXCHANGES.objects(PREFIX, Arc::new(exchanges::rows(&snapshot, &[]))));
+        self.finish(page, "per-object", "per-object", began)
+    }
+
+    async fn detailed(&self, query: &Query) -> Response {
+        let (began, mut page) = (Instant::now(), Page::new());
+        let snapshot = self.api.broker().registry.snapshot_full();
+        detailed::add(&self.api, query, &snapshot, &mut page).await;
+        self.finish(page, "detailed", "detailed", began)
+    }
+
+    async fn memory(&self) -> Response {
+        let (began, mut page) = (Instant::now(), Page::new());
+        let node = Node::read(&self.api, clients::ClientSums::default());
+        page.write(|text| memory::MEMORY.totals(PREFIX, &node, text));
+        self.finish(page, "memory-breakdown", "memory-breakdown", began)
+    }
+
+    /// `registry` is what RabbitMQ's client library calls the page.
+    fn finish(&self, mut page: Page, endpoint: &str, registry: &'static str, began: Instant) -> Response {
+        let telemetry = self.scrapes.of(registry);
+        page.write(|text| {
+            identity::write(&self.api, endpoint, text);
+            telemetry.write(text);
+        });
+        page.send(telemetry, began)
+    }
+}
+
+/// What the pages of sums and of objects have in common.
+fn write_node(node: &Node, text: &mut Text) {
+    for group in [&node::CHURN, &node::COARSE, &node::LIMITS, &node::PERSISTER, &node::COUNTS] {
+        group.totals(PREFIX, node, text);
+    }
+    global::write_logins(PREFIX, node, text);
+    global::write(node, text);
+    global::write_deaths(node, text);
+    global::write_sizes(node, text);
+    node::PLAIN.totals("", node, text);
+    own::write(node, text);
+}

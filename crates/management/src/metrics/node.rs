@@ -1,0 +1,209 @@
+//! What is read of the node for one scrape, and the families of the node itself.
+
+use leveret_broker::queue_metrics::QueueSums;
+use leveret_broker::traffic::Protocol;
+use leveret_broker::{AlarmSource, ConnectionStatus};
+use leveret_metrics::{HistogramTotals, Kind, SizeTotals, Totals};
+
+use super::clients::ClientSums;
+use super::family::{Family, Group};
+use crate::api::Api;
+use crate::process;
+
+/// A scrape's view of the node.
+pub(super) struct Node {
+    pub totals: Totals,
+    pub by_protocol: [Totals; 2],
+    pub sizes: [SizeTotals; 2],
+    pub queues: QueueSums,
+    /// How many there are.
+    pub queue_count: u64,
+    pub open_connections: u64,
+    pub statuses: Vec<ConnectionStatus>,
+    pub clients: ClientSums,
+    pub log: LogFigures,
+    pub disk_free_bytes: u64,
+    pub resident_bytes: u64,
+    pub open_descriptors: u64,
+    pub disk_alarm: bool,
+    pub memory_alarm: bool,
+    pub api: Api,
+}
+
+/// What the log has counted.
+pub(super) struct LogFigures {
+    pub writes: u64,
+    pub bytes_written: u64,
+    pub syncs: u64,
+    /// Microseconds of each.
+    pub sync_us: HistogramTotals,
+    /// Files with messages that left the write-ahead log.
+    pub segments: u64,
+    pub segment_bytes: u64,
+    pub segments_rewritten: u64,
+    pub bytes_reclaimed: u64,
+}
+
+impl Node {
+    pub(super) fn read(api: &Api, clients: ClientSums) -> Self {
+        let broker = api.broker();
+        let log = broker.commit.inspect(|log| log.statistics().clone());
+        let log = LogFigures {
+            writes: log.batches,
+            bytes_written: log.bytes_written,
+            syncs: log.syncs,
+            sync_us: HistogramTotals::estimated(&log.sync_histogram),
+            segments: log.segments,
+            segment_bytes: log.segment_bytes,
+            segments_rewritten: log.segments_rewritten,
+            bytes_reclaimed: log.bytes_reclaimed,
+        };
+        Node {
+            totals: broker.totals(),
+            by_protocol: Protocol::ALL.map(|protocol| broker.totals_of(protocol)),
+            sizes: Protocol::ALL.map(|protocol| broker.message_sizes(protocol)),
+            queues: broker.queue_metrics.sums(),
+            queue_count: broker.registry.snapshot().queues.len() as u64,
+            open_connections: clients.connections,
+            statuses: broker.connection_statuses(),
+            clients,
+            log,
+            disk_free_bytes: process::disk_free_bytes(api.data_directory()),
+            resident_bytes: process::resident_memory_bytes(),
+            open_descriptors: process::open_descriptors(),
+            disk_alarm: broker.alarms.is_raised(AlarmSource::Disk),
+            memory_alarm: broker.alarms.is_raised(AlarmSource::Memory),
+            api: api.clone(),
+        }
+    }
+
+    pub(super) fn amqp091(&self) -> &Totals {
+        &self.by_protocol[Protocol::Amqp091 as usize]
+    }
+}
+
+use Kind::{Counter, Gauge};
+
+type Of = Family<()>;
+
+const fn group(name: &'static str, families: &'static [Of]) -> Group<()> {
+    Group { name, labels: &[], label: |()| Vec::new(), families }
+}
+
+/// What comes and goes. Channels are those of AMQP 0-9-1, as in RabbitMQ: sessions of AMQP 1.0 are none.
+pub(super) const CHURN: Group<()> = group(
+    "connection_churn_metrics",
+    &[
+        Of::total("connections_opened_total", Counter, "Total number of connections opened", |node| {
+            node.totals.connections_opened.into()
+        }),
+        Of::total("connections_closed_total", Counter, "Total number of connections closed or terminated", |node| {
+            node.totals.connections_closed.into()
+        }),
+        Of::total("channels_opened_total", Counter, "Total number of channels opened", |node| {
+            node.amqp091().channels_opened.into()
+        }),
+        Of::total("channels_closed_total", Counter, "Total number of channels closed", |node| {
+            node.amqp091().channels_closed.into()
+        }),
+        Of::total("queues_declared_total", Counter, "Total number of queues declared", |node| {
+            node.totals.queues_declared.into()
+        }),
+        Of::total("queues_created_total", Counter, "Total number of queues created", |node| {
+            node.totals.queues_created.into()
+        }),
+        Of::total("queues_deleted_total", Counter, "Total number of queues deleted", |node| {
+            node.totals.queues_deleted.into()
+        }),
+    ],
+);
+
+/// What the process uses.
+pub(super) const COARSE: Group<()> = group(
+    "node_coarse_metrics",
+    &[
+        Of::total("process_open_fds", Gauge, "Open file descriptors", |node| node.open_descriptors.into()),
+        Of::total("process_resident_memory_bytes", Gauge, "Memory used in bytes", |node| node.resident_bytes.into()),
+        Of::total("disk_space_available_bytes", Gauge, "Disk space available in bytes", |node| {
+            node.disk_free_bytes.into()
+        }),
+    ],
+);
+
+/// Its limits.
+pub(super) const LIMITS: Group<()> = group(
+    "node_metrics",
+    &[
+        Of::total("process_max_fds", Gauge, "Open file descriptors limit", |node| {
+            node.api.node().descriptor_limit().into()
+        }),
+        Of::total("resident_memory_limit_bytes", Gauge, "Memory high watermark in bytes", |node| {
+            node.api.node().alarm_limits().memory_bytes.map_or(f64::INFINITY.into(), Into::into)
+        }),
+        Of::total("disk_space_available_limit_bytes", Gauge, "Free disk space low watermark in bytes", |node| {
+            node.api.node().alarm_limits().disk_free_bytes.into()
+        }),
+        Of::total("erlang_uptime_seconds", Gauge, "Node uptime", |node| (node.api.uptime_ms() as f64 / 1000.0).into()),
+    ],
+);
+
+/// What the log does on disk.
+pub(super) const PERSISTER: Group<()> = group(
+    "node_persister_metrics",
+    &[
+        Of::total("io_write_ops_total", Counter, "Total number of I/O write operations", |node| node.log.writes.into()),
+        Of::total("io_write_bytes_total", Counter, "Total number of I/O bytes written", |node| {
+            node.log.bytes_written.into()
+        }),
+        Of::total("io_sync_ops_total", Counter, "Total number of I/O sync operations", |node| node.log.syncs.into()),
+        Of::total("io_sync_time_seconds_total", Counter, "Total I/O sync time", |node| {
+            (node.log.sync_us.sum as f64 / 1e6).into()
+        }),
+    ],
+);
+
+/// How many there are of each.
+pub(super) const COUNTS: Group<()> = group(
+    "",
+    &[
+        Of::total("connections", Gauge, "Connections currently open", |node| node.open_connections.into()),
+        Of::total("channels", Gauge, "Channels currently open", |node| {
+            let totals = node.amqp091();
+            totals.channels_opened.saturating_sub(totals.channels_closed).into()
+        }),
+        Of::total("consumers", Gauge, "Consumers currently connected", |node| node.queues.gauges.consumers.into()),
+        Of::total("queues", Gauge, "Queues available", |node| node.queue_count.into()),
+        Of::total(
+            "alarms_free_disk_space_watermark",
+            Kind::Untyped,
+            "is 1 if free disk space watermark alarm is in effect",
+            |node| node.disk_alarm.into(),
+        ),
+        Of::total(
+            "alarms_memory_used_watermark",
+            Kind::Untyped,
+            "is 1 if VM memory watermark alarm is in effect",
+            |node| node.memory_alarm.into(),
+        ),
+        Of::total(
+            "unreachable_cluster_peers_count",
+            Gauge,
+            "Number of peers in the cluster the current node cannot reach.",
+            |_| 0u64.into(),
+        ),
+    ],
+);
+
+/// Those that RabbitMQ doesn't put its name before.
+pub(super) const PLAIN: Group<()> = group(
+    "",
+    &[Of::total(
+        "process_start_time_seconds",
+        Gauge,
+        "Start time of the process since unix epoch in seconds.",
+        |node| {
+            let now_ms = node.api.node().clock().now().wall_ms;
+            (now_ms.saturating_sub(node.api.uptime_ms()) / 1000).into()
+        },
+    )],
+);

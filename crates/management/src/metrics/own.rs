@@ -1,0 +1,117 @@
+//! Families that RabbitMQ doesn't have: durability, waits, syncs, links.
+
+use leveret_broker::quota::Kind as Counted;
+use leveret_broker::{ConnectionState, WaitReason};
+use leveret_metrics::Kind::{Counter, Gauge, Histogram, Untyped};
+use leveret_metrics::{Kind, Name, Text};
+use leveret_model::Durability;
+
+use super::family::{Family, Group};
+use super::node::Node;
+
+type Of = Family<()>;
+
+/// Those without labels.
+pub(super) const OWN: Group<()> = Group {
+    name: "",
+    labels: &[],
+    label: |()| Vec::new(),
+    families: &[
+        Of::total("links", Gauge, "Attached AMQP 1.0 links", |node| {
+            node.api.broker().quota.used(Counted::Links).into()
+        }),
+        Of::total("sessions", Gauge, "Open AMQP 1.0 sessions", |node| node.clients.sessions.into()),
+        Of::total("connections_blocked", Gauge, "Connections that an alarm holds back", |node| {
+            in_state(node, ConnectionState::Blocked).into()
+        }),
+        Of::total("connections_flow", Gauge, "Connections whose publishes wait for the disk", |node| {
+            in_state(node, ConnectionState::Flow).into()
+        }),
+        Of::total(
+            "connections_shed_total",
+            Counter,
+            "Connections closed since sockets that hadn't logged in held too much",
+            |node| node.api.broker().unauthenticated.shed().into(),
+        ),
+        Of::total("unauthenticated_bytes", Gauge, "Bytes held by sockets that haven't logged in", |node| {
+            node.api.broker().unauthenticated.bytes().into()
+        }),
+        Of::total("socket_reads_total", Counter, "Reads from sockets", |node| node.totals.reads.into()),
+        Of::total("socket_writes_total", Counter, "Writes to sockets", |node| node.totals.writes.into()),
+        Of::total("segments", Gauge, "Files with messages that left the write-ahead log", |node| {
+            node.log.segments.into()
+        }),
+        Of::total("segment_bytes", Gauge, "Bytes of these files", |node| node.log.segment_bytes.into()),
+        Of::total("segments_rewritten_total", Counter, "Sparse or small segments that were rewritten", |node| {
+            node.log.segments_rewritten.into()
+        }),
+        Of::total("segments_reclaimed_bytes_total", Counter, "Bytes saved by rewriting", |node| {
+            node.log.bytes_reclaimed.into()
+        }),
+    ],
+};
+
+fn in_state(node: &Node, state: ConnectionState) -> u64 {
+    node.statuses.iter().filter(|status| status.state == state).count() as u64
+}
+
+/// Those with labels: name, kind, meaning, label.
+pub(super) const LABELLED: [(&str, Kind, &str, &str); 7] = [
+    ("durability_info", Untyped, "What a confirm of a durable message means", "mode"),
+    ("durability_queues", Gauge, "Queues by what a confirm means in them", "durability"),
+    ("durability_messages", Gauge, "Messages in queues by what a confirm means there", "durability"),
+    (
+        "queues_waiting",
+        Gauge,
+        "Queues by why they, or publishers to them, wait; one may wait for several reasons",
+        "reason",
+    ),
+    ("connections_waiting", Gauge, "Connections whose input waits, by why", "reason"),
+    ("build_info", Untyped, "Leveret's own version", "version"),
+    ("sync_seconds", Histogram, "Time of a sync of the write-ahead log; the sum is estimated from the buckets", ""),
+];
+
+/// Our prefix.
+pub(super) const PREFIX: &str = "leveret_";
+
+/// Writes all of them.
+pub(super) fn write(node: &Node, text: &mut Text) {
+    OWN.totals(PREFIX, node, text);
+    let [info, queues, messages, waiting, connections, build, sync] = LABELLED;
+    let begin = |text: &mut Text, family: (&'static str, Kind, &str, &str)| {
+        let name = Name(PREFIX, family.0);
+        text.family(name, family.1, family.2);
+        name
+    };
+    let name = begin(text, info);
+    text.sample(name, &[(info.3, node.api.durability())], 1u64);
+    let by_durability = Durability::ALL.map(|class| (class.name(), node.queues.by_durability[class as usize]));
+    let name = begin(text, queues);
+    by_durability.iter().for_each(|(class, (queues, _))| text.sample(name, &[(queues_label(), class)], *queues));
+    let name = begin(text, messages);
+    by_durability.iter().for_each(|(class, (_, messages))| text.sample(name, &[(queues_label(), class)], *messages));
+    let name = begin(text, waiting);
+    for reason in WaitReason::ALL {
+        let count = node.queues.waiting[reason as usize];
+        if count > 0 {
+            text.sample(name, &[(waiting.3, reason.code())], count);
+        }
+    }
+    let name = begin(text, connections);
+    for reason in WaitReason::ALL {
+        let waits = |status: &&leveret_broker::ConnectionStatus| status.wait.is_some_and(|wait| wait.reason == reason);
+        let count = node.statuses.iter().filter(waits).count();
+        if count > 0 {
+            text.sample(name, &[(connections.3, reason.code())], count as u64);
+        }
+    }
+    let name = begin(text, build);
+    text.sample(name, &[(build.3, env!("CARGO_PKG_VERSION"))], 1u64);
+    let name = begin(text, sync);
+    const MICROSECONDS: f64 = 1e6;
+    text.powers_of_two(name, &[], &node.log.sync_us, MICROSECONDS);
+}
+
+fn queues_label() -> &'static str {
+    LABELLED[1].3
+}

@@ -1,0 +1,276 @@
+//! Families of queues. Sizes come from where queues leave them without their locks; counts from the queues themselves.
+
+use leveret_broker::QueueCount;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_metrics::{in_memory_bytes, persistent_bytes};
+use leveret_broker::registry::Snapshot;
+use leveret_metrics::Kind::{Counter, Gauge};
+use leveret_metrics::Sample;
+
+use super::family::{Family, Group};
+use crate::queues::consumer_capacity;
+
+type Of = Family<QueueRef>;
+
+/// The labels of a queue.
+const LABELS: &[&str] = &["vhost", "queue"];
+
+fn labels(queue: &QueueRef) -> Vec<&str> {
+    vec![&queue.info().vhost, &queue.info().name]
+}
+
+/// RabbitMQ's name of the only type there is.
+pub(super) const CLASSIC: &str = "rabbit_classic_queue";
+
+/// The queues of some vhosts, or of all if there are none; with `name` only those with that name.
+pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String], name: Option<&str>) -> Vec<QueueRef> {
+    let wanted = |vhost: &&std::sync::Arc<str>| vhosts.is_empty() || vhosts.iter().any(|one| **one == ***vhost);
+    let found = |vhost| -> Vec<QueueRef> {
+        match name {
+            Some(name) => snapshot.queue(vhost, name).cloned().into_iter().collect(),
+            None => {
+                let infos = snapshot.topology.queues(vhost);
+                infos.filter_map(|info| snapshot.queues.get(&info.id).cloned()).collect()
+            }
+        }
+    };
+    snapshot.topology.vhosts().filter(wanted).flat_map(|vhost| found(vhost)).collect()
+}
+
+/// What waits in them.
+pub(super) const COARSE: Group<QueueRef> = Group {
+    name: "queue_coarse_metrics",
+    labels: LABELS,
+    label: labels,
+    families: &[
+        Of::both(
+            "queue_messages_ready",
+            Gauge,
+            "Messages ready to be delivered to consumers",
+            |node| node.queues.gauges.ready.into(),
+            |queue| Some(queue.gauges().ready.into()),
+        ),
+        Of::both(
+            "queue_messages_unacked",
+            Gauge,
+            "Messages delivered to consumers but not yet acknowledged",
+            |node| node.queues.gauges.unacknowledged.into(),
+            |queue| Some(queue.gauges().unacknowledged.into()),
+        ),
+        Of::both(
+            "queue_messages",
+            Gauge,
+            "Sum of ready and unacknowledged messages - total queue depth",
+            |node| (node.queues.gauges.ready + node.queues.gauges.unacknowledged).into(),
+            |queue| Some((queue.gauges().ready + queue.gauges().unacknowledged).into()),
+        ),
+    ],
+};
+
+const CONSUMERS: Of = Of::both(
+    "queue_consumers",
+    Gauge,
+    "Consumers on a queue",
+    |node| node.queues.gauges.consumers.into(),
+    |queue| Some(queue.gauges().consumers.into()),
+);
+
+/// Only that: the same as in the next group.
+pub(super) const CONSUMER_COUNT: Group<QueueRef> =
+    Group { name: "queue_consumer_count", labels: LABELS, label: labels, families: &[CONSUMERS] };
+
+/// The rest of their sizes.
+pub(super) const SIZES: Group<QueueRef> = Group {
+    name: "queue_metrics",
+    labels: LABELS,
+    label: labels,
+    families: &[
+        CONSUMERS,
+        Of::each("queue_consumer_capacity", Gauge, "Consumer capacity", |queue| Some(capacity(queue))),
+        Of::each("queue_consumer_utilisation", Gauge, "Same as consumer capacity", |queue| Some(capacity(queue))),
+        Of::both(
+            "queue_process_memory_bytes",
+            Gauge,
+            "Memory in bytes used by the messages of a queue",
+            |node| node.queues.gauges.memory.into(),
+            |queue| Some(queue.gauges().memory.into()),
+        ),
+        Of::both(
+            "queue_messages_ram",
+            Gauge,
+            "Ready and unacknowledged messages stored in memory",
+            |node| node.queues.gauges.in_memory.into(),
+            |queue| Some(queue.gauges().in_memory.into()),
+        ),
+        Of::both(
+            "queue_messages_ram_bytes",
+            Gauge,
+            "Size of ready and unacknowledged messages stored in memory",
+            |node| node.queues.in_memory_bytes.into(),
+            |queue| Some(in_memory_bytes(&queue.gauges()).into()),
+        ),
+        Of::both(
+            "queue_messages_ready_ram",
+            Gauge,
+            "Ready messages stored in memory",
+            |node| node.queues.in_memory_ready.into(),
+            |queue| Some(queue.gauges().in_memory.min(queue.gauges().ready).into()),
+        ),
+        Of::both(
+            "queue_messages_unacked_ram",
+            Gauge,
+            "Unacknowledged messages stored in memory",
+            |node| node.queues.gauges.in_memory.saturating_sub(node.queues.in_memory_ready).into(),
+            |queue| Some(queue.gauges().in_memory.saturating_sub(queue.gauges().ready).into()),
+        ),
+        Of::both(
+            "queue_messages_persistent",
+            Gauge,
+            "Persistent messages",
+            |node| {
+                let gauges = &node.queues.gauges;
+                (gauges.ready + gauges.unacknowledged).saturating_sub(gauges.volatile).into()
+            },
+            |queue| {
+                let gauges = queue.gauges();
+                Some((gauges.ready + gauges.unacknowledged).saturating_sub(gauges.volatile).into())
+            },
+        ),
+        Of::both(
+            "queue_messages_persistent_bytes",
+            Gauge,
+            "Size in bytes of persistent messages",
+            |node| node.queues.persistent_bytes.into(),
+            |queue| Some(persistent_bytes(&queue.gauges()).into()),
+        ),
+        Of::both(
+            "queue_messages_bytes",
+            Gauge,
+            "Size in bytes of ready and unacknowledged messages",
+            |node| (node.queues.gauges.ready_bytes + node.queues.gauges.unacknowledged_bytes).into(),
+            |queue| Some((queue.gauges().ready_bytes + queue.gauges().unacknowledged_bytes).into()),
+        ),
+        Of::both(
+            "queue_messages_ready_bytes",
+            Gauge,
+            "Size in bytes of ready messages",
+            |node| node.queues.gauges.ready_bytes.into(),
+            |queue| Some(queue.gauges().ready_bytes.into()),
+        ),
+        Of::both(
+            "queue_messages_unacked_bytes",
+            Gauge,
+            "Size in bytes of all unacknowledged messages",
+            |node| node.queues.gauges.unacknowledged_bytes.into(),
+            |queue| Some(queue.gauges().unacknowledged_bytes.into()),
+        ),
+    ],
+};
+
+/// Which share of its consumers could take a message now.
+fn capacity(queue: &QueueRef) -> Sample {
+    if queue.gauges().consumers == 0 { 0u64.into() } else { consumer_capacity(&queue.status()).into() }
+}
+
+/// Labels that say something about a queue beside its name.
+pub(super) const INFO: Group<QueueRef> = Group {
+    name: "queue_metrics",
+    labels: &["vhost", "queue", "queue_type", "membership"],
+    label: |queue| vec![&queue.info().vhost, &queue.info().name, CLASSIC, "leader"],
+    families: &[Of::each(
+        "queue_info",
+        Gauge,
+        "A metric with a constant '1' value and labels that provide some queue details",
+        |_| Some(1u64.into()),
+    )],
+};
+
+/// What went out of them, by both protocols; the totals are of the node, so that they don't shrink when a queue goes.
+pub(super) const DELIVERY: Group<QueueRef> = Group {
+    name: "queue_delivery_metrics",
+    labels: LABELS,
+    label: labels,
+    families: &[
+        Of::both(
+            "queue_get_ack_total",
+            Counter,
+            "Total number of messages fetched from a queue with basic.get in manual acknowledgement mode",
+            |node| node.totals.get_ack.into(),
+            |queue| counted(queue, QueueCount::Get),
+        ),
+        Of::both(
+            "queue_get_total",
+            Counter,
+            "Total number of messages fetched from a queue with basic.get in automatic acknowledgement mode",
+            |node| node.totals.get_no_ack.into(),
+            |queue| counted(queue, QueueCount::GetNoAck),
+        ),
+        Of::both(
+            "queue_messages_delivered_ack_total",
+            Counter,
+            "Total number of messages delivered from a queue to consumers in manual acknowledgement mode",
+            |node| node.totals.delivered_ack.into(),
+            |queue| counted(queue, QueueCount::Deliver),
+        ),
+        Of::both(
+            "queue_messages_delivered_total",
+            Counter,
+            "Total number of messages delivered from a queue to consumers in automatic acknowledgement mode",
+            |node| (node.totals.delivered_no_ack - node.totals.delivered_replies).into(),
+            |queue| counted(queue, QueueCount::DeliverNoAck),
+        ),
+        Of::both(
+            "queue_messages_redelivered_total",
+            Counter,
+            "Total number of messages redelivered from a queue to consumers",
+            |node| node.totals.redelivered.into(),
+            |queue| counted(queue, QueueCount::Redeliver),
+        ),
+        Of::both(
+            "queue_messages_acked_total",
+            Counter,
+            "Total number of messages acknowledged by consumers on a queue",
+            |node| node.totals.acked.into(),
+            |queue| counted(queue, QueueCount::Ack),
+        ),
+        Of::both(
+            "queue_get_empty_total",
+            Counter,
+            "Total number of times basic.get operations fetched no message on a queue",
+            |node| node.totals.get_empty.into(),
+            |queue| counted(queue, QueueCount::GetEmpty),
+        ),
+    ],
+};
+
+fn counted(queue: &QueueRef, count: QueueCount) -> Option<Sample> {
+    queue.counted(count).map(Into::into)
+}
+
+/// What went into them. By channel and exchange it isn't counted.
+pub(super) const PUBLISHED: Group<QueueRef> = Group {
+    name: "channel_queue_exchange_metrics",
+    labels: &["queue_vhost", "queue"],
+    label: labels,
+    families: &[Of::both(
+        "queue_messages_published_total",
+        Counter,
+        "Total number of messages published into a queue through an exchange on a channel",
+        |node| node.totals.enqueued.into(),
+        |queue| counted(queue, QueueCount::Publish),
+    )],
+};
+
+/// The same by exchange.
+pub(super) const PUBLISHED_BY_EXCHANGE: Group<QueueRef> = Group {
+    name: "queue_exchange_metrics",
+    labels: LABELS,
+    label: labels,
+    families: &[Of::both(
+        "queue_exchange_messages_published_total",
+        Counter,
+        "Total number of messages published into a queue through an exchange",
+        |node| node.totals.enqueued.into(),
+        |queue| counted(queue, QueueCount::Publish),
+    )],
+};

@@ -1,0 +1,38 @@
+//! The table of what RabbitMQ can do is sound, and its page is made of it.
+
+use std::fs;
+
+use xtask::compatibility::{PAGE, TABLE, check, page, parse, strangers};
+use xtask::tidy::Repository;
+
+#[test]
+fn every_row_is_proven_or_says_why_not() {
+    let repository = Repository::read(&xtask::root()).expect("the repository can be read");
+    let sections = parse(repository.text(TABLE).expect("the table is there")).expect("the table can be read");
+    let complaints = check(&sections, &repository);
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// The census of RabbitMQ's features lies beside the repository, where somebody keeps it.
+#[test]
+fn every_feature_of_the_census_has_its_row() {
+    let root = xtask::root();
+    let text = fs::read_to_string(root.join(TABLE)).expect("the table is there");
+    let sections = parse(&text).expect("the table can be read");
+    let census = root.join("../shared/reference/features.md");
+    let strangers = fs::read_to_string(census).map(|census| strangers(&sections, &census)).unwrap_or_default();
+    assert!(strangers.is_empty(), "\n{}", strangers.join("\n"));
+}
+
+/// `UPDATE_DOCS=1` writes the page.
+#[test]
+fn the_page_is_the_table() {
+    let root = xtask::root();
+    let text = fs::read_to_string(root.join(TABLE)).expect("the table is there");
+    let made = page(&parse(&text).expect("the table can be read"));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(root.join(PAGE), &made).expect("the page can be written");
+    }
+    let is_same = fs::read_to_string(root.join(PAGE)).is_ok_and(|page| page == made);
+    assert!(is_same, "{PAGE} isn't what {TABLE} makes: run with UPDATE_DOCS=1");
+}
