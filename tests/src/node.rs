@@ -370,6 +370,15 @@ impl Node {
         }
     }
 
+    /// From now on [`Node::resident_bytes_max`] is of what comes.
+    ///
+    /// # Panics
+    /// When the system doesn't take it.
+    pub fn forget_resident_bytes_max(&self) {
+        // 5 is what proc(5) has for it.
+        fs::write(format!("/proc/{}/clear_refs", self.ports.pid), "5").expect("the peak is forgotten");
+    }
+
     /// The most resident memory that the process ever had, in bytes.
     pub fn resident_bytes_max(&self) -> u64 {
         memory_bytes(self.ports.pid, "VmHWM:")

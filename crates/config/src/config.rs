@@ -52,7 +52,7 @@ pub struct Config {
     /// `cluster_name`; `None` for one made of the host name.
     pub cluster_name: Option<String>,
     /// The keys that were set, with what they were set to.
-    pub(crate) assigned: BTreeMap<String, String>,
+    pub(crate) assigned: Assigned,
     /// A file or folder with definitions to load at every start (`load_definitions`).
     pub load_definitions: Option<String>,
     /// Whether definitions that were loaded before are loaded again (`definitions.skip_if_unchanged`).
@@ -208,6 +208,16 @@ pub enum LogLevel {
     Debug,
 }
 
+/// What was said, whether or not it is the default: it makes no two configurations differ.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Assigned(pub(crate) BTreeMap<String, String>);
+
+impl PartialEq for Assigned {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -244,7 +254,7 @@ impl Default for Config {
             memory_high_watermark: MemoryWatermark::Relative(0.6),
             log: Logging { console: true, level: LogLevel::Info },
             cluster_name: None,
-            assigned: BTreeMap::new(),
+            assigned: Assigned::default(),
             management_path_prefix: String::new(),
             load_definitions: None,
             definitions_skip_if_unchanged: false,

@@ -9,8 +9,10 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::call::{Answer, Call};
+use crate::columns::Columns;
 use crate::list::{self, Rows};
 use crate::queues::consumer_view;
+use crate::stream;
 
 struct Listed {
     api: Api,
@@ -32,23 +34,33 @@ impl Rows for Listed {
 /// GET: those in all vhosts that the user sees.
 pub(crate) async fn all(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
-    let rows = call.identity.vhosts(&snapshot.topology).flat_map(|vhost| rows(&snapshot, vhost)).collect();
-    answer(&call, rows)
+    let queues = call.identity.vhosts(&snapshot.topology).flat_map(|vhost| consumed(&snapshot, vhost)).collect();
+    answer(&call, queues)
 }
 
 /// GET: those in one vhost.
 pub(crate) async fn of_vhost(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
-    answer(&call, rows(&snapshot, call.word(0)).collect())
+    answer(&call, consumed(&snapshot, call.word(0)).collect())
 }
 
-fn rows<'a>(snapshot: &'a Arc<Snapshot>, vhost: &'a str) -> impl Iterator<Item = (QueueRef, ConsumerStatus)> + use<'a> {
+/// The queues that have some.
+fn consumed<'a>(snapshot: &'a Arc<Snapshot>, vhost: &'a str) -> impl Iterator<Item = QueueRef> + use<'a> {
     let queues = snapshot.topology.queues(vhost).filter_map(|info| snapshot.queues.get(&info.id));
-    let consumed = queues.filter(|queue| queue.counts().1 > 0);
-    consumed.flat_map(|queue| queue.status().consumers.into_iter().map(|consumer| (queue.clone(), consumer)))
+    queues.filter(|queue| queue.counts().1 > 0).cloned()
 }
 
-fn answer(call: &Call, rows: Vec<(QueueRef, ConsumerStatus)>) -> Answer {
-    let now = call.api.node().clock().now();
-    list::answer(&call.query, Listed { api: call.api.clone(), now }, rows)
+fn answer(call: &Call, queues: Vec<QueueRef>) -> Answer {
+    let listed = Listed { api: call.api.clone(), now: call.api.node().clock().now() };
+    let of_queue = |queue: QueueRef| {
+        let consumers = queue.status().consumers;
+        consumers.into_iter().map(move |consumer| (queue.clone(), consumer))
+    };
+    let rows = queues.into_iter().flat_map(of_queue);
+    if list::is_whole(&call.query)? {
+        // Those of one queue at a time are in memory.
+        let columns = Columns::of(&call.query);
+        return Ok(stream::list(rows.map(move |row| columns.pick(listed.show(&row)))));
+    }
+    list::answer(&call.query, listed, rows.collect())
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use axum::http::StatusCode;
 use regex::Regex;
@@ -77,9 +78,9 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     }
     if let Some(path) = query.get("sort").filter(|path| !path.is_empty()) {
         let reverse = query.get("sort_reverse").is_some_and(|value| value == "true");
-        let mut keyed: Vec<(Key, R::Row)> = rows.into_iter().map(|row| (kind.key(&row, path), row)).collect();
-        keyed.sort_by(|(a, _), (b, _)| if reverse { b.order(a) } else { a.order(b) });
-        rows = keyed.into_iter().map(|(_, row)| row).collect();
+        let keyed = rows.into_iter().enumerate().map(|(at, row)| (kind.key(&row, path), at, row)).collect();
+        let wanted = page.as_ref().map_or(0..usize::MAX, Page::wanted);
+        rows = sorted(keyed, wanted, reverse);
     }
     let columns = Columns::of(query);
     let Some(page) = page else {
@@ -88,6 +89,32 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     let filtered = rows.len();
     let items: Vec<Value> = page.take(rows)?.iter().map(|row| columns.pick(kind.show(row))).collect();
     json(page.wrap(total, filtered, items))
+}
+
+/// Whether a query asks for all rows in the order in which they come.
+///
+/// # Errors
+/// It asks for a page that can't be.
+pub(crate) fn is_whole(query: &Query) -> Result<bool, Error> {
+    Ok(Page::of(query)?.is_none() && query.get("sort").is_none_or(String::is_empty))
+}
+
+/// The rows in the order of their keys, and of equal keys as they came. Only those in this range are where they belong:
+/// a page of 100,000 rows is no reason to sort them all.
+fn sorted<R>(mut keyed: Vec<(Key, usize, R)>, wanted: Range<usize>, reverse: bool) -> Vec<R> {
+    let order = |a: &(Key, usize, R), b: &(Key, usize, R)| {
+        let by_key = if reverse { b.0.order(&a.0) } else { a.0.order(&b.0) };
+        by_key.then(a.1.cmp(&b.1))
+    };
+    let (start, end) = (wanted.start.min(keyed.len()), wanted.end.min(keyed.len()));
+    if end < keyed.len() {
+        keyed.select_nth_unstable_by(end, order);
+    }
+    if 0 < start && start < end {
+        keyed[..end].select_nth_unstable_by(start, order);
+    }
+    keyed[start..end].sort_unstable_by(order);
+    keyed.into_iter().map(|(_, _, row)| row).collect()
 }
 
 /// A list that is short and made already.
@@ -134,13 +161,18 @@ impl Page {
     /// # Errors
     /// The list isn't that long.
     pub(crate) fn take<T>(&self, rows: Vec<T>) -> Result<Vec<T>, Error> {
-        let length = rows.len();
-        let first = (self.number - 1).saturating_mul(self.size);
+        let (length, first) = (rows.len(), self.wanted().start);
         if first > 0 && first >= length {
             let reason = format!("Page out of range, page: {} page size: {}, len: {length}", self.number, self.size);
             return Err(Error::Of(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
         }
         Ok(rows.into_iter().skip(first).take(self.size).collect())
+    }
+
+    /// Which rows it shows.
+    fn wanted(&self) -> Range<usize> {
+        let first = (self.number - 1).saturating_mul(self.size);
+        first..first.saturating_add(self.size)
     }
 
     /// The answer with these items.
@@ -209,6 +241,23 @@ mod tests {
         assert_eq!(page.take(vec![1, 2, 3]).expect("is there"), [3]);
         assert!(matches!(page.take(vec![1, 2]), Err(Error::Of(_, "page_out_of_range", _))));
         assert!(Page { number: 1, size: 2 }.take(Vec::<u8>::new()).expect("is empty").is_empty());
+    }
+
+    #[test]
+    fn a_page_of_sorted_rows_is_that_of_all_of_them() {
+        let keyed = || (0..1000).map(|at: usize| (Key::Number(((at * 37) % 100) as f64), at, at)).collect::<Vec<_>>();
+        for reverse in [false, true] {
+            let all = sorted(keyed(), 0..usize::MAX, reverse);
+            let mut stable = keyed();
+            stable.sort_by(|(a, ..), (b, ..)| if reverse { b.order(a) } else { a.order(b) });
+            assert_eq!(all, stable.iter().map(|(_, _, row)| *row).collect::<Vec<_>>());
+            for wanted in [0..10, 500..600, 990..1000, 990..1090, 1000..1100, 2000..2100] {
+                let page = sorted(keyed(), wanted.clone(), reverse);
+                let (start, end) = (wanted.start.min(1000), wanted.end.min(1000));
+                assert_eq!(page[start..end], all[start..end], "{wanted:?}");
+                assert_eq!(page.len(), 1000);
+            }
+        }
     }
 
     #[test]

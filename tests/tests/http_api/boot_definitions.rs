@@ -19,7 +19,7 @@ fn exported() -> Value {
 }
 
 fn names(node: &Node, kind: &str) -> Vec<String> {
-    let list = node.http().as_user("shapes", "shapes-password").get(&format!("/api/{kind}?columns=name")).expect(kind);
+    let list = node.http().get(&format!("/api/{kind}?columns=name")).expect(kind);
     let names = list.json();
     names.as_array().into_iter().flatten().filter_map(|each| Some(each["name"].as_str()?.to_owned())).collect()
 }

@@ -4,5 +4,6 @@
 mod boot_definitions;
 mod configuration;
 mod object_limits;
+mod rabbitmqadmin;
 mod scale;
 mod tools;

@@ -98,6 +98,7 @@ fn lists_of_100_000_queues() {
     };
     quiet(2);
     let before = quiet(10);
+    node.forget_resident_bytes_max();
     let resident = node.resident_bytes();
 
     let http = node.http();

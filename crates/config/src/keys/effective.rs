@@ -13,11 +13,12 @@ impl Config {
     /// defaults. Passwords aren't shown.
     pub fn effective(&self) -> String {
         let mut text = String::new();
-        for (key, value) in &self.assigned {
+        for (key, value) in &self.assigned.0 {
             let value = if is_secret(key) { HIDDEN } else { value };
             let _ = writeln!(text, "{key} = {value}");
         }
-        for doc in documented().filter(|doc| doc.state == KeyState::Working && !self.assigned.contains_key(doc.name)) {
+        for doc in documented().filter(|doc| doc.state == KeyState::Working && !self.assigned.0.contains_key(doc.name))
+        {
             let default = if is_secret(doc.name) { HIDDEN } else { doc.default };
             let _ = writeln!(text, "# {} = {default}", doc.name);
         }
