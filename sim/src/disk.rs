@@ -201,6 +201,13 @@ impl SimDisk {
         self.lock().changes[..among].iter().rposition(kind).map(|at| at + 1)
     }
 
+    /// How many changes there had been right before each one of a kind, from the first so many on.
+    #[must_use]
+    pub fn before_each(&self, from: usize, kind: impl Fn(&Change) -> bool) -> Vec<usize> {
+        let inner = self.lock();
+        (from..inner.changes.len()).filter(|at| kind(&inner.changes[*at])).collect()
+    }
+
     /// All changes made so far.
     #[must_use]
     pub fn trace(&self) -> Vec<Change> {

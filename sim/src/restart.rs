@@ -16,15 +16,16 @@ use crate::trouble::{Trouble, reading};
 use crate::verdict::{judge, judge_damaged};
 use crate::world::World;
 
-/// A power cut, or the end of the process alone, after a moment that the seed chooses.
+/// A power cut, or the end of the process alone (`kills` times in 8), after a moment that the seed chooses.
 pub(crate) fn cut(
     disk: &SimDisk,
     at: usize,
+    kills: u64,
     random: &mut Random,
     (tally, event, ledger): (&mut Tally, &mut String, &mut Ledger),
 ) -> Arc<SimDisk> {
     let moment = disk.moment(at);
-    if random.below(4) == 0 {
+    if random.below(8) < kills {
         tally.hit("kills");
         *event = String::from("a kill");
         return Arc::new(moment);
@@ -50,7 +51,7 @@ pub(crate) fn cut_recovery(
         let (world, _) = World::start(tried.clone(), log.clone(), random.next())?;
         tally.merge(&world.tally);
         let moment = random.below(tried.count() as u64 + 1) as usize;
-        disk = cut(&tried, moment, random, (tally, event, ledger));
+        disk = cut(&tried, moment, 2, random, (tally, event, ledger));
         event.push_str(" in recovery");
         tally.hit("power cuts in recovery");
     }

@@ -78,9 +78,11 @@ pub fn run_noting(
         let steps_left = if all { u64::MAX } else { steps };
         trouble.arm(&disk);
         *event = trouble.text(event);
-        done += live(&mut world, &mut ledger, plan.peers, operations, steps_left)?;
+        let mut workload = live(&mut world, &mut ledger, plan.peers, operations, steps_left)?;
+        done += workload.operations;
         if ledger.space_is_short && world.stopped.is_none() {
             without_space(&mut world)?;
+            workload.rest(&mut world, &mut ledger)?;
             tally.hit("full disks with space again");
         }
         let is_stopped = world.stopped.is_some();
@@ -90,8 +92,10 @@ pub fn run_noting(
         Trouble::end(&disk);
         let at = if is_stopped { disk.count() } else { moment_of_crash(&disk, &ledger, began, &mut random) };
         ledger.kept_power = true;
-        disk = cut(&disk, at, &mut random, (tally, event, &mut ledger));
-        let times = random.below(3).max(u64::from(life == 0));
+        let kills = if is_stopped { 6 } else { 2 };
+        disk = cut(&disk, at, kills, &mut random, (tally, event, &mut ledger));
+        let times = if is_stopped { random.below(3) / 2 } else { random.below(3) };
+        let times = times.max(u64::from(life == 0));
         disk = cut_recovery(disk, log, times, &mut random, (tally, event, &mut ledger))?;
         troubled(&disk, log, (&ledger, at), trouble, &mut random, tally)?;
         (world, _) = reopen(&disk, log, &mut ledger, at, random.next(), tally)?;
@@ -99,7 +103,7 @@ pub fn run_noting(
     ledger.space_is_short = false;
     *event = Trouble::None.text(event);
     let rest = plan.operations.saturating_sub(done).max(100);
-    done += live(&mut world, &mut ledger, plan.peers, rest, u64::MAX)?;
+    done += live(&mut world, &mut ledger, plan.peers, rest, u64::MAX)?.operations;
     tally.add("operations", done as u64);
     for link in 0..world.links.len() {
         world.disconnect(link);
@@ -127,15 +131,23 @@ pub fn run_noting(
 }
 
 /// A few changes back: clients then know more than they did, but promises carry their time. Often it is right after a
-/// write, of which not everything is on the disk, or when somebody had just been promised something.
+/// write, of which not everything is on the disk, or before names are synced, or when somebody had just been promised
+/// something. Sometimes the life had hardly begun: what recovery made certain is all there is.
 fn moment_of_crash(disk: &SimDisk, ledger: &Ledger, began: usize, random: &mut Random) -> usize {
     let (now, back) = (disk.count(), random.below(12) as usize);
     let promises = ledger.promises();
-    match random.below(8) {
+    match random.below(10) {
         0..=2 if !promises.is_empty() => {
             return promises[random.below(promises.len() as u64) as usize].clamp(began, now);
         }
         3 => return began + random.below((now - began) as u64 + 1) as usize,
+        4 => return now.min(began + random.below(4) as usize),
+        5 => {
+            let syncs = disk.before_each(began, |change| matches!(change, Change::SyncDirectory));
+            if !syncs.is_empty() {
+                return syncs[random.below(syncs.len() as u64) as usize];
+            }
+        }
         _ => {}
     }
     let latest = now - back.min(now - began);
@@ -157,19 +169,19 @@ fn vary(log: &Options, random: &mut Random) -> Options {
     }
 }
 
-/// Returns how many operations there were.
+/// Clients at work: what they did, and what they wait for.
 fn live(
     world: &mut World,
     ledger: &mut Ledger,
     peers: Peers,
     operations: usize,
     mut steps_left: u64,
-) -> Result<usize, Failure> {
+) -> Result<Workload, Failure> {
     let mut workload = Workload::new(world, ledger, peers, operations);
     while steps_left > 0 && workload.step(world, ledger)? {
         steps_left -= 1;
     }
-    Ok(workload.operations)
+    Ok(workload)
 }
 
 /// Starts, looks, judges, and goes on from what was found. Also says whether the stop before was a clean one.

@@ -79,6 +79,16 @@ impl Workload {
         self.settle_down(world, ledger)
     }
 
+    /// Clients do nothing more: everything that they asked for comes to its end.
+    ///
+    /// # Errors
+    /// As [`Workload::step`].
+    pub fn rest(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<(), Failure> {
+        self.limit = self.operations;
+        while self.step(world, ledger)? {}
+        Ok(())
+    }
+
     /// Nothing moves: everything has to be answered. True when there was something left to do.
     fn settle_down(&mut self, world: &mut World, ledger: &mut Ledger) -> Result<bool, Failure> {
         world.clock.advance_to(self.pause);

@@ -10,6 +10,10 @@ use std::sync::{Arc, Mutex};
 use leveret_broker::mailbox::{Inner, Lock, Mailbox};
 use leveret_sim::planted::{BUGS, Bug, Catch, hunt};
 
+/// As with the seeds that find none.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }

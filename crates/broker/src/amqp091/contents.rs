@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_amqp091::{
-    Method, ReplyCode, encode_body_with, encode_content_body, encode_deliver, encode_header, encode_method,
-    method::basic,
+    FrameKind, Method, ReplyCode, decode_frame, encode_body_with, encode_content_body, encode_deliver, encode_header,
+    encode_method, method::basic,
 };
 use leveret_message::StoredMessage;
 use leveret_message::deliver::{file_to_amqp091, to_amqp091};
@@ -86,6 +86,13 @@ impl Contents {
     /// The client closed this channel: it drops what still comes.
     pub(crate) fn forget(&mut self, channel: u16) {
         self.queue.retain(|content| content.channel != channel);
+    }
+
+    /// Takes out all for a channel.
+    fn take(&mut self, channel: u16) -> VecDeque<Content> {
+        let (taken, left) = std::mem::take(&mut self.queue).into_iter().partition(|content| content.channel == channel);
+        self.queue = left;
+        taken
     }
 
     pub(crate) fn clear(&mut self) {
@@ -234,14 +241,28 @@ impl Session {
         if is_begun {
             return self.fail(0, ProtocolError::new(ReplyCode::InternalError, text), now);
         }
-        if matches!(content.lead, Some((Lead::GetOk { .. }, ..))) {
-            self.held = Held::No;
+        // What comes behind counts deliveries from one that the client never hears of.
+        for lost in std::iter::once(content).chain(self.contents.take(channel)) {
+            if matches!(lost.lead, Some((Lead::GetOk { .. }, ..))) {
+                self.held = Held::No;
+            }
+            copy_close(&lost.behind, self.frame_max, self.output.buffer());
         }
-        self.end_content(content, now);
         // Its close may have waited behind the content. A second one would close what the client opens next.
         if !self.channels.get(&channel).is_some_and(|channel| channel.closing) {
             self.fail(channel, ProtocolError::new(ReplyCode::NotFound, text), now);
         }
+    }
+}
+
+/// Of these frames, those that close a channel.
+fn copy_close(mut frames: &[u8], frame_max: u32, out: &mut Vec<u8>) {
+    const CHANNEL_CLOSE: [u8; 4] = [0, 20, 0, 40];
+    while let Ok(Some((frame, length))) = decode_frame(frames, frame_max) {
+        if frame.kind == FrameKind::Method && frame.payload.starts_with(&CHANNEL_CLOSE) {
+            out.extend_from_slice(&frames[..length]);
+        }
+        frames = &frames[length..];
     }
 }
 

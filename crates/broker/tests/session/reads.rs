@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -77,4 +77,40 @@ fn few_large_dead_letters_are_in_memory_at_a_time() {
     let snapshot = stage.broker.registry.snapshot_full();
     let status = snapshot.queue("/", "to").expect("it is there").status();
     assert_eq!((status.ready, status.bytes), (QUEUES, QUEUES * LENGTH as u64));
+}
+
+/// What was to come behind it on its channel doesn't: the client would miss a delivery tag.
+#[test]
+fn a_body_that_cannot_be_read_ends_its_channel_with_all_that_waits_behind_it() {
+    let mut stage = Stage::with(Settings { body_file_from: 4_096, ..Settings::default() });
+    let link = stage.connect();
+    let client = &mut stage.links[link].client;
+    let none = FieldTable::new();
+    for queue in [b"large", b"small"] {
+        client.declare_queue(1, queue, QueueDeclare { durable: true, ..QueueDeclare::default() }, &none);
+        client.publish(1, b"", queue, false, &[0x10, 0, 2], &vec![7; if queue == b"large" { 9_000 } else { 9 }]);
+    }
+    stage.settle();
+    stage.links[link].told();
+    stage.links[link].client.consume(1, b"large", b"", Consume::default(), &none);
+    let now = stage.now;
+    for _ in 0..10 {
+        stage.links[link].step(now);
+    }
+    stage.links[link].client.get(1, b"small", false);
+    stage.links[link].client.get(1, b"small", false);
+    for _ in 0..10 {
+        stage.links[link].step(now);
+    }
+    assert!(!stage.links[link].told().iter().any(|told| matches!(told, Told::Event(Event::Got { .. }))));
+    stage.lose_files("body-");
+    stage.settle();
+    let told = stage.links[link].told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let Told::Event(Event::ChannelClosed { reason, .. }) = &told[0] else { panic!("{told:?}") };
+    assert!(reason.text.contains("has crashed and failed to restart"), "{}", reason.text);
+    stage.links[link].client.open_channel(1);
+    stage.links[link].client.get(1, b"small", false);
+    stage.settle();
+    assert!(stage.links[link].told().iter().any(|told| matches!(told, Told::Event(Event::Got { .. }))));
 }

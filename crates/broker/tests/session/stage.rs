@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Settings, Wake};
-use leveret_log::{Lane, MemoryDisk, Next, Options};
+use leveret_log::{Disk, Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
 use leveret_strict_client::amqp091::{Client, Event, Options as ClientOptions};
@@ -65,7 +65,7 @@ impl Link {
     }
 
     /// True when anything went either way.
-    fn step(&mut self, now: Now) -> bool {
+    pub(crate) fn step(&mut self, now: Now) -> bool {
         let before = (self.unread.len(), self.answers.len(), self.received);
         let output = std::mem::take(self.client.output());
         let mut moved = !output.is_empty();
@@ -200,6 +200,13 @@ impl Stage {
             }
         }
         panic!("the stage never comes to rest");
+    }
+
+    /// Takes all files away whose names begin so.
+    pub(crate) fn lose_files(&self, prefix: &str) {
+        for name in self.disk.list().expect("names").iter().filter(|name| name.starts_with(prefix)) {
+            self.disk.remove(name).expect("it is there");
+        }
     }
 
     /// Time passes, in steps of a tenth of a second.

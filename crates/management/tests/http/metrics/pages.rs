@@ -189,7 +189,9 @@ fn deaths_are_counted_by_reason_and_by_whether_anybody_takes_the_dead() {
         assert_eq!(stage.ask("PUT", &format!("/api/queues/%2F/{queue}"), &body).0, 201);
     }
     for (queue, _) in MORTAL {
-        (0..3).for_each(|_| drop(amqp.client.publish(1, b"", queue.as_bytes(), false, &[0, 0], b"mortal")));
+        for _ in 0..3 {
+            amqp.client.publish(1, b"", queue.as_bytes(), false, &[0, 0], b"mortal");
+        }
     }
     for queue in ["refused", "refused-dl"] {
         amqp.client.get(1, queue.as_bytes(), false);
