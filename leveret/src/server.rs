@@ -115,6 +115,7 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     tell(&report);
     let durability = durability(config);
     let api = Api::new(node.handle(), node_name(), arguments.data_dir.clone(), durability.to_owned());
+    api.set_configuration(config.effective());
     if let Some(definitions) = definitions {
         let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
         match node.side_runtime().block_on(loading)? {
@@ -123,7 +124,10 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
         }
     }
     node.spawn(api.clone().sample());
-    node.spawn(tell_of_failure(leveret_management::serve(http, leveret_management::api(api.clone()))));
+    node.spawn(tell_of_failure(leveret_management::serve(
+        http,
+        leveret_management::api_under(&config.management_path_prefix, api.clone()),
+    )));
     let pages = config.metrics.clone();
     let pages = MetricsOptions { path: pages.path, per_object: pages.per_object, authentication: pages.authentication };
     node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api, pages))));

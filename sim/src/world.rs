@@ -349,6 +349,10 @@ impl World {
                 self.stopped = self.lanes[lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
                 let after = self.disk.count();
                 self.hash.note(after as u64);
+                if self.disk.fired() > 0 {
+                    // What a retirement couldn't copy stops its queue.
+                    self.note_failed();
+                }
                 if before == after {
                     self.fruitless += 1;
                     return self.still_hopeful();

@@ -29,7 +29,6 @@ const HIDING: &[&str] = &[
     "Log(CutGroupByCheckpoint)",
     "Log(OmitRestart)",
     "Log(LoseSettlesAtRetirement)",
-    "Broker(LoseRoom)",
     "Log(SpendReserve)",
 ];
 

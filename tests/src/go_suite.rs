@@ -57,6 +57,22 @@ impl Module {
     }
 }
 
+/// Replaces a number that isn't part of a longer one.
+pub fn replace_number(text: &str, from: &str, to: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(from) {
+        let end = at + from.len();
+        let digit_before = rest[..at].ends_with(|c: char| c.is_ascii_digit());
+        let digit_after = rest[end..].starts_with(|c: char| c.is_ascii_digit());
+        result.push_str(&rest[..at]);
+        result.push_str(if digit_before || digit_after { from } else { to });
+        rest = &rest[end..];
+    }
+    result.push_str(rest);
+    result
+}
+
 fn folder(client: &str, module: &str) -> PathBuf {
     let output = Command::new("go")
         .args(["list", "-m", "-json", module])
@@ -141,6 +157,15 @@ impl Run {
             if spec["State"] == "passed" { &mut run.passed } else { &mut run.failed }.push(name);
         }
         run
+    }
+
+    /// Replaces a text in names, such as a port that differs from run to run.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        for name in self.passed.iter_mut().chain(&mut self.failed) {
+            *name = name.replace(from, to);
+        }
+        self.output =
+            std::mem::take(&mut self.output).into_iter().map(|(name, text)| (name.replace(from, to), text)).collect();
     }
 
     /// Compares the run with `allow/LIST`: every name passes or stands in the list, every entry is needed, and

@@ -81,13 +81,35 @@ impl Http {
         self.request("PUT", path, &body.to_string())
     }
 
-    fn request(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
+    /// POST of JSON to a path.
+    ///
+    /// # Errors
+    /// As [`Http::get`].
+    pub fn post(&self, path: &str, body: &Value) -> io::Result<Answer> {
+        self.request("POST", path, &body.to_string())
+    }
+
+    /// The same API as somebody else.
+    #[must_use]
+    pub fn as_user(&self, user: &str, password: &str) -> Self {
+        Self { authority: self.authority.clone(), credentials: (user.into(), password.into()) }
+    }
+
+    /// Any method with any body. A user without a name sends no credentials.
+    ///
+    /// # Errors
+    /// As [`Http::get`].
+    pub fn request(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
         let mut socket = TcpStream::connect(&self.authority)?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        let token = STANDARD.encode(format!("{}:{}", self.credentials.0, self.credentials.1));
+        let (user, password) = &self.credentials;
+        let authorization = match user.as_str() {
+            "" => String::new(),
+            user => format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}"))),
+        };
         write!(
             socket,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Basic {token}\r\nAccept: */*\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{authorization}Accept: */*\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.authority,
             body.len()

@@ -22,6 +22,7 @@ pub mod memory_cgroup;
 pub mod node;
 pub mod peer;
 pub mod prometheus;
+pub mod python_suite;
 pub mod random;
 pub mod small_disk;
 pub mod table;

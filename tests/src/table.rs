@@ -2,6 +2,7 @@
 
 mod amqp091;
 mod amqp10;
+mod frameworks;
 mod jms;
 
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ use std::fs;
 use crate::{allow, cell};
 
 /// Every table.
-pub const TABLES: [&Table; 3] = [&amqp091::TABLE, &amqp10::TABLE, &jms::TABLE];
+pub const TABLES: [&Table; 4] = [&amqp091::TABLE, &amqp10::TABLE, &jms::TABLE, &frameworks::TABLE];
 
 /// The clients of one protocol and the scenarios that each of them runs.
 #[derive(Debug)]

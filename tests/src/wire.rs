@@ -219,6 +219,29 @@ pub struct Tuning {
     pub heartbeat: u16,
 }
 
+/// Who logs in, where to, and what the client says of itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Login<'a> {
+    /// User.
+    pub user: &'a str,
+    /// Its password.
+    pub password: &'a str,
+    /// Virtual host.
+    pub vhost: &'a str,
+    /// What the client can do.
+    pub capabilities: &'a [&'a str],
+    /// Other client properties, all texts.
+    pub properties: &'a [(&'a str, &'a str)],
+}
+
+impl Default for Login<'_> {
+    fn default() -> Self {
+        // With these a refused login is answered with a reason, and alarms are told.
+        let capabilities = &["authentication_failure_close", "connection.blocked"];
+        Self { user: "guest", password: "guest", vhost: "/", capabilities, properties: &[] }
+    }
+}
+
 /// An open socket.
 #[derive(Debug)]
 pub struct Wire {
@@ -296,17 +319,31 @@ impl Wire {
     /// # Panics
     /// When the socket fails.
     pub fn log_in_to(&mut self, tuning: Tuning, vhost: &str) -> Result<(), Frame> {
-        // With these a refused login is answered with a reason, and alarms are told.
-        let mut capability = Writer::new();
-        capability.put_short_string("authentication_failure_close").put(b"t\x01");
-        capability.put_short_string("connection.blocked").put(b"t\x01");
+        self.log_in(tuning, &Login { vhost, ..Login::default() })
+    }
+
+    /// The same as anybody, saying anything of oneself.
+    ///
+    /// # Errors
+    /// As [`Wire::handshake`].
+    ///
+    /// # Panics
+    /// When the socket fails.
+    pub fn log_in(&mut self, tuning: Tuning, login: &Login<'_>) -> Result<(), Frame> {
+        let mut capabilities = Writer::new();
+        for capability in login.capabilities {
+            capabilities.put_short_string(capability).put(b"t\x01");
+        }
         let mut properties = Writer::new();
-        properties.put_short_string("capabilities").put_octet(b'F').put_long_string(capability.bytes());
+        properties.put_short_string("capabilities").put_octet(b'F').put_long_string(capabilities.bytes());
+        for (key, value) in login.properties {
+            properties.put_short_string(key).put_octet(b'S').put_long_string(value.as_bytes());
+        }
         let mut arguments = Writer::new();
         arguments
             .put_long_string(properties.bytes())
             .put_short_string("PLAIN")
-            .put_long_string(b"\0guest\0guest")
+            .put_long_string(format!("\0{}\0{}", login.user, login.password).as_bytes())
             .put_short_string("en_US");
         self.send(&method_frame(0, method::CONNECTION_START_OK, &arguments));
         let tune = self.next_method(method::CONNECTION_TUNE)?;
@@ -317,7 +354,7 @@ impl Wire {
         arguments.put_short(channel_max).put_long(frame_max).put_short(tuning.heartbeat);
         self.send(&method_frame(0, method::CONNECTION_TUNE_OK, &arguments));
         let mut arguments = Writer::new();
-        arguments.put_short_string(vhost).put_short_string("").put_octet(0);
+        arguments.put_short_string(login.vhost).put_short_string("").put_octet(0);
         self.send(&method_frame(0, method::CONNECTION_OPEN, &arguments));
         self.next_method(method::CONNECTION_OPEN_OK)?;
         Ok(())

@@ -129,7 +129,7 @@ impl Broker {
         let keys = [routing_key.as_bytes()];
         let route = route::extended(&snapshot, &publisher, exchange.as_bytes(), &keys, headers)?;
         if route.queues.is_empty() {
-            route.count_unroutable(true);
+            route.count_unroutable(true, now.monotonic);
             return Ok(PublishedDirectly { routed: false, position: 0 });
         }
         let persistent = checked.persistent;
@@ -154,7 +154,7 @@ impl Broker {
             false => builder.push_message(&StoredMessage { body: &body, ..message }),
         }
         let batch = Arc::new(builder.finish());
-        route.count(1);
+        route.count(1, now.monotonic);
         let shared = self.shared.share(&batch, &route.queues, persistent, None);
         let mut published = PublishedDirectly { routed: true, position: 0 };
         for queue in &route.queues {

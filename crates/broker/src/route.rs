@@ -12,6 +12,7 @@ use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
 use crate::reply_to::ReplyTarget;
+use crate::time::Nanos;
 
 /// Routes that one connection remembers at most.
 const ROUTES_MAX: usize = 1024;
@@ -36,17 +37,16 @@ impl Route {
     }
 
     /// Counts messages that went this way.
-    pub(crate) fn count(&self, messages: u64) {
+    pub(crate) fn count(&self, messages: u64, now: Nanos) {
         if let Some(through) = &self.through {
-            through.published_in.add(messages);
-            through.published_out.add(messages * self.queues.len() as u64);
+            through.count(messages, messages * self.queues.len() as u64, now);
         }
     }
 
     /// Counts a message that would have reached nobody.
-    pub(crate) fn count_unroutable(&self, returned: bool) {
+    pub(crate) fn count_unroutable(&self, returned: bool, now: Nanos) {
         if let Some(through) = &self.through {
-            through.published_in.add(1);
+            through.count(1, 0, now);
             let counter = if returned { &through.unroutable_returned } else { &through.unroutable_dropped };
             counter.add(1);
         }

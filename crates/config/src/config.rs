@@ -15,6 +15,8 @@ pub struct Config {
     pub tcp_options: TcpOptions,
     /// `management.tcp.*`.
     pub management: Endpoint,
+    /// `management.path_prefix`: what every path of the HTTP API begins with; empty, or a slash and more.
+    pub management_path_prefix: String,
     /// `prometheus.tcp.*`.
     pub prometheus: Endpoint,
     /// What the metrics port serves.
@@ -49,6 +51,8 @@ pub struct Config {
     pub log: Logging,
     /// `cluster_name`; `None` for one made of the host name.
     pub cluster_name: Option<String>,
+    /// The keys that were set, with what they were set to.
+    pub(crate) assigned: BTreeMap<String, String>,
     /// A file or folder with definitions to load at every start (`load_definitions`).
     pub load_definitions: Option<String>,
     /// Whether definitions that were loaded before are loaded again (`definitions.skip_if_unchanged`).
@@ -240,6 +244,8 @@ impl Default for Config {
             memory_high_watermark: MemoryWatermark::Relative(0.6),
             log: Logging { console: true, level: LogLevel::Info },
             cluster_name: None,
+            assigned: BTreeMap::new(),
+            management_path_prefix: String::new(),
             load_definitions: None,
             definitions_skip_if_unchanged: false,
             rabbitmq_compatible_identity: true,

@@ -6,6 +6,7 @@ use crate::grammar::{self, Assignment};
 use crate::suggest;
 
 mod amqp10;
+mod effective;
 mod limits;
 mod other;
 mod working;
@@ -118,6 +119,7 @@ impl Config {
         for known in working::KEYS.iter().chain(limits::KEYS).chain(amqp10::KEYS) {
             if let Some(word) = matched(known.name, key) {
                 (known.set)(self, word, value).map_err(|error| format!("{key}: {error}"))?;
+                self.assigned.insert(key.to_owned(), value.to_owned());
                 return Ok(None);
             }
         }

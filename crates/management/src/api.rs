@@ -1,6 +1,6 @@
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use leveret_broker::Broker;
@@ -8,6 +8,7 @@ use leveret_broker::clients::Client;
 use leveret_model::Topology;
 use leveret_node::NodeHandle;
 
+use crate::history::{Histories, Ranges, Subject};
 use crate::sampling::Sampler;
 
 /// What the HTTP API knows of its node. Cheap to clone.
@@ -24,6 +25,8 @@ struct Inner {
     started: Instant,
     logins: Logins,
     sampler: Sampler,
+    histories: Histories,
+    configuration: OnceLock<String>,
 }
 
 /// Logins over HTTP so far.
@@ -56,8 +59,19 @@ impl Api {
             started: Instant::now(),
             logins: Logins::default(),
             sampler: Sampler::default(),
+            histories: Histories::default(),
+            configuration: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
+    }
+
+    /// Says with what the node was configured. What is said first stays.
+    pub fn set_configuration(&self, text: String) {
+        let _ = self.inner.configuration.set(text);
+    }
+
+    pub(crate) fn configuration(&self) -> &str {
+        self.inner.configuration.get().map_or("", String::as_str)
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {
@@ -90,6 +104,17 @@ impl Api {
 
     pub(crate) fn sampler(&self) -> &Sampler {
         &self.inner.sampler
+    }
+
+    pub(crate) fn histories(&self) -> &Histories {
+        &self.inner.histories
+    }
+
+    /// Adds to an answer about a subject the past that was asked for.
+    pub(crate) fn show_past(&self, subject: Subject, body: &mut serde_json::Value, ranges: Option<&Ranges>) {
+        if let Some(ranges) = ranges {
+            self.histories().show(subject, body, ranges, self.node().clock().now().wall_ms);
+        }
     }
 
     /// How long the node has been up, in milliseconds.

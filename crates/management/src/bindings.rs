@@ -125,7 +125,9 @@ pub(crate) async fn post(call: Call) -> Answer {
     let bind = pair.bind(routing_key.as_bytes(), &arguments);
     let permit = call.permit(pair.vhost, pair.action(routing_key.as_bytes()))?;
     call.api.submit(permit, Command::Bind(bind)).await?;
-    let place = format!("{}/{}", quoted(pair.destination.as_bytes()), key_of(routing_key.as_bytes(), &arguments));
+    // The key is quoted as any word of a path, though it is quoted itself.
+    let key = key_of(routing_key.as_bytes(), &arguments);
+    let place = format!("{}/{}", quoted(pair.destination.as_bytes()), quoted(key.as_bytes()));
     Ok((StatusCode::CREATED, [(header::LOCATION, place)]).into_response())
 }
 

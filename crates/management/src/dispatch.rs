@@ -27,6 +27,14 @@ pub fn api(api: Api) -> Router {
     Router::new().fallback(answer).with_state(api)
 }
 
+/// The same with a prefix before every path, such as `/rabbitmq`; without it there is nothing.
+pub fn api_under(prefix: &str, state: Api) -> Router {
+    if prefix.is_empty() {
+        return api(state);
+    }
+    Router::new().nest(prefix, api(state)).fallback(|| async { Error::NotFound })
+}
+
 async fn answer(State(api): State<Api>, request: Request) -> Response {
     let without_body = request.method() == HttpMethod::HEAD;
     let mut response = find(api, request).await.unwrap_or_else(Error::into_response);
@@ -39,7 +47,9 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
 }
 
 async fn find(api: Api, request: Request) -> Result<Response, Error> {
-    let path = request.uri().path().to_owned();
+    let path = request.uri().path();
+    // Clients put a slash behind the names of lists, and RabbitMQ looks over it.
+    let path = path.strip_suffix('/').unwrap_or(path).to_owned();
     let mut found: Vec<(&Route, Vec<String>)> =
         ROUTES.iter().filter_map(|route| Some((route, route.matches(&path)?))).collect();
     // `/api/users/without-permissions` is no user.

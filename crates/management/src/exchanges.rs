@@ -7,16 +7,22 @@ use leveret_broker::registry::Snapshot;
 use leveret_model::{Action, Command, DeclareExchange, DeleteExchange, Exchange, ExchangeType, Outcome};
 use serde_json::{Value, json};
 
+use crate::api::Api;
 use crate::call::{Answer, Call, json, no_content, put as created};
 use crate::columns::Columns;
 use crate::error::Error;
+use crate::history::{Ranges, Subject};
 use crate::list::{self, Rows};
 use crate::{fields, statistics};
 
 /// The name that paths have for the default exchange.
 const DEFAULT: &str = "amq.default";
 
-struct Listed(Arc<Snapshot>);
+struct Listed {
+    api: Api,
+    snapshot: Arc<Snapshot>,
+    ranges: Option<Ranges>,
+}
 
 impl Rows for Listed {
     type Row = Arc<Exchange>;
@@ -26,7 +32,7 @@ impl Rows for Listed {
     }
 
     fn show(&self, row: &Arc<Exchange>) -> Value {
-        view(&self.0, row)
+        with_past(&self.api, &self.snapshot, row, self.ranges.as_ref())
     }
 }
 
@@ -40,21 +46,21 @@ pub(crate) async fn all(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
     let topology = &snapshot.topology;
     let rows = call.identity.vhosts(topology).flat_map(|vhost| topology.exchanges(vhost).cloned()).collect();
-    list::answer(&call.query, Listed(snapshot.clone()), rows)
+    listed(&call, &snapshot, rows)
 }
 
 /// GET: those of one vhost.
 pub(crate) async fn of_vhost(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
     let rows = snapshot.topology.exchanges(call.word(0)).cloned().collect();
-    list::answer(&call.query, Listed(snapshot), rows)
+    listed(&call, &snapshot, rows)
 }
 
 /// GET of one.
 pub(crate) async fn one(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
     let found = snapshot.topology.exchange(call.word(0), named(call.word(1))).ok_or(Error::NotFound)?;
-    let mut body = view(&snapshot, found);
+    let mut body = with_past(&call.api, &snapshot, found, Ranges::of(&call.query).as_ref());
     body["incoming"] = json!([]);
     body["outgoing"] = json!([]);
     json(Columns::of(&call.query).pick(body))
@@ -94,7 +100,19 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-fn view(snapshot: &Snapshot, exchange: &Exchange) -> Value {
+fn listed(call: &Call, snapshot: &Arc<Snapshot>, rows: Vec<Arc<Exchange>>) -> Answer {
+    let ranges = Ranges::of(&call.query);
+    list::answer(&call.query, Listed { api: call.api.clone(), snapshot: snapshot.clone(), ranges }, rows)
+}
+
+fn with_past(api: &Api, snapshot: &Snapshot, exchange: &Exchange, ranges: Option<&Ranges>) -> Value {
+    let mut body = view(api, snapshot, exchange);
+    api.show_past(Subject::Exchange(exchange.vhost.clone(), exchange.name.clone()), &mut body, ranges);
+    body
+}
+
+/// An exchange as it is shown, without its past.
+pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value {
     let mut body = definition(exchange);
     body["internal"] = json!(exchange.internal);
     body["user_who_performed_action"] = match &*exchange.declared_by {
@@ -102,15 +120,16 @@ fn view(snapshot: &Snapshot, exchange: &Exchange) -> Value {
         user => json!(user),
     };
     if let Some(counters) = snapshot.exchanges.get(&exchange.id).filter(|counters| counters.published_in.value() > 0) {
-        body["message_stats"] = message_stats(counters);
+        body["message_stats"] = message_stats(counters, api.node().clock().monotonic());
     }
     body
 }
 
-fn message_stats(counters: &ExchangeCounters) -> Value {
+fn message_stats(counters: &ExchangeCounters, now: u64) -> Value {
     let mut stats = serde_json::Map::new();
-    statistics::put(&mut stats, "publish_in", counters.published_in.value(), 0.0);
-    statistics::put(&mut stats, "publish_out", counters.published_out.value(), 0.0);
+    let [incoming, outgoing] = counters.per_second(now);
+    statistics::put(&mut stats, "publish_in", counters.published_in.value(), incoming);
+    statistics::put(&mut stats, "publish_out", counters.published_out.value(), outgoing);
     Value::Object(stats)
 }
 

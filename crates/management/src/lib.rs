@@ -24,6 +24,7 @@ mod exchanges;
 mod feature_flags;
 mod fields;
 mod health;
+mod history;
 mod identity;
 mod limits;
 mod list;
@@ -51,6 +52,6 @@ mod vhosts;
 
 pub use api::Api;
 pub use definitions::{Definitions, LoadError};
-pub use dispatch::api;
+pub use dispatch::{api, api_under};
 pub use metrics::{MetricsOptions, metrics};
 pub use serve::serve;

@@ -23,7 +23,7 @@ pub(crate) async fn of_vhosts(call: Call) -> Answer {
 pub(crate) async fn of_vhost(call: Call) -> Answer {
     let vhost = call.word(0);
     let topology = call.api.topology();
-    let values = topology.limits_of(&LimitOwner::Vhost(vhost.into()));
+    let values = topology.limits_of(&LimitOwner::Vhost(vhost.into())).filter(|values| !values.is_empty());
     list::values(&call.query, values.map(|values| json!({"vhost": vhost, "value": values})).into_iter().collect())
 }
 
@@ -31,8 +31,8 @@ pub(crate) async fn of_vhost(call: Call) -> Answer {
 pub(crate) async fn of_users(call: Call) -> Answer {
     let topology = call.api.topology();
     let users = topology.all_limits().filter_map(|(owner, values)| match owner {
-        LimitOwner::User(user) => Some(json!({"user": user, "value": values})),
-        LimitOwner::Vhost(_) => None,
+        LimitOwner::User(user) if !values.is_empty() => Some(json!({"user": user, "value": values})),
+        _ => None,
     });
     list::values(&call.query, users.collect())
 }
@@ -41,8 +41,8 @@ pub(crate) async fn of_users(call: Call) -> Answer {
 pub(crate) async fn of_user(call: Call) -> Answer {
     let topology = call.api.topology();
     let user = topology.user(call.word(0)).ok_or(Error::NotFound)?;
-    let values = topology.limits_of(&LimitOwner::User(user.name.clone())).cloned().unwrap_or_default();
-    list::values(&call.query, vec![json!({"user": user.name, "value": values})])
+    let values = topology.limits_of(&LimitOwner::User(user.name.clone())).filter(|values| !values.is_empty());
+    list::values(&call.query, values.map(|values| json!({"user": user.name, "value": values})).into_iter().collect())
 }
 
 /// PUT of one limit of a vhost.

@@ -7,19 +7,20 @@ use crate::api::Api;
 use crate::call::{Answer, Call, json};
 use crate::columns::Columns;
 use crate::error::Error;
+use crate::history::{Ranges, Subject};
 use crate::overview::{contexts, exchange_types};
 use crate::statistics::{CHURN, numbers, put};
 use crate::{list, process};
 
 /// GET.
 pub(crate) async fn all(call: Call) -> Answer {
-    list::values(&call.query, vec![view(&call.api)])
+    list::values(&call.query, vec![with_past(&call)])
 }
 
 /// GET of one.
 pub(crate) async fn one(call: Call) -> Answer {
     check_name(&call)?;
-    let mut body = view(&call.api);
+    let mut body = with_past(&call);
     if call.asks("memory") {
         body["memory"] = breakdown(&call.api);
     }
@@ -42,7 +43,14 @@ fn check_name(call: &Call) -> Result<(), Error> {
     if call.word(0) == call.api.name() { Ok(()) } else { Err(Error::NotFound) }
 }
 
-fn view(api: &Api) -> Value {
+fn with_past(call: &Call) -> Value {
+    let mut body = view(&call.api);
+    call.api.show_past(Subject::Node, &mut body, Ranges::of(&call.query).as_ref());
+    body
+}
+
+/// The node as it is shown, without its past.
+pub(crate) fn view(api: &Api) -> Value {
     let broker = api.broker();
     let limits = api.node().alarm_limits();
     let statistics = broker.commit.inspect(|log| log.statistics().clone());

@@ -1,11 +1,13 @@
 //! `/api/overview` and what else says who the node is.
 
+use axum::response::IntoResponse;
 use leveret_model::ExchangeType;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::call::{Answer, Call, json, no_content};
 use crate::columns::Columns;
+use crate::history::{Ranges, Subject};
 use crate::statistics::{CHURN, Lengths, MESSAGES, numbers};
 
 /// GET `/api/whoami`.
@@ -37,6 +39,12 @@ pub(crate) async fn reset(call: Call) -> Answer {
     }
 }
 
+/// GET `/api/config/effective`: what the node was configured with, as text. RabbitMQ's is in Erlang's terms.
+pub(crate) async fn configuration(call: Call) -> Answer {
+    let text = call.api.configuration().to_owned();
+    Ok(([(axum::http::header::CONTENT_TYPE, "text/plain")], text).into_response())
+}
+
 /// GET `/api/overview`.
 pub(crate) async fn overview(call: Call) -> Answer {
     let (api, identity) = (&call.api, &call.identity);
@@ -47,8 +55,6 @@ pub(crate) async fn overview(call: Call) -> Answer {
     let seen: Vec<&str> =
         topology.vhosts().filter(|vhost| monitors || identity.sees(&topology, vhost)).map(|vhost| &**vhost).collect();
     let lengths = Lengths::of(api, seen.iter().copied());
-    let mut queue_totals = Map::new();
-    lengths.add_to(&mut queue_totals);
     let totals = broker.totals();
     let mut object_totals = json!({
         "connections": broker.clients().iter().filter(|client| monitors || *client.user == *identity.name()).count(),
@@ -59,12 +65,6 @@ pub(crate) async fn overview(call: Call) -> Answer {
     if monitors {
         object_totals["channels"] = json!(totals.channels_opened.saturating_sub(totals.channels_closed));
         object_totals["consumers"] = json!(lengths.consumers);
-    }
-    let (before, seconds) = api.sampler().node_before(&totals);
-    let mut message_stats = numbers(MESSAGES, &totals, &before, seconds);
-    for key in ["disk_reads", "disk_writes"] {
-        // Clients require them; what the disk does is in the metrics.
-        crate::statistics::put(&mut message_stats, key, 0, 0.0);
     }
     let mut body = json!({
         "management_version": settings.version,
@@ -89,16 +89,35 @@ pub(crate) async fn overview(call: Call) -> Answer {
         "statistics_db_event_queue": 0,
         "exchange_types": exchange_types(),
         "object_totals": object_totals,
-        "queue_totals": queue_totals,
-        "message_stats": message_stats,
-        "churn_rates": numbers(CHURN, &totals, &before, seconds),
     });
+    if let (Some(body), Value::Object(counted)) = (body.as_object_mut(), counted(api, &lengths)) {
+        body.extend(counted);
+    }
     if monitors {
+        api.show_past(Subject::Overview, &mut body, Ranges::of(&call.query).as_ref());
         body["node"] = json!(api.name());
         body["listeners"] = listeners(api);
         body["contexts"] = contexts(api, true);
     }
     json(Columns::of(&call.query).pick(body))
+}
+
+/// What an overview counts: totals, of queues these.
+pub(crate) fn counted(api: &Api, lengths: &Lengths) -> Value {
+    let totals = api.broker().totals();
+    let (before, seconds) = api.sampler().node_before(&totals);
+    let mut queue_totals = Map::new();
+    lengths.add_to(&mut queue_totals);
+    let mut message_stats = numbers(MESSAGES, &totals, &before, seconds);
+    for key in ["disk_reads", "disk_writes"] {
+        // Clients require them; what the disk does is in the metrics.
+        crate::statistics::put(&mut message_stats, key, 0, 0.0);
+    }
+    json!({
+        "queue_totals": queue_totals,
+        "message_stats": message_stats,
+        "churn_rates": numbers(CHURN, &totals, &before, seconds),
+    })
 }
 
 /// The types that a client may declare.

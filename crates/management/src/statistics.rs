@@ -4,6 +4,7 @@ use leveret_metrics::Totals;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::history::{Ranges, Subject};
 
 /// Adds a count and, beside it, how many there are per second.
 pub(crate) fn put(object: &mut Map<String, Value>, name: &str, total: u64, rate: f64) {
@@ -103,7 +104,7 @@ impl Lengths {
 }
 
 /// Adds what vhosts count to how they are shown; nothing to those in which nothing happened yet.
-pub(crate) fn add_to_vhosts(api: &Api, vhosts: &mut [Value]) {
+pub(crate) fn add_to_vhosts(api: &Api, vhosts: &mut [Value], ranges: Option<&Ranges>) {
     for vhost in vhosts {
         let Some(object) = vhost.as_object_mut() else { continue };
         let Some(name) = object.get("name").and_then(Value::as_str).map(str::to_owned) else { continue };
@@ -116,5 +117,6 @@ pub(crate) fn add_to_vhosts(api: &Api, vhosts: &mut [Value]) {
         let octets: &[Number] = &[("recv_oct", |totals| totals.bytes_in), ("send_oct", |totals| totals.bytes_out)];
         object.extend(numbers(octets, &now, &before, seconds));
         Lengths::of(api, [&*name]).add_to(object);
+        api.show_past(Subject::Vhost(name.into()), vhost, ranges);
     }
 }

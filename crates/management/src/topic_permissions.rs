@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::call::{Answer, Call, no_content, put as created};
 use crate::error::Error;
-use crate::{fields, list};
+use crate::{exchanges, fields, list};
 
 /// GET: all of them.
 pub(crate) async fn all(call: Call) -> Answer {
@@ -50,14 +50,15 @@ pub(crate) async fn put(call: Call) -> Answer {
     created(first)
 }
 
-/// DELETE of all that the user has in this vhost.
+/// DELETE of all that the user has in this vhost, or of what it has there at one exchange.
 pub(crate) async fn delete(call: Call) -> Answer {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     if !call.staged().topic_permissions_of(user).any(|permission| *permission.vhost == *vhost) {
         return Err(Error::NotFound);
     }
-    let command = Command::ClearTopicPermissions { user: user.into(), vhost: vhost.into(), exchange: None };
+    let exchange = call.path.get(2).map(|exchange| exchanges::named(exchange).into());
+    let command = Command::ClearTopicPermissions { user: user.into(), vhost: vhost.into(), exchange };
     call.api.submit(permit, command).await?;
     no_content()
 }

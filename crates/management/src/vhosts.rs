@@ -9,6 +9,7 @@ use crate::api::Api;
 use crate::call::{Answer, Call, json, no_content, put as created};
 use crate::error::Error;
 use crate::fields;
+use crate::history::Ranges;
 use crate::list;
 use crate::statistics;
 
@@ -18,7 +19,7 @@ pub(crate) async fn all(call: Call) -> Answer {
     let (identity, api) = (&call.identity, &call.api);
     let vhosts = topology.vhosts().filter(|vhost| identity.monitors() || identity.sees(&topology, vhost));
     let mut shown: Vec<Value> = vhosts.map(|vhost| view(api, &topology, vhost)).collect();
-    statistics::add_to_vhosts(api, &mut shown);
+    statistics::add_to_vhosts(api, &mut shown, Ranges::of(&call.query).as_ref());
     list::values(&call.query, shown)
 }
 
@@ -27,7 +28,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     let topology = call.api.topology();
     let name = topology.vhost(call.word(0)).ok_or(Error::NotFound)?;
     let mut shown = [view(&call.api, &topology, name)];
-    statistics::add_to_vhosts(&call.api, &mut shown);
+    statistics::add_to_vhosts(&call.api, &mut shown, Ranges::of(&call.query).as_ref());
     let [shown] = shown;
     json(crate::columns::Columns::of(&call.query).pick(shown))
 }

@@ -296,7 +296,7 @@ impl Session {
         let Prepared { route, persistent, expiry_ms, overlay, rewritten } = prepared;
         let properties = rewritten.as_deref().unwrap_or(properties);
         if route.is_unroutable() {
-            route.count_unroutable(mandatory);
+            route.count_unroutable(mandatory, now.monotonic);
             return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
         }
         if self.transactions > 0 {
@@ -438,7 +438,7 @@ impl Session {
         if let Some(entry) = self.channels.get_mut(&channel) {
             entry.count_publishes(u64::from(count), &self.counters, now.monotonic);
         }
-        route.count(u64::from(count));
+        route.count(u64::from(count), now.monotonic);
         if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
             return;
         }

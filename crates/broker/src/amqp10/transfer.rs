@@ -151,7 +151,7 @@ impl Connection {
             return self.publish_in_transaction(session.channel, transaction, id, &route, &stored);
         }
         if route.is_unroutable() {
-            route.count_unroutable(!complete.settled);
+            route.count_unroutable(!complete.settled, now.monotonic);
             if complete.settled {
                 self.counters.unroutable_dropped.add(1);
             } else {
@@ -361,7 +361,7 @@ impl Connection {
         }
         self.counters.routed.add(u64::from(count));
         self.counters.enqueued.add(u64::from(count) * route.queues.len() as u64);
-        route.count(u64::from(count));
+        route.count(u64::from(count), now.monotonic);
         // Any of its queues: the disk is full for all of them.
         let refusing = refusing.or(route.queues.first().filter(|_| is_refused));
         let refused = refusing.map_or(Outcome::Accepted, |queue| {

@@ -63,6 +63,20 @@ pub(super) const KEYS: &[Key] = &[
         config.management.ip = Some(value.to_owned());
         Ok(())
     }),
+    key(
+        "management.path_prefix",
+        "path",
+        "",
+        "what every path of the HTTP API begins with, such as /rabbitmq",
+        |config, _, value| {
+            let prefix = value.trim_end_matches('/');
+            if !prefix.is_empty() && !prefix.starts_with('/') {
+                return Err(format!("'{value}' doesn't begin with a slash"));
+            }
+            config.management_path_prefix = prefix.to_owned();
+            Ok(())
+        },
+    ),
     key("management.listener.port", "port", "15672", "the older name of management.tcp.port", |config, _, value| {
         config.management.port = port(value)?;
         Ok(())

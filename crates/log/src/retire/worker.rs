@@ -254,12 +254,14 @@ impl Worker {
                 return Ok(None);
             }
             let (at, end, identity) = (self.offset, origin.end, origin.identity);
-            if reads < READS_MAX && !self.has_batch(disk, at)? {
+            if reads < READS_MAX {
+                if let Some(batch) = self.whole_batch(disk, at)? {
+                    return Ok(Some(batch));
+                }
                 reads += 1;
                 self.tables.forget();
                 continue;
             }
-            reads = READS_MAX;
             let Some(bytes) = self.table(disk, at, BATCH_HEADER_BYTES)? else {
                 // Without its header nothing behind it can be found; recovery has had a look already, or this file was
                 // written by this process: it went bad since.
@@ -278,22 +280,25 @@ impl Worker {
                 None => {
                     self.damage(at..at + header.padded_bytes(), None, "a run table can't be read");
                     self.offset = at + header.padded_bytes();
+                    reads = 1;
                 }
             }
         }
     }
 
-    /// Whether the header and all rows of the batch there can be read, and are right.
-    fn has_batch(&mut self, disk: &dyn Disk, at: u64) -> Result<bool, DiskError> {
+    /// The batch there, if its header and all rows can be read, and are right: what was looked at, not what another read
+    /// would bring.
+    fn whole_batch(&mut self, disk: &dyn Disk, at: u64) -> Result<Option<Batch>, DiskError> {
         let (end, identity) = (self.origins[0].end, self.origins[0].identity);
         let header = self.table(disk, at, BATCH_HEADER_BYTES)?;
         let Some(header) = header.and_then(|bytes| BatchHeader::decode(&bytes, &identity, end - at)) else {
-            return Ok(false);
+            return Ok(None);
         };
         let length = header.runs as usize * RUN_BYTES;
-        let Some(table) = self.table(disk, at + BATCH_HEADER_BYTES as u64, length)? else { return Ok(false) };
+        let Some(table) = self.table(disk, at + BATCH_HEADER_BYTES as u64, length)? else { return Ok(None) };
         let seed = identity.batch_seed(header.sequence);
-        Ok(table.chunks_exact(RUN_BYTES).all(|row| Run::decode(row, seed, header.record_bytes).is_some()))
+        let is_right = table.chunks_exact(RUN_BYTES).all(|row| Run::decode(row, seed, header.record_bytes).is_some());
+        Ok(is_right.then_some(Batch { header, seed, table, row: 0 }))
     }
 
     /// Bytes of headers and tables; `None` if they can't be read.

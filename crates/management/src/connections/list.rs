@@ -17,6 +17,7 @@ use super::{ask, view};
 use crate::api::Api;
 use crate::call::{Answer, Call, json};
 use crate::columns::Columns;
+use crate::history::Ranges;
 use crate::list::{Filter, Key, Page};
 
 /// What a list has a row for.
@@ -28,10 +29,11 @@ pub(super) enum Level {
 
 impl Level {
     /// The rows of one connection.
-    fn rows(self, api: &Api, view: &ConnectionView) -> Vec<Value> {
+    fn rows(self, api: &Api, view: &ConnectionView, ranges: Option<&Ranges>) -> Vec<Value> {
+        let channels = view.channels.iter();
         match self {
-            Level::Connections => vec![view::connection(api, view)],
-            Level::Channels => view.channels.iter().map(|channel| view::channel(api, view, channel)).collect(),
+            Level::Connections => vec![view::connection_with_past(api, view, ranges)],
+            Level::Channels => channels.map(|channel| view::channel_with_past(api, view, channel, ranges)).collect(),
         }
     }
 }
@@ -39,10 +41,11 @@ impl Level {
 /// The rows of these connections, as the query asks for them.
 pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>) -> Answer {
     let page = Page::of(&call.query)?;
+    let ranges = Ranges::of(&call.query);
     let columns = Columns::of(&call.query);
     let sort = call.query.get("sort").filter(|path| !path.is_empty());
     if page.is_none() && sort.is_none() {
-        return Ok(streamed(call.api.clone(), level, clients, columns));
+        return Ok(streamed(call.api.clone(), level, clients, columns, ranges));
     }
     let (mut keys, total) = keys(call, level, &clients, sort).await;
     if sort.is_some() {
@@ -54,7 +57,7 @@ pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>)
         Some(page) => page.take(keys)?,
         None => keys,
     };
-    let items = rows(&call.api, level, &clients, shown).await;
+    let items = rows(&call.api, level, &clients, shown, ranges.as_ref()).await;
     let items = items.into_iter().map(|row| columns.pick(row)).collect();
     match page {
         Some(page) => json(page.wrap(total, filtered, items)),
@@ -81,7 +84,7 @@ async fn keys(call: &Call, level: Level, clients: &[Arc<Client>], sort: Option<&
     for (batch, asked) in clients.chunks(BATCH).enumerate() {
         let places: HashMap<_, _> = asked.iter().enumerate().map(|(at, client)| (client.id, at)).collect();
         for view in ask::ask(&call.api, asked).await {
-            for row in level.rows(&call.api, &view) {
+            for row in level.rows(&call.api, &view, None) {
                 total += 1;
                 let name = row["name"].as_str().unwrap_or("").to_owned();
                 if filter.matches(&name) {
@@ -95,7 +98,13 @@ async fn keys(call: &Call, level: Level, clients: &[Arc<Client>], sort: Option<&
 }
 
 /// The rows that are shown, in their order; those that are gone by now are left out.
-async fn rows(api: &Api, level: Level, clients: &[Arc<Client>], shown: Vec<Kept>) -> Vec<Value> {
+async fn rows(
+    api: &Api,
+    level: Level,
+    clients: &[Arc<Client>],
+    shown: Vec<Kept>,
+    ranges: Option<&Ranges>,
+) -> Vec<Value> {
     let mut wanted: Vec<usize> = shown.iter().map(|kept| kept.client).collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -104,7 +113,7 @@ async fn rows(api: &Api, level: Level, clients: &[Arc<Client>], shown: Vec<Kept>
     let mut found: HashMap<String, Value> = HashMap::new();
     for asked in wanted.chunks(BATCH) {
         for view in ask::ask(api, asked).await {
-            for row in level.rows(api, &view) {
+            for row in level.rows(api, &view, ranges) {
                 if let Some(name) = row["name"].as_str().filter(|name| names.contains(name)) {
                     found.insert(name.to_owned(), row);
                 }
@@ -114,7 +123,13 @@ async fn rows(api: &Api, level: Level, clients: &[Arc<Client>], shown: Vec<Kept>
     shown.iter().filter_map(|kept| found.remove(&kept.name)).collect()
 }
 
-fn streamed(api: Api, level: Level, clients: Vec<Arc<Client>>, columns: Columns) -> axum::response::Response {
+fn streamed(
+    api: Api,
+    level: Level,
+    clients: Vec<Arc<Client>>,
+    columns: Columns,
+    ranges: Option<Ranges>,
+) -> axum::response::Response {
     struct Progress {
         api: Api,
         clients: Vec<Arc<Client>>,
@@ -131,7 +146,7 @@ fn streamed(api: Api, level: Level, clients: Vec<Arc<Client>>, columns: Columns)
         let mut piece = if progress.at == 0 { vec![b'['] } else { Vec::new() };
         let end = (progress.at + BATCH).min(progress.clients.len());
         for view in ask::ask(&progress.api, &progress.clients[progress.at..end]).await {
-            for row in level.rows(&progress.api, &view) {
+            for row in level.rows(&progress.api, &view, ranges.as_ref()) {
                 if std::mem::replace(&mut progress.any, true) {
                     piece.push(b',');
                 }

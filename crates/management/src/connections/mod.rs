@@ -4,15 +4,18 @@ mod ask;
 mod list;
 mod view;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use leveret_broker::clients::Client;
 use leveret_broker::views::ConnectionView;
 use serde_json::{Value, json};
 
+use crate::api::Api;
 use crate::call::{Answer, Call, json, no_content};
 use crate::columns::Columns;
 use crate::error::Error;
+use crate::history::{Ranges, Subject};
 pub(crate) use ask::{BATCH, ask};
 use list::Level;
 
@@ -46,7 +49,8 @@ pub(crate) async fn of_user(call: Call) -> Answer {
 /// GET of one.
 pub(crate) async fn one(call: Call) -> Answer {
     let view = ask_one(&call).await?;
-    json(Columns::of(&call.query).pick(view::connection(&call.api, &view)))
+    let ranges = Ranges::of(&call.query);
+    json(Columns::of(&call.query).pick(view::connection_with_past(&call.api, &view, ranges.as_ref())))
 }
 
 /// GET of one's channels.
@@ -101,11 +105,40 @@ pub(crate) async fn channel(call: Call) -> Answer {
     let views = ask::ask(&call.api, std::slice::from_ref(&client)).await;
     let view = views.first().ok_or(Error::NotFound)?;
     let channel = view.channels.iter().find(|channel| channel.number == number).ok_or(Error::NotFound)?;
-    let mut body = view::channel(&call.api, view, channel);
+    let mut body = view::channel_with_past(&call.api, view, channel, Ranges::of(&call.query).as_ref());
     body["consumer_details"] = Value::Array(consumers_of(&call, call.word(0)));
     body["publishes"] = json!([]);
     body["deliveries"] = json!([]);
     json(Columns::of(&call.query).pick(body))
+}
+
+/// Notes what connections and channels with a past count now, and forgets those that are closed.
+pub(crate) async fn sample(api: &Api, watched: &[Subject], now: u64) {
+    let names: HashSet<&Arc<str>> = watched
+        .iter()
+        .filter_map(|subject| match subject {
+            Subject::Connection(name) | Subject::Channel(name, _) => Some(name),
+            _ => None,
+        })
+        .collect();
+    if names.is_empty() {
+        return;
+    }
+    let clients: Vec<_> = api.broker().clients().into_iter().filter(|client| names.contains(&client.name)).collect();
+    let views = ask::ask(api, &clients).await;
+    let mut open = HashSet::new();
+    for view in &views {
+        let subject = Subject::Connection(view.client.name.clone());
+        api.histories().add(subject.clone(), &view::connection(api, view), now);
+        open.insert(subject);
+        for channel in &view.channels {
+            let subject = Subject::Channel(view.client.name.clone(), channel.number);
+            api.histories().add(subject.clone(), &view::channel(api, view, channel), now);
+            open.insert(subject);
+        }
+    }
+    let gone = |subject: &Subject| matches!(subject, Subject::Connection(_) | Subject::Channel(..));
+    api.histories().forget(|subject| gone(subject) && !open.contains(subject));
 }
 
 fn consumers_of(call: &Call, channel: &str) -> Vec<Value> {

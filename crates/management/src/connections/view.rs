@@ -7,9 +7,27 @@ use leveret_model::{Arguments, Value as Argument};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::history::{Ranges, Subject};
 use crate::queues::waiting;
 use crate::statistics::{details, put};
 use crate::time::{idle_since, wall_ms};
+
+pub(super) fn connection_with_past(api: &Api, view: &ConnectionView, ranges: Option<&Ranges>) -> Value {
+    let mut body = connection(api, view);
+    api.show_past(Subject::Connection(view.client.name.clone()), &mut body, ranges);
+    body
+}
+
+pub(super) fn channel_with_past(
+    api: &Api,
+    view: &ConnectionView,
+    channel: &ChannelView,
+    ranges: Option<&Ranges>,
+) -> Value {
+    let mut body = self::channel(api, view, channel);
+    api.show_past(Subject::Channel(view.client.name.clone(), channel.number), &mut body, ranges);
+    body
+}
 
 pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
     let now = api.node().clock().now();

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::view;
 use crate::api::Api;
 use crate::call::{Answer, Call};
+use crate::history::Ranges;
 use crate::list::{self, Key, Rows};
 
 /// How much of each queue is shown.
@@ -27,6 +28,7 @@ struct Listed {
     api: Api,
     depth: Depth,
     now: u64,
+    ranges: Option<Ranges>,
 }
 
 impl Rows for Listed {
@@ -37,11 +39,13 @@ impl Rows for Listed {
     }
 
     fn show(&self, row: &QueueRef) -> Value {
-        match self.depth {
+        let mut body = match self.depth {
             Depth::Usual => view::usual(&self.api, row),
             Depth::Detailed => view::detailed(&self.api, row),
-            Depth::Plain { totals } => view::plain(&self.api, row, totals),
-        }
+            Depth::Plain { totals } => return view::plain(&self.api, row, totals),
+        };
+        view::add_past(&self.api, row, &mut body, self.ranges.as_ref());
+        body
     }
 
     /// A page of 100,000 queues is sorted without making JSON of each.
@@ -136,5 +140,6 @@ fn rows<'a>(snapshot: &'a Arc<Snapshot>, vhost: &'a str) -> impl Iterator<Item =
 
 fn answer(call: &Call, depth: Depth, rows: Vec<QueueRef>) -> Answer {
     let now = call.api.node().clock().monotonic();
-    list::answer(&call.query, Listed { api: call.api.clone(), depth, now }, rows)
+    let ranges = Ranges::of(&call.query);
+    list::answer(&call.query, Listed { api: call.api.clone(), depth, now, ranges }, rows)
 }

@@ -10,15 +10,18 @@ pub(crate) use browse::browse;
 pub(crate) use change::{actions, declare, delete, purge};
 pub(crate) use get::{get, message_view};
 pub(crate) use list::{detailed, list, list_of_vhost};
-pub(crate) use view::{consumer_capacity, consumer_view, waiting};
+pub(crate) use view::{consumer_capacity, consumer_view, usual, waiting};
 
 use crate::call::{Answer, Call, json};
 use crate::columns::Columns;
 use crate::error::Error;
+use crate::history::Ranges;
 
 /// One queue, with its consumers.
 pub(crate) async fn show(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
-    json(Columns::of(&call.query).pick(view::full(&call.api, queue)))
+    let mut body = view::full(&call.api, queue);
+    view::add_past(&call.api, queue, &mut body, Ranges::of(&call.query).as_ref());
+    json(Columns::of(&call.query).pick(body))
 }

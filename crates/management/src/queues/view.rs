@@ -6,6 +6,7 @@ use leveret_broker::{ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, Q
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::history::{Ranges, Subject};
 use crate::statistics::put;
 use crate::time::{idle_since, iso8601, wall_ms};
 
@@ -51,6 +52,12 @@ pub(crate) fn full(api: &Api, queue: &QueueRef) -> Value {
     body.insert("incoming".to_owned(), json!([]));
     body.insert("deliveries".to_owned(), json!([]));
     Value::Object(body)
+}
+
+/// Adds the past that was asked for.
+pub(super) fn add_past(api: &Api, queue: &QueueRef, body: &mut Value, ranges: Option<&Ranges>) {
+    let info = queue.info();
+    api.show_past(Subject::Queue(info.vhost.clone(), info.name.clone()), body, ranges);
 }
 
 fn add_details(api: &Api, body: &mut Map<String, Value>, status: &QueueStatus) {

@@ -1,0 +1,42 @@
+//! What is in effect, in the form of a file.
+
+use std::fmt::Write;
+
+use super::{KeyState, documented};
+use crate::config::Config;
+
+/// In place of what nobody may read.
+const HIDDEN: &str = "********";
+
+impl Config {
+    /// Every key that takes effect with its value: those that were set, then the others as comments with their
+    /// defaults. Passwords aren't shown.
+    pub fn effective(&self) -> String {
+        let mut text = String::new();
+        for (key, value) in &self.assigned {
+            let value = if is_secret(key) { HIDDEN } else { value };
+            let _ = writeln!(text, "{key} = {value}");
+        }
+        for doc in documented().filter(|doc| doc.state == KeyState::Working && !self.assigned.contains_key(doc.name)) {
+            let default = if is_secret(doc.name) { HIDDEN } else { doc.default };
+            let _ = writeln!(text, "# {} = {default}", doc.name);
+        }
+        text
+    }
+}
+
+fn is_secret(key: &str) -> bool {
+    key.contains("pass") || key.contains("secret")
+}
+
+#[test]
+fn what_was_set_comes_first_and_no_password_is_shown() {
+    let mut config = Config::default();
+    config.set("default_pass=hush-hush").expect("is a key");
+    config.set("management.tcp.port=1").expect("is a key");
+    config.set("management.tcp.port=2").expect("is a key");
+    let text = config.effective();
+    assert!(text.starts_with("default_pass = ********\nmanagement.tcp.port = 2\n# "), "{text}");
+    assert!(!text.contains("hush-hush") && text.contains("# heartbeat = 60\n"), "{text}");
+    assert!(!text.contains("# management.tcp.port"), "{text}");
+}

@@ -1,0 +1,77 @@
+//! Python packages whose own tests run against the broker, from their sources, by pytest.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::process::{Command, Output};
+
+use crate::cell;
+use crate::go_suite::Run;
+
+/// What pytest says behind a name; of what is run again it says something else.
+const VERDICTS: [(&str, bool); 6] = [
+    (" PASSED", true),
+    (" FAILED", false),
+    (" ERROR", false),
+    (" SKIPPED", false),
+    (" XFAIL", false),
+    (" XPASS", false),
+];
+
+/// Runs a file or folder of tests of the package in `.installed/python-suites/PACKAGE`.
+///
+/// # Panics
+/// When there is no Python.
+pub fn run(package: &str, tests: &str, broker: SocketAddr) -> (Run, Output) {
+    let installed = cell::clients().join(".installed");
+    let output = Command::new(installed.join("venv/bin/python"))
+        .args(["-m", "pytest", "-v", "--color=no", "--tb=short", "-p", "no:cacheprovider", "-W", "ignore"])
+        // The suites mark tests to be run again. It is needed where one publishes without a confirm and looks at once:
+        // a message isn't there before it is on disk.
+        .args(["--only-rerun", "Empty", tests])
+        .current_dir(installed.join("python-suites").join(package))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        // Lines aren't cut.
+        .env("COLUMNS", "400")
+        .env("RABBITMQ_HOST", broker.ip().to_string())
+        .env("RABBITMQ_5672_TCP", broker.port().to_string())
+        // Nobody listens there: TLS.
+        .env("RABBITMQ_5671_TCP", "1")
+        .output()
+        .expect("python: run `make -C tests/clients install`");
+    (parse(&String::from_utf8_lossy(&output.stdout)), output)
+}
+
+/// Reads what `pytest -v` printed. What has passed and then fails to clean up has failed.
+fn parse(text: &str) -> Run {
+    let mut passed = BTreeMap::new();
+    for line in text.lines() {
+        // Names may have spaces in them.
+        let found = VERDICTS.iter().find_map(|(word, passed)| Some((line.split_once(word)?.0, *passed)));
+        if let Some((name, verdict)) = found.filter(|(name, _)| name.contains("::")) {
+            *passed.entry(name.to_owned()).or_insert(true) &= verdict;
+        }
+    }
+    let mut run = Run::default();
+    for (name, passed) in passed {
+        if passed { &mut run.passed } else { &mut run.failed }.push(name);
+    }
+    // What pytest says of failures comes after all names.
+    let details = text.split_once("= FAILURES =").map_or("", |(_, details)| details);
+    run.output = run.failed.iter().map(|name| (name.clone(), details.to_owned())).collect();
+    run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_passes_when_nothing_of_it_fails() {
+        let run = parse(
+            "t/a.py::one PASSED   [ 1%]\nt/a.py::two[x y] PASSED [ 2%]\nt/a.py::two[x y] ERROR [ 2%]\nt/a.py::three SKIPPED (no)\n\
+             ==== FAILURES ====\nwhy\nFAILED t/a.py::four - x\n",
+        );
+        assert_eq!(run.passed, ["t/a.py::one"]);
+        assert_eq!(run.failed, ["t/a.py::three", "t/a.py::two[x y]"]);
+    }
+}

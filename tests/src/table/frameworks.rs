@@ -1,0 +1,20 @@
+//! Frameworks over AMQP 0-9-1, by what people use them for.
+
+use super::{Client, Program, Scenario, Table, client, scenario};
+
+/// The table.
+pub(super) const TABLE: Table = Table { title: "Frameworks", clients: CLIENTS, scenarios: SCENARIOS };
+
+const CLIENTS: &[Client] = &[
+    client("celery", "Celery 5.7.0 (Python)", Program::Python("celery/client.py")),
+    client("aio-pika", "aio-pika 10.2.1 (Python)", Program::Python("aio-pika/client.py")),
+    client("spring-amqp", "Spring AMQP 3.2.6 (Java)", Program::Java { folder: "spring-amqp", main: "SpringClient" }),
+];
+
+const SCENARIOS: &[Scenario] = &[
+    scenario("tasks", "tasks or messages with confirms, each done once, in order where the framework keeps one"),
+    scenario("retry", "what fails is tried again: Celery's retry, redelivery after a reject or an exception"),
+    scenario("later", "not before its time: Celery's ETA, a dead letter from a queue or message with a time to live"),
+    scenario("control", "Celery's pidbox, RPC over aio-pika, Spring's RabbitAdmin and an answer by direct reply-to"),
+    scenario("recover", "goes on by itself after kill -9").stops_the_broker(),
+];

@@ -1,0 +1,8 @@
+//! What is done with a node over HTTP, and at its start: limits, definitions, the calls of others' tools, and how long
+//! lists take with 100,000 queues.
+
+mod boot_definitions;
+mod configuration;
+mod object_limits;
+mod scale;
+mod tools;

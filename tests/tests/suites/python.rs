@@ -1,0 +1,24 @@
+//! The integration tests of py-amqp and kombu, on which Celery stands.
+
+use leveret_tests::broker::Broker;
+use leveret_tests::python_suite;
+
+/// How many names the pinned versions have.
+const PY_AMQP: usize = 63;
+const KOMBU: usize = 51;
+
+#[test]
+fn every_test_of_py_amqp_passes_or_is_listed() {
+    let broker = Broker::start();
+    let (run, output) = python_suite::run("amqp-5.4.2", "t/integration", broker.amqp());
+    run.judge("py-amqp.txt", PY_AMQP, &output);
+    broker.finish("py-amqp");
+}
+
+#[test]
+fn every_test_of_kombu_passes_or_is_listed() {
+    let broker = Broker::start();
+    let (run, output) = python_suite::run("kombu-5.7.0", "t/integration/test_py_amqp.py", broker.amqp());
+    run.judge("kombu.txt", KOMBU, &output);
+    broker.finish("");
+}
