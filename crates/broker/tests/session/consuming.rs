@@ -1,8 +1,8 @@
 //! Consumers over AMQP 0-9-1: what their leaving means, and what they get without asking.
 
-use leveret_amqp091::FieldTable;
+use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -53,4 +53,26 @@ fn consumers_that_set_no_prefetch_have_the_default() {
     let told = stage.links[link].told();
     assert!(told.contains(&Told::Event(Event::ConsumeOk { channel: 1, consumer_tag: b"own".to_vec() })));
     assert_eq!(delivered(told), 3, "its own counts");
+}
+
+#[test]
+fn clients_are_told_what_works() {
+    let mut stage = Stage::new();
+    let link = stage.dial(Options::default());
+    let told = stage.links[link].told();
+    let Some(Told::Event(Event::Started { properties })) = told.first() else { panic!("{told:?}") };
+    let Some(FieldValue::Table(capabilities)) = properties.lookup("capabilities") else { panic!("{properties:?}") };
+    for name in [
+        "publisher_confirms",
+        "exchange_exchange_bindings",
+        "basic.nack",
+        "consumer_cancel_notify",
+        "connection.blocked",
+        "consumer_priorities",
+        "authentication_failure_close",
+        "per_consumer_qos",
+        "direct_reply_to",
+    ] {
+        assert_eq!(capabilities.lookup(name), Some(&FieldValue::Bool(true)), "{name}");
+    }
 }
