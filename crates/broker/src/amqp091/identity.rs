@@ -5,14 +5,16 @@ use leveret_amqp091::FieldTable;
 use crate::settings::Settings;
 
 /// Capabilities that work, by RabbitMQ's names.
-const CAPABILITIES: [&str; 7] = [
+const CAPABILITIES: [&str; 9] = [
     "publisher_confirms",
     "exchange_exchange_bindings",
     "basic.nack",
     "consumer_cancel_notify",
     "connection.blocked",
+    "consumer_priorities",
     "authentication_failure_close",
     "per_consumer_qos",
+    "direct_reply_to",
 ];
 
 /// Mechanisms in the order of preference.

@@ -6,7 +6,9 @@ mod stage;
 
 mod alarms;
 mod allocations;
+mod consuming;
 mod limits;
+mod publishing;
 mod reads;
 mod receiving_amqp10;
 mod reply_to;
