@@ -1,4 +1,4 @@
-//! A disk in memory, for tests and benchmarks: it may be full, and bytes may be unreadable. Power cuts are in `sim`.
+//! A disk in memory, for tests and benchmarks: it may be full, and bytes may be unreadable or read wrong once. Power cuts are in `sim`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,6 +17,8 @@ struct State {
     /// Bytes of all files together, if that is limited.
     capacity: Option<u64>,
     unreadable: Vec<(String, Range<u64>)>,
+    /// So many reads from now, one brings a wrong bit.
+    misread: Option<u64>,
 }
 
 impl State {
@@ -65,6 +67,17 @@ impl MemoryDisk {
     /// From now on reads of these bytes fail.
     pub fn spoil(&self, name: &str, range: Range<u64>) {
         self.lock().unreadable.push((name.to_owned(), range));
+    }
+
+    /// Has one of the first bits be wrong that the read after `reads` others brings; read again, it is right.
+    pub fn misread(&self, reads: u64) {
+        self.lock().misread = Some(reads);
+    }
+
+    /// Whether that is still to come.
+    #[must_use]
+    pub fn misreads(&self) -> bool {
+        self.lock().misread.is_some()
     }
 
     /// Bytes of all files.
@@ -132,6 +145,14 @@ impl Disk for MemoryDisk {
         let rest = state.file(name)?.get(offset as usize..).unwrap_or(&[]);
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
+        match state.misread {
+            Some(0) if count > 0 => {
+                state.misread = None;
+                buffer[count.min(64) / 2] ^= 1;
+            }
+            Some(reads) => state.misread = Some(reads.saturating_sub(1)),
+            None => {}
+        }
         Ok(count)
     }
 

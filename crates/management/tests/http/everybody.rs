@@ -26,7 +26,6 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("policies/v/p", "policies aren't built"),
     ("operator-policies/v/p", "the same"),
     ("feature-flags/quorum_queue/enable", "quorum queues aren't built, so there is no such flag"),
-    ("config/effective", "RabbitMQ's form of it is made of Erlang terms"),
     ("global-parameters/cluster_name", "it is set by the first PUT of cluster-name in both"),
 ];
 

@@ -1,0 +1,57 @@
+//! A bit that is read wrong once is no damage: a retirement that meets it reads again, and copies what it has checked.
+
+#[allow(dead_code)]
+mod driver;
+
+use driver::{Driver, body, small};
+use leveret_log::{Event, Lane, LogId, MemoryDisk, Wait};
+
+/// The table of a batch with so many runs begins in one read of a retirement and ends in the next, now and then.
+const LOGS: u64 = 40;
+
+/// Enough for a retirement, which has not begun.
+fn before_a_retirement(body_bytes: usize) -> Driver {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    for number in 1..=60 {
+        for log in (1..=LOGS).map(LogId) {
+            driver.publish(log, &[body(log, number, body_bytes)], Wait::Confirm);
+            if number % 3 == 0 {
+                driver.settle(log, number..=number);
+            }
+        }
+        driver.now += 1_000_000;
+        while driver.step(Lane::Commit) {}
+    }
+    driver
+}
+
+/// With the bit in the read after this many others; false if there were no more.
+fn misread(body_bytes: usize, reads: u64) -> bool {
+    let mut driver = before_a_retirement(body_bytes);
+    driver.disk.misread(reads);
+    driver.settle_down();
+    assert!(driver.log.statistics().retirements > 0, "{:?}", driver.log.statistics());
+    if driver.disk.misreads() {
+        return false;
+    }
+    let damage: Vec<&Event> = driver.events.iter().filter(|event| matches!(event, Event::Damaged(_))).collect();
+    assert!(damage.is_empty(), "bodies of {body_bytes}, read {reads}: {damage:?}");
+    for (log, ledger) in &driver.ledgers.0 {
+        let stored = driver.read(*log, 1, 50_000);
+        for number in ledger.live.keys() {
+            let found = stored.iter().find(|(other, _)| other == number);
+            let (_, payload) = found.unwrap_or_else(|| panic!("read {reads}: {log}/{number} is alive"));
+            assert_eq!(payload[4..], body(*log, *number, body_bytes)[..], "read {reads}: {log}/{number}");
+        }
+    }
+    true
+}
+
+#[test]
+fn a_bit_that_a_retirement_reads_wrong_once_stops_nothing() {
+    let mut met = 0;
+    for body_bytes in (20..100).step_by(12) {
+        met += (0..).take_while(|reads| misread(body_bytes, *reads)).count();
+    }
+    assert!(met > 30, "{met} reads");
+}
