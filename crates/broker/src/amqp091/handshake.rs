@@ -9,6 +9,7 @@ use super::arguments;
 use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
+use crate::authenticate::anonymous;
 use crate::clients::Client;
 use crate::quota::OwnLimits;
 use crate::settings::IN_MAINTENANCE;
@@ -21,11 +22,12 @@ impl Session {
     /// The header was ours: `connection.start`.
     pub(crate) fn start(&mut self, _now: Now) {
         let properties = identity::server_properties(&self.broker.settings).encoded();
+        let mechanisms = self.broker.settings.auth_mechanisms.join(" ");
         let start = connection::Start {
             version_major: 0,
             version_minor: 9,
             server_properties: properties.as_table(),
-            mechanisms: identity::MECHANISMS,
+            mechanisms: mechanisms.as_bytes(),
             locales: b"en_US",
         };
         encode_method(self.output.buffer(), 0, &Method::ConnectionStart(start));
@@ -43,23 +45,25 @@ impl Session {
         self.client_knows_blocked = has("connection.blocked");
         let told = has("authentication_failure_close");
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
-        let plain;
+        let offered = &self.broker.settings.auth_mechanisms;
+        if !offered.contains(&mechanism) {
+            let offered = offered.join(" ");
+            let text = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
+            return Err(ProtocolError::new(ReplyCode::NotImplemented, text));
+        }
         let response = match mechanism.as_str() {
-            "PLAIN" => start_ok.response,
-            "AMQPLAIN" => {
-                plain = amqplain(start_ok.response)?;
-                &plain
-            }
-            _ => {
-                let offered = String::from_utf8_lossy(identity::MECHANISMS);
-                let text = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
-                return Err(ProtocolError::new(ReplyCode::NotImplemented, text));
-            }
+            "AMQPLAIN" => amqplain(start_ok.response)?.into(),
+            _ => start_ok.response.into(),
         };
+        let login = anonymous(&self.broker.settings, &mechanism, response);
         let topology = self.broker.registry.snapshot().topology.clone();
         let loopback = self.peer.address.ip().to_canonical().is_loopback();
         self.counters.auth_attempts.increment();
-        match self.broker.authenticator.authenticate(&topology, &mechanism, response, loopback) {
+        let authenticated = match login {
+            Some((by, response)) => self.broker.authenticator.authenticate(&topology, by, &response, loopback),
+            None => Err("nobody may be anonymous: set anonymous_login_user to allow it".to_owned()),
+        };
+        match authenticated {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");

@@ -17,9 +17,6 @@ const CAPABILITIES: [&str; 9] = [
     "direct_reply_to",
 ];
 
-/// Mechanisms in the order of preference.
-pub(crate) const MECHANISMS: &[u8] = b"PLAIN AMQPLAIN";
-
 /// `server-properties` of `connection.start`.
 pub(crate) fn server_properties(settings: &Settings) -> FieldTable {
     let mut capabilities = FieldTable::new();

@@ -1,9 +1,12 @@
 //! The SASL layer: who the client is (specification 5.3).
 
+use std::borrow::Cow;
+
 use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result};
+use crate::authenticate::anonymous;
 use crate::time::Now;
 
 impl Connection {
@@ -34,24 +37,20 @@ impl Connection {
             return Ok(());
         }
         let response = init.initial_response.unwrap_or_default();
-        let plain = match mechanism {
-            "ANONYMOUS" => self.broker.settings.anonymous_login.as_ref().map(|(user, password)| plain(user, password)),
-            "AMQPLAIN" => crate::amqp091::amqplain(response).ok(),
-            _ => Some(response.to_vec()),
+        let response = match mechanism {
+            "AMQPLAIN" => crate::amqp091::amqplain(response).ok().map(Cow::from),
+            _ => Some(response.into()),
         };
-        let Some(plain) = plain else {
+        let login = response.and_then(|response| anonymous(&self.broker.settings, mechanism, response));
+        let Some((mechanism, response)) = login else {
             tracing::warn!(connection = %self.name, mechanism, "no login by this mechanism, or its response is malformed");
             self.refuse_login(now);
             return Ok(());
         };
-        // ANONYMOUS is the configured user's own login, password and all.
-        let mechanism = if mechanism == "ANONYMOUS" { "PLAIN" } else { mechanism };
         let topology = self.broker.registry.snapshot().topology.clone();
         let loopback = self.peer.address.ip().to_canonical().is_loopback();
         self.counters.auth_attempts.increment();
-        // Whoever is anonymous has the configured user's password, which is checked like any other.
-        let check = if mechanism == "ANONYMOUS" { "PLAIN" } else { mechanism };
-        match self.broker.authenticator.authenticate(&topology, check, &plain, loopback) {
+        match self.broker.authenticator.authenticate(&topology, mechanism, &response, loopback) {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");
@@ -80,8 +79,4 @@ impl Connection {
         self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Auth, additional_data: None }));
         self.phase = Phase::Finished;
     }
-}
-
-fn plain(user: &str, password: &str) -> Vec<u8> {
-    [b"\0", user.as_bytes(), b"\0", password.as_bytes()].concat()
 }

@@ -8,6 +8,7 @@ mod alarms;
 mod allocations;
 mod consuming;
 mod limits;
+mod login;
 mod publishing;
 mod reads;
 mod receiving_amqp10;

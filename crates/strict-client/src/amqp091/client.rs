@@ -218,18 +218,17 @@ impl Client {
                 format!("version {}-{}, expected 0-9", start.version_major, start.version_minor),
             ));
         }
-        if !start.mechanisms.split(|octet| *octet == b' ').any(|mechanism| mechanism == b"PLAIN") {
-            return Err(Violation::new(
-                Rule::Handshake,
-                format!("mechanisms {:?} without PLAIN", String::from_utf8_lossy(start.mechanisms)),
-            ));
+        let mechanism = ShortStr::literal(if self.options.anonymous { "ANONYMOUS" } else { "PLAIN" });
+        if !start.mechanisms.split(|octet| *octet == b' ').any(|offered| offered == mechanism.as_bytes()) {
+            let offered = String::from_utf8_lossy(start.mechanisms);
+            return Err(Violation::new(Rule::Handshake, format!("mechanisms {offered:?} without {mechanism:?}")));
         }
         let response = format!("\0{}\0{}", self.options.user, self.options.password);
         let properties = self.options.properties.encoded();
         let answer = connection::StartOk {
             client_properties: properties.as_table(),
-            mechanism: ShortStr::literal("PLAIN"),
-            response: response.as_bytes(),
+            mechanism,
+            response: if self.options.anonymous { b"" } else { response.as_bytes() },
             locale: ShortStr::literal("en_US"),
         };
         encode_method(&mut self.out, 0, &Method::ConnectionStartOk(answer));

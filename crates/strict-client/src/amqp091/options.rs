@@ -5,6 +5,8 @@ use leveret_amqp091::FieldTable;
 /// Credentials and limits of a connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
+    /// Logs in with ANONYMOUS, instead of PLAIN.
+    pub anonymous: bool,
     /// User name, for PLAIN.
     pub user: String,
     /// Password, for PLAIN.
@@ -31,6 +33,7 @@ impl Default for Options {
             .with("connection.blocked", true)
             .with("authentication_failure_close", true);
         Self {
+            anonymous: false,
             user: "guest".into(),
             password: "guest".into(),
             virtual_host: "/".into(),
