@@ -22,6 +22,8 @@ use crate::types::{LogId, Position};
 const PIECE_BYTES: usize = 1 << 20;
 /// Entries of the old checkpoint are read in chunks of this.
 const CHUNK_BYTES: usize = 64 << 10;
+/// How often an entry is read that isn't right: a bit that was read wrong once must not be written down.
+const READS_MAX: u32 = 3;
 
 /// What a checkpoint says, apart from the states.
 #[derive(Debug)]
@@ -167,9 +169,16 @@ impl CheckpointWriter {
             Origin::Old(place) => {
                 let old = self.old.as_ref().expect("it has entries");
                 let end = place.offset + place.length.max(CHUNK_BYTES as u64);
-                let bytes = self.window.fetch(disk, old, place.offset, place.length as usize, CHUNK_BYTES, end)?;
-                // As they are: if they are damaged, recovery has to say so and not we to hide it.
-                self.buffer.extend_from_slice(&bytes);
+                for reads in 1..=READS_MAX {
+                    let bytes = self.window.fetch(disk, old, place.offset, place.length as usize, CHUNK_BYTES, end)?;
+                    let is_right = Entry::decode(&bytes).is_some() && Entry::content_is_whole(&bytes);
+                    if is_right || reads == READS_MAX {
+                        // As they are: if they are damaged, recovery has to say so and not we to hide it.
+                        self.buffer.extend_from_slice(&bytes);
+                        break;
+                    }
+                    self.window.forget();
+                }
                 (place.log, place.length, place.deleted)
             }
         };
@@ -403,6 +412,19 @@ mod tests {
         let newest = write(&disk, 3, vec![], Some(new), vec![(LogId(2), 60)]);
         let logs: Vec<u64> = newest.entries.iter().map(|entry| entry.log.0).collect();
         assert_eq!(logs, [0, 1, 5]);
+    }
+
+    #[test]
+    fn a_bit_that_is_read_wrong_once_is_not_carried_on() {
+        let disk = MemoryDisk::new();
+        let old = write(&disk, 1, vec![state(0, 0..0), state(1, 1..5000)], None, vec![]);
+        disk.misread(0);
+        let new = write(&disk, 2, vec![state(2, 9..30)], Some(old), vec![]);
+        assert!(!disk.misreads());
+        let (loaded, states) = read(&disk, 2);
+        assert!(loaded.unwrap().damaged.is_empty());
+        assert_eq!(states, [state(0, 0..0), state(1, 1..5000), state(2, 9..30)]);
+        assert_eq!(new.entries.len(), 3);
     }
 
     #[test]
