@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::cell;
 use crate::go_suite::Run;
 
-/// What pytest says behind a name; of what is run again it says something else.
+/// What pytest says behind a name.
 const VERDICTS: [(&str, bool); 6] = [
     (" PASSED", true),
     (" FAILED", false),
@@ -25,9 +25,8 @@ pub fn run(package: &str, tests: &str, broker: SocketAddr) -> (Run, Output) {
     let installed = cell::clients().join(".installed");
     let output = Command::new(installed.join("venv/bin/python"))
         .args(["-m", "pytest", "-v", "--color=no", "--tb=short", "-p", "no:cacheprovider", "-W", "ignore"])
-        // The suites mark tests to be run again. It is needed where one publishes without a confirm and looks at once:
-        // a message isn't there before it is on disk.
-        .args(["--only-rerun", "Empty", tests])
+        // The suites mark tests to be run again when they fail. None has to be.
+        .args(["-p", "no:rerunfailures", tests])
         .current_dir(installed.join("python-suites").join(package))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         // Lines aren't cut.

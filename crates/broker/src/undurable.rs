@@ -101,6 +101,11 @@ impl Undurable {
         }
     }
 
+    /// Whether all that was published is in its queues.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.synced.0.is_empty() && self.written.0.is_empty()
+    }
+
     /// What the oldest entry waits for that has to be durable.
     pub(crate) fn next_position(&self) -> Option<Position> {
         self.synced.next_position()

@@ -31,6 +31,9 @@ impl Session {
             Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } if !self.publishes_wait() => {
                 self.end_hold();
             }
+            Held::OwnPublishes if self.undurable.is_empty() => {
+                self.end_hold();
+            }
             Held::Upload if self.unwritten.is_low() => {
                 self.end_hold();
             }

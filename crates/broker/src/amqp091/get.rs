@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use leveret_amqp091::{Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic};
+use leveret_amqp091::{
+    Frame, FrameKind, Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic,
+};
 use leveret_message::deliver::to_amqp091;
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
@@ -11,7 +13,7 @@ use super::contents::Lead;
 use super::error::{Result, precondition};
 use super::held::Held;
 use super::publish::short;
-use super::session::Session;
+use super::session::{Phase, Session};
 use crate::queue_handle::QueueRef;
 use crate::reply_to::is_volatile;
 use crate::stats::Stat;
@@ -19,7 +21,21 @@ use crate::time::Now;
 
 const CLASS_BASIC: u16 = 60;
 
+/// Class and method of `basic.get`, `queue.declare`, `queue.purge` and `queue.delete`, as their frames begin.
+const ASKING: [[u8; 4]; 4] = [[0, 60, 0, 70], [0, 50, 0, 10], [0, 50, 0, 30], [0, 50, 0, 40]];
+
 impl Session {
+    /// Whether a frame asks what is in a queue. What its connection published before has to be there then: clients
+    /// that publish without confirms count on it, as methods of a channel take effect in order.
+    pub(crate) fn asks_for_contents(&self, frame: &Frame<'_>) -> bool {
+        let is_asking =
+            frame.kind == FrameKind::Method && ASKING.iter().any(|method| frame.payload.starts_with(method));
+        // To declare a queue again is no question: some clients do it before each publish.
+        is_asking
+            && self.phase == Phase::Running
+            && !matches!(Method::decode(frame.payload), Ok(Method::QueueDeclare(declare)) if !declare.passive)
+    }
+
     /// `basic.get`; when the message has to be read from disk, input waits for it.
     pub(crate) fn get(&mut self, channel: u16, get: &basic::Get<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, get.queue)?;

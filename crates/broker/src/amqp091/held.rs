@@ -27,6 +27,8 @@ pub(crate) enum Held {
     Body,
     /// The answer to `basic.get` begins when the first piece of its body has been read.
     Content,
+    /// What this connection published isn't in its queues yet, and it asks what is in one.
+    OwnPublishes,
     /// A message is being read from disk for `basic.get`.
     Get { channel: u16, queue: QueueRef, no_ack: bool },
 }

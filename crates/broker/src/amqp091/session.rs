@@ -243,6 +243,13 @@ impl Session {
                 self.hold_for_alarm(now);
                 break;
             }
+            if self.asks_for_contents(&frame) {
+                self.flush_run(now);
+                if !self.undurable.is_empty() {
+                    self.hold(Held::OwnPublishes, now);
+                    break;
+                }
+            }
             used += length;
             match self.frame(&frame, &input[used..], now) {
                 Ok(further) => used += further,
@@ -384,15 +391,15 @@ impl Session {
         match event {
             Event::Queue(Signal::Scheduled(key)) => self.scheduled.push_back(key),
             Event::Queue(Signal::Cancelled(key)) => self.cancelled(key),
-            Event::Queue(Signal::Loaded(_)) => {
+            Event::Queue(Signal::Loaded(_)) if matches!(self.held, Held::Get { .. }) => {
                 if let Held::Get { channel, queue, no_ack } = std::mem::take(&mut self.held)
                     && let Err(error) = self.try_get(channel, queue, no_ack, now)
                 {
                     self.fail(channel, error, now);
                 }
             }
-            // Consumers of this protocol have no link credit.
-            Event::Queue(Signal::Drained { .. }) => {}
+            // Who asked is gone; and consumers of this protocol have no link credit.
+            Event::Queue(Signal::Loaded(_) | Signal::Drained { .. }) => {}
             // Whoever waits for it looks in this turn.
             Event::Body => {}
             Event::Durable => self.registered = None,

@@ -111,3 +111,37 @@ fn a_queue_holds_so_many_bytes() {
     let bodies: Vec<String> = stage.deliveries(link, "q").into_iter().map(|(_, body)| body).collect();
     assert_eq!(bodies, ["five5", "six"], "the head is dropped");
 }
+
+/// Nothing is confirmed, and nothing was durable when the questions came: what was published before them counts.
+#[test]
+fn a_client_finds_what_it_published_before() {
+    let mut stage = Stage::new();
+    let link = stage.connect();
+    let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
+    stage.links[link].client.declare_queue(1, b"own", durable, &FieldTable::new());
+    stage.settle();
+    stage.links[link].told();
+    let client = &mut stage.links[link].client;
+    for _ in 0..3 {
+        client.publish(1, b"", b"own", false, &[0x10, 0, 2], b"x");
+    }
+    client.get(1, b"own", true);
+    client.publish(1, b"", b"own", false, &[0x10, 0, 2], b"x");
+    client.declare_queue(1, b"own", QueueDeclare { passive: true, ..durable }, &FieldTable::new());
+    client.publish(1, b"", b"own", false, &[0x10, 0, 2], b"x");
+    client.purge_queue(1, b"own");
+    client.publish(1, b"", b"own", false, &[0x10, 0, 2], b"x");
+    client.get(1, b"own", true);
+    stage.settle();
+    let counts: Vec<_> = stage.links[link]
+        .told()
+        .into_iter()
+        .map(|told| match told {
+            Told::Event(Event::Got { message_count, .. }) => ("got", message_count),
+            Told::Event(Event::QueueDeclared { message_count, .. }) => ("declared", message_count),
+            Told::Event(Event::Removed { message_count, .. }) => ("purged", message_count),
+            told => panic!("{told:?}"),
+        })
+        .collect();
+    assert_eq!(counts, [("got", 2), ("declared", 3), ("purged", 4), ("got", 0)]);
+}
