@@ -14,7 +14,7 @@ use crate::format::checkpoint::{
 use crate::format::u64_at;
 use crate::job::LiveState;
 use crate::names::Name;
-use crate::scan::Window;
+use crate::scan::{READS_MAX, Window};
 use crate::store::{CheckpointFile, EntryPlace};
 use crate::types::{LogId, Position};
 
@@ -22,8 +22,6 @@ use crate::types::{LogId, Position};
 const PIECE_BYTES: usize = 1 << 20;
 /// Entries of the old checkpoint are read in chunks of this.
 const CHUNK_BYTES: usize = 64 << 10;
-/// How often an entry is read that isn't right: a bit that was read wrong once must not be written down.
-const READS_MAX: u32 = 3;
 
 /// What a checkpoint says, apart from the states.
 #[derive(Debug)]

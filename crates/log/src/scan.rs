@@ -34,6 +34,10 @@ pub(crate) fn find_batch(
     Ok(None)
 }
 
+/// How often what isn't right is read before it is taken for damage: a bit that was read wrong once must not be
+/// written down.
+pub(crate) const READS_MAX: u32 = 3;
+
 /// The last chunk that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Window {

@@ -20,7 +20,7 @@ use crate::index::{Breaks, LogIndex};
 use crate::job::LiveState;
 use crate::names::Name;
 use crate::retire::lost::Losses;
-use crate::scan::Window;
+use crate::scan::{READS_MAX, Window};
 use crate::segment::{NewSegment, SegmentWriter};
 use crate::store::CheckpointFile;
 use crate::types::LogId;
@@ -30,8 +30,6 @@ use crate::wal::Known;
 const STEP_BYTES: usize = 1 << 20;
 /// Bytes of a segment's batch.
 const BATCH_BYTES: u64 = 256 << 10;
-/// So often is read what comes back wrong, before it counts as lost: the next time may bring what is on the disk.
-const READS_MAX: u32 = 3;
 /// Bytes of all batches being filled at a time.
 const BATCHES_BYTES: u64 = 4 << 20;
 
