@@ -74,7 +74,10 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     let page = Page::of(query)?;
     if page.is_some() {
         let filter = Filter::of(query);
-        rows.retain(|row| filter.matches(kind.name(row)));
+        // Names needn't be touched where all are wanted.
+        if !matches!(filter, Filter::All) {
+            rows.retain(|row| filter.matches(kind.name(row)));
+        }
     }
     if let Some(path) = query.get("sort").filter(|path| !path.is_empty()) {
         let reverse = query.get("sort_reverse").is_some_and(|value| value == "true");

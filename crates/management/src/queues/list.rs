@@ -1,9 +1,6 @@
 //! Lists of queues, whole or by pages.
 
-use std::sync::Arc;
-
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::registry::Snapshot;
 use leveret_broker::{QueueCount, QueueState};
 use serde_json::Value;
 
@@ -66,39 +63,60 @@ impl Rows for Listed {
             }
             _ => {}
         }
-        let brief = row.brief();
+        let gauges = row.gauges();
         match path {
-            "messages" => number(brief.ready + brief.unacknowledged),
-            "messages_ready" => number(brief.ready),
-            "messages_unacknowledged" => number(brief.unacknowledged),
-            "message_bytes" => number(brief.ready_bytes + brief.unacknowledged_bytes),
-            "message_bytes_ready" => number(brief.ready_bytes),
-            "message_bytes_unacknowledged" => number(brief.unacknowledged_bytes),
-            "consumers" => number(brief.consumers as u64),
-            "memory" => number(brief.memory),
-            "messages_details.rate" => {
-                let rates = brief.counts.rates(self.now);
-                Key::Number(rates.ready() + rates.unacknowledged())
-            }
-            "messages_ready_details.rate" => Key::Number(brief.counts.rates(self.now).ready()),
-            "messages_unacknowledged_details.rate" => Key::Number(brief.counts.rates(self.now).unacknowledged()),
-            "message_stats.deliver_get" => number(brief.counts.handed_out()),
-            other => match other.strip_prefix("message_stats.") {
-                None => Key::of(&self.show(row), path),
-                Some(stat) => {
-                    let (stat, is_rate) = stat.strip_suffix("_details.rate").map_or((stat, false), |stat| (stat, true));
-                    match QueueCount::ALL.into_iter().find(|count| count.name() == stat) {
-                        Some(count) if is_rate => Key::Number(brief.counts.rates(self.now).of(count)),
-                        Some(count) => number(brief.counts.total(count)),
-                        None if stat == "deliver_get" => {
-                            let rates = brief.counts.rates(self.now);
-                            Key::Number(view::HANDED_OUT.iter().map(|count| rates.of(*count)).sum())
-                        }
-                        None => Key::Number(0.0),
-                    }
-                }
-            },
+            "messages" => return number(gauges.ready + gauges.unacknowledged),
+            "messages_ready" => return number(gauges.ready),
+            "messages_unacknowledged" => return number(gauges.unacknowledged),
+            "message_bytes" => return number(gauges.ready_bytes + gauges.unacknowledged_bytes),
+            "message_bytes_ready" => return number(gauges.ready_bytes),
+            "message_bytes_unacknowledged" => return number(gauges.unacknowledged_bytes),
+            "consumers" => return number(gauges.consumers),
+            "memory" => return number(gauges.memory),
+            _ => {}
         }
+        let Some(counted) = Counted::of(path) else { return Key::of(&self.show(row), path) };
+        // Most of many queues have never counted anything.
+        let Some(counts) = row.counts_if_any() else { return Key::Number(0.0) };
+        let rates = || counts.rates(self.now);
+        Key::Number(match counted {
+            Counted::Messages => rates().ready() + rates().unacknowledged(),
+            Counted::Ready => rates().ready(),
+            Counted::Unacknowledged => rates().unacknowledged(),
+            Counted::Total(of) => of.iter().map(|count| counts.total(*count)).sum::<u64>() as f64,
+            Counted::Rate(of) => {
+                let rates = rates();
+                of.iter().map(|count| rates.of(*count)).sum()
+            }
+        })
+    }
+}
+
+/// A column that comes from what queues count.
+enum Counted {
+    Messages,
+    Ready,
+    Unacknowledged,
+    Total(Vec<QueueCount>),
+    Rate(Vec<QueueCount>),
+}
+
+impl Counted {
+    fn of(path: &str) -> Option<Self> {
+        match path {
+            "messages_details.rate" => return Some(Self::Messages),
+            "messages_ready_details.rate" => return Some(Self::Ready),
+            "messages_unacknowledged_details.rate" => return Some(Self::Unacknowledged),
+            _ => {}
+        }
+        let stat = path.strip_prefix("message_stats.")?;
+        let (stat, is_rate) = stat.strip_suffix("_details.rate").map_or((stat, false), |stat| (stat, true));
+        let of = match stat {
+            "deliver_get" => view::HANDED_OUT.to_vec(),
+            // One that no queue counts is 0 for all.
+            _ => QueueCount::ALL.into_iter().filter(|count| count.name() == stat).collect(),
+        };
+        Some(if is_rate { Self::Rate(of) } else { Self::Total(of) })
     }
 }
 
@@ -116,7 +134,7 @@ pub(crate) async fn detailed(call: Call) -> Answer {
 /// The queues of one vhost.
 pub(crate) async fn list_of_vhost(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
-    let rows = rows(&snapshot, call.word(0)).collect();
+    let rows = snapshot.queues_of([call.word(0)]);
     answer(&call, depth(&call), rows)
 }
 
@@ -130,12 +148,8 @@ fn depth(call: &Call) -> Depth {
 fn everywhere(call: &Call, depth: Depth) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
     let vhosts = call.identity.vhosts(&snapshot.topology);
-    let rows = vhosts.flat_map(|vhost| rows(&snapshot, vhost)).collect();
+    let rows = snapshot.queues_of(vhosts.map(|vhost| &**vhost));
     answer(call, depth, rows)
-}
-
-fn rows<'a>(snapshot: &'a Arc<Snapshot>, vhost: &'a str) -> impl Iterator<Item = QueueRef> + 'a {
-    snapshot.topology.queues(vhost).filter_map(|info| snapshot.queues.get(&info.id).cloned())
 }
 
 fn answer(call: &Call, depth: Depth, rows: Vec<QueueRef>) -> Answer {
