@@ -1,14 +1,14 @@
 //! Lists of queues, whole or by pages.
 
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::{QueueCount, QueueState};
+use leveret_broker::{QueueCount, QueueCounts, QueueGauges};
 use serde_json::Value;
 
 use super::view;
 use crate::api::Api;
 use crate::call::{Answer, Call};
 use crate::history::Ranges;
-use crate::list::{self, Key, Rows};
+use crate::list::{self, Key, KeyBy, Rows};
 
 /// How much of each queue is shown.
 #[derive(Clone, Copy)]
@@ -46,50 +46,51 @@ impl Rows for Listed {
     }
 
     /// A page of 100,000 queues is sorted without making JSON of each.
-    fn key(&self, row: &QueueRef, path: &str) -> Key {
-        let info = row.info();
-        let number = |number: u64| Key::Number(number as f64);
-        match path {
-            "name" => return Key::Text(info.name.to_string()),
-            "vhost" => return Key::Text(info.vhost.to_string()),
-            "node" => return Key::Text(self.api.name().to_owned()),
-            "type" => return Key::Text("classic".to_owned()),
-            "durable" => return Key::Text(info.durable.to_string()),
-            "auto_delete" => return Key::Text(info.auto_delete.to_string()),
-            "exclusive" => return Key::Text(info.is_exclusive().to_string()),
-            "state" => {
-                let failed = matches!(row.state(), QueueState::Failed(_));
-                return Key::Text(if failed { "crashed" } else { "running" }.to_owned());
-            }
-            _ => {}
+    fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, QueueRef> {
+        if let Some(text) = text(path) {
+            return Box::new(move |row| Key::Text(text(&self.api, row)));
         }
-        let gauges = row.gauges();
-        match path {
-            "messages" => return number(gauges.ready + gauges.unacknowledged),
-            "messages_ready" => return number(gauges.ready),
-            "messages_unacknowledged" => return number(gauges.unacknowledged),
-            "message_bytes" => return number(gauges.ready_bytes + gauges.unacknowledged_bytes),
-            "message_bytes_ready" => return number(gauges.ready_bytes),
-            "message_bytes_unacknowledged" => return number(gauges.unacknowledged_bytes),
-            "consumers" => return number(gauges.consumers),
-            "memory" => return number(gauges.memory),
-            _ => {}
+        if let Some(gauge) = gauge(path) {
+            return Box::new(move |row| Key::Number(gauge(&row.gauges()) as f64));
         }
-        let Some(counted) = Counted::of(path) else { return Key::of(&self.show(row), path) };
-        // Most of many queues have never counted anything.
-        let Some(counts) = row.counts_if_any() else { return Key::Number(0.0) };
-        let rates = || counts.rates(self.now);
-        Key::Number(match counted {
-            Counted::Messages => rates().ready() + rates().unacknowledged(),
-            Counted::Ready => rates().ready(),
-            Counted::Unacknowledged => rates().unacknowledged(),
-            Counted::Total(of) => of.iter().map(|count| counts.total(*count)).sum::<u64>() as f64,
-            Counted::Rate(of) => {
-                let rates = rates();
-                of.iter().map(|count| rates.of(*count)).sum()
-            }
-        })
+        if let Some(counted) = Counted::of(path) {
+            // Most of many queues have never counted anything.
+            let number =
+                move |row: &QueueRef| row.counts_if_any().map_or(0.0, |counts| counted.of_queue(&counts, self.now));
+            return Box::new(move |row| Key::Number(number(row)));
+        }
+        Box::new(move |row| Key::of(&self.show(row), path))
     }
+}
+
+/// A column that shows a text or a flag.
+fn text(path: &str) -> Option<fn(&Api, &QueueRef) -> String> {
+    Some(match path {
+        "name" => |_, row| row.info().name.to_string(),
+        "vhost" => |_, row| row.info().vhost.to_string(),
+        "node" => |api, _| api.name().to_owned(),
+        "type" => |_, _| "classic".to_owned(),
+        "durable" => |_, row| row.info().durable.to_string(),
+        "auto_delete" => |_, row| row.info().auto_delete.to_string(),
+        "exclusive" => |_, row| row.info().is_exclusive().to_string(),
+        "state" => |_, row| view::state(row).to_owned(),
+        _ => return None,
+    })
+}
+
+/// A column that shows a size.
+fn gauge(path: &str) -> Option<fn(&QueueGauges) -> u64> {
+    Some(match path {
+        "messages" => |gauges| gauges.ready + gauges.unacknowledged,
+        "messages_ready" => |gauges| gauges.ready,
+        "messages_unacknowledged" => |gauges| gauges.unacknowledged,
+        "message_bytes" => |gauges| gauges.ready_bytes + gauges.unacknowledged_bytes,
+        "message_bytes_ready" => |gauges| gauges.ready_bytes,
+        "message_bytes_unacknowledged" => |gauges| gauges.unacknowledged_bytes,
+        "consumers" => |gauges| gauges.consumers,
+        "memory" => |gauges| gauges.memory,
+        _ => return None,
+    })
 }
 
 /// A column that comes from what queues count.
@@ -117,6 +118,20 @@ impl Counted {
             _ => QueueCount::ALL.into_iter().filter(|count| count.name() == stat).collect(),
         };
         Some(if is_rate { Self::Rate(of) } else { Self::Total(of) })
+    }
+
+    fn of_queue(&self, counts: &QueueCounts, now: u64) -> f64 {
+        let rates = || counts.rates(now);
+        match self {
+            Self::Messages => rates().ready() + rates().unacknowledged(),
+            Self::Ready => rates().ready(),
+            Self::Unacknowledged => rates().unacknowledged(),
+            Self::Total(of) => of.iter().map(|count| counts.total(*count)).sum::<u64>() as f64,
+            Self::Rate(of) => {
+                let rates = rates();
+                of.iter().map(|count| rates.of(*count)).sum()
+            }
+        }
     }
 }
 
