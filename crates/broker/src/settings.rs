@@ -30,7 +30,8 @@ pub struct Settings {
     pub auth_mechanisms: Vec<String>,
     /// User and password that ANONYMOUS logs in with (`anonymous_login_user`, `anonymous_login_pass`).
     pub anonymous_login: Option<(String, String)>,
-    /// How long a refused AMQP 1.0 login waits for its answer, in milliseconds.
+    /// How long a refused login waits for its answer, or for the end of its socket where the client has no word for it,
+    /// in milliseconds.
     pub auth_failure_delay_ms: u64,
     /// The vhost of AMQP 1.0 connections that name none (`default_vhost`).
     pub default_vhost: String,

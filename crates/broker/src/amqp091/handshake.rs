@@ -35,7 +35,7 @@ impl Session {
     }
 
     /// `connection.start-ok`: who the client is.
-    pub(crate) fn start_ok(&mut self, start_ok: &connection::StartOk<'_>) -> Result<()> {
+    pub(crate) fn start_ok(&mut self, start_ok: &connection::StartOk<'_>, now: Now) -> Result<()> {
         let capabilities = match start_ok.client_properties.lookup("capabilities") {
             Some(Value::Table(table)) => Some(table),
             _ => None,
@@ -76,8 +76,10 @@ impl Session {
                 self.counters.auth_failed.increment();
                 tracing::warn!(connection = %self.name, reason, "authentication failed");
                 if !told {
-                    // Such a client takes a closed socket for a refused login.
-                    self.phase = Phase::Finished;
+                    // Such a client takes a closed socket for a refused login. It comes after a while, so that
+                    // passwords can't be tried in quick succession.
+                    self.phase = Phase::Refused;
+                    self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * 1_000_000);
                     return Ok(());
                 }
                 let text = format!(

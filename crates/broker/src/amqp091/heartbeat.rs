@@ -15,7 +15,7 @@ impl Session {
         if let Some(deadline) = self.deadline
             && now.monotonic >= deadline
         {
-            if self.phase != Phase::Closing {
+            if !matches!(self.phase, Phase::Closing | Phase::Refused) {
                 tracing::warn!(connection = %self.name, "handshake_timeout: the connection was not opened in time");
             }
             self.phase = Phase::Finished;

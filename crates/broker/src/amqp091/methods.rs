@@ -24,7 +24,7 @@ impl Session {
                 self.close_ok();
                 Ok(())
             }
-            (Phase::Start, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok),
+            (Phase::Start, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok, now),
             (Phase::Tune, Method::ConnectionTuneOk(tune_ok)) => self.tune_ok(tune_ok, now),
             (Phase::Open, Method::ConnectionOpen(open)) => {
                 self.open(open)?;

@@ -43,6 +43,8 @@ pub(crate) enum Phase {
     Open,
     /// Open.
     Running,
+    /// The login was refused without a word; the socket is closed when the deadline passes.
+    Refused,
     /// `connection.close` was sent; only its answer counts.
     Closing,
     /// Nothing more will be said.
@@ -191,7 +193,12 @@ impl Session {
         // Under an alarm what comes next is read, at least, and held: its client has to be told.
         let has_to_be_told = self.alarm && !self.told_blocked;
         let takes_publishes = has_to_be_told || !self.publishes_wait();
-        matches!(self.held, Held::No) && takes_publishes && self.phase != Phase::Finished && !self.has_full_output()
+        matches!(self.held, Held::No) && takes_publishes && !self.is_over() && !self.has_full_output()
+    }
+
+    /// What the client says means nothing any more.
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Refused | Phase::Finished)
     }
 
     /// The client has to read before it is asked for more.
@@ -221,7 +228,7 @@ impl Session {
         // The outbox may have more to say first; an alarm holds from the next read on.
         self.alarm = self.broker.alarms.publishing_blocked();
         let mut used = 0;
-        while self.phase != Phase::Finished && matches!(self.held, Held::No) && !self.has_full_output() {
+        while !self.is_over() && matches!(self.held, Held::No) && !self.has_full_output() {
             if self.unwritten.is_full() {
                 self.hold(Held::Upload, now);
                 break;
@@ -260,7 +267,7 @@ impl Session {
         self.flush_acks(now);
         self.register();
         self.broker.commit.announce();
-        if self.phase == Phase::Finished { input.len() } else { used }
+        if self.is_over() { input.len() } else { used }
     }
 
     /// Handles a frame; returns how many bytes of what follows it were used, too.

@@ -4,12 +4,14 @@
 mod client_amqp10;
 mod stage;
 
+mod access;
 mod alarms;
 mod allocations;
 mod consuming;
 mod limits;
 mod login;
 mod publishing;
+mod publishing_amqp10;
 mod reads;
 mod receiving_amqp10;
 mod reply_to;

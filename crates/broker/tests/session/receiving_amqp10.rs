@@ -2,6 +2,7 @@
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_strict_client::amqp10::Event;
 use leveret_strict_client::amqp091::QueueDeclare;
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -56,4 +57,26 @@ fn a_client_that_does_not_read_is_waited_for() {
     assert!(!client.connection.wants_turn());
     client.run(&mut stage);
     assert_eq!(client.delivered(0), 1, "all of it comes once the client reads");
+}
+
+#[test]
+fn links_take_turns_after_so_many_messages_of_a_queue() {
+    let mut stage = stage(Settings { max_queue_credit: 3, ..Settings::default() }, &["a", "b"], 6, 12);
+    let mut client = Client10::connect(&mut stage, "guest");
+    for (handle, queue) in [(0, "/queues/a"), (1, "/queues/b")] {
+        client.client.attach_receiver(CHANNEL, handle, queue, queue, true);
+    }
+    client.run(&mut stage);
+    client.client.grant(CHANNEL, 0, 10, false);
+    client.client.grant(CHANNEL, 1, 10, false);
+    client.run(&mut stage);
+    let handles: Vec<u32> = client
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Delivered(delivery) => Some(delivery.handle),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(handles, [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1]);
 }

@@ -1,0 +1,41 @@
+//! Where messages of AMQP 1.0 senders go.
+
+use leveret_amqp10::OwnedValue;
+use leveret_amqp10::message::{MapSection, write_data, write_map_section};
+use leveret_amqp10::value::EncodedMap;
+use leveret_amqp091::FieldTable;
+use leveret_strict_client::amqp10::Send;
+use leveret_strict_client::amqp091::QueueDeclare;
+
+use crate::client_amqp10::{CHANNEL, Client10};
+use crate::stage::Stage;
+
+#[test]
+fn a_message_goes_by_its_own_key_and_by_those_of_its_annotation() {
+    let mut stage = Stage::new();
+    let link = stage.connect();
+    for queue in ["a", "b", "c", "d"] {
+        let client = &mut stage.links[link].client;
+        client.declare_queue(1, queue.as_bytes(), QueueDeclare::default(), &FieldTable::new());
+        client.bind_queue(1, queue.as_bytes(), b"amq.direct", queue.as_bytes(), &FieldTable::new());
+        stage.settle();
+    }
+    let mut client = Client10::connect(&mut stage, "guest");
+    client.client.attach_sender(CHANNEL, 0, "sender", Some("/exchanges/amq.direct/a"));
+    client.run(&mut stage);
+    let keys = ["b", "c", "b", "nobody"].map(|key| OwnedValue::String(key.into()));
+    let mut annotations = EncodedMap::new();
+    annotations.push_owned(leveret_amqp10::Symbol::new("x-cc"), &OwnedValue::List(keys.into()));
+    let mut message = Vec::new();
+    write_map_section(&mut message, MapSection::MessageAnnotations, annotations.as_map());
+    write_data(&mut message, b"one for many");
+    client.client.send(CHANNEL, 0, b"1", &message, &Send::default());
+    client.run(&mut stage);
+    stage.settle();
+    let messages = ["a", "b", "c", "d"].map(|queue| {
+        let queue = stage.broker.registry.snapshot().queue("/", queue).expect("it was declared").clone();
+        queue.apply();
+        queue.counts().0
+    });
+    assert_eq!(messages, [1, 1, 1, 0]);
+}
