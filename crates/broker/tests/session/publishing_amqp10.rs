@@ -39,3 +39,37 @@ fn a_message_goes_by_its_own_key_and_by_those_of_its_annotation() {
     });
     assert_eq!(messages, [1, 1, 1, 0]);
 }
+
+/// What becomes of a message of this user that claims to be `claimed`'s.
+fn outcome(stage: &mut Stage, user: &str, claimed: &str) -> Option<State> {
+    let mut client = Client10::connect(stage, user);
+    client.client.attach_sender(CHANNEL, 0, "sender", Some("/queues/q"));
+    client.run(stage);
+    let mut message = Vec::new();
+    Properties { user_id: Some(claimed.as_bytes()), ..Properties::default() }.encode(&mut message);
+    write_data(&mut message, b"in another's name");
+    client.client.send(CHANNEL, 0, b"1", &message, &Send::default());
+    client.run(stage);
+    client.events.iter().find_map(|event| match event {
+        Event::Disposition { state, .. } => state.clone(),
+        _ => None,
+    })
+}
+
+#[test]
+fn only_an_impersonator_sends_in_the_name_of_others() {
+    let mut stage = Stage::new();
+    let link = stage.connect();
+    stage.links[link].client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
+    stage.settle();
+    stage.user("speaker");
+    assert!(matches!(outcome(&mut stage, "speaker", "speaker"), Some(State::Accepted)));
+    assert!(matches!(outcome(&mut stage, "speaker", "guest"), Some(State::Rejected(_))));
+    stage.command(Command::PutUser(PutUser {
+        name: "speaker".into(),
+        password_hash: None,
+        hashing_algorithm: "rabbit_password_hashing_sha256".into(),
+        tags: vec!["impersonator".into()],
+    }));
+    assert!(matches!(outcome(&mut stage, "speaker", "guest"), Some(State::Accepted)));
+}
