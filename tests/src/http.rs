@@ -107,15 +107,20 @@ impl Http {
             "" => String::new(),
             user => format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}"))),
         };
-        write!(
+        // Of a body that is too large only the beginning is read before the answer.
+        let written = write!(
             socket,
             "{method} {path} HTTP/1.1\r\nHost: {}\r\n{authorization}Accept: */*\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.authority,
             body.len()
-        )?;
+        );
         let mut bytes = Vec::new();
-        socket.read_to_end(&mut bytes)?;
+        if let Err(error) = socket.read_to_end(&mut bytes)
+            && bytes.is_empty()
+        {
+            return Err(written.err().unwrap_or(error));
+        }
         parse(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{method} {path}: not HTTP")))
     }
 }

@@ -37,7 +37,7 @@ pub struct Snapshot {
     /// Where messages go.
     pub router: Router,
     /// The queues themselves.
-    pub queues: imbl::HashMap<QueueId, QueueRef>,
+    pub queues: imbl::OrdMap<QueueId, QueueRef>,
     /// What went through exchanges.
     pub exchanges: imbl::HashMap<ExchangeId, Arc<ExchangeCounters>>,
     /// Who waits for answers without a queue. Not part of the snapshot's state: the same in all of them.
@@ -50,6 +50,25 @@ impl Snapshot {
     /// The queue with this name.
     pub fn queue(&self, vhost: &str, name: &str) -> Option<&QueueRef> {
         self.queues.get(&self.topology.queue(vhost, name)?.id)
+    }
+
+    /// The queues of these vhosts, by name in each.
+    pub fn queues_of<'a>(&self, vhosts: impl IntoIterator<Item = &'a str>) -> Vec<QueueRef> {
+        let infos = vhosts.into_iter().flat_map(|vhost| self.topology.queues(vhost));
+        let mut wanted: Vec<(QueueId, usize)> = infos.enumerate().map(|(at, info)| (info.id, at)).collect();
+        if wanted.len() < self.queues.len() / WALK_FROM_SHARE {
+            return wanted.iter().filter_map(|(id, _)| self.queues.get(id).cloned()).collect();
+        }
+        // To find 100,000 queues one by one takes three times as long as to walk through all.
+        let mut found = vec![None; wanted.len()];
+        wanted.sort_unstable();
+        let mut wanted = wanted.into_iter().peekable();
+        for (id, queue) in &self.queues {
+            if let Some((_, at)) = wanted.next_if(|(other, _)| other == id) {
+                found[at] = Some(queue.clone());
+            }
+        }
+        found.into_iter().flatten().collect()
     }
 }
 
@@ -107,6 +126,9 @@ pub struct Registry {
     epoch_ms: u64,
 }
 
+/// From one queue in so many on, walking through all is the faster way to find them.
+const WALK_FROM_SHARE: usize = 8;
+
 const NANOS_PER_MS: u64 = 1_000_000;
 
 impl Registry {
@@ -121,7 +143,7 @@ impl Registry {
         let epoch_ms = now.wall_ms - now.monotonic / NANOS_PER_MS;
         let now = now.monotonic;
         let topology = model.topology();
-        let mut queues = imbl::HashMap::new();
+        let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             let RecoveredQueue { ledger, redelivered_below, expiry, references } = recovered(info.id);
             services.shared.restore(&references);

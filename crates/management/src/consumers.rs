@@ -1,7 +1,5 @@
 //! `/api/consumers`, those of AMQP 1.0 too.
 
-use std::sync::Arc;
-
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{ConsumerStatus, Now};
@@ -34,20 +32,21 @@ impl Rows for Listed {
 /// GET: those in all vhosts that the user sees.
 pub(crate) async fn all(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
-    let queues = call.identity.vhosts(&snapshot.topology).flat_map(|vhost| consumed(&snapshot, vhost)).collect();
+    let queues = consumed(&snapshot, call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost));
     answer(&call, queues)
 }
 
 /// GET: those in one vhost.
 pub(crate) async fn of_vhost(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
-    answer(&call, consumed(&snapshot, call.word(0)).collect())
+    answer(&call, consumed(&snapshot, [call.word(0)]))
 }
 
 /// The queues that have some.
-fn consumed<'a>(snapshot: &'a Arc<Snapshot>, vhost: &'a str) -> impl Iterator<Item = QueueRef> + use<'a> {
-    let queues = snapshot.topology.queues(vhost).filter_map(|info| snapshot.queues.get(&info.id));
-    queues.filter(|queue| queue.counts().1 > 0).cloned()
+fn consumed<'a>(snapshot: &Snapshot, vhosts: impl IntoIterator<Item = &'a str>) -> Vec<QueueRef> {
+    let mut queues = snapshot.queues_of(vhosts);
+    queues.retain(|queue| queue.gauges().consumers > 0);
+    queues
 }
 
 fn answer(call: &Call, queues: Vec<QueueRef>) -> Answer {

@@ -62,11 +62,15 @@ pub(crate) trait Rows: Send + 'static {
     /// The row as it is shown.
     fn show(&self, row: &Self::Row) -> Value;
 
-    /// What the row is sorted by; to be overridden where showing a row takes long.
-    fn key(&self, row: &Self::Row, path: &str) -> Key {
-        Key::of(&self.show(row), path)
+    /// What rows are sorted by for a path such as `message_stats.publish`; to be overridden where showing a row takes
+    /// long.
+    fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, Self::Row> {
+        Box::new(move |row| Key::of(&self.show(row), path))
     }
 }
+
+/// See [`Rows::key_by`].
+pub(crate) type KeyBy<'a, R> = Box<dyn Fn(&R) -> Key + 'a>;
 
 /// The answer to a query for these rows: all of them as they are made, or one page.
 pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> Answer {
@@ -74,11 +78,16 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     let page = Page::of(query)?;
     if page.is_some() {
         let filter = Filter::of(query);
-        rows.retain(|row| filter.matches(kind.name(row)));
+        // Names needn't be touched where all are wanted.
+        if !matches!(filter, Filter::All) {
+            rows.retain(|row| filter.matches(kind.name(row)));
+        }
     }
     if let Some(path) = query.get("sort").filter(|path| !path.is_empty()) {
         let reverse = query.get("sort_reverse").is_some_and(|value| value == "true");
-        let keyed = rows.into_iter().enumerate().map(|(at, row)| (kind.key(&row, path), at, row)).collect();
+        let key = kind.key_by(path);
+        let keyed = rows.into_iter().enumerate().map(|(at, row)| (key(&row), at, row)).collect();
+        drop(key);
         let wanted = page.as_ref().map_or(0..usize::MAX, Page::wanted);
         rows = sorted(keyed, wanted, reverse);
     }

@@ -144,6 +144,11 @@ impl ClassicQueue {
         self.counts.any().then(|| self.counts.total(what))
     }
 
+    /// What it counted, if it has counted anything at all.
+    pub fn counts_if_any(&self) -> Option<QueueCounts> {
+        self.counts.any().then(|| self.counted())
+    }
+
     /// What it counted, with its lengths of now.
     pub(crate) fn counted(&self) -> QueueCounts {
         let lengths = [self.ready.messages, self.unacknowledged.messages];

@@ -6,4 +6,5 @@ mod configuration;
 mod object_limits;
 mod rabbitmqadmin;
 mod scale;
+mod sorting;
 mod tools;

@@ -33,6 +33,7 @@ impl Session {
             tracing::warn!(connection = %self.name, channel = number, error = text, "channel closed");
             self.confirm_durable(now);
             self.leave_channel(number, now);
+            self.withhold_answer(number);
             self.channels.insert(number, Channel::closing());
             let close = channel::Close {
                 reply_code: error.code.code(),

@@ -58,6 +58,16 @@ impl Session {
         }
         held
     }
+
+    /// The broker closes this channel: what the client asked on it before isn't answered any more. Input goes on only
+    /// when the change that it waits for is durable.
+    pub(crate) fn withhold_answer(&mut self, number: u16) {
+        match &mut self.held {
+            Held::Get { channel, .. } if *channel == number => self.held = Held::No,
+            Held::Durable { answer, .. } if answer.channel() == Some(number) => *answer = Answer::Nothing,
+            _ => {}
+        }
+    }
 }
 
 /// The answer to a method that had to become durable first.
@@ -99,4 +109,23 @@ pub(crate) enum Answer {
     TxCommitOk {
         channel: u16,
     },
+}
+
+impl Answer {
+    /// Where it goes.
+    fn channel(&self) -> Option<u16> {
+        match self {
+            Self::Nothing => None,
+            Self::QueueDeclareOk { channel, .. }
+            | Self::QueueDeleteOk { channel, .. }
+            | Self::QueueBindOk { channel }
+            | Self::QueueUnbindOk { channel }
+            | Self::QueuePurgeOk { channel, .. }
+            | Self::ExchangeDeclareOk { channel }
+            | Self::ExchangeDeleteOk { channel }
+            | Self::ExchangeBindOk { channel }
+            | Self::ExchangeUnbindOk { channel }
+            | Self::TxCommitOk { channel } => Some(*channel),
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! What others see of a queue.
 
-use leveret_queue::{ConsumerId, ConsumerStatus, Count, Peeked, QueueBrief, QueueGauges, QueueState, QueueStatus};
+use leveret_queue::{
+    ConsumerId, ConsumerStatus, Count, Peeked, QueueBrief, QueueCounts, QueueGauges, QueueState, QueueStatus,
+};
 
 use super::QueueHandle;
 
@@ -13,6 +15,11 @@ impl QueueHandle {
     /// Its sizes as the last call left them, without its lock.
     pub fn gauges(&self) -> QueueGauges {
         self.place.read()
+    }
+
+    /// What it counted, with rates; none if it has counted nothing at all.
+    pub fn counts_if_any(&self) -> Option<QueueCounts> {
+        self.inner.lock().counts_if_any()
     }
 
     /// How many it counted so far; none if it has counted nothing at all.

@@ -135,3 +135,47 @@ fn a_body_that_cannot_be_read_ends_its_channel_with_all_that_waits_behind_it() {
     stage.settle();
     assert!(stage.links[link].told().iter().any(|told| matches!(told, Told::Event(Event::Got { .. }))));
 }
+
+/// What a channel asked before the broker closed it isn't answered: the client may have opened it again.
+#[test]
+fn a_channel_that_ends_takes_along_the_question_that_waits_for_the_disk() {
+    for question in ["get", "declare"] {
+        let mut stage = Stage::with(Settings { body_file_from: 4_096, queue_memory_bytes: 1, ..Settings::default() });
+        let link = stage.connect();
+        let none = FieldTable::new();
+        let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
+        let persistent = [0x10, 0, 2];
+        // Only the first of a queue's messages is kept in memory.
+        for (queue, length) in [(b"large", 9_000), (b"small", 900), (b"small", 900)] {
+            stage.links[link].client.declare_queue(1, queue, durable, &none);
+            stage.links[link].client.publish(1, b"", queue, false, &persistent, &vec![7; length]);
+            stage.settle();
+        }
+        stage.links[link].client.get(1, b"small", true);
+        stage.settle();
+        stage.links[link].told();
+        stage.lose_files("body-");
+        stage.links[link].client.consume(1, b"large", b"", Consume { no_ack: true, ..Consume::default() }, &none);
+        let now = stage.now;
+        let step = |stage: &mut Stage| (0..10).fold(false, |moved, _| moved | stage.links[link].step(now));
+        step(&mut stage);
+        match question {
+            "get" => stage.links[link].client.get(1, b"small", true),
+            _ => stage.links[link].client.declare_queue(1, b"new", durable, &none),
+        }
+        step(&mut stage);
+        // The body's, which was asked for first.
+        stage.read_one();
+        step(&mut stage);
+        stage.links[link].client.open_channel(1);
+        stage.settle();
+        let told = stage.links[link].told();
+        let is_closed = |told: &Told| matches!(told, Told::Event(Event::ChannelClosed { .. }));
+        assert!(told.iter().any(is_closed), "{question}: {told:?}");
+        stage.links[link].client.get(1, b"small", true);
+        stage.settle();
+        let told = stage.links[link].told();
+        let is_got = |told: &Told| matches!(told, Told::Event(Event::Got { .. }));
+        assert!(told.iter().any(is_got), "{question}: {told:?}");
+    }
+}

@@ -243,6 +243,12 @@ impl Stage {
         worked
     }
 
+    /// The oldest read that waits, and nothing else.
+    #[track_caller]
+    pub(crate) fn read_one(&mut self) {
+        self.broker.next_read().expect("one waits").run(&self.disk, self.now);
+    }
+
     /// What a broker does whose log is in the middle of a write.
     pub(crate) fn other_work(&mut self) -> bool {
         let mut worked = false;

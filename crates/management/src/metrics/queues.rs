@@ -24,17 +24,12 @@ pub(super) const CLASSIC: &str = "rabbit_classic_queue";
 
 /// The queues of some vhosts, or of all if there are none; with `name` only those with that name.
 pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String], name: Option<&str>) -> Vec<QueueRef> {
-    let wanted = |vhost: &&std::sync::Arc<str>| vhosts.is_empty() || vhosts.iter().any(|one| **one == ***vhost);
-    let found = |vhost| -> Vec<QueueRef> {
-        match name {
-            Some(name) => snapshot.queue(vhost, name).cloned().into_iter().collect(),
-            None => {
-                let infos = snapshot.topology.queues(vhost);
-                infos.filter_map(|info| snapshot.queues.get(&info.id).cloned()).collect()
-            }
-        }
-    };
-    snapshot.topology.vhosts().filter(wanted).flat_map(|vhost| found(vhost)).collect()
+    let wanted = |vhost: &&str| vhosts.is_empty() || vhosts.iter().any(|one| one == vhost);
+    let vhosts = snapshot.topology.vhosts().map(|vhost| &**vhost).filter(wanted);
+    match name {
+        Some(name) => vhosts.filter_map(|vhost| snapshot.queue(vhost, name).cloned()).collect(),
+        None => snapshot.queues_of(vhosts),
+    }
 }
 
 /// What waits in them.

@@ -1,17 +1,14 @@
 //! Lists of queues, whole or by pages.
 
-use std::sync::Arc;
-
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::registry::Snapshot;
-use leveret_broker::{QueueCount, QueueState};
+use leveret_broker::{QueueCount, QueueCounts, QueueGauges};
 use serde_json::Value;
 
 use super::view;
 use crate::api::Api;
 use crate::call::{Answer, Call};
 use crate::history::Ranges;
-use crate::list::{self, Key, Rows};
+use crate::list::{self, Key, KeyBy, Rows};
 
 /// How much of each queue is shown.
 #[derive(Clone, Copy)]
@@ -49,55 +46,91 @@ impl Rows for Listed {
     }
 
     /// A page of 100,000 queues is sorted without making JSON of each.
-    fn key(&self, row: &QueueRef, path: &str) -> Key {
-        let info = row.info();
-        let number = |number: u64| Key::Number(number as f64);
+    fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, QueueRef> {
+        if let Some(text) = text(path) {
+            return Box::new(move |row| Key::Text(text(&self.api, row)));
+        }
+        if let Some(gauge) = gauge(path) {
+            return Box::new(move |row| Key::Number(gauge(&row.gauges()) as f64));
+        }
+        if let Some(counted) = Counted::of(path) {
+            // Most of many queues have never counted anything.
+            let number =
+                move |row: &QueueRef| row.counts_if_any().map_or(0.0, |counts| counted.of_queue(&counts, self.now));
+            return Box::new(move |row| Key::Number(number(row)));
+        }
+        Box::new(move |row| Key::of(&self.show(row), path))
+    }
+}
+
+/// A column that shows a text or a flag.
+fn text(path: &str) -> Option<fn(&Api, &QueueRef) -> String> {
+    Some(match path {
+        "name" => |_, row| row.info().name.to_string(),
+        "vhost" => |_, row| row.info().vhost.to_string(),
+        "node" => |api, _| api.name().to_owned(),
+        "type" => |_, _| "classic".to_owned(),
+        "durable" => |_, row| row.info().durable.to_string(),
+        "auto_delete" => |_, row| row.info().auto_delete.to_string(),
+        "exclusive" => |_, row| row.info().is_exclusive().to_string(),
+        "state" => |_, row| view::state(row).to_owned(),
+        _ => return None,
+    })
+}
+
+/// A column that shows a size.
+fn gauge(path: &str) -> Option<fn(&QueueGauges) -> u64> {
+    Some(match path {
+        "messages" => |gauges| gauges.ready + gauges.unacknowledged,
+        "messages_ready" => |gauges| gauges.ready,
+        "messages_unacknowledged" => |gauges| gauges.unacknowledged,
+        "message_bytes" => |gauges| gauges.ready_bytes + gauges.unacknowledged_bytes,
+        "message_bytes_ready" => |gauges| gauges.ready_bytes,
+        "message_bytes_unacknowledged" => |gauges| gauges.unacknowledged_bytes,
+        "consumers" => |gauges| gauges.consumers,
+        "memory" => |gauges| gauges.memory,
+        _ => return None,
+    })
+}
+
+/// A column that comes from what queues count.
+enum Counted {
+    Messages,
+    Ready,
+    Unacknowledged,
+    Total(Vec<QueueCount>),
+    Rate(Vec<QueueCount>),
+}
+
+impl Counted {
+    fn of(path: &str) -> Option<Self> {
         match path {
-            "name" => return Key::Text(info.name.to_string()),
-            "vhost" => return Key::Text(info.vhost.to_string()),
-            "node" => return Key::Text(self.api.name().to_owned()),
-            "type" => return Key::Text("classic".to_owned()),
-            "durable" => return Key::Text(info.durable.to_string()),
-            "auto_delete" => return Key::Text(info.auto_delete.to_string()),
-            "exclusive" => return Key::Text(info.is_exclusive().to_string()),
-            "state" => {
-                let failed = matches!(row.state(), QueueState::Failed(_));
-                return Key::Text(if failed { "crashed" } else { "running" }.to_owned());
-            }
+            "messages_details.rate" => return Some(Self::Messages),
+            "messages_ready_details.rate" => return Some(Self::Ready),
+            "messages_unacknowledged_details.rate" => return Some(Self::Unacknowledged),
             _ => {}
         }
-        let brief = row.brief();
-        match path {
-            "messages" => number(brief.ready + brief.unacknowledged),
-            "messages_ready" => number(brief.ready),
-            "messages_unacknowledged" => number(brief.unacknowledged),
-            "message_bytes" => number(brief.ready_bytes + brief.unacknowledged_bytes),
-            "message_bytes_ready" => number(brief.ready_bytes),
-            "message_bytes_unacknowledged" => number(brief.unacknowledged_bytes),
-            "consumers" => number(brief.consumers as u64),
-            "memory" => number(brief.memory),
-            "messages_details.rate" => {
-                let rates = brief.counts.rates(self.now);
-                Key::Number(rates.ready() + rates.unacknowledged())
+        let stat = path.strip_prefix("message_stats.")?;
+        let (stat, is_rate) = stat.strip_suffix("_details.rate").map_or((stat, false), |stat| (stat, true));
+        let of = match stat {
+            "deliver_get" => view::HANDED_OUT.to_vec(),
+            // One that no queue counts is 0 for all.
+            _ => QueueCount::ALL.into_iter().filter(|count| count.name() == stat).collect(),
+        };
+        Some(if is_rate { Self::Rate(of) } else { Self::Total(of) })
+    }
+
+    fn of_queue(&self, counts: &QueueCounts, now: u64) -> f64 {
+        let rates = || counts.rates(now);
+        match self {
+            Self::Messages => rates().ready() + rates().unacknowledged(),
+            Self::Ready => rates().ready(),
+            Self::Unacknowledged => rates().unacknowledged(),
+            Self::Total(of) => of.iter().map(|count| counts.total(*count)).sum::<u64>() as f64,
+            Self::Rate(of) => {
+                let rates = rates();
+                of.iter().map(|count| rates.of(*count)).sum()
             }
-            "messages_ready_details.rate" => Key::Number(brief.counts.rates(self.now).ready()),
-            "messages_unacknowledged_details.rate" => Key::Number(brief.counts.rates(self.now).unacknowledged()),
-            "message_stats.deliver_get" => number(brief.counts.handed_out()),
-            other => match other.strip_prefix("message_stats.") {
-                None => Key::of(&self.show(row), path),
-                Some(stat) => {
-                    let (stat, is_rate) = stat.strip_suffix("_details.rate").map_or((stat, false), |stat| (stat, true));
-                    match QueueCount::ALL.into_iter().find(|count| count.name() == stat) {
-                        Some(count) if is_rate => Key::Number(brief.counts.rates(self.now).of(count)),
-                        Some(count) => number(brief.counts.total(count)),
-                        None if stat == "deliver_get" => {
-                            let rates = brief.counts.rates(self.now);
-                            Key::Number(view::HANDED_OUT.iter().map(|count| rates.of(*count)).sum())
-                        }
-                        None => Key::Number(0.0),
-                    }
-                }
-            },
         }
     }
 }
@@ -116,7 +149,7 @@ pub(crate) async fn detailed(call: Call) -> Answer {
 /// The queues of one vhost.
 pub(crate) async fn list_of_vhost(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
-    let rows = rows(&snapshot, call.word(0)).collect();
+    let rows = snapshot.queues_of([call.word(0)]);
     answer(&call, depth(&call), rows)
 }
 
@@ -130,12 +163,8 @@ fn depth(call: &Call) -> Depth {
 fn everywhere(call: &Call, depth: Depth) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
     let vhosts = call.identity.vhosts(&snapshot.topology);
-    let rows = vhosts.flat_map(|vhost| rows(&snapshot, vhost)).collect();
+    let rows = snapshot.queues_of(vhosts.map(|vhost| &**vhost));
     answer(call, depth, rows)
-}
-
-fn rows<'a>(snapshot: &'a Arc<Snapshot>, vhost: &'a str) -> impl Iterator<Item = QueueRef> + 'a {
-    snapshot.topology.queues(vhost).filter_map(|info| snapshot.queues.get(&info.id).cloned())
 }
 
 fn answer(call: &Call, depth: Depth, rows: Vec<QueueRef>) -> Answer {

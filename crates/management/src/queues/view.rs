@@ -73,6 +73,15 @@ fn add_details(api: &Api, body: &mut Map<String, Value>, status: &QueueStatus) {
     add("idle_since", json!(idle_since(api, status.counts.used())));
 }
 
+/// As RabbitMQ calls it.
+pub(super) fn state(queue: &QueueRef) -> &'static str {
+    match queue.state() {
+        QueueState::Running => "running",
+        QueueState::Failed(_) => "crashed",
+        QueueState::Deleted => "deleted",
+    }
+}
+
 fn declared(api: &Api, queue: &QueueRef) -> Map<String, Value> {
     let info = queue.info();
     let body = json!({
@@ -84,11 +93,7 @@ fn declared(api: &Api, queue: &QueueRef) -> Map<String, Value> {
         "auto_delete": info.auto_delete,
         "exclusive": info.is_exclusive(),
         "arguments": info.arguments.to_json(),
-        "state": match queue.state() {
-            QueueState::Running => "running",
-            QueueState::Failed(_) => "crashed",
-            QueueState::Deleted => "deleted",
-        },
+        "state": state(queue),
     });
     match body {
         Value::Object(body) => body,
