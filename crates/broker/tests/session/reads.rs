@@ -52,8 +52,8 @@ fn a_queue_whose_head_is_read_from_disk_is_counted_as_waiting_for_it() {
     let link = stage.connect();
     let (client, none) = (&mut stage.links[link].client, FieldTable::new());
     client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, &none);
-    for _ in 0..3 {
-        client.publish(1, b"", b"q", false, &[0x10, 0, 2], &[7; 1_000]);
+    for _ in 0..2_000 {
+        client.publish(1, b"", b"q", false, &[0x10, 0, 2], &[7; 100]);
     }
     stage.settle();
     let waiting = |stage: &Stage| stage.broker.queue_metrics.sums().waiting[WaitReason::Disk as usize];
