@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use crate::{Command, LimitOwner, Pattern, PutUser, Refused, SetPermissions, Topology};
 
+/// Limits by their names.
+type Limits = Vec<(Arc<str>, i64)>;
+
 /// What to do for vhosts whose names match.
 #[derive(Clone, Debug, Default)]
 pub struct VhostDefaults {
-    limits: Vec<(Pattern, Vec<(Arc<str>, i64)>)>,
+    limits: Vec<(Pattern, Limits)>,
     users: Vec<(Pattern, VhostUser)>,
 }
 
