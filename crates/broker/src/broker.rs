@@ -7,7 +7,7 @@ use leveret_log::{
     BodyFiles, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
     StorageError,
 };
-use leveret_metrics::{Counters, SizeTotals, Totals};
+use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
 use leveret_queue::MemoryBudget;
 use parking_lot::Mutex;
@@ -350,6 +350,14 @@ impl Broker {
     /// What connections counted in a vhost so far.
     pub fn totals_in(&self, vhost: &str) -> Totals {
         self.vhosts.lock().get(vhost).map_or_else(Totals::default, |counters| counters.totals())
+    }
+
+    /// Counts what no connection did.
+    pub(crate) fn count(&self, protocol: Protocol, vhost: &Arc<str>, news: &Totals, sizes: &mut Sizes) {
+        let core = &self.counters[0];
+        core.by_protocol[protocol as usize].add(news);
+        core.sizes[protocol as usize].take(sizes);
+        self.vhost_counters(vhost).add(news);
     }
 
     pub(crate) fn vhost_counters(&self, vhost: &Arc<str>) -> Arc<Counters> {

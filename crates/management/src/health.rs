@@ -104,20 +104,24 @@ pub(crate) async fn port(call: Call) -> Answer {
     }
 }
 
-/// Whether somebody speaks one of these protocols.
+/// The protocol by the name that listeners have.
+fn protocol_name(asked: &str) -> String {
+    let asked = asked.trim().to_lowercase();
+    match asked.as_str() {
+        "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp10" | "amqp1.0" | "amqp1-0" => "amqp".to_owned(),
+        "amqps" => "amqp/ssl".to_owned(),
+        _ => asked,
+    }
+}
+
+/// Whether somebody speaks each of these protocols.
 pub(crate) async fn protocol(call: Call) -> Answer {
     let protocols: Vec<&str> = call.api.listeners().into_iter().map(|(protocol, _)| protocol).collect();
-    let asked: Vec<&str> = call.word(0).split(',').map(str::trim).collect();
-    let known = |asked: &&&str| {
-        let asked = match **asked {
-            "amqp091" | "amqp0.9.1" | "amqp0-9-1" => "amqp",
-            other => other,
-        };
-        protocols.contains(&asked)
-    };
-    match asked.iter().any(|asked| known(&asked)) {
+    let mut missing: Vec<String> = call.word(0).split(',').map(protocol_name).collect();
+    missing.retain(|asked| !protocols.contains(&asked.as_str()));
+    match missing.is_empty() {
         true => json(json!({"status": "ok", "protocols": protocols})),
-        false => failed(json!({"reason": "No active listener", "missing": asked, "protocols": protocols})),
+        false => failed(json!({"reason": "No active listener", "missing": missing, "protocols": protocols})),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Status and body of answers as recorded from RabbitMQ.
 
-use serde_json::Value;
+use leveret_strict_client::amqp091::Event;
+use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Amqp, Stage};
 
 macro_rules! recorded {
     ($name:literal) => {
@@ -86,8 +87,47 @@ fn listener_checks_have_the_recorded_shape() {
     is(recorded!("health-port-none"), "/api/health/checks/port-listener/1");
     is(recorded!("health-protocol"), "/api/health/checks/protocol-listener/amqp");
     assert_eq!(stage.ask("GET", "/api/health/checks/protocol-listener/http/prometheus", "").0, 200);
-    assert_eq!(stage.ask("GET", "/api/health/checks/protocol-listener/mqtt", "").0, 503);
+    for (asked, missing) in [("mqtt", "mqtt"), ("amqp,mqtt", "mqtt"), ("AMQPS", "amqp/ssl"), ("amqp,http", "")] {
+        let (status, body) = stage.ask("GET", &format!("/api/health/checks/protocol-listener/{asked}"), "");
+        let expected = if missing.is_empty() { (200, "ok", None) } else { (503, "failed", Some(missing)) };
+        let found = (status, body["status"].as_str().expect("a status"), body["missing"][0].as_str());
+        assert_eq!(found, expected, "{asked}: {body}");
+    }
     assert_eq!(stage.ask("GET", "/api/health/checks/port-listener/abc", "").0, 400);
+    stage.node.stop("test");
+}
+
+#[test]
+fn a_full_node_fails_its_check_until_a_connection_is_closed() {
+    let stage = Stage::with("max_connections=1");
+    let check = || stage.ask("GET", "/api/health/checks/below-node-connection-limit", "");
+    assert_eq!(check(), (200, json!({"status": "ok"})));
+    let mut amqp = Amqp::connect(stage.amqp);
+    let (status, body) = check();
+    assert_eq!(
+        (status, &body["status"], &body["reason"]),
+        (503, &json!("failed"), &json!("node connection limit is reached"))
+    );
+    amqp.client.close("test");
+    amqp.until(|event| matches!(event, Event::ConnectionCloseOk));
+    while check().0 == 503 {
+        std::thread::yield_now();
+    }
+    stage.node.stop("test");
+}
+
+#[test]
+fn flags_of_what_is_not_built_are_named() {
+    let stage = Stage::new();
+    let enable = |flag: &str| {
+        let (status, answer) = stage.ask("PUT", &format!("/api/feature-flags/{flag}/enable"), "");
+        (status, answer["error"].as_str().map(str::to_owned), answer["reason"].as_str().map(str::to_owned))
+    };
+    let of = |status, error: &str, reason: &str| (status, Some(error.to_owned()), Some(reason.to_owned()));
+    assert_eq!(enable("message_containers"), (204, None, None));
+    let reason = "feature flag 'stream_queue': streams aren't built yet";
+    assert_eq!(enable("stream_queue"), of(501, "not_implemented", reason));
+    assert_eq!(enable("nonsense"), of(400, "bad_request", "unsupported"));
     stage.node.stop("test");
 }
 
