@@ -1,5 +1,5 @@
 use leveret_auth::{HASHING_SHA256, hash_password, random_salt};
-use leveret_model::{Command, PutUser, SetPermissions};
+use leveret_model::{Command, PutUser, SetPermissions, VhostSettings};
 
 /// The user that a node makes on an empty data directory, and the vhost it may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,9 @@ impl FirstUser {
             read: self.read.clone(),
         };
         let vhost = Command::CreateVhost { name: self.vhost.as_str().into() };
-        vec![vhost, Command::PutUser(user), Command::SetPermissions(permissions)]
+        let settings = VhostSettings { description: "Default virtual host".into(), ..VhostSettings::default() };
+        let described = Command::SetVhost { name: self.vhost.as_str().into(), settings };
+        vec![vhost, described, Command::PutUser(user), Command::SetPermissions(permissions)]
     }
 }
 
@@ -82,6 +84,7 @@ mod tests {
             }
             let topology = model.topology();
             assert!(topology.vhost(vhost).is_some());
+            assert_eq!(&*topology.vhost_settings(vhost).expect("are set").description, "Default virtual host");
             assert!(topology.user("guest").is_some_and(|user| user.has_tag("administrator")));
             assert!(topology.permission("guest", vhost).is_some());
         }
