@@ -3,7 +3,10 @@
 
 mod boot_definitions;
 mod configuration;
+mod hang_up;
 mod object_limits;
 mod rabbitmqadmin;
+mod rabbitmqadmin_v2;
 mod scale;
+mod terraform;
 mod tools;
