@@ -238,6 +238,14 @@ impl Broker {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Counts queues that came and went over HTTP, which is none of the cores.
+    pub fn count_queues(&self, declared: u64, created: u64, deleted: u64) {
+        let counters = &self.counters[0].core;
+        counters.queues_declared.add(declared);
+        counters.queues_created.add(created);
+        counters.queues_deleted.add(deleted);
+    }
+
     /// A name for an object that its client left unnamed: the same seed never gives the same one twice.
     pub(crate) fn generated_name(&self, prefix: &str, connection: ConnectionId, given: u64) -> String {
         use std::hash::{Hash, Hasher};

@@ -1,6 +1,7 @@
 use leveret_auth::{HASHING_SHA256, hash_password, random_salt};
 use leveret_model::{
-    Command, MAX_CONNECTIONS, MAX_QUEUES, PutUser, Refused, SetPermissions, Topology, VhostDefaults, VhostUser,
+    Command, MAX_CONNECTIONS, MAX_QUEUES, PutUser, Refused, SetPermissions, Topology, VhostDefaults, VhostSettings,
+    VhostUser,
 };
 
 /// The user that a node makes on an empty data directory, and the vhost it may use.
@@ -55,7 +56,9 @@ impl FirstUser {
             read: self.read.clone(),
         };
         let vhost = Command::CreateVhost { name: self.vhost.as_str().into() };
-        let mut commands = vec![vhost, Command::PutUser(user)];
+        let settings = VhostSettings { description: "Default virtual host".into(), ..VhostSettings::default() };
+        let described = Command::SetVhost { name: self.vhost.as_str().into(), settings };
+        let mut commands = vec![vhost, described, Command::PutUser(user)];
         commands.extend(defaults.commands(&self.vhost, &Topology::default(), |name| name == self.name));
         commands.push(Command::SetPermissions(permissions));
         commands
@@ -113,6 +116,7 @@ mod tests {
             }
             let topology = model.topology();
             assert!(topology.vhost(vhost).is_some());
+            assert_eq!(&*topology.vhost_settings(vhost).expect("are set").description, "Default virtual host");
             assert!(topology.user("guest").is_some_and(|user| user.has_tag("administrator")));
             assert!(topology.permission("guest", vhost).is_some());
         }
