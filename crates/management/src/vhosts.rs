@@ -45,7 +45,7 @@ pub(crate) async fn put(call: Call) -> Answer {
         commands.push(Command::CreateVhost { name: name.into() });
     }
     commands.push(Command::SetVhost { name: name.into(), settings });
-    if is_new {
+    if is_new && !call.identity.is_local() {
         // Whoever makes a vhost may use it, as in RabbitMQ.
         commands.push(Command::SetPermissions(leveret_model::SetPermissions {
             user: call.identity.name().into(),
