@@ -15,6 +15,7 @@ mod keys;
 mod quotas;
 mod suggest;
 mod units;
+mod vhost_defaults;
 
 pub use amqp10::Amqp10;
 pub use config::{
@@ -24,3 +25,4 @@ pub use config::{
 pub use error::{ConfigError, Warning};
 pub use keys::{KeyDoc, KeyState, documented};
 pub use quotas::{Quota, Quotas, UNLIMITED};
+pub use vhost_defaults::{DefaultVhostLimits, DefaultVhostUser, VhostDefaults};

@@ -36,7 +36,7 @@ impl Rows {
         Rows { columns: columns.to_vec(), rows: objects.into_iter().map(pick).collect() }
     }
 
-    /// As objects, with the columns in their order.
+    /// As objects.
     pub(crate) fn objects(&self) -> Vec<Map<String, Value>> {
         let object = |row: &Vec<Value>| self.columns.iter().cloned().zip(row.iter().cloned()).collect();
         self.rows.iter().map(object).collect()

@@ -44,9 +44,11 @@ impl Options {
     fn of(matches: &ArgMatches) -> Result<Self, Failure> {
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         let seconds = match text("timeout").as_deref() {
-            None | Some("infinity") => None,
+            None => None,
+            // Thirty years.
+            Some("infinity") => Some(1e9),
             Some(text) => {
-                Some(text.parse::<f64>().ok().filter(|seconds| (0.001..1e9).contains(seconds)).ok_or_else(|| {
+                Some(text.parse::<f64>().ok().filter(|seconds| (0.001..=1e9).contains(seconds)).ok_or_else(|| {
                     Failure::Usage(format!("Error (argument validation): '{text}' is no timeout in seconds"))
                 })?)
             }

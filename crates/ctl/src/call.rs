@@ -1,6 +1,7 @@
 //! One command that runs.
 
 use std::io::Read;
+use std::time::Duration;
 
 use clap::ArgMatches;
 
@@ -11,6 +12,9 @@ use crate::tool::Tool;
 
 /// The longest text that is read from standard input or a file: definitions of some 200,000 queues.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// How long an answer may take by default, as for RabbitMQ's tools.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// See the module.
 pub(crate) struct Call<'a> {
@@ -38,7 +42,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// None answers.
     pub(crate) fn node(&self) -> Result<Client, Failure> {
-        Client::connect(&self.options.place, self.options.timeout)
+        Client::connect(&self.options.place, self.options.timeout.unwrap_or(TIMEOUT))
     }
 
     /// A word or the value of an option, if it was given.

@@ -17,7 +17,7 @@ const ANSWER_BYTES_MAX: u64 = 4 << 30;
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: PathBuf,
-    timeout: Option<Duration>,
+    timeout: Duration,
     /// What the node says of itself.
     pub(crate) node: Value,
 }
@@ -56,12 +56,17 @@ impl Client {
     ///
     /// # Errors
     /// None answers, or it has another name.
-    pub(crate) fn connect(place: &Place, timeout: Option<Duration>) -> Result<Self, Failure> {
+    pub(crate) fn connect(place: &Place, timeout: Duration) -> Result<Self, Failure> {
         let (sockets, wanted) = (place.sockets()?, place.node());
         let mut other = None;
         for socket in &sockets {
             let mut client = Client { socket: socket.clone(), timeout, node: Value::Null };
-            let Ok(response) = client.request("GET", "/local/node", None) else { continue };
+            let response = match client.request("GET", "/local/node", None) {
+                Ok(response) => response,
+                // Somebody is there, who doesn't answer.
+                Err(late @ Failure::Timeout(_)) => return Err(late),
+                Err(_) => continue,
+            };
             client.node = response.json();
             let name = client.name();
             // Without a host the name is enough, as for RabbitMQ's tools.
@@ -106,7 +111,7 @@ impl Client {
     ) -> Result<Response, Failure> {
         self.exchange(method, path, body, headers).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                let seconds = self.timeout.unwrap_or_default().as_secs_f64();
+                let seconds = self.timeout.as_secs_f64();
                 Failure::Timeout(format!("Error: operation {path} on node {} timed out after {seconds} s", self.name()))
             }
             _ => Failure::Unavailable(format!(
@@ -120,8 +125,8 @@ impl Client {
     fn exchange(&self, method: &str, path: &str, body: Option<&Value>, headers: &str) -> io::Result<Response> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let mut stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(self.timeout)?;
-        stream.set_write_timeout(self.timeout)?;
+        stream.set_read_timeout(Some(self.timeout))?;
+        stream.set_write_timeout(Some(self.timeout))?;
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: local\r\nconnection: close\r\ncontent-type: application/json\r\n\
              content-length: {}\r\n{headers}\r\n",

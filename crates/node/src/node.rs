@@ -9,7 +9,7 @@ use std::time::Duration;
 use leveret_broker::{Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
-use leveret_model::{Command, Durability};
+use leveret_model::{Command, Durability, VhostDefaults};
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::cores::{Acceptors, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
-use crate::first_user::FirstUser;
+use crate::first_user::{self, FirstUser};
 use crate::http::SideRuntime;
 use crate::local_socket::{LocalSocket, LocalSocketError};
 use crate::lock::DirectoryLock;
@@ -45,6 +45,8 @@ pub struct NodeOptions {
     pub log: LogOptions,
     /// Made on an empty data directory; none if somebody else makes users.
     pub first_user: Option<FirstUser>,
+    /// What every new vhost gets, as configured.
+    pub vhost_defaults: leveret_config::VhostDefaults,
     /// The broker's limits and texts.
     pub broker: Settings,
     /// When publishers are held back.
@@ -74,6 +76,9 @@ pub enum StartError {
     /// The first user can't be made as configured.
     #[error("cannot make the default user: {0}")]
     FirstUser(#[from] leveret_model::Refused),
+    /// What new vhosts are to get makes no sense.
+    #[error("cannot give new vhosts their defaults: {0}")]
+    VhostDefaults(leveret_model::Refused),
     /// A listener can't be opened.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -123,6 +128,7 @@ struct Inner {
     descriptor_limit: u64,
     alarm_limits: Arc<SharedLimits>,
     stop_sender: Sender<&'static str>,
+    vhost_defaults: VhostDefaults,
     ports: Mutex<Ports>,
     /// None before connections are accepted, and when the node stops.
     acceptors: Mutex<Option<Acceptors>>,
@@ -136,6 +142,7 @@ impl Node {
     /// The directory can't be used, its content can't be recovered, or a thread can't be started.
     pub fn start(lock: DirectoryLock, options: NodeOptions) -> Result<(Self, Report), StartError> {
         let clock = Clock::start();
+        let vhost_defaults = first_user::vhost_defaults(&options.vhost_defaults).map_err(StartError::VhostDefaults)?;
         let descriptor_limit = descriptors::raise_limit();
         if let Some(text) = descriptors::warning(descriptor_limit) {
             warn!("{text}");
@@ -154,7 +161,7 @@ impl Node {
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarm_limits = SharedLimits::new(options.alarms);
         let alarms = AlarmMonitor::start(&broker, &data_directory, &alarm_limits)?;
-        make_first_user(&broker, options.first_user.as_ref(), clock)?;
+        make_first_user(&broker, options.first_user.as_ref(), &vhost_defaults, clock)?;
         tell_of_weaker_queues(&broker);
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
@@ -167,6 +174,7 @@ impl Node {
             descriptor_limit,
             alarm_limits,
             stop_sender,
+            vhost_defaults,
             ports: Mutex::default(),
             acceptors: Mutex::new(None),
         };
@@ -350,6 +358,12 @@ impl NodeHandle {
         let _ = self.inner.stop_sender.send(who);
     }
 
+    /// What every new vhost gets.
+    #[must_use]
+    pub fn vhost_defaults(&self) -> &VhostDefaults {
+        &self.inner.vhost_defaults
+    }
+
     /// Files and sockets that the process may have open.
     #[must_use]
     pub fn descriptor_limit(&self) -> u64 {
@@ -373,9 +387,14 @@ fn tell_of_weaker_queues(broker: &Broker) {
 }
 
 /// On an empty data directory; returns once it is durable and published.
-fn make_first_user(broker: &Arc<Broker>, first_user: Option<&FirstUser>, clock: Clock) -> Result<(), StartError> {
+fn make_first_user(
+    broker: &Arc<Broker>,
+    first_user: Option<&FirstUser>,
+    defaults: &VhostDefaults,
+    clock: Clock,
+) -> Result<(), StartError> {
     let mut commands = match first_user {
-        Some(first_user) if broker.is_empty() => first_user.commands(),
+        Some(first_user) if broker.is_empty() => first_user.commands(defaults),
         _ => Vec::new(),
     };
     if broker.registry.staged_topology().global_parameter(CLUSTER_ID).is_none() {

@@ -22,6 +22,7 @@ impl Authenticate for Nobody {
 
 fn options(cores: usize) -> NodeOptions {
     NodeOptions {
+        vhost_defaults: Default::default(),
         cores: Some(cores),
         sync_delay: Duration::ZERO,
         log: leveret_log::Options::default(),

@@ -31,19 +31,26 @@ impl Stage {
 
     /// The same with one more setting.
     pub(crate) fn with(setting: &str) -> Self {
-        Self::start(setting, MetricsOptions::default())
+        Self::with_all(&[setting])
+    }
+
+    /// The same with more settings.
+    pub(crate) fn with_all(settings: &[&str]) -> Self {
+        Self::start(settings, MetricsOptions::default())
     }
 
     /// The same with other metrics.
     pub(crate) fn with_metrics(options: MetricsOptions) -> Self {
-        Self::start("cores=1", options)
+        Self::start(&[], options)
     }
 
-    fn start(setting: &str, pages: MetricsOptions) -> Self {
+    fn start(settings: &[&str], pages: MetricsOptions) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut config = Config::default();
         config.set("cores=1").expect("is a key");
-        config.set(setting).expect("is a key");
+        for setting in settings {
+            config.set(setting).expect("is a key");
+        }
         let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
         let options = NodeOptions::new(&config, Arc::new(|text| panic!("{text}")));
         let (mut node, _) = Node::start(lock, options).expect("starts");
