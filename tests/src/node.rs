@@ -276,6 +276,12 @@ impl Node {
         Http::guest(format!("127.0.0.1:{}", self.ports.prometheus))
     }
 
+    /// Whether it has printed a line that contains `text`, or does so within [`PATIENCE`]: log lines are written by a
+    /// thread of their own.
+    pub fn wait_for_line(&mut self, text: &str) -> bool {
+        self.process.as_mut().is_some_and(|process| process.log().contains(text) || process.wait_for_line(text))
+    }
+
     /// What it printed.
     pub fn log(&mut self) -> String {
         self.process.as_mut().map(Process::log).unwrap_or_default()
