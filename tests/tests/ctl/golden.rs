@@ -91,7 +91,7 @@ fn difference(line: &str, recorded: &Value, said: &Said) -> Option<String> {
     }
     if let Some(kinds) = recorded["kinds"].as_object() {
         let ours: Value = serde_json::from_str(&said.stdout).unwrap_or_default();
-        let mut wrong = kinds.iter().filter(|(key, wanted)| kind(&ours[key.as_str()]) != wanted.as_str());
+        let mut wrong = kinds.iter().filter(|(key, wanted)| Some(kind(&ours[key.as_str()])) != wanted.as_str());
         return wrong.next().map(|(key, wanted)| format!("{key} is {} and not {wanted}", ours[key.as_str()]));
     }
     let lines = recorded["stdout"].as_array()?;

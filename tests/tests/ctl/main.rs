@@ -3,4 +3,5 @@
 mod effects;
 mod golden;
 mod place;
+mod points;
 mod tool;

@@ -76,7 +76,7 @@ pub(super) const COMMANDS: &[Command] = &[
 fn protocol(name: &str) -> Option<Value> {
     match name {
         "AMQP 0-9-1" => Some(json!([0, 9, 1])),
-        "AMQP 1.0" => Some(json!([1, 0])),
+        "AMQP 1-0" => Some(json!([1, 0])),
         _ => None,
     }
 }

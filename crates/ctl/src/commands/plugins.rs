@@ -13,8 +13,8 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(PLUGINS, "list", Group::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose]", "Lists plugins and their state: -E enabled, -e also implicitly, -m names only, -v with descriptions", list),
-    Command::new(PLUGINS, "enable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Succeeds for what is built in, and refuses what isn't there", enable),
-    Command::new(PLUGINS, "disable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Refuses for what is built in: it can't be taken out", disable),
+    Command::new(PLUGINS, "enable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Succeeds for what is built in, and refuses what isn't built yet", enable),
+    Command::new(PLUGINS, "disable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Succeeds for what isn't there and for rabbitmq_amqp1_0, which does nothing; what is built in can't be taken out", disable),
     Command::new(PLUGINS, "set", Group::Plugins, "[<plugin>...] [--offline] [--online]", "Succeeds if all of these are built in", set),
     Command::new(PLUGINS, "is_enabled", Group::Monitoring, "<plugin>... [--offline] [--online]", "Exits with a non-zero code if a plugin isn't there", is_enabled),
     Command::new(PLUGINS, "directories", Group::Monitoring, "[--offline] [--online]", "Says that there are no plugin directories", directories),
@@ -130,8 +130,14 @@ fn named(call: &Call<'_>) -> Result<Vec<String>, Failure> {
     }
 }
 
-fn check(names: &[String]) -> Result<(), Failure> {
-    let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_built_in(name)).collect();
+/// Whether this is a plugin of RabbitMQ, which warns of others and goes on.
+fn is_known(name: &str) -> bool {
+    is_built_in(name) || ABSENT.contains(&name)
+}
+
+fn check(call: &mut Call<'_>, names: &[String]) -> Result<(), Failure> {
+    warn_of_unknown(call, names);
+    let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| ABSENT.contains(name)).collect();
     match missing.is_empty() {
         true => Ok(()),
         false => Err(Failure::refused(&format!(
@@ -142,11 +148,18 @@ fn check(names: &[String]) -> Result<(), Failure> {
     }
 }
 
+fn warn_of_unknown(call: &mut Call<'_>, names: &[String]) {
+    let unknown: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_known(name)).collect();
+    if !unknown.is_empty() {
+        call.say(&format!("WARNING - plugins currently enabled but missing: {}\n", unknown.join(", ")));
+    }
+}
+
 /// Needs no node: what is built in is on whether one runs or not, and scripts call it before they start one.
 fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let names = if call.has("all") { Vec::new() } else { named(call)? };
     call.say(&format!("Enabling plugins:\n{}", names.join("\n")));
-    check(&names)?;
+    check(call, &names)?;
     call.say("Plugin configuration unchanged.");
     Ok(Answer::Done)
 }
@@ -155,7 +168,10 @@ fn disable(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let names =
         if call.has("all") { BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect() } else { named(call)? };
     call.say(&format!("Disabling plugins:\n{}", names.join("\n")));
-    let here: Vec<&str> = names.iter().map(String::as_str).filter(|name| is_built_in(name)).collect();
+    warn_of_unknown(call, &names);
+    // RabbitMQ's is empty too since 4.0, and scripts that are older take it out before they put it in.
+    let does_something = |name: &&str| is_built_in(name) && *name != "rabbitmq_amqp1_0";
+    let here: Vec<&str> = names.iter().map(String::as_str).filter(does_something).collect();
     match here.is_empty() {
         true => {
             call.say("Plugin configuration unchanged.");
@@ -168,7 +184,7 @@ fn disable(call: &mut Call<'_>) -> Result<Answer, Failure> {
 fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let names = call.words("plugin");
     call.say(&format!("Enabling plugins:\n{}", names.join("\n")));
-    check(&names)?;
+    check(call, &names)?;
     call.say("Plugin configuration unchanged.");
     Ok(Answer::Done)
 }
