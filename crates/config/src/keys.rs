@@ -7,6 +7,7 @@ use crate::suggest;
 
 mod amqp10;
 mod effective;
+mod interceptors;
 mod limits;
 mod other;
 mod vhost_defaults;
@@ -80,7 +81,7 @@ pub fn documented() -> impl Iterator<Item = KeyDoc> {
 }
 
 fn working_keys() -> impl Iterator<Item = &'static Key> {
-    working::KEYS.iter().chain(vhost_defaults::KEYS).chain(limits::KEYS).chain(amqp10::KEYS)
+    working::KEYS.iter().chain(vhost_defaults::KEYS).chain(limits::KEYS).chain(amqp10::KEYS).chain(interceptors::KEYS)
 }
 
 impl Config {

@@ -193,9 +193,9 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         for name in names.lines() {
             assert!(help.contains(&format!("   {name} ")), "{name} isn't in the help of {tool}");
             let is_missing = missing.contains(&format!("   {name} ")) && !there.contains(&format!("   {name} "));
-            let is_run = tests.iter().any(|test| {
-                test.match_indices(name).any(|(at, _)| !test[at + name.len()..].starts_with(|next: char| next == '_'))
-            });
+            let is_run = tests
+                .iter()
+                .any(|test| test.match_indices(name).any(|(at, _)| !test[at + name.len()..].starts_with('_')));
             assert!(is_missing || is_run, "{tool} {name} is run by no test");
         }
         assert!(well(&node, &format!("{tool} version --help")).contains("General Options"));
