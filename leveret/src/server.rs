@@ -8,7 +8,7 @@ use clap::Args;
 use leveret_config::{Config, Durability, LogLevel, Warning};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions};
-use leveret_node::{DirectoryLock, Node, NodeOptions, amqp_addresses, http_address, node_name};
+use leveret_node::{DirectoryLock, LocalSocket, Node, NodeOptions, amqp_addresses, http_address, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
 use tracing_appender::non_blocking::WorkerGuard;
@@ -33,7 +33,7 @@ pub(crate) struct ServerArguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where everything is kept; made if it isn't there
-    #[arg(long, value_name = "DIR", default_value = "data")]
+    #[arg(long, value_name = "DIR", env = "LEVERET_DATA_DIR", default_value = "data")]
     data_dir: PathBuf,
     /// A key of rabbitmq.conf; wins over the file
     #[arg(long, value_name = "KEY=VALUE")]
@@ -130,7 +130,8 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     )));
     let pages = config.metrics.clone();
     let pages = MetricsOptions { path: pages.path, per_object: pages.per_object, authentication: pages.authentication };
-    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api, pages))));
+    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api.clone(), pages))));
+    let local_socket = serve_commands(&node, api.clone());
     let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
 
     let cores = node.handle().connections_per_core().len();
@@ -140,9 +141,25 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
 
     let signal = node.wait_for_signal();
     info!("{signal}: closing connections and stopping");
+    drop(local_socket);
     node.stop(STOP_REASON);
     info!("stopped");
     Ok(())
+}
+
+/// A node without its socket serves clients; what can't be done is to command it.
+fn serve_commands(node: &Node, api: Api) -> Option<LocalSocket> {
+    match node.open_local_socket() {
+        Ok((socket, listener)) => {
+            let router = leveret_management::local(api);
+            node.spawn(tell_of_failure(leveret_management::serve_local(listener, router)));
+            Some(socket)
+        }
+        Err(reason) => {
+            warn!("rabbitmqctl can't reach this node: {reason}");
+            None
+        }
+    }
 }
 
 async fn tell_of_failure(server: impl Future<Output = std::io::Result<()>>) {

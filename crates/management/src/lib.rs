@@ -28,6 +28,7 @@ mod history;
 mod identity;
 mod limits;
 mod list;
+mod local;
 mod maintenance;
 mod metrics;
 mod nodes;
@@ -52,6 +53,6 @@ mod vhosts;
 
 pub use api::Api;
 pub use definitions::{Definitions, LoadError};
-pub use dispatch::{api, api_under};
+pub use dispatch::{api, api_under, local};
 pub use metrics::{MetricsOptions, metrics};
-pub use serve::serve;
+pub use serve::{serve, serve_local};
