@@ -9,6 +9,7 @@ mod amqp10;
 mod effective;
 mod limits;
 mod other;
+mod tls;
 mod working;
 
 /// Puts a value into the configuration. The second argument is what the `$` part of the key stands for.
@@ -59,9 +60,15 @@ pub struct KeyDoc {
     pub state: KeyState,
 }
 
+/// Every key that takes effect.
+fn working_keys() -> impl Iterator<Item = &'static Key> {
+    let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
+    [working::KEYS, limits::KEYS, amqp10::KEYS].into_iter().chain(tls).flatten()
+}
+
 /// Every row of the table.
 pub fn documented() -> impl Iterator<Item = KeyDoc> {
-    let working = working::KEYS.iter().chain(limits::KEYS).chain(amqp10::KEYS).map(|key| KeyDoc {
+    let working = working_keys().map(|key| KeyDoc {
         name: key.name,
         kind: key.kind,
         default: key.default,
@@ -116,7 +123,7 @@ impl Config {
 
     fn assign(&mut self, assignment: Assignment<'_>) -> Result<Option<String>, String> {
         let Assignment { key, value } = assignment;
-        for known in working::KEYS.iter().chain(limits::KEYS).chain(amqp10::KEYS) {
+        for known in working_keys() {
             if let Some(word) = matched(known.name, key) {
                 (known.set)(self, word, value).map_err(|error| format!("{key}: {error}"))?;
                 self.assigned.0.insert(key.to_owned(), value.to_owned());

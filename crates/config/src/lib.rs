@@ -14,6 +14,7 @@ mod grammar;
 mod keys;
 mod quotas;
 mod suggest;
+mod tls;
 mod units;
 
 pub use amqp10::Amqp10;
@@ -24,3 +25,4 @@ pub use config::{
 pub use error::{ConfigError, Warning};
 pub use keys::{KeyDoc, KeyState, documented};
 pub use quotas::{Quota, Quotas, UNLIMITED};
+pub use tls::{Tls, TlsEndpoint, TlsVersion};

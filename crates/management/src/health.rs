@@ -71,7 +71,8 @@ pub(crate) async fn ready(call: Call) -> Answer {
     if call.api.broker().is_in_maintenance() {
         return failed(json!({"reason": "the rabbit node is not currently available to serve"}));
     }
-    match call.api.node().ports().amqp {
+    let ports = call.api.node().ports();
+    match ports.amqp.or(ports.amqps) {
         Some(_) => ok(),
         None => failed(json!({"reason": "No AMQP listener is open"})),
     }

@@ -51,7 +51,8 @@ mod users;
 mod vhosts;
 
 pub use api::Api;
+pub use axum::Router;
 pub use definitions::{Definitions, LoadError};
 pub use dispatch::{api, api_under};
 pub use metrics::{MetricsOptions, metrics};
-pub use serve::serve;
+pub use serve::{serve, serve_tls};

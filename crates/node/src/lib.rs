@@ -25,14 +25,16 @@ mod node;
 pub mod offline;
 mod ports;
 mod signals;
+mod tls;
 
 pub use alarms::AlarmLimits;
 pub use authenticate::Passwords;
 pub use clock::Clock;
-pub use configuration::{amqp_addresses, http_address, node_name};
-pub use cores::SocketOptions;
+pub use configuration::{amqp_addresses, amqps_addresses, http_address, node_name};
+pub use cores::{Listener, SocketOptions};
 pub use disk::FsDisk;
 pub use first_user::FirstUser;
 pub use lock::{DirectoryLock, LockError};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::Ports;
+pub use tls::{HttpsStream, Tls, TlsError, TlsListener, watch as watch_certificates};

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use crate::alarms::{AlarmLimits, AlarmMonitor};
 use crate::clock::Clock;
-use crate::cores::{Acceptors, Population, RunningCore, SocketOptions, listen};
+use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_user::FirstUser;
@@ -23,6 +23,7 @@ use crate::lock::DirectoryLock;
 use crate::offline::STORE;
 use crate::ports::{Ports, PortsFile};
 use crate::signals;
+use crate::tls::TlsError;
 
 /// How long a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
@@ -88,6 +89,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// A listener can't speak TLS as configured.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A thread or runtime can't be started.
     #[error("cannot start threads: {0}")]
     Threads(#[from] io::Error),
@@ -188,19 +192,20 @@ impl Node {
         listen(address).map_err(|source| StartError::Listen { address, source })
     }
 
-    /// Accepts AMQP connections on `amqp` and writes `ports.json`, whose other ports are `http` and
-    /// `prometheus`.
+    /// Accepts AMQP connections on `amqp` and writes `ports.json`, whose other ports are those of `others`.
     ///
     /// # Errors
     /// `ports.json` can't be written.
-    pub fn accept(
-        &mut self,
-        amqp: Vec<TcpListener>,
-        http: Option<u16>,
-        prometheus: Option<u16>,
-    ) -> Result<Ports, StartError> {
-        let port = amqp.first().and_then(|listener| listener.local_addr().ok()).map(|address| address.port());
-        let ports = Ports { amqp: port, http, prometheus };
+    pub fn accept(&mut self, amqp: Vec<Listener>, others: Ports) -> Result<Ports, StartError> {
+        let first = |with_tls| {
+            let listener = amqp.iter().find(|listener| listener.tls.is_some() == with_tls)?;
+            listener.socket.local_addr().ok().map(|address| address.port())
+        };
+        let ports = Ports { amqp: first(false), amqps: first(true), ..others };
+        if let Some(http) = ports.http.or(ports.https) {
+            // It is set once: a node accepts once.
+            let _ = self.inner.broker.http_port.set(http);
+        }
         *self.inner.ports.lock() = ports;
         let acceptors = Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets);
         *self.inner.acceptors.lock() = Some(acceptors);

@@ -57,10 +57,12 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("management.tcp.port", "port", "15672", "port of the HTTP API; 0 for any free one", |config, _, value| {
         config.management.port = port(value)?;
+        config.has_plain_management = true;
         Ok(())
     }),
     key("management.tcp.ip", "address", "all", "address of the HTTP API", |config, _, value| {
         config.management.ip = Some(value.to_owned());
+        config.has_plain_management = true;
         Ok(())
     }),
     key(
@@ -79,18 +81,22 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("management.listener.port", "port", "15672", "the older name of management.tcp.port", |config, _, value| {
         config.management.port = port(value)?;
+        config.has_plain_management = true;
         Ok(())
     }),
     key("management.listener.ip", "address", "all", "the older name of management.tcp.ip", |config, _, value| {
         config.management.ip = Some(value.to_owned());
+        config.has_plain_management = true;
         Ok(())
     }),
     key("prometheus.tcp.port", "port", "15692", "port of the metrics; 0 for any free one", |config, _, value| {
         config.prometheus.port = port(value)?;
+        config.has_plain_prometheus = true;
         Ok(())
     }),
     key("prometheus.tcp.ip", "address", "all", "address of the metrics", |config, _, value| {
         config.prometheus.ip = Some(value.to_owned());
+        config.has_plain_prometheus = true;
         Ok(())
     }),
     key("prometheus.path", "path", "/metrics", "where the pages of metrics are", |config, _, value| {
@@ -420,14 +426,14 @@ pub(super) const KEYS: &[Key] = &[
     }),
 ];
 
-fn none<T: Default>(value: &str) -> Result<T, String> {
+pub(super) fn none<T: Default>(value: &str) -> Result<T, String> {
     match value {
         "none" => Ok(T::default()),
         _ => Err(format!("expected none, got '{value}'; single ones have a name behind a dot")),
     }
 }
 
-fn port(value: &str) -> Result<u16, String> {
+pub(super) fn port(value: &str) -> Result<u16, String> {
     Ok(integer(value, 0, 65_535)? as u16)
 }
 
@@ -455,7 +461,7 @@ fn level(value: &str) -> Result<LogLevel, String> {
 }
 
 /// `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`.
-fn listener(value: &str) -> Result<Listener, String> {
+pub(super) fn listener(value: &str) -> Result<Listener, String> {
     let Some((host, number)) = value.rsplit_once(':') else {
         return Ok(Listener { host: None, port: port(value)? });
     };
