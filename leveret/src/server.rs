@@ -8,7 +8,7 @@ use clap::Args;
 use leveret_config::{Config, Durability, LogLevel, Warning};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions};
-use leveret_node::{DirectoryLock, Node, NodeOptions, node_name, watch_certificates};
+use leveret_node::{DirectoryLock, Node, NodeOptions, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
 use tracing_appender::non_blocking::WorkerGuard;
@@ -131,8 +131,7 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     for listener in listeners.prometheus {
         listener.serve(&node, leveret_management::metrics(api.clone(), pages.clone()));
     }
-    node.spawn(watch_certificates(listeners.tls));
-    let ports = node.accept(listeners.amqp, others)?;
+    let ports = node.accept(listeners.amqp, others, listeners.tls)?;
 
     let cores = node.handle().connections_per_core().len();
     let banner = Banner { ports, data_directory: &arguments.data_dir, durability, cores };

@@ -7,7 +7,7 @@ use leveret_log::{
     BodyFiles, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
     StorageError,
 };
-use leveret_metrics::{Counters, SizeTotals, Totals};
+use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
 use leveret_queue::MemoryBudget;
 use parking_lot::Mutex;
@@ -241,6 +241,14 @@ impl Broker {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Counts queues that came and went over HTTP, which is none of the cores.
+    pub fn count_queues(&self, declared: u64, created: u64, deleted: u64) {
+        let counters = &self.counters[0].core;
+        counters.queues_declared.add(declared);
+        counters.queues_created.add(created);
+        counters.queues_deleted.add(deleted);
+    }
+
     /// A name for an object that its client left unnamed: the same seed never gives the same one twice.
     pub(crate) fn generated_name(&self, prefix: &str, connection: ConnectionId, given: u64) -> String {
         use std::hash::{Hash, Hasher};
@@ -353,6 +361,14 @@ impl Broker {
     /// What connections counted in a vhost so far.
     pub fn totals_in(&self, vhost: &str) -> Totals {
         self.vhosts.lock().get(vhost).map_or_else(Totals::default, |counters| counters.totals())
+    }
+
+    /// Counts what no connection did.
+    pub(crate) fn count(&self, protocol: Protocol, vhost: &Arc<str>, news: &Totals, sizes: &mut Sizes) {
+        let core = &self.counters[0];
+        core.by_protocol[protocol as usize].add(news);
+        core.sizes[protocol as usize].take(sizes);
+        self.vhost_counters(vhost).add(news);
     }
 
     pub(crate) fn vhost_counters(&self, vhost: &Arc<str>) -> Arc<Counters> {

@@ -8,6 +8,7 @@ use leveret_log::{Position, Wait};
 use leveret_message::deliver::to_amqp091;
 use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, Overlay, StoredMessage};
+use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind, Value};
 use leveret_queue::{GetOutcome, Link, Outcome, Peeked, Run, Signal};
 
@@ -17,6 +18,7 @@ use crate::queue_handle::QueueRef;
 use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::time::{Nanos, Now};
+use crate::traffic::Protocol;
 
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
@@ -128,6 +130,7 @@ impl Broker {
         let publisher = Publisher { user, vhost };
         let keys = [routing_key.as_bytes()];
         let route = route::extended(&snapshot, &publisher, exchange.as_bytes(), &keys, headers)?;
+        self.count_published(vhost, body.len() as u64, route.queues.len() as u64);
         if route.queues.is_empty() {
             route.count_unroutable(true, now.monotonic);
             return Ok(PublishedDirectly { routed: false, position: 0 });
@@ -166,6 +169,24 @@ impl Broker {
         }
         self.commit.announce();
         Ok(published)
+    }
+
+    /// As RabbitMQ does, which publishes what comes over HTTP over a connection of AMQP 0-9-1 of its own: mandatory, and
+    /// with confirms.
+    fn count_published(&self, vhost: &str, bytes: u64, queues: u64) {
+        let routed = u64::from(queues > 0);
+        let news = Totals {
+            published: 1,
+            published_with_confirm: 1,
+            confirmed: 1,
+            routed,
+            enqueued: queues,
+            unroutable_returned: 1 - routed,
+            ..Totals::default()
+        };
+        let mut sizes = Sizes::default();
+        sizes.count(bytes);
+        self.count(Protocol::Amqp091, &vhost.into(), &news, &mut sizes);
     }
 
     /// Takes one message out of a queue, to be given to [`Broker::dispose`]. `loaded` is called when it has to be read

@@ -34,7 +34,7 @@ pub struct ConnectionView {
     pub frame_max: u32,
     /// Heartbeat or idle timeout in seconds; 0 for none.
     pub timeout_s: u64,
-    /// What its client said of itself.
+    /// What its client said of itself; nothing if it was asked briefly.
     pub client_properties: Arguments,
     /// The client's container-id (AMQP 1.0).
     pub container_id: Option<Arc<str>>,

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use crate::amqp10::Amqp10;
 use crate::quotas::Quotas;
 use crate::tls::{Tls, TlsEndpoint};
+use crate::vhost_defaults::VhostDefaults;
 
 /// Messages may not be allowed to be larger than this: a body is held in memory while it arrives.
 pub const MAX_MESSAGE_SIZE_CAP: u64 = 512 << 20;
@@ -40,6 +41,8 @@ pub struct Config {
     pub loopback_users: Vec<String>,
     /// Whom a node creates when it starts on an empty directory.
     pub default_user: DefaultUser,
+    /// `default_limits.vhosts.*` and `default_users.*`: what every new vhost gets.
+    pub vhost_defaults: VhostDefaults,
     /// `heartbeat` in seconds, as the server proposes it; 0 for none.
     pub heartbeat_s: u16,
     /// `frame_max` in bytes.
@@ -258,6 +261,7 @@ impl Default for Config {
                 read: ".*".to_owned(),
                 tags: vec!["administrator".to_owned()],
             },
+            vhost_defaults: VhostDefaults::default(),
             heartbeat_s: 60,
             frame_max: 131_072,
             channel_max: 2047,

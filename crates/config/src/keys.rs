@@ -10,6 +10,7 @@ mod effective;
 mod limits;
 mod other;
 mod tls;
+mod vhost_defaults;
 mod working;
 
 /// Puts a value into the configuration. The second argument is what the `$` part of the key stands for.
@@ -60,12 +61,6 @@ pub struct KeyDoc {
     pub state: KeyState,
 }
 
-/// Every key that takes effect.
-fn working_keys() -> impl Iterator<Item = &'static Key> {
-    let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
-    [working::KEYS, limits::KEYS, amqp10::KEYS].into_iter().chain(tls).flatten()
-}
-
 /// Every row of the table.
 pub fn documented() -> impl Iterator<Item = KeyDoc> {
     let working = working_keys().map(|key| KeyDoc {
@@ -83,6 +78,11 @@ pub fn documented() -> impl Iterator<Item = KeyDoc> {
         state: other.state,
     });
     working.chain(others)
+}
+
+fn working_keys() -> impl Iterator<Item = &'static Key> {
+    let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
+    [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS].into_iter().chain(tls).flatten()
 }
 
 impl Config {

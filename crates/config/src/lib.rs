@@ -16,6 +16,7 @@ mod quotas;
 mod suggest;
 mod tls;
 mod units;
+mod vhost_defaults;
 
 pub use amqp10::Amqp10;
 pub use config::{
@@ -26,3 +27,4 @@ pub use error::{ConfigError, Warning};
 pub use keys::{KeyDoc, KeyState, documented};
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use tls::{Tls, TlsEndpoint, TlsVersion};
+pub use vhost_defaults::{DefaultVhostLimits, DefaultVhostUser, VhostDefaults};

@@ -141,6 +141,21 @@ fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
 }
 
 #[test]
+fn what_new_vhosts_get_stands_by_name() {
+    let mut config = Config::default();
+    let text = "default_limits.vhosts.1.pattern = ^qa\ndefault_limits.vhosts.1.max_connections = -1\n\
+                default_users.qa.tags = policymaker, monitoring\ndefault_users.qa.read = ^r\n";
+    config.read("rabbitmq.conf", text).unwrap();
+    let limits = &config.vhost_defaults.limits["1"];
+    assert_eq!((&*limits.pattern, limits.max_connections, limits.max_queues), ("^qa", Some(-1), None));
+    let user = &config.vhost_defaults.users["qa"];
+    assert_eq!((&*user.read, &*user.write, &user.password), ("^r", ".*", &None));
+    assert_eq!(user.tags, ["policymaker", "monitoring"]);
+    let error = error("default_limits.vhosts.1.max_queues = many");
+    assert!(error.contains("expected a whole number, got 'many'"), "{error}");
+}
+
+#[test]
 fn every_key_of_rabbitmq_is_known() {
     let keys = include_str!("../../../tests/golden/rabbitmq-4.3.6-conf-keys.txt");
     let unknown: Vec<&str> = keys

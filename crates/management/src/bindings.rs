@@ -23,6 +23,15 @@ enum Row {
     Default { vhost: Arc<str>, queue: Arc<str> },
 }
 
+impl Row {
+    fn key(&self) -> String {
+        match self {
+            Row::Kept(binding) => key_of(&binding.routing_key, &binding.arguments),
+            Row::Default { queue, .. } => key_of(queue.as_bytes(), &Arguments::default()),
+        }
+    }
+}
+
 struct Listed;
 
 impl Rows for Listed {
@@ -39,7 +48,7 @@ impl Rows for Listed {
         match row {
             Row::Kept(binding) => {
                 let mut body = definition(binding);
-                body["properties_key"] = json!(properties_key(binding));
+                body["properties_key"] = json!(row.key());
                 body
             }
             Row::Default { vhost, queue } => json!({
@@ -49,7 +58,7 @@ impl Rows for Listed {
                 "destination_type": "queue",
                 "routing_key": queue,
                 "arguments": {},
-                "properties_key": key_of(queue.as_bytes(), &Arguments::default()),
+                "properties_key": row.key(),
             }),
         }
     }
@@ -108,10 +117,8 @@ pub(crate) async fn between(call: Call) -> Answer {
 
 /// GET of one.
 pub(crate) async fn one(call: Call) -> Answer {
-    let pair = Pair::of(&call)?;
-    let mut rows = pair.rows(&call.api.topology());
-    rows.retain(|row| is_key(&Listed.show(row), call.word(4)));
-    rows.first().map_or(Err(Error::NotFound), |row| json(Listed.show(row)))
+    let rows = Pair::of(&call)?.rows(&call.api.topology());
+    keyed(rows, call.word(4)).map_or(Err(Error::NotFound), |row| json(Listed.show(&row)))
 }
 
 /// POST: 201 with its place.
@@ -134,13 +141,9 @@ pub(crate) async fn post(call: Call) -> Answer {
 /// DELETE of one.
 pub(crate) async fn delete(call: Call) -> Answer {
     let pair = Pair::of(&call)?;
-    let kept = pair.rows(&call.staged()).into_iter().find_map(|row| match row {
-        Row::Kept(binding) if is_key(&json!({"properties_key": properties_key(&binding)}), call.word(4)) => {
-            Some(binding)
-        }
-        _ => None,
-    });
-    let binding = kept.ok_or(Error::NotFound)?;
+    let Some(Row::Kept(binding)) = keyed(pair.rows(&call.staged()), call.word(4)) else {
+        return Err(Error::NotFound);
+    };
     let permit = call.permit(pair.vhost, pair.action(&binding.routing_key))?;
     let unbind = pair.bind(&binding.routing_key, &binding.arguments);
     call.api.submit(permit, Command::Unbind(unbind)).await?;
@@ -235,10 +238,6 @@ pub(crate) fn definition(binding: &Binding) -> Value {
     })
 }
 
-fn properties_key(binding: &Binding) -> String {
-    key_of(&binding.routing_key, &binding.arguments)
-}
-
 /// What tells a binding from others between the same ends, the same at any time: the key, `~` for an empty one, and a
 /// hash of the arguments if there are any.
 fn key_of(routing_key: &[u8], arguments: &Arguments) -> String {
@@ -259,9 +258,12 @@ fn hash(arguments: &Arguments) -> String {
     URL_SAFE_NO_PAD.encode(sum.to_be_bytes())
 }
 
-/// Clients put the key into a path as it is, or quote it once more.
-fn is_key(shown: &Value, word: &str) -> bool {
-    shown["properties_key"].as_str().is_some_and(|key| key == word || route::decoded(key) == word)
+/// The row with this key. Clients put it into a path as it is, or quote it once more, which the key itself may look like:
+/// one that is the key as it stands is meant before one that becomes it.
+fn keyed(mut rows: Vec<Row>, word: &str) -> Option<Row> {
+    let with = |fits: &dyn Fn(String) -> bool| rows.iter().position(|row| fits(row.key()));
+    let at = with(&|key| key == word).or_else(|| with(&|key| route::decoded(&key) == word))?;
+    Some(rows.swap_remove(at))
 }
 
 fn quoted(bytes: &[u8]) -> String {
@@ -298,7 +300,14 @@ mod tests {
 
     #[test]
     fn a_key_is_found_quoted_or_not() {
-        let shown = json!({"properties_key": "a.%23"});
-        assert!(is_key(&shown, "a.#") && is_key(&shown, "a.%23") && !is_key(&shown, "a.*"));
+        let rows: Vec<Row> = ["a.%23", "a.#", "b"].map(|queue| default(&"/".into(), &queue.into())).into();
+        let found = |word: &str| match keyed(rows.clone(), word) {
+            Some(Row::Default { queue, .. }) => queue.to_string(),
+            _ => String::new(),
+        };
+        assert_eq!((found("a.#"), found("a.%23"), found("a.%2523")), ("a.#".into(), "a.#".into(), "a.%23".into()));
+        assert_eq!((found("b"), found("a.*")), ("b".to_owned(), String::new()));
+        let alone = vec![default(&"/".into(), &"a.%23".into())];
+        assert!(keyed(alone, "a.%23").is_some());
     }
 }

@@ -12,7 +12,10 @@ impl Api {
     /// # Errors
     /// It is refused, or the node stops.
     pub(crate) async fn submit(&self, permit: Permit, command: Command) -> Result<Outcome, Error> {
+        let declares = matches!(command, Command::DeclareQueue(_));
         let submitted = self.broker().registry.submit(permit, command, self.node().clock().monotonic())?;
+        let created = declares && submitted.outcome == Outcome::Created;
+        self.broker().count_queues(u64::from(declares), u64::from(created), submitted.deleted.len() as u64);
         self.durable(submitted.position).await?;
         Ok(submitted.outcome)
     }
@@ -23,8 +26,12 @@ impl Api {
     /// One is refused, or the node stops.
     pub(crate) async fn submit_all(&self, permit: &Permit, commands: Vec<Command>) -> Result<Vec<Outcome>, Error> {
         let now = self.node().clock().monotonic();
+        let declares: Vec<bool> = commands.iter().map(|command| matches!(command, Command::DeclareQueue(_))).collect();
         let submitted = self.broker().registry.submit_all(permit, commands, now);
         let (outcomes, position) = submitted.map_err(|(_, refused)| refused)?;
+        let declared = declares.iter().zip(&outcomes).filter(|(declares, _)| **declares);
+        let created = declared.clone().filter(|(_, outcome)| **outcome == Outcome::Created).count();
+        self.broker().count_queues(declared.count() as u64, created as u64, 0);
         self.durable(position).await?;
         Ok(outcomes)
     }

@@ -26,6 +26,30 @@ const FLAGS: &[(&str, &str)] = &[
     ("virtual_host_metadata", "Virtual host metadata (description, tags, etc)"),
 ];
 
+/// Those of the others that somebody may ask for, with what they need.
+const NOT_BUILT: &[(&str, &str)] = &[
+    ("classic_mirrored_queue_version", "mirrored queues were removed from RabbitMQ"),
+    ("khepri_db", "metadata is in this broker's own log"),
+    ("listener_records_in_ets", "it is about RabbitMQ's own tables"),
+    ("quorum_queue", QUORUM),
+    ("quorum_queue_non_voters", QUORUM),
+    ("rabbit_exchange_type_local_random", "exchanges of type x-local-random aren't built yet"),
+    ("restart_streams", STREAM),
+    ("stream_filtering", STREAM),
+    ("stream_queue", STREAM),
+    ("stream_sac_coordinator_unblock_group", STREAM),
+    ("stream_single_active_consumer", STREAM),
+    ("stream_update_config_command", STREAM),
+    ("tie_binding_to_dest_with_keep_while_cond", "it is about RabbitMQ's own tables"),
+    ("topic_binding_projection_v4", "it is about RabbitMQ's own tables"),
+    ("topic_binding_projection_v5", "it is about RabbitMQ's own tables"),
+    ("track_qq_members_uids", QUORUM),
+    ("tracking_records_in_ets", "it is about RabbitMQ's own tables"),
+];
+
+const QUORUM: &str = "quorum queues aren't built yet";
+const STREAM: &str = "streams aren't built yet";
+
 /// Features that RabbitMQ deprecates, whether it still has them by default, and whether they are here.
 const DEPRECATED: &[(&str, &str, bool)] = &[
     ("amqp_address_v1", "denied_by_default", false),
@@ -58,10 +82,15 @@ pub(crate) async fn all(call: Call) -> Answer {
 
 /// PUT: enabled, which it is already.
 pub(crate) async fn enable(call: Call) -> Answer {
-    match FLAGS.iter().any(|(name, _)| *name == call.word(0)) {
-        true => no_content(),
-        false => Err(Error::BadRequest("unsupported".to_owned())),
+    let flag = call.word(0);
+    if FLAGS.iter().any(|(name, _)| *name == flag) {
+        return no_content();
     }
+    Err(match NOT_BUILT.iter().find(|(name, _)| *name == flag) {
+        Some((_, why)) => Error::NotImplemented(format!("feature flag '{flag}': {why}")),
+        // RabbitMQ's answer to a name that it doesn't know.
+        None => Error::BadRequest("unsupported".to_owned()),
+    })
 }
 
 /// GET.

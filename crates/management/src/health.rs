@@ -4,11 +4,13 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use leveret_broker::AlarmSource;
+use leveret_node::Tls;
 use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::call::{Answer, Call, json};
 use crate::error::Error;
+use crate::time::iso8601;
 
 fn ok() -> Answer {
     json(json!({"status": "ok"}))
@@ -53,17 +55,55 @@ pub(crate) async fn quorum_critical(_: Call) -> Answer {
     json(json!({"status": "ok", "reason": "single node cluster"}))
 }
 
-/// Whether no certificate expires in a time; there is no listener with one.
+/// Whether no certificate of a listener expires in a time.
 pub(crate) async fn certificates(call: Call) -> Answer {
-    if call.word(0).parse::<u32>().is_err() {
+    let Ok(count) = call.word(0).parse::<u32>() else {
         return Err(Error::BadRequest("Invalid expiration value.".to_owned()));
-    }
-    match call.word(1) {
-        "days" | "weeks" | "months" | "years" => ok(),
+    };
+    let days = match call.word(1) {
+        "days" => 1,
+        "weeks" => 7,
+        "months" => 30,
+        "years" => 365,
         _ => {
-            Err(Error::BadRequest("Time unit not recognised. Supported units: days, weeks, months, years.".to_owned()))
+            let text = "Time unit not recognised. Supported units: days, weeks, months, years.";
+            return Err(Error::BadRequest(text.to_owned()));
         }
+    };
+    let now_s = call.api.node().clock().now().wall_ms / 1_000;
+    let until_s = now_s + u64::from(count) * days * 86_400;
+    let expiring: Vec<Value> =
+        call.api.node().tls().iter().filter_map(|tls| expiring(&call.api, tls, until_s)).collect();
+    match expiring.is_empty() {
+        true => ok(),
+        false => failed(json!({"reason": "Certificates expiring", "expired": expiring})),
     }
+}
+
+/// A listener one of whose certificates ends before this.
+fn expiring(api: &Api, tls: &Tls, until_s: u64) -> Option<Value> {
+    let (certificate, roots) = tls.ends();
+    if ![certificate, roots].into_iter().flatten().any(|end| end < until_s) {
+        return None;
+    }
+    let ports = api.node().ports();
+    let (protocol, port) = match tls.prefix() {
+        "ssl_options" => ("amqp/ssl", ports.amqps),
+        "management.ssl" => ("https", ports.https),
+        _ => ("https/prometheus", ports.prometheus_tls),
+    };
+    let ends = |end: Option<u64>| end.map_or(json!("undefined"), |end| json!(iso8601(end * 1_000)));
+    let options = tls.options();
+    Some(json!({
+        "node": api.name(),
+        "protocol": protocol,
+        "interface": "[::]",
+        "port": port,
+        "certfile": options.certfile,
+        "certfile_expires_on": ends(certificate),
+        "cacertfile": options.cacertfile,
+        "cacertfile_expires_on": ends(roots),
+    }))
 }
 
 /// Whether clients can be served: the node accepts connections.
@@ -105,27 +145,31 @@ pub(crate) async fn port(call: Call) -> Answer {
     }
 }
 
-/// Whether somebody speaks one of these protocols.
+/// Whether somebody speaks each of these protocols.
 pub(crate) async fn protocol(call: Call) -> Answer {
-    let protocols: Vec<&str> = call.api.listeners().into_iter().map(|(protocol, _)| protocol).collect();
-    let asked: Vec<&str> = call.word(0).split(',').map(str::trim).collect();
-    let known = |asked: &&&str| {
-        let asked = match **asked {
-            "amqp091" | "amqp0.9.1" | "amqp0-9-1" => "amqp",
-            other => other,
-        };
-        protocols.contains(&asked)
-    };
-    match asked.iter().any(|asked| known(&asked)) {
-        true => json(json!({"status": "ok", "protocols": protocols})),
-        false => failed(json!({"reason": "No active listener", "missing": asked, "protocols": protocols})),
+    let spoken: Vec<&str> = call.api.listeners().into_iter().map(|(protocol, _)| protocol).collect();
+    let asked = call.word(0).to_lowercase();
+    let missing: Vec<&str> =
+        asked.split(',').map(|name| listener(name.trim())).filter(|name| !spoken.contains(name)).collect();
+    match missing.is_empty() {
+        true => json(json!({"status": "ok", "protocols": spoken})),
+        false => failed(json!({"reason": "No active listener", "missing": missing, "protocols": spoken})),
     }
 }
 
-/// The old check of a vhost. It needs what it once needed, and does nothing.
+/// The name of the listener for what people and tools call a protocol, in lower case. AMQP 1.0 shares its listener.
+fn listener(protocol: &str) -> &str {
+    match protocol {
+        "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp0_9_1" | "amqp10" | "amqp1.0" | "amqp1-0" | "amqp1_0" => "amqp",
+        "amqps" => "amqp/ssl",
+        "http1" | "http1.1" | "http_api" | "management" | "management_ui" | "ui" => "http",
+        other => other,
+    }
+}
+
+/// The old check of a vhost, which does nothing; monitors that may touch nothing call it.
 pub(crate) async fn aliveness(call: Call) -> Answer {
-    let queue = leveret_model::Resource::Queue("aliveness-test");
-    call.permit(call.word(0), leveret_model::Action::Configure(queue))?;
+    call.permit(call.word(0), leveret_model::Action::Enter)?;
     ok()
 }
 

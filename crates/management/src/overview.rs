@@ -54,7 +54,10 @@ pub(crate) async fn overview(call: Call) -> Answer {
     let monitors = identity.monitors();
     let seen: Vec<&str> =
         topology.vhosts().filter(|vhost| monitors || identity.sees(&topology, vhost)).map(|vhost| &**vhost).collect();
-    let lengths = Lengths::of(api, seen.iter().copied());
+    let lengths = match monitors {
+        true => Lengths::of_node(api),
+        false => Lengths::of(api, seen.iter().copied()),
+    };
     let totals = broker.totals();
     let mut object_totals = json!({
         "connections": broker.clients().iter().filter(|client| monitors || *client.user == *identity.name()).count(),

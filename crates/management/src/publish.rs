@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use leveret_model::{Arguments, RefusedKind};
+use leveret_model::{Action, Arguments, RefusedKind};
 use serde_json::{Value, json};
 
 use crate::call::{Answer, Call, json};
@@ -17,6 +17,7 @@ const NUMBERS: [&str; 3] = ["delivery_mode", "priority", "timestamp"];
 /// POST: publishes a message; the answer comes when it is on disk.
 pub(crate) async fn publish(call: Call) -> Answer {
     let (vhost, exchange) = (call.word(0), named(call.word(1)));
+    call.permit(vhost, Action::Enter)?;
     let body = call.object()?;
     fields::require(&body, &["properties", "routing_key", "payload", "payload_encoding"])?;
     let payload = fields::text(&body, "payload")?;
@@ -35,6 +36,8 @@ pub(crate) async fn publish(call: Call) -> Answer {
     let published = call.api.broker().publish_directly(user, vhost, exchange, routing_key, &properties, payload, now);
     let published = published.map_err(|refused| match refused.kind {
         RefusedKind::PreconditionFailed => Error::BadRequest(format!("406 PRECONDITION_FAILED - {}", refused.text)),
+        // As if it came over a channel of its own, which ends.
+        RefusedKind::AccessRefused => Error::BadRequest(format!("403 ACCESS_REFUSED - {}", refused.text)),
         _ => refused.into(),
     })?;
     call.api.durable(published.position).await?;

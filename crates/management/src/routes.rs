@@ -169,7 +169,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/health/checks/local-alarms" Management health::local_alarms, "Whether no alarm is raised on this node"),
     route!(Get "/api/health/checks/certificate-expiration/{within}/{unit}" Management health::certificates, "Whether no certificate expires within so many days, weeks, months or years"),
     route!(Get "/api/health/checks/port-listener/{port}" Management health::port, "Whether somebody listens on a port"),
-    route!(Get "/api/health/checks/protocol-listener/{*protocol}" Management health::protocol, "Whether somebody speaks one of these protocols"),
+    route!(Get "/api/health/checks/protocol-listener/{*protocol}" Management health::protocol, "Whether somebody speaks each of these protocols"),
     route!(Get "/api/health/checks/virtual-hosts" Management health::virtual_hosts, "Whether every virtual host is up"),
     route!(Get "/api/health/checks/node-is-quorum-critical" Management health::quorum_critical, "Whether the node may be stopped"),
     route!(Get "/api/health/checks/is-in-service" Public health::in_service, "Whether the node isn't in maintenance"),

@@ -31,6 +31,8 @@ pub(crate) struct Sampler {
 struct Sample {
     at: Instant,
     node: Totals,
+    /// Ready and unacknowledged messages of all queues.
+    queues: (u64, u64),
     vhosts: HashMap<Arc<str>, Totals>,
 }
 
@@ -45,7 +47,12 @@ impl Sampler {
         self.before(*now, |sample| sample.vhosts.get(vhost).copied())
     }
 
-    fn before(&self, now: Totals, read: impl Fn(&Sample) -> Option<Totals>) -> (Totals, f64) {
+    /// Ready and unacknowledged messages of all queues a moment ago, and how many seconds that is.
+    pub(crate) fn queues_before(&self, now: (u64, u64)) -> ((u64, u64), f64) {
+        self.before(now, |sample| Some(sample.queues))
+    }
+
+    fn before<T>(&self, now: T, read: impl Fn(&Sample) -> Option<T>) -> (T, f64) {
         let recent = self.recent.lock();
         let found = recent.iter().find_map(|sample| Some((read(sample)?, sample.at.elapsed().as_secs_f64())));
         found.unwrap_or((now, 0.0))
@@ -69,7 +76,9 @@ impl Api {
             let topology = self.topology();
             let vhosts = topology.vhosts().map(|vhost| (vhost.clone(), broker.totals_in(vhost)));
             let vhosts = vhosts.filter(|(_, totals)| *totals != Totals::default()).collect();
-            self.sampler().add(Sample { at: Instant::now(), node: broker.totals(), vhosts });
+            let queues = broker.queue_metrics.sums().gauges;
+            let queues = (queues.ready, queues.unacknowledged);
+            self.sampler().add(Sample { at: Instant::now(), node: broker.totals(), queues, vhosts });
             if second % PAST_STEPS == 0 {
                 self.sample_past(&topology).await;
             }
@@ -79,7 +88,7 @@ impl Api {
 
     async fn sample_past(&self, topology: &Topology) {
         let (histories, now) = (self.histories(), self.node().clock().now().wall_ms);
-        let lengths = Lengths::of(self, topology.vhosts().map(|vhost| &**vhost));
+        let lengths = Lengths::of_node(self);
         histories.add(Subject::Overview, &overview::counted(self, &lengths), now);
         histories.add(Subject::Node, &nodes::view(self), now);
         for vhost in topology.vhosts() {

@@ -73,6 +73,23 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
+    /// The sums over all queues, which are read without a look at any of them; rates since a moment ago.
+    pub(crate) fn of_node(api: &Api) -> Self {
+        let sums = api.broker().queue_metrics.sums().gauges;
+        let (before, seconds) = api.sampler().queues_before((sums.ready, sums.unacknowledged));
+        let rate = |now: u64, before: u64| match seconds > 0.0 {
+            true => now.wrapping_sub(before).cast_signed() as f64 / seconds,
+            false => 0.0,
+        };
+        Lengths {
+            ready: sums.ready,
+            unacknowledged: sums.unacknowledged,
+            consumers: sums.consumers,
+            ready_rate: rate(sums.ready, before.0),
+            unacknowledged_rate: rate(sums.unacknowledged, before.1),
+        }
+    }
+
     /// The sums over the queues of these vhosts.
     pub(crate) fn of<'a>(api: &Api, vhosts: impl IntoIterator<Item = &'a str>) -> Self {
         let snapshot = api.broker().registry.snapshot_full();

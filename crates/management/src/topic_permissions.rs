@@ -68,6 +68,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
 /// # Errors
 /// A field is missing or no text.
 pub(crate) fn parse(user: &str, vhost: &str, body: &Map<String, Value>) -> Result<SetTopicPermissions, Error> {
+    fields::require(body, &["exchange", "write", "read"])?;
     Ok(SetTopicPermissions {
         user: user.into(),
         vhost: vhost.into(),

@@ -39,6 +39,7 @@ pub(crate) async fn put(call: Call) -> Answer {
     let permit = call.administers()?;
     let topology = call.staged();
     let is_new = topology.vhost(name).is_none();
+    let defaults = call.api.node().vhost_defaults();
     let settings = settings(topology.vhost_settings(name), &body)?;
     let mut commands = Vec::new();
     if is_new {
@@ -46,6 +47,7 @@ pub(crate) async fn put(call: Call) -> Answer {
     }
     commands.push(Command::SetVhost { name: name.into(), settings });
     if is_new {
+        commands.extend(defaults.commands(name, &topology, |_| false));
         // Whoever makes a vhost may use it, as in RabbitMQ.
         commands.push(Command::SetPermissions(leveret_model::SetPermissions {
             user: call.identity.name().into(),

@@ -28,6 +28,7 @@ mod topology;
 mod user;
 mod value;
 mod vhost;
+mod vhost_defaults;
 
 pub use arguments::{ARGUMENT_DEPTH_MAX, Arguments};
 pub use authorize::{Action, Permit, Resource, authorize};
@@ -51,3 +52,4 @@ pub use topology::Topology;
 pub use user::User;
 pub use value::Value;
 pub use vhost::{LimitOwner, LimitValues, MAX_CHANNELS, MAX_CONNECTIONS, MAX_QUEUES, VhostSettings};
+pub use vhost_defaults::{VhostDefaults, VhostUser};

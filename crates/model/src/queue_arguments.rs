@@ -56,7 +56,7 @@ const KNOWN: &[Known] = &[
         ),
     ),
     known("x-queue-mode", any, State::Working),
-    known("x-queue-type", queue_type, State::NotYet(|value| !matches!(value.as_str(), Some("classic" | "")))),
+    known("x-queue-type", queue_type, State::Working),
     known("x-queue-version", version, State::Working),
     known("x-quorum-initial-group-size", any, State::OtherQueueType),
     known("x-single-active-consumer", boolean, State::NotYet(|value| *value == Value::Bool(true))),
@@ -91,6 +91,12 @@ pub(crate) fn check(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(
     arguments.check_depth()?;
     let place = format!("for queue '{queue}' in vhost '{vhost}'");
     let known = |key: &str| KNOWN.iter().find(|known| known.name == key);
+    // Arguments of another type of queue are none that a classic one refuses.
+    if let Some(value) =
+        arguments.get("x-queue-type").filter(|value| matches!(value.as_str(), Some("quorum" | "stream")))
+    {
+        return Err(not_built("queue argument", "x-queue-type", value, &place));
+    }
     for (key, value) in arguments.iter() {
         let Some(known) = known(key) else { continue };
         match known.state {

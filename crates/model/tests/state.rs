@@ -306,3 +306,15 @@ fn a_transient_queue_number_says_so() {
     let logged = submit(&mut model, Command::DeclareQueue(queue("q", true)));
     assert_eq!(logged.queue_declared().unwrap().id, QueueId(1));
 }
+
+#[test]
+fn a_queue_of_another_type_is_refused_by_its_type_and_not_by_what_only_that_takes() {
+    for (kind, argument) in [("quorum", "x-delivery-limit"), ("stream", "x-max-age")] {
+        let mut model = Model::new();
+        let arguments = [("x-queue-type", Value::string(kind)), (argument, Value::Int(1))];
+        let declare = DeclareQueue { arguments: Arguments::from_iter(arguments), ..queue("q", true) };
+        let refused = model.submit(Permit::system(), Command::DeclareQueue(declare)).expect_err("isn't built");
+        assert_eq!(refused.kind, RefusedKind::NotImplemented, "{kind}");
+        assert!(refused.text.contains("'x-queue-type'") && refused.text.contains(kind), "{}", refused.text);
+    }
+}

@@ -26,6 +26,7 @@ impl NodeOptions {
             log: log_options(config),
             broker: settings(config),
             first_user: Some(first_user(&config.default_user)),
+            vhost_defaults: config.vhost_defaults.clone(),
             alarms: alarm_limits(config),
             sockets: SocketOptions {
                 no_delay: config.tcp_options.nodelay,

@@ -1,5 +1,8 @@
 use leveret_auth::{HASHING_SHA256, hash_password, random_salt};
-use leveret_model::{Command, PutUser, SetPermissions};
+use leveret_model::{
+    Command, MAX_CONNECTIONS, MAX_QUEUES, PutUser, Refused, SetPermissions, Topology, VhostDefaults, VhostSettings,
+    VhostUser,
+};
 
 /// The user that a node makes on an empty data directory, and the vhost it may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +40,8 @@ impl Default for FirstUser {
 }
 
 impl FirstUser {
-    /// What makes it. The password is kept as a salted hash.
-    pub(crate) fn commands(&self) -> Vec<Command> {
+    /// What makes it, and gives its vhost what every new one gets. The password is kept as a salted hash.
+    pub(crate) fn commands(&self, defaults: &VhostDefaults) -> Vec<Command> {
         let user = PutUser {
             name: self.name.as_str().into(),
             password_hash: Some(hash_password(self.password.as_bytes(), random_salt()).into()),
@@ -53,8 +56,39 @@ impl FirstUser {
             read: self.read.clone(),
         };
         let vhost = Command::CreateVhost { name: self.vhost.as_str().into() };
-        vec![vhost, Command::PutUser(user), Command::SetPermissions(permissions)]
+        let settings = VhostSettings { description: "Default virtual host".into(), ..VhostSettings::default() };
+        let described = Command::SetVhost { name: self.vhost.as_str().into(), settings };
+        let mut commands = vec![vhost, described, Command::PutUser(user)];
+        commands.extend(defaults.commands(&self.vhost, &Topology::default(), |name| name == self.name));
+        commands.push(Command::SetPermissions(permissions));
+        commands
     }
+}
+
+/// What new vhosts get. Passwords are kept as salted hashes.
+///
+/// # Errors
+/// A pattern isn't one.
+pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Result<VhostDefaults, Refused> {
+    let mut defaults = VhostDefaults::default();
+    for (id, limits) in &configured.limits {
+        let values = [(MAX_CONNECTIONS, limits.max_connections), (MAX_QUEUES, limits.max_queues)];
+        let values = values.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
+        defaults.add_limits(id, &limits.pattern, values.collect())?;
+    }
+    for (name, configured) in &configured.users {
+        let hash = configured.password.as_ref().map(|password| hash_password(password.as_bytes(), random_salt()));
+        let user = PutUser {
+            name: name.as_str().into(),
+            password_hash: hash.map(Into::into),
+            hashing_algorithm: HASHING_SHA256.into(),
+            tags: configured.tags.iter().map(|tag| tag.as_str().into()).collect(),
+        };
+        let (configure, write, read) =
+            (configured.configure.clone(), configured.write.clone(), configured.read.clone());
+        defaults.add_user(&configured.vhost_pattern, VhostUser { user, configure, write, read })?;
+    }
+    Ok(defaults)
 }
 
 /// An id that no other cluster has, in RabbitMQ's form. The standard library seeds its hashers from the system's
@@ -76,12 +110,13 @@ mod tests {
         for vhost in ["/", "other"] {
             let first = FirstUser { vhost: vhost.to_owned(), password: "secret".to_owned(), ..FirstUser::default() };
             let mut model = Model::new();
-            for command in first.commands() {
+            for command in first.commands(&VhostDefaults::default()) {
                 assert!(!format!("{command:?}").contains("secret"));
                 let _ = model.submit(Permit::system(), command).expect("is taken");
             }
             let topology = model.topology();
             assert!(topology.vhost(vhost).is_some());
+            assert_eq!(&*topology.vhost_settings(vhost).expect("are set").description, "Default virtual host");
             assert!(topology.user("guest").is_some_and(|user| user.has_tag("administrator")));
             assert!(topology.permission("guest", vhost).is_some());
         }

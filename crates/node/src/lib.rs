@@ -37,4 +37,4 @@ pub use first_user::FirstUser;
 pub use lock::{DirectoryLock, LockError};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::Ports;
-pub use tls::{HttpsStream, Tls, TlsError, TlsListener, watch as watch_certificates};
+pub use tls::{HttpsStream, Tls, TlsError, TlsListener};

@@ -1,14 +1,14 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leveret_broker::{Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
-use leveret_model::{Command, Durability};
+use leveret_model::{Command, Durability, VhostDefaults};
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
@@ -17,13 +17,13 @@ use crate::clock::Clock;
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
-use crate::first_user::FirstUser;
+use crate::first_user::{self, FirstUser};
 use crate::http::SideRuntime;
 use crate::lock::DirectoryLock;
 use crate::offline::STORE;
 use crate::ports::{Ports, PortsFile};
 use crate::signals;
-use crate::tls::TlsError;
+use crate::tls::{Tls, TlsError, watch};
 
 /// How long a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
@@ -44,6 +44,8 @@ pub struct NodeOptions {
     pub log: LogOptions,
     /// Made on an empty data directory; none if somebody else makes users.
     pub first_user: Option<FirstUser>,
+    /// What every new vhost gets, as configured.
+    pub vhost_defaults: leveret_config::VhostDefaults,
     /// The broker's limits and texts.
     pub broker: Settings,
     /// When publishers are held back.
@@ -73,6 +75,9 @@ pub enum StartError {
     /// The first user can't be made as configured.
     #[error("cannot make the default user: {0}")]
     FirstUser(#[from] leveret_model::Refused),
+    /// What new vhosts are to get makes no sense.
+    #[error("cannot give new vhosts their defaults: {0}")]
+    VhostDefaults(leveret_model::Refused),
     /// A listener can't be opened.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -124,7 +129,10 @@ struct Inner {
     cores: Vec<Arc<crate::cores::Core>>,
     descriptor_limit: u64,
     alarm_limits: AlarmLimits,
+    vhost_defaults: VhostDefaults,
     ports: Mutex<Ports>,
+    /// Whose certificates it shows; set when connections are accepted.
+    tls: OnceLock<Vec<Arc<Tls>>>,
     /// None before connections are accepted, and when the node stops.
     acceptors: Mutex<Option<Acceptors>>,
 }
@@ -137,6 +145,7 @@ impl Node {
     /// The directory can't be used, its content can't be recovered, or a thread can't be started.
     pub fn start(lock: DirectoryLock, options: NodeOptions) -> Result<(Self, Report), StartError> {
         let clock = Clock::start();
+        let vhost_defaults = first_user::vhost_defaults(&options.vhost_defaults).map_err(StartError::VhostDefaults)?;
         let descriptor_limit = descriptors::raise_limit();
         if let Some(text) = descriptors::warning(descriptor_limit) {
             warn!("{text}");
@@ -154,7 +163,7 @@ impl Node {
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarms = AlarmMonitor::start(&broker, &data_directory, options.alarms.clone())?;
-        make_first_user(&broker, options.first_user.as_ref(), clock)?;
+        make_first_user(&broker, options.first_user.as_ref(), &vhost_defaults, clock)?;
         tell_of_weaker_queues(&broker);
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
@@ -164,7 +173,9 @@ impl Node {
             cores: running.iter().map(|running| running.core.clone()).collect(),
             descriptor_limit,
             alarm_limits: options.alarms,
+            vhost_defaults,
             ports: Mutex::default(),
+            tls: OnceLock::new(),
             acceptors: Mutex::new(None),
         };
         let side = SideRuntime::start()?;
@@ -192,18 +203,21 @@ impl Node {
         listen(address).map_err(|source| StartError::Listen { address, source })
     }
 
-    /// Accepts AMQP connections on `amqp` and writes `ports.json`, whose other ports are those of `others`.
+    /// Accepts AMQP connections on `amqp` and writes `ports.json`, whose other ports are those of `others`. The files of
+    /// `tls` are read again whenever they change.
     ///
     /// # Errors
     /// `ports.json` can't be written.
-    pub fn accept(&mut self, amqp: Vec<Listener>, others: Ports) -> Result<Ports, StartError> {
+    pub fn accept(&mut self, amqp: Vec<Listener>, others: Ports, tls: Vec<Arc<Tls>>) -> Result<Ports, StartError> {
+        self.side.spawn(watch(tls.clone()));
+        // Set once: a node accepts once.
+        let _ = self.inner.tls.set(tls);
         let first = |with_tls| {
             let listener = amqp.iter().find(|listener| listener.tls.is_some() == with_tls)?;
             listener.socket.local_addr().ok().map(|address| address.port())
         };
         let ports = Ports { amqp: first(false), amqps: first(true), ..others };
         if let Some(http) = ports.http.or(ports.https) {
-            // It is set once: a node accepts once.
             let _ = self.inner.broker.http_port.set(http);
         }
         *self.inner.ports.lock() = ports;
@@ -302,6 +316,12 @@ impl NodeHandle {
         self.inner.clock
     }
 
+    /// How its listeners with TLS speak it.
+    #[must_use]
+    pub fn tls(&self) -> &[Arc<Tls>] {
+        self.inner.tls.get().map_or(&[], Vec::as_slice)
+    }
+
     /// The ports it listens on.
     #[must_use]
     pub fn ports(&self) -> Ports {
@@ -318,6 +338,12 @@ impl NodeHandle {
     #[must_use]
     pub fn alarm_limits(&self) -> &AlarmLimits {
         &self.inner.alarm_limits
+    }
+
+    /// What every new vhost gets.
+    #[must_use]
+    pub fn vhost_defaults(&self) -> &VhostDefaults {
+        &self.inner.vhost_defaults
     }
 
     /// Files and sockets that the process may have open.
@@ -343,9 +369,14 @@ fn tell_of_weaker_queues(broker: &Broker) {
 }
 
 /// On an empty data directory; returns once it is durable and published.
-fn make_first_user(broker: &Arc<Broker>, first_user: Option<&FirstUser>, clock: Clock) -> Result<(), StartError> {
+fn make_first_user(
+    broker: &Arc<Broker>,
+    first_user: Option<&FirstUser>,
+    defaults: &VhostDefaults,
+    clock: Clock,
+) -> Result<(), StartError> {
     let mut commands = match first_user {
-        Some(first_user) if broker.is_empty() => first_user.commands(),
+        Some(first_user) if broker.is_empty() => first_user.commands(defaults),
         _ => Vec::new(),
     };
     if broker.registry.staged_topology().global_parameter(CLUSTER_ID).is_none() {

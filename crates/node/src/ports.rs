@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn the_file_names_ports_and_process_and_goes_when_dropped() {
         let directory = tempfile::tempdir().expect("a directory");
-        let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: Some(15692) };
+        let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: Some(15692), ..Ports::default() };
         let file = PortsFile::write(directory.path(), ports).expect("writes");
         let text = std::fs::read_to_string(directory.path().join("ports.json")).expect("is there");
         let read: serde_json::Value = serde_json::from_str(&text).expect("is JSON");

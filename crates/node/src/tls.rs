@@ -1,6 +1,7 @@
 //! TLS of listeners: what their files hold, read again when they change, and what a handshake came to.
 
 mod ciphers;
+mod expiry;
 mod files;
 mod listener;
 mod verify;
@@ -13,6 +14,7 @@ use leveret_config::{Tls as Options, TlsVersion};
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
 use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
@@ -31,9 +33,18 @@ pub struct Tls {
     prefix: &'static str,
     options: Options,
     patience: Duration,
-    current: ArcSwap<ServerConfig>,
+    current: ArcSwap<Loaded>,
     /// Of the files as they were read, or as they were refused.
     seen: Mutex<Stamps>,
+}
+
+/// What the files held.
+struct Loaded {
+    configuration: Arc<ServerConfig>,
+    /// When the first certificate of `certfile` ceases to hold, in seconds of Unix time.
+    certificate_ends: Option<u64>,
+    /// The same of `cacertfile`, if there is one.
+    roots_end: Option<u64>,
 }
 
 impl Tls {
@@ -44,13 +55,32 @@ impl Tls {
     pub fn load(prefix: &'static str, options: Options, patience: Duration) -> Result<Arc<Self>, TlsError> {
         // Before they are read: what changes meanwhile is read again.
         let seen = Stamps::of(&options);
-        let current = ArcSwap::from_pointee(configuration(&options).map_err(|error| error.behind(prefix))?);
+        let current = ArcSwap::from_pointee(Loaded::read(&options).map_err(|error| error.behind(prefix))?);
         Ok(Arc::new(Self { prefix, options, patience, current, seen: Mutex::new(seen) }))
     }
 
     /// What does the next handshake. Connections keep what theirs was done with.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.current.load_full())
+        TlsAcceptor::from(self.current.load().configuration.clone())
+    }
+
+    /// Whose keys it has, such as `ssl_options`.
+    #[must_use]
+    pub fn prefix(&self) -> &'static str {
+        self.prefix
+    }
+
+    /// What the configuration says.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// When the first certificates of `certfile` and of `cacertfile` cease to hold, in seconds of Unix time.
+    #[must_use]
+    pub fn ends(&self) -> (Option<u64>, Option<u64>) {
+        let loaded = self.current.load();
+        (loaded.certificate_ends, loaded.roots_end)
     }
 
     /// How long a handshake may take.
@@ -65,9 +95,9 @@ impl Tls {
         if *seen == now {
             return;
         }
-        match configuration(&self.options) {
-            Ok(configuration) => {
-                self.current.store(Arc::new(configuration));
+        match Loaded::read(&self.options) {
+            Ok(loaded) => {
+                self.current.store(Arc::new(loaded));
                 info!("{}: certificates were read again", self.prefix);
             }
             Err(reason) => {
@@ -79,7 +109,7 @@ impl Tls {
 }
 
 /// Reads the files of these again whenever they change.
-pub async fn watch(all: Vec<Arc<Tls>>) {
+pub(crate) async fn watch(all: Vec<Arc<Tls>>) {
     if all.is_empty() {
         return;
     }
@@ -91,7 +121,22 @@ pub async fn watch(all: Vec<Arc<Tls>>) {
     }
 }
 
-fn configuration(options: &Options) -> Result<ServerConfig, TlsError> {
+impl Loaded {
+    fn read(options: &Options) -> Result<Self, TlsError> {
+        let (chain, key) = files::identity(options)?;
+        let certificate_ends = expiry::first_end(&chain, options.certfile.as_deref().unwrap_or_default())?;
+        let roots = options.cacertfile.as_deref().map(files::certificates).transpose()?.unwrap_or_default();
+        let roots_end = expiry::first_end(&roots, options.cacertfile.as_deref().unwrap_or_default())?;
+        let configuration = Arc::new(configuration(options, chain, key)?);
+        Ok(Self { configuration, certificate_ends, roots_end })
+    }
+}
+
+fn configuration(
+    options: &Options,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, TlsError> {
     let provider = provider(options)?;
     let chosen: Vec<_> = match options.versions.is_empty() {
         true => vec![&TLS13, &TLS12],
@@ -107,7 +152,6 @@ fn configuration(options: &Options) -> Result<ServerConfig, TlsError> {
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&chosen)
         .map_err(|error| TlsError::Unfit(format!("versions and ciphers leave nothing to speak: {error}")))?;
-    let (chain, key) = files::identity(options)?;
     let mut configuration = builder
         .with_client_cert_verifier(verify::verifier(options, &provider)?)
         .with_single_cert(chain, key)

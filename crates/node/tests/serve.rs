@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
-use leveret_node::{AlarmLimits, DirectoryLock, FirstUser, Node, NodeOptions, SocketOptions};
+use leveret_node::{AlarmLimits, DirectoryLock, FirstUser, Listener, Node, NodeOptions, Ports, SocketOptions};
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -22,6 +22,7 @@ impl Authenticate for Nobody {
 
 fn options(cores: usize) -> NodeOptions {
     NodeOptions {
+        vhost_defaults: Default::default(),
         cores: Some(cores),
         sync_delay: Duration::ZERO,
         log: leveret_log::Options::default(),
@@ -39,7 +40,7 @@ fn start(directory: &Path, cores: usize) -> (Node, SocketAddr) {
     let (mut node, _) = Node::start(lock, options(cores)).expect("starts");
     let listener = Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
     let address = listener.local_addr().expect("is bound");
-    node.accept(vec![listener], None, None).expect("accepts");
+    node.accept(vec![Listener { socket: listener, tls: None }], Ports::default(), Vec::new()).expect("accepts");
     (node, address)
 }
 

@@ -181,3 +181,31 @@ fn a_missing_exchange_or_vhost_is_an_error() {
     assert_eq!(router.route("/", "none", b"", &NoHeaders, &mut out), Err(NoExchange));
     assert_eq!(router.route("none", "", b"", &NoHeaders, &mut out), Err(NoExchange));
 }
+
+/// Each costs the logarithm of their number, to be made and to go, however many there are.
+#[test]
+fn a_hundred_thousand_bindings_route_and_go_with_their_queue() {
+    const BINDINGS: usize = 100_000;
+    let mut model = Model::new();
+    let mut router = Router::new(&model.topology());
+    let key = |at: usize| format!("region-{}.device-{at}.*", at % 100);
+    for command in [declare("x", "topic", None), queue("q"), queue("stays")] {
+        submit(&mut model, &mut router, command);
+    }
+    for at in 0..BINDINGS {
+        submit(&mut model, &mut router, Command::Bind(bind("x", DestinationName::Queue("q".into()), &key(at))));
+    }
+    submit(&mut model, &mut router, Command::Bind(bind("x", DestinationName::Queue("stays".into()), &key(7))));
+    let topology = model.topology().clone();
+    let id = |name: &str| topology.queue("/", name).expect("was declared").id;
+    let (q, stays) = (id("q"), id("stays"));
+    assert_eq!(topology.bindings_of_source("/", "x").count(), BINDINGS + 1);
+    assert_eq!(routes(&router, "x", "region-99.device-99999.up"), Some(BTreeSet::from([q])));
+    assert_eq!(routes(&router, "x", "region-7.device-7.up"), Some(BTreeSet::from([q, stays])));
+    assert_eq!(routes(&router, "x", "region-1.device-7.up"), Some(BTreeSet::new()));
+    let delete = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None };
+    submit(&mut model, &mut router, Command::DeleteQueue(delete));
+    assert_eq!(model.topology().bindings_of_source("/", "x").count(), 1);
+    assert_eq!(routes(&router, "x", "region-99.device-99999.up"), Some(BTreeSet::new()));
+    assert_eq!(routes(&router, "x", "region-7.device-7.up"), Some(BTreeSet::from([stays])));
+}

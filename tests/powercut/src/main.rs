@@ -93,6 +93,8 @@ fn run(mut node: Node, disk: &Arc<Mutex<Disk>>, cuts: u64, seed: u64, lies: bool
                 done.at_operation += 1;
             } else {
                 ledger.wait_for_confirms(CLIENTS.len(), 1 + random.below(800) as u64);
+                // The node may see that its disk is gone, and end, before it is killed.
+                ledger.end_life_softly();
                 on_disk().is_dead = true;
                 done.after_confirm += 1;
             }

@@ -3,8 +3,11 @@
 
 mod boot_definitions;
 mod configuration;
+mod hang_up;
 mod object_limits;
 mod rabbitmqadmin;
+mod rabbitmqadmin_v2;
 mod scale;
 mod sorting;
+mod terraform;
 mod tools;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use leveret_model::Arguments;
+
 use super::channel::Channel;
 use super::session::{Phase, Session};
 use crate::clients::{Client, Inquiry};
@@ -25,7 +27,10 @@ impl Session {
         channels.sort_unstable_by_key(|channel| channel.number);
         let client =
             Client { id: self.id, name: self.name.clone(), user: self.user.clone(), vhost: self.vhost.clone() };
-        let properties = self.client_properties.encoded();
+        let properties = || {
+            let encoded = self.client_properties.encoded();
+            super::arguments::arguments(encoded.as_table()).unwrap_or_default()
+        };
         inquiry.answer(ConnectionView {
             client: Arc::new(client),
             peer: self.peer,
@@ -36,7 +41,7 @@ impl Session {
             channel_max: self.channel_max,
             frame_max: self.frame_max,
             timeout_s: self.heartbeat / SECOND,
-            client_properties: super::arguments::arguments(properties.as_table()).unwrap_or_default(),
+            client_properties: if inquiry.is_brief() { Arguments::default() } else { properties() },
             container_id: None,
             totals: self.counters.totals(),
             octet_rates: self.counters.octet_rates(now.monotonic),

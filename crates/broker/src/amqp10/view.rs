@@ -39,7 +39,7 @@ impl Connection {
             channel_max: self.channel_max,
             frame_max: self.frame_max_out.min(self.frame_max_in),
             timeout_s: self.idle_in / SECOND,
-            client_properties: self.client_properties.clone(),
+            client_properties: if inquiry.is_brief() { Arguments::default() } else { self.client_properties.clone() },
             container_id: Some(self.container.clone()),
             totals: self.counters.totals(),
             octet_rates: self.counters.octet_rates(now.monotonic),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use leveret_amqp10::sasl::{self, SaslCode};
-use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol};
+use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols};
 use leveret_amqp091::FieldTable;
 use leveret_broker::{Peer, Settings};
 use leveret_strict_client::amqp091::{Event, Options};
@@ -74,4 +74,34 @@ fn a_refused_login_over_amqp_10_is_told_after_a_while() {
     for mechanism in ["ANONYMOUS", "NONSENSE"] {
         assert_eq!(after_init(mechanism, b""), ([Vec::new(), outcome.clone()], true), "{mechanism}");
     }
+}
+
+#[test]
+fn only_the_configured_mechanisms_are_offered_and_taken() {
+    let settings = || Settings { auth_mechanisms: vec!["PLAIN".into()], ..Settings::default() };
+    let mut stage = Stage::with(settings());
+    let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let peer = Peer { address: address(50_001), local: address(5672) };
+    let mut connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+    connection.receive(&HEADER_SASL, stage.now);
+    let mut expected = HEADER_SASL.to_vec();
+    let plain = [Symbol::new("PLAIN")];
+    SaslFrame::Mechanisms(sasl::Mechanisms { sasl_server_mechanisms: Symbols::of(&plain) }).encode(&mut expected);
+    assert_eq!(connection.output().pending(), expected);
+    // One that isn't offered isn't taken either: this user could come in by it otherwise.
+    let refused = SaslFrame::Init(sasl::Init {
+        mechanism: Symbol::new("AMQPLAIN"),
+        initial_response: Some(b"\x05LOGINS\0\0\0\x05guest\x08PASSWORDS\0\0\0\x05guest"),
+        hostname: None,
+    });
+    let greeting = connection.output().len();
+    connection.output().written(greeting);
+    let mut input = Vec::new();
+    refused.encode(&mut input);
+    connection.receive(&input, stage.now);
+    stage.now.monotonic += 3_000_000_000;
+    connection.turn(stage.now);
+    assert!(connection.is_finished());
+    let link = stage.dial(Options::default());
+    assert_eq!(stage.links[link].told().last(), Some(&Told::Event(Event::Connected)), "PLAIN is taken");
 }

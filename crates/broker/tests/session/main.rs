@@ -8,6 +8,7 @@ mod access;
 mod alarms;
 mod allocations;
 mod consuming;
+mod inquiries;
 mod limits;
 mod login;
 mod publishing;

@@ -1,10 +1,11 @@
 //! Where messages of AMQP 1.0 senders go.
 
 use leveret_amqp10::OwnedValue;
-use leveret_amqp10::message::{MapSection, write_data, write_map_section};
+use leveret_amqp10::message::{MapSection, Properties, write_data, write_map_section};
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp091::FieldTable;
-use leveret_strict_client::amqp10::Send;
+use leveret_model::{Command, PutUser};
+use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_strict_client::amqp091::QueueDeclare;
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -38,4 +39,40 @@ fn a_message_goes_by_its_own_key_and_by_those_of_its_annotation() {
         queue.counts().0
     });
     assert_eq!(messages, [1, 1, 1, 0]);
+}
+
+/// What becomes of a message of this user in the name of `claimed`: its outcome, or why its link or session ended.
+fn outcome(stage: &mut Stage, user: &str, claimed: &str) -> Result<State, Option<String>> {
+    let mut client = Client10::connect(stage, user);
+    client.client.attach_sender(CHANNEL, 0, "sender", Some("/queues/q"));
+    client.run(stage);
+    let mut message = Vec::new();
+    Properties { user_id: Some(claimed.as_bytes()), ..Properties::default() }.encode(&mut message);
+    write_data(&mut message, b"in another's name");
+    client.client.send(CHANNEL, 0, b"1", &message, &Send::default());
+    client.run(stage);
+    let state = client.events.iter().find_map(|event| match event {
+        Event::Disposition { state, .. } => state.clone(),
+        _ => None,
+    });
+    state.ok_or_else(|| client.refusal())
+}
+
+#[test]
+fn only_an_impersonator_sends_in_the_name_of_others() {
+    let mut stage = Stage::new();
+    let link = stage.connect();
+    stage.links[link].client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
+    stage.settle();
+    stage.user("speaker");
+    assert_eq!(outcome(&mut stage, "speaker", "speaker"), Ok(State::Accepted));
+    let refused = outcome(&mut stage, "speaker", "guest");
+    assert_eq!(refused, Err(Some("amqp:unauthorized-access".to_owned())));
+    stage.command(Command::PutUser(PutUser {
+        name: "speaker".into(),
+        password_hash: None,
+        hashing_algorithm: "rabbit_password_hashing_sha256".into(),
+        tags: vec!["impersonator".into()],
+    }));
+    assert_eq!(outcome(&mut stage, "speaker", "guest"), Ok(State::Accepted));
 }

@@ -2,6 +2,7 @@
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
+use leveret_queue::WaitReason;
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
@@ -43,6 +44,26 @@ fn messages_of_two_logs_come_back_in_few_reads() {
     assert!(delivered.iter().copied().eq(0..MESSAGES), "{} came", delivered.len());
     let reads = stage.reads - before;
     assert!((1..20).contains(&reads), "{reads} reads");
+}
+
+#[test]
+fn a_queue_whose_head_is_read_from_disk_is_counted_as_waiting_for_it() {
+    let mut stage = Stage::with(Settings { queue_memory_bytes: 1, ..Settings::default() });
+    let link = stage.connect();
+    let (client, none) = (&mut stage.links[link].client, FieldTable::new());
+    client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, &none);
+    for _ in 0..2_000 {
+        client.publish(1, b"", b"q", false, &[0x10, 0, 2], &[7; 100]);
+    }
+    stage.settle();
+    let waiting = |stage: &Stage| stage.broker.queue_metrics.sums().waiting[WaitReason::Disk as usize];
+    assert_eq!(waiting(&stage), 0);
+    stage.links[link].client.consume(1, b"q", b"", Consume { no_ack: true, ..Consume::default() }, &none);
+    // Nobody reads for it yet.
+    while stage.links[link].step(stage.now) {}
+    assert_eq!(waiting(&stage), 1);
+    stage.settle();
+    assert_eq!(waiting(&stage), 0);
 }
 
 /// Many queues have a large dead letter at the same moment: few of these are in memory at a time, and all are moved.

@@ -154,7 +154,6 @@ pub(super) const KEYS: &[Other] = &[
     refused("default_limits.**", LIMIT),
     refused("default_policies.**", "there are no policies yet"),
     refused("default_queue_type", "there are classic queues only"),
-    refused("default_users.**", "only default_user is made"),
     obsolete("definitions.hashing.algorithm", "definitions are told apart by SHA-256"),
     refused("definitions.**", "definitions are loaded from local files only"),
     refused("http_dispatch.auth_backends.**", AUTH),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leveret_broker::clients::{Client, Inquiry};
 use leveret_broker::views::ConnectionView;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::api::Api;
 
@@ -16,13 +16,22 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What these connections say, in their order; those that ended meanwhile are left out.
 pub(crate) async fn ask(api: &Api, clients: &[Arc<Client>]) -> Vec<ConnectionView> {
+    ask_by(api, clients, |sender| Inquiry::new(move |view| sender.send(view).unwrap_or_default())).await
+}
+
+/// The same without what clients said of themselves: see [`Inquiry::brief`].
+pub(crate) async fn ask_briefly(api: &Api, clients: &[Arc<Client>]) -> Vec<ConnectionView> {
+    ask_by(api, clients, |sender| Inquiry::brief(move |view| sender.send(view).unwrap_or_default())).await
+}
+
+async fn ask_by(
+    api: &Api,
+    clients: &[Arc<Client>],
+    inquiry: impl Fn(UnboundedSender<ConnectionView>) -> Inquiry,
+) -> Vec<ConnectionView> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     for client in clients {
-        let sender = sender.clone();
-        let inquiry = Inquiry::new(move |view| {
-            let _ = sender.send(view);
-        });
-        api.broker().describe(client.id, inquiry);
+        api.broker().describe(client.id, inquiry(sender.clone()));
     }
     drop(sender);
     let mut views = Vec::with_capacity(clients.len());

@@ -16,7 +16,7 @@ use crate::call::{Answer, Call, json, no_content};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
-pub(crate) use ask::{BATCH, ask};
+pub(crate) use ask::{BATCH, ask_briefly};
 use list::Level;
 
 const NOT_AUTHORISED: &str = "User not authorised to access object";

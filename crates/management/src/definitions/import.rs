@@ -23,7 +23,7 @@ pub(super) async fn import(
     skip_unsupported: bool,
 ) -> Result<(), Error> {
     let registry = &api.broker().registry;
-    let plan = Plan::of(document, scope, &registry.staged_topology())?;
+    let plan = Plan::of(document, scope, &registry.staged_topology(), api.node().vhost_defaults())?;
     if !plan.unsupported.is_empty() {
         let named: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();
         if !skip_unsupported {

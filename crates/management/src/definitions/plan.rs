@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use leveret_auth::{HASHING_MD5, HASHING_SHA256};
 use leveret_model::{
-    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, Topology,
+    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, PutUser, Topology,
+    VhostDefaults,
 };
 use serde_json::{Map, Value};
 
@@ -35,6 +37,16 @@ pub(super) struct Plan {
     left_out: HashSet<(String, String, bool)>,
 }
 
+/// What hashed the passwords of an export that doesn't say so.
+fn hashing_before_3_6(document: &Entry) -> &'static str {
+    let version = document.get("rabbit_version").and_then(Value::as_str).unwrap_or_default();
+    let is_old = |part: &str| version.starts_with(part);
+    match ["2.", "3.0.", "3.1.", "3.2.", "3.3.", "3.4.", "3.5."].into_iter().any(is_old) {
+        true => HASHING_MD5,
+        false => HASHING_SHA256,
+    }
+}
+
 /// Global parameters that belong to a cluster and not to its definitions.
 const NOT_IMPORTED: [&str; 2] = ["internal_cluster_id", super::load::HASH_PARAMETER];
 
@@ -43,11 +55,16 @@ impl Plan {
     ///
     /// # Errors
     /// An entry makes no sense.
-    pub(super) fn of(document: &Entry, scope: &Scope, topology: &Topology) -> Result<Self, Error> {
+    pub(super) fn of(
+        document: &Entry,
+        scope: &Scope,
+        topology: &Topology,
+        defaults: &VhostDefaults,
+    ) -> Result<Self, Error> {
         let mut plan = Plan::default();
         if *scope == Scope::Cluster {
             plan.users(document, topology)?;
-            plan.vhosts(document, topology)?;
+            plan.vhosts(document, topology, defaults)?;
         } else {
             plan.settings_of(document, scope, topology)?;
         }
@@ -86,7 +103,14 @@ impl Plan {
     fn users(&mut self, document: &Entry, topology: &Topology) -> Result<(), Error> {
         for entry in entries(document, "users") {
             let name = fields::text(entry, "name")?;
-            let user = users::parse(name, entry)?;
+            let says_how = entry.contains_key("hashing_algorithm") || !entry.contains_key("password_hash");
+            let user = match says_how {
+                true => users::parse(name, entry)?,
+                // RabbitMQ didn't export it before 3.6.1.
+                false => {
+                    PutUser { hashing_algorithm: hashing_before_3_6(document).into(), ..users::parse(name, entry)? }
+                }
+            };
             let same = topology.user(name).is_some_and(|current| {
                 current.password_hash == user.password_hash
                     && current.hashing_algorithm == user.hashing_algorithm
@@ -100,16 +124,22 @@ impl Plan {
         Ok(())
     }
 
-    fn vhosts(&mut self, document: &Entry, topology: &Topology) -> Result<(), Error> {
+    fn vhosts(&mut self, document: &Entry, topology: &Topology, defaults: &VhostDefaults) -> Result<(), Error> {
         for entry in entries(document, "vhosts") {
             let name = fields::text(entry, "name")?;
             if topology.vhost(name).is_none() {
                 self.commands.push(Command::CreateVhost { name: name.into() });
+                let commands = defaults.commands(name, topology, |user| self.makes_user(user));
+                self.commands.extend(commands);
             }
             self.settings(name, entry, topology)?;
             self.limits(LimitOwner::Vhost(name.into()), entry.get("limits"))?;
         }
         Ok(())
+    }
+
+    fn makes_user(&self, name: &str) -> bool {
+        self.commands.iter().any(|command| matches!(command, Command::PutUser(user) if *user.name == *name))
     }
 
     /// A document of one vhost has its metadata at its top.

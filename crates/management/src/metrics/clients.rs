@@ -9,7 +9,7 @@ use leveret_metrics::Kind::{Counter, Gauge};
 
 use super::family::{Family, Group};
 use crate::api::Api;
-use crate::connections::{BATCH, ask};
+use crate::connections::{BATCH, ask_briefly};
 
 /// An open connection.
 pub(super) struct ConnectionRow {
@@ -94,14 +94,13 @@ pub(super) async fn read(api: &Api, with_rows: bool) -> Clients {
     let mut clients = Clients::default();
     clients.sums.connections = all.len() as u64;
     for batch in all.chunks(BATCH) {
-        for view in ask(api, batch).await {
+        for view in ask_briefly(api, batch).await {
             clients.sums.pending += view.pending_frames as u64;
             clients.sums.sessions += view.sessions.len() as u64;
             for channel in &view.channels {
-                let row = ChannelRow::of(&view, channel);
-                clients.sums.add(&row);
+                clients.sums.add(channel);
                 if with_rows {
-                    clients.channels.push(row);
+                    clients.channels.push(ChannelRow::of(&view, channel));
                 }
             }
             if with_rows {
@@ -113,14 +112,14 @@ pub(super) async fn read(api: &Api, with_rows: bool) -> Clients {
 }
 
 impl ClientSums {
-    fn add(&mut self, row: &ChannelRow) {
+    fn add(&mut self, channel: &ChannelView) {
         self.channels += 1;
-        self.consumers += row.consumers;
-        self.prefetch += row.prefetch;
-        self.unacknowledged += row.unacknowledged;
-        self.unconfirmed += row.unconfirmed;
-        self.uncommitted += row.uncommitted;
-        self.acks_uncommitted += row.acks_uncommitted;
+        self.consumers += channel.consumers as u64;
+        self.prefetch += u64::from(channel.prefetch);
+        self.unacknowledged += channel.unacknowledged as u64;
+        self.unconfirmed += channel.unconfirmed;
+        self.uncommitted += channel.uncommitted as u64;
+        self.acks_uncommitted += channel.acks_uncommitted as u64;
     }
 }
 

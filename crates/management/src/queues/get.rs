@@ -4,17 +4,21 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use leveret_broker::direct::{Disposal, Got, PlainMessage};
+use leveret_broker::direct::{Disposal, Got, Held, PlainMessage};
+use leveret_broker::queue_handle::QueueRef;
 use leveret_model::{Action, authorize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::api::Api;
 use crate::call::{Answer, Call, json};
 use crate::error::Error;
 use crate::fields;
 
-/// Bodies of one answer stop about here.
+/// Messages of one answer stop about here.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// What a message without a body is counted as.
+const MESSAGE_BYTES: usize = 512;
 
 /// POST: takes messages and settles them or gives them back.
 pub(crate) async fn get(call: Call) -> Answer {
@@ -41,8 +45,9 @@ pub(crate) async fn get(call: Call) -> Answer {
     let queue = snapshot.queue(vhost, name).ok_or_else(|| Error::Missing("queue_not_found".to_owned()))?;
     authorize(&snapshot.topology, call.identity.name(), vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
-    let (mut shown, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let (mut shown, mut bytes) = (Vec::new(), 0);
     let clock = call.api.node().clock();
+    let mut taken = Taken { api: &call.api, queue, held: Vec::new() };
     while (shown.len() as u64) < count && bytes < ANSWER_BYTES_MAX {
         let loaded = Arc::new(Notify::new());
         let waker = loaded.clone();
@@ -50,22 +55,45 @@ pub(crate) async fn get(call: Call) -> Answer {
             Got::Empty => break,
             Got::Wait => loaded.notified().await,
             Got::Message(mut message, hold, left) => {
+                taken.held.push(hold);
                 if message.in_file {
                     let read = super::browse::read(&call.api, queue, hold.number()).await?;
                     let body = read.into_iter().find(|(number, _)| *number == hold.number());
                     message.body = body.map(|(_, message)| message.body).unwrap_or_default();
                 }
-                held.push(hold);
-                bytes += message.body.len();
+                bytes += MESSAGE_BYTES + message.body.len();
                 let mut view = message_view(&message, encoding, truncate);
                 view["message_count"] = json!(left);
                 shown.push(view);
             }
         }
     }
-    let position = broker.dispose(queue, &held, disposal, clock.monotonic());
+    let position = taken.dispose(disposal);
     call.api.durable(position).await?;
     json(Value::Array(shown))
+}
+
+/// Messages that were taken. They go back to their place if the answer isn't finished: whoever asked may hang up while
+/// one is read from disk, and a body may be unreadable.
+struct Taken<'a> {
+    api: &'a Api,
+    queue: &'a QueueRef,
+    held: Vec<Held>,
+}
+
+impl Taken<'_> {
+    fn dispose(&mut self, disposal: Disposal) -> u64 {
+        let held = std::mem::take(&mut self.held);
+        self.api.broker().dispose(self.queue, &held, disposal, self.api.node().clock().monotonic())
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.held.is_empty() {
+            self.dispose(Disposal::Requeue);
+        }
+    }
 }
 
 /// How payloads are written.

@@ -208,6 +208,8 @@ pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStat
         "active": true,
         "activity_status": if is_blocked(consumer) { "blocked" } else { "up" },
         "arguments": consumer.arguments.to_json(),
+        // There is none; rabbitmqadmin can't read a consumer without it.
+        "consumer_timeout": 0,
         "unacknowledged": consumer.unacknowledged,
         "delivered": consumer.delivered,
         "wait": waiting(consumer.wait, now),

@@ -41,6 +41,12 @@ fn permissions_hold_as_over_amqp() {
     assert_eq!(as_user("DELETE", "/api/queues/v/y").0, 401);
     assert_eq!(as_user("DELETE", "/api/queues/v/x").0, 204);
     assert_eq!(as_user("PUT", "/api/queues/none/x").1["reason"], "vhost_not_found");
+    let message = r#"{"properties": {}, "routing_key": "k", "payload": "x", "payload_encoding": "string"}"#;
+    let (status, body) = stage.ask_as(Some("user:user"), "POST", "/api/exchanges/v/amq.topic/publish", message);
+    let reason = "403 ACCESS_REFUSED - write access to exchange 'amq.topic' in vhost 'v' refused for user 'user'";
+    assert_eq!((status, &body["reason"]), (400, &reason.into()));
+    // Probes may touch nothing.
+    assert_eq!(as_user("GET", "/api/aliveness-test/v").0, 200);
     stage.node.stop("test");
 }
 

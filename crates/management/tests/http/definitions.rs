@@ -58,6 +58,61 @@ fn an_export_of_rabbitmq_loads_and_comes_out_again() {
     stage.node.stop("test");
 }
 
+/// What 3.x had in another form: tags as a text, limits as a list, a hash without its algorithm, lazy queues.
+#[test]
+fn an_export_of_an_older_rabbitmq_loads() {
+    let stage = Stage::new();
+    let export = |version: &str| {
+        json!({
+            "rabbit_version": version,
+            "users": [{"name": "old", "password_hash": "hashed", "tags": "administrator,policymaker"}],
+            "vhosts": [{"name": "old", "limits": [{"name": "max-queues", "value": 9}]}],
+            "permissions": [{"user": "old", "vhost": "old", "configure": ".*", "write": ".*", "read": ".*"}],
+            "topic_permissions": [],
+            "parameters": [
+                {"component": "vhost-limits", "vhost": "old", "name": "limits", "value": {"max-connections": 7}},
+            ],
+            "global_parameters": [{"name": "cluster_name", "value": "rabbit@old"}],
+            "policies": [],
+            "queues": [{
+                "name": "lazy", "vhost": "old", "durable": true, "auto_delete": false,
+                "arguments": {"x-queue-mode": "lazy", "x-max-length": 10},
+            }],
+            "exchanges": [{
+                "name": "logs", "vhost": "old", "type": "topic", "durable": true, "auto_delete": false,
+                "internal": false, "arguments": {},
+            }],
+            "bindings": [{
+                "source": "logs", "vhost": "old", "destination": "lazy", "destination_type": "queue",
+                "routing_key": "a.#", "arguments": {},
+            }],
+        })
+    };
+    for (version, algorithm) in
+        [("3.5.8", "rabbit_password_hashing_md5"), ("3.12.14", "rabbit_password_hashing_sha256")]
+    {
+        let mut document = export(version);
+        // The MD5, or SHA-256, of what nobody knows, in the right length.
+        let hash = if version.starts_with("3.5") { "A".repeat(26) + "==" } else { "A".repeat(48) };
+        document["users"][0]["password_hash"] = json!(hash);
+        let (status, answer) = stage.ask("POST", "/api/definitions", &document.to_string());
+        assert_eq!((status, answer), (204, json!("")), "{version}");
+        let (_, user) = stage.ask("GET", "/api/users/old", "");
+        assert_eq!(
+            (&user["tags"], &user["hashing_algorithm"]),
+            (&json!(["administrator", "policymaker"]), &json!(algorithm))
+        );
+    }
+    let (_, limits) = stage.ask("GET", "/api/vhost-limits/old", "");
+    assert_eq!(limits, json!([{"vhost": "old", "value": {"max-queues": 9, "max-connections": 7}}]));
+    let (_, queue) = stage.ask("GET", "/api/queues/old/lazy", "");
+    let arguments = &queue["arguments"];
+    assert_eq!((&arguments["x-queue-mode"], &arguments["x-max-length"]), (&json!("lazy"), &json!(10)));
+    let (_, bindings) = stage.ask("GET", "/api/bindings/old/e/logs/q/lazy", "");
+    assert_eq!(bindings[0]["routing_key"], "a.#");
+    stage.node.stop("test");
+}
+
 #[test]
 fn definitions_that_make_no_sense_leave_nothing() {
     let stage = Stage::new();
@@ -77,6 +132,33 @@ fn definitions_that_make_no_sense_leave_nothing() {
     refused(queue("v", json!({"x-max-length": "many"})), "invalid arg 'x-max-length'");
     assert_eq!(stage.ask("POST", "/api/definitions", "[]").1["reason"], "failed_to_parse_json");
     assert_eq!(stage.ask("POST", "/api/definitions/none", "{}").0, 404);
+    stage.node.stop("test");
+}
+
+#[test]
+fn many_objects_are_one_import_and_the_second_changes_nothing() {
+    const QUEUES: usize = 5_000;
+    let stage = Stage::new();
+    let queue =
+        |n| json!({"name": format!("q{n}"), "vhost": "v", "durable": true, "auto_delete": false, "arguments": {}});
+    let binding = |n| {
+        json!({"source": "amq.topic", "vhost": "v", "destination": format!("q{n}"), "destination_type": "queue",
+            "routing_key": format!("key.{n}"), "arguments": {}})
+    };
+    let document = json!({
+        "queues": (0..QUEUES).map(queue).collect::<Vec<_>>(),
+        "bindings": (0..QUEUES).map(binding).collect::<Vec<_>>(),
+    })
+    .to_string();
+    let position = || stage.node.handle().broker().registry.model_snapshot().1;
+    assert_eq!(stage.ask("POST", "/api/definitions", &document).0, 204);
+    let imported = position();
+    let (_, page) = stage.ask("GET", "/api/queues/v?page=1&page_size=1", "");
+    assert_eq!(page["total_count"], QUEUES);
+    let (_, bindings) = stage.ask("GET", "/api/bindings/v/e/amq.topic/q/q4999", "");
+    assert_eq!(bindings[0]["routing_key"], "key.4999");
+    assert_eq!(stage.ask("POST", "/api/definitions", &document).0, 204);
+    assert_eq!(position(), imported);
     stage.node.stop("test");
 }
 

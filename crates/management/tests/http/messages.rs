@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, request};
 
 fn publish(stage: &Stage, payload: &str) {
     let body = json!({
@@ -59,5 +59,30 @@ fn a_message_without_a_queue_is_not_routed() {
     let body = r#"{"properties": {}, "routing_key": "none", "payload": "x", "payload_encoding": "string"}"#;
     let (status, answer) = stage.ask("POST", "/api/exchanges/%2F/amq.direct/publish", body);
     assert_eq!((status, answer), (200, json!({"routed": false})));
+    stage.node.stop("test");
+}
+
+#[test]
+fn what_is_published_over_http_is_in_the_totals() {
+    let stage = Stage::new();
+    assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
+    publish(&stage, "one");
+    let body = r#"{"properties": {}, "routing_key": "none", "payload": "x", "payload_encoding": "string"}"#;
+    assert_eq!(stage.ask("POST", "/api/exchanges/%2F/amq.direct/publish", body).0, 200);
+    for path in ["/api/overview", "/api/vhosts/%2F"] {
+        let (_, shown) = stage.ask("GET", path, "");
+        let stats = &shown["message_stats"];
+        let counts = ["publish", "confirm", "return_unroutable"].map(|key| stats[key].as_u64());
+        assert_eq!(counts, [Some(2), Some(2), Some(1)], "{path}: {stats}");
+    }
+    let (_, overview) = stage.ask("GET", "/api/overview", "");
+    assert_eq!(overview["queue_totals"]["messages_ready"], 1);
+    let (_, text) = request(stage.prometheus, "GET", "/metrics", "", "");
+    for line in [
+        "rabbitmq_global_messages_received_total{protocol=\"amqp091\"} 2",
+        "rabbitmq_global_messages_routed_total{protocol=\"amqp091\"} 1",
+    ] {
+        assert!(text.lines().any(|have| have == line), "no {line} in {text}");
+    }
     stage.node.stop("test");
 }

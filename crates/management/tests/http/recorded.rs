@@ -1,8 +1,9 @@
 //! Status and body of answers as recorded from RabbitMQ.
 
-use serde_json::Value;
+use leveret_strict_client::amqp091::Event;
+use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Amqp, Stage};
 
 macro_rules! recorded {
     ($name:literal) => {
@@ -86,8 +87,48 @@ fn listener_checks_have_the_recorded_shape() {
     is(recorded!("health-port-none"), "/api/health/checks/port-listener/1");
     is(recorded!("health-protocol"), "/api/health/checks/protocol-listener/amqp");
     assert_eq!(stage.ask("GET", "/api/health/checks/protocol-listener/http/prometheus", "").0, 200);
-    assert_eq!(stage.ask("GET", "/api/health/checks/protocol-listener/mqtt", "").0, 503);
+    for spoken in ["AMQP0-9-1", "amqp10", "amqp1.0", "management", "amqp,http"] {
+        assert_eq!(stage.ask("GET", &format!("/api/health/checks/protocol-listener/{spoken}"), "").0, 200, "{spoken}");
+    }
+    for (asked, missing) in [("mqtt", "mqtt"), ("amqps", "amqp/ssl"), ("amqp,mqtt", "mqtt"), ("no,amqp", "no")] {
+        let (status, body) = stage.ask("GET", &format!("/api/health/checks/protocol-listener/{asked}"), "");
+        assert_eq!((status, &body["missing"]), (503, &serde_json::json!([missing])), "{asked}");
+    }
     assert_eq!(stage.ask("GET", "/api/health/checks/port-listener/abc", "").0, 400);
+    stage.node.stop("test");
+}
+
+#[test]
+fn a_full_node_fails_its_check_until_a_connection_is_closed() {
+    let stage = Stage::with("max_connections=1");
+    let check = || stage.ask("GET", "/api/health/checks/below-node-connection-limit", "");
+    assert_eq!(check(), (200, json!({"status": "ok"})));
+    let mut amqp = Amqp::connect(stage.amqp);
+    let (status, body) = check();
+    assert_eq!(
+        (status, &body["status"], &body["reason"]),
+        (503, &json!("failed"), &json!("node connection limit is reached"))
+    );
+    amqp.client.close("test");
+    amqp.until(|event| matches!(event, Event::ConnectionCloseOk));
+    while check().0 == 503 {
+        std::thread::yield_now();
+    }
+    stage.node.stop("test");
+}
+
+#[test]
+fn flags_of_what_is_not_built_are_named() {
+    let stage = Stage::new();
+    let enable = |flag: &str| {
+        let (status, answer) = stage.ask("PUT", &format!("/api/feature-flags/{flag}/enable"), "");
+        (status, answer["error"].as_str().map(str::to_owned), answer["reason"].as_str().map(str::to_owned))
+    };
+    let of = |status, error: &str, reason: &str| (status, Some(error.to_owned()), Some(reason.to_owned()));
+    assert_eq!(enable("message_containers"), (204, None, None));
+    let reason = "feature flag 'stream_queue': streams aren't built yet";
+    assert_eq!(enable("stream_queue"), of(501, "not_implemented", reason));
+    assert_eq!(enable("nonsense"), of(400, "bad_request", "unsupported"));
     stage.node.stop("test");
 }
 

@@ -9,7 +9,7 @@ use leveret_auth::{HASHING_SHA256, hash_password};
 use leveret_config::Config;
 use leveret_management::{Api, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
-use leveret_node::{DirectoryLock, Node, NodeOptions};
+use leveret_node::{DirectoryLock, Listener, Node, NodeOptions, Ports};
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
 
@@ -30,19 +30,26 @@ impl Stage {
 
     /// The same with one more setting.
     pub(crate) fn with(setting: &str) -> Self {
-        Self::start(setting, MetricsOptions::default())
+        Self::with_all(&[setting])
+    }
+
+    /// The same with more settings.
+    pub(crate) fn with_all(settings: &[&str]) -> Self {
+        Self::start(settings, MetricsOptions::default())
     }
 
     /// The same with other metrics.
     pub(crate) fn with_metrics(options: MetricsOptions) -> Self {
-        Self::start("cores=1", options)
+        Self::start(&[], options)
     }
 
-    fn start(setting: &str, pages: MetricsOptions) -> Self {
+    fn start(settings: &[&str], pages: MetricsOptions) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut config = Config::default();
         config.set("cores=1").expect("is a key");
-        config.set(setting).expect("is a key");
+        for setting in settings {
+            config.set(setting).expect("is a key");
+        }
         let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
         let options = NodeOptions::new(&config, Arc::new(|text| panic!("{text}")));
         let (mut node, _) = Node::start(lock, options).expect("starts");
@@ -54,7 +61,8 @@ impl Stage {
         let address = |listener: &std::net::TcpListener| listener.local_addr().expect("is bound");
         let (amqp, http) = (address(&amqp_listener), address(&http_listener));
         let prometheus = address(&prometheus_listener);
-        node.accept(vec![amqp_listener], Some(http.port()), Some(prometheus.port())).expect("accepts");
+        let others = Ports { http: Some(http.port()), prometheus: Some(prometheus.port()), ..Ports::default() };
+        node.accept(vec![Listener { socket: amqp_listener, tls: None }], others, Vec::new()).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
         let (served, scraped) = (api(state.clone()), metrics(state.clone(), pages));

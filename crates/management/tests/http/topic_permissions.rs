@@ -48,6 +48,7 @@ fn what_makes_no_sense_is_refused_in_rabbitmqs_words() {
     let other = r#"{"exchange": "other", "write": "^a", "read": ""}"#;
     assert_eq!(refused(PATH, other), json!(["no_such_exchange", "other"]));
     assert_eq!(refused(PATH, r#"{"exchange": "amq.topic", "write": ""}"#), "[{key_missing,read}]");
+    assert_eq!(refused(PATH, r#"{"exchange": "amq.topic"}"#), "[{key_missing,write},{key_missing,read}]");
     assert_eq!(refused(PATH, "{"), "not_json");
     let malformed = refused(PATH, r#"{"exchange": "amq.topic", "write": "[", "read": ""}"#);
     assert!(malformed.as_str().is_some_and(|text| text.contains("invalid write pattern '['")), "{malformed}");

@@ -284,4 +284,23 @@ mod tests {
         assert_ne!(taken.port(), 0);
         assert_eq!(listen(taken).expect_err("taken").kind(), io::ErrorKind::AddrInUse);
     }
+
+    #[test]
+    fn sockets_get_the_options_that_are_set() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("listens");
+        let stream = std::net::TcpStream::connect(listener.local_addr().expect("is bound")).expect("connects");
+        let options = SocketOptions {
+            no_delay: false,
+            keep_alive: true,
+            send_buffer: Some(32 << 10),
+            receive_buffer: Some(48 << 10),
+        };
+        options.apply(&stream).expect("are taken");
+        let socket = SockRef::from(&stream);
+        // Linux takes twice as much, for what it keeps beside the bytes.
+        let sizes = (socket.send_buffer_size().expect("a size"), socket.recv_buffer_size().expect("a size"));
+        assert_eq!(sizes, (64 << 10, 96 << 10));
+        let (no_delay, keep_alive) = (socket.tcp_nodelay(), socket.keepalive());
+        assert_eq!((no_delay.expect("a flag"), keep_alive.expect("a flag")), (false, true));
+    }
 }

@@ -45,7 +45,7 @@ fn named<'a>(file: Option<&'a String>, key: &str, what: &str) -> Result<&'a str,
     file.map(String::as_str).ok_or_else(|| TlsError::Missing(format!("{key} isn't set; it names the file with {what}")))
 }
 
-fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(super) fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let wrong = |reason: String| TlsError::File { file: file.to_owned(), reason };
     let found = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
