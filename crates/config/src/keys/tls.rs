@@ -112,7 +112,7 @@ macro_rules! options {
                 "10",
                 "how many certificates may be between a client's and its root",
                 |config, _, value| {
-                    $tls(config).depth = Some(integer(value, 0, 255)? as u8);
+                    $tls(config).depth = integer(value, 0, 255)? as u8;
                     Ok(())
                 },
             ),

@@ -12,9 +12,6 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 
 use super::files::{self, TlsError};
 
-/// RabbitMQ's default.
-const DEPTH: u8 = 10;
-
 /// Who checks the certificates of clients.
 pub(super) fn verifier(
     options: &Options,
@@ -31,7 +28,7 @@ pub(super) fn verifier(
     let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
     let builder = if options.fail_if_no_peer_cert { builder } else { builder.allow_unauthenticated() };
     let inner = builder.build().map_err(|error| TlsError::Unfit(format!("cacertfile: {error}")))?;
-    Ok(Arc::new(Shallow { inner, depth: options.depth.unwrap_or(DEPTH).into() }))
+    Ok(Arc::new(Shallow { inner, depth: options.depth.into() }))
 }
 
 /// Turns away whoever sends more certificates than `depth`, besides its own and the root's.
