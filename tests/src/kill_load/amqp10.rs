@@ -50,6 +50,13 @@ pub(crate) fn publish_to(ledger: &KillLedger, address: SocketAddr, queue: usize)
         if !ledger.wait_for_room(queue) {
             return;
         }
+        // A queue whose disk is gone may end its links before the node is killed.
+        if !client.client.is_attached(CHANNEL, 0) {
+            if !ledger.is_over() {
+                ledger.fail("a sender of AMQP 1.0 lost its link".to_owned());
+            }
+            return;
+        }
         while unconfirmed.len() < WINDOW {
             let (number, payload) = next.take().unwrap_or_else(|| {
                 let number = ledger.send(&[queue]);
@@ -110,7 +117,7 @@ pub(crate) fn settle_and_wait(ledger: &KillLedger, address: SocketAddr, queue: u
                 _ => {}
             }
         }
-        if used >= CREDIT / 2 {
+        if used >= CREDIT / 2 && client.client.is_attached(CHANNEL, 0) {
             client.client.grant(CHANNEL, 0, CREDIT, false);
             used = 0;
         }
