@@ -23,6 +23,8 @@ pub enum Check {
     NothingComesBack,
     /// A message is in a queue once.
     NoDuplicate,
+    /// Of what was published in one transaction everything is there, or nothing.
+    TransactionsAreWhole,
     /// Bytes, properties, exchange and routing key are those that were published.
     NoCorruption,
     /// Messages of one publisher keep their order in each queue.
@@ -53,6 +55,7 @@ impl Check {
             Self::NoPhantom => "no phantom message",
             Self::NothingComesBack => "nothing that was gone for good comes back",
             Self::NoDuplicate => "no duplicate",
+            Self::TransactionsAreWhole => "transactions hold as a whole or not at all",
             Self::NoCorruption => "no corruption",
             Self::Order => "order within each queue",
             Self::Redelivered => "redeliveries are flagged",

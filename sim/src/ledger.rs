@@ -60,6 +60,15 @@ pub struct Origin {
     pub asked: Stamp,
 }
 
+/// A transaction that is to be committed: all of it happens, or nothing.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// When that was asked for.
+    pub asked: Stamp,
+    /// What was published in it.
+    pub published: Vec<MessageId>,
+}
+
 /// A message.
 #[derive(Clone, Debug)]
 pub struct Message {
@@ -113,6 +122,8 @@ impl Message {
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
+    /// Messages of transactions whose end was asked for.
+    pub commits: Vec<Commit>,
     /// All messages ever published, by id.
     pub messages: Vec<Message>,
     objects: BTreeMap<Object, Vec<(Stamp, Presence)>>,
@@ -275,6 +286,16 @@ impl Ledger {
     #[must_use]
     pub fn promises(&self) -> &[Stamp] {
         &self.promises
+    }
+
+    /// Somebody asked for the commit of a transaction with these messages.
+    pub fn commit(&mut self, published: &[MessageId], asked: Stamp) {
+        self.commits.push(Commit { asked, published: published.to_vec() });
+    }
+
+    /// A message of a transaction was refused by itself.
+    pub fn leaves_commit(&mut self, id: MessageId) {
+        self.commits.iter_mut().for_each(|commit| commit.published.retain(|other| *other != id));
     }
 
     /// It was published in a transaction that was rolled back.

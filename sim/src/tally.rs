@@ -78,6 +78,7 @@ pub const NAMES: &[&str] = &[
     "starts refused by a flipped bit",
     "torn checkpoints passed over",
     "transactions committed",
+    "transactions found whole, or not at all",
     "transactions refused by a stopped queue",
     "transactions rolled back",
     "unconfirmed messages lost",

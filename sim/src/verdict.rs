@@ -20,6 +20,7 @@ pub fn judge(ledger: &Ledger, at: Stamp, findings: &Findings, tally: &mut Tally)
         found.insert(queue, contents(ledger, at, queue, findings, true)?);
     }
     dead_letters(ledger, &found, tally)?;
+    transactions(ledger, at, &found, tally)?;
     for queue in ledger.queues() {
         losses(ledger, at, queue, &found, tally)?;
     }
@@ -50,6 +51,44 @@ fn dead_letters(
                 return Err(Failure::new(Check::NoDuplicate, detail));
             }
             tally.add("dead letters found", is_in(queue).into());
+        }
+    }
+    Ok(())
+}
+
+/// Of what was published in one transaction everything is there, or nothing.
+fn transactions(
+    ledger: &Ledger,
+    at: Stamp,
+    found: &BTreeMap<&str, BTreeSet<MessageId>>,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    for commit in ledger.commits.iter().filter(|commit| commit.asked <= at) {
+        let mut seen: [Option<(MessageId, &str)>; 2] = [None; 2];
+        let messages = commit.published.iter().filter_map(|id| ledger.messages.get(*id as usize));
+        for message in messages.filter(|message| message.persistent) {
+            for (queue, target) in &message.targets {
+                let by_then = |stamp: Option<Stamp>| stamp.is_some_and(|stamp| stamp <= at);
+                let is_judged = target.certain
+                    && target.origin.is_none()
+                    && !by_then(target.excused)
+                    && !by_then(target.gone)
+                    && !topology::is_written_only(queue)
+                    && ledger.unheard(queue) == 0
+                    && ledger.presence(&Object::Queue(queue.clone()), at) == Presence::Present;
+                if let Some(found) = found.get(queue.as_str()).filter(|_| is_judged) {
+                    seen[usize::from(found.contains(&message.id))] = Some((message.id, queue));
+                }
+            }
+        }
+        if let [Some((missing, from)), Some((there, queue))] = seen {
+            let detail = format!(
+                "of one transaction, message {there} is in queue {queue} and message {missing} isn't in {from}"
+            );
+            return Err(Failure::new(Check::TransactionsAreWhole, detail));
+        }
+        if let [Some(_), None] | [None, Some(_)] = seen {
+            tally.hit("transactions found whole, or not at all");
         }
     }
     Ok(())

@@ -285,9 +285,10 @@ impl Node {
         Http::guest(format!("127.0.0.1:{}", self.ports.prometheus))
     }
 
-    /// As [`Process::wait_for_line`].
+    /// Whether it has printed a line that contains `text`, or does so within [`PATIENCE`]: log lines are written by a
+    /// thread of their own.
     pub fn wait_for_line(&mut self, text: &str) -> bool {
-        self.process.as_mut().is_some_and(|process| process.wait_for_line(text))
+        self.process.as_mut().is_some_and(|process| process.log().contains(text) || process.wait_for_line(text))
     }
 
     /// What it printed.

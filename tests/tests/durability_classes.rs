@@ -277,7 +277,7 @@ fn the_default_is_a_setting_and_everybody_can_see_it() {
     node.restart();
     conservation::check(&node.http());
     // The classes are told at a start that finds them.
-    let log = node.log();
-    assert!(log.contains("durability os in 1 queues: a power cut may take"), "{log}");
-    assert!(log.contains("durability memory in 1 durable queues"), "{log}");
+    for line in ["durability os in 1 queues: a power cut may take", "durability memory in 1 durable queues"] {
+        assert!(node.wait_for_line(line), "{line}: {}", node.log());
+    }
 }

@@ -72,8 +72,8 @@ pub use unauthenticated::Unauthenticated;
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{
-    ConsumerStatus, Count as QueueCount, QueueBrief, QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus,
-    QueueWait, WaitReason,
+    ConsumerStatus, Count as QueueCount, QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus, QueueWait,
+    WaitReason,
 };
 
 /// Why a message died.

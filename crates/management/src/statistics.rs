@@ -95,18 +95,15 @@ impl Lengths {
         let snapshot = api.broker().registry.snapshot_full();
         let now = api.node().clock().monotonic();
         let mut sums = Lengths::default();
-        for vhost in vhosts {
-            for info in snapshot.topology.queues(vhost) {
-                let Some(queue) = snapshot.queues.get(&info.id) else { continue };
-                let brief = queue.brief();
-                sums.ready += brief.ready;
-                sums.unacknowledged += brief.unacknowledged;
-                sums.consumers += brief.consumers as u64;
-                if brief.counts.any() {
-                    let rates = brief.counts.rates(now);
-                    sums.ready_rate += rates.ready();
-                    sums.unacknowledged_rate += rates.unacknowledged();
-                }
+        for queue in snapshot.queues_of(vhosts) {
+            let gauges = queue.gauges();
+            sums.ready += gauges.ready;
+            sums.unacknowledged += gauges.unacknowledged;
+            sums.consumers += gauges.consumers;
+            if let Some(counts) = queue.counts_if_any() {
+                let rates = counts.rates(now);
+                sums.ready_rate += rates.ready();
+                sums.unacknowledged_rate += rates.unacknowledged();
             }
         }
         sums

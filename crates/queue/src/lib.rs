@@ -55,7 +55,7 @@ pub use kept::{Kept, KeptError};
 pub use ledger::{Conservation, Ledger, Outcome};
 pub use peek::Peeked;
 pub use shared::{References, SharedCounts};
-pub use status::{ConsumerStatus, QueueBrief, QueueStatus};
+pub use status::{ConsumerStatus, QueueStatus};
 pub use wait::{QueueWait, WaitReason};
 
 /// Monotonic nanoseconds, as the caller counts them.

@@ -84,25 +84,6 @@ pub struct QueueStatus {
     pub in_memory: u64,
 }
 
-/// What a list shows of many queues, or sorts them by.
-#[derive(Debug, Clone)]
-pub struct QueueBrief {
-    /// Ready messages.
-    pub ready: u64,
-    /// Their body bytes.
-    pub ready_bytes: u64,
-    /// Delivered, not settled.
-    pub unacknowledged: u64,
-    /// Their body bytes.
-    pub unacknowledged_bytes: u64,
-    /// How many consumers.
-    pub consumers: usize,
-    /// Bytes of messages in memory.
-    pub memory: u64,
-    /// What it counted, with rates.
-    pub counts: QueueCounts,
-}
-
 impl ClassicQueue {
     /// What a listing shows.
     pub fn status(&self) -> QueueStatus {
@@ -136,20 +117,6 @@ impl ClassicQueue {
             in_memory: self.contents.messages().min(messages),
         }
     }
-
-    /// What a listing shows without consumers and waits: nothing is allocated for it, but for the rates.
-    pub fn brief(&self) -> QueueBrief {
-        QueueBrief {
-            ready: self.ready.messages,
-            ready_bytes: self.ready.bytes,
-            unacknowledged: self.unacknowledged.messages,
-            unacknowledged_bytes: self.unacknowledged.bytes,
-            consumers: self.consumers.len(),
-            memory: self.contents.bytes(),
-            counts: self.counted(),
-        }
-    }
-
     /// What a listing shows of one consumer.
     pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
         Some(self.status_of(self.consumers.look(id)?))

@@ -146,6 +146,7 @@ impl Peer {
                     if let Some(transaction) = &mut session.transaction {
                         transaction.published.retain(|id| *id != message);
                     }
+                    ledger.leaves_commit(message);
                     if !ledger.released(message, at) {
                         let detail = format!("message {message} was released, although a queue is there for it");
                         return Err(Failure::new(Check::NothingLost, detail));
@@ -156,6 +157,7 @@ impl Peer {
                     if let Some(transaction) = &mut session.transaction {
                         transaction.published.retain(|id| *id != message);
                     }
+                    ledger.leaves_commit(message);
                 }
                 other => {
                     let detail = format!("message {message} got {other:?}, although no queue has a limit");

@@ -146,6 +146,7 @@ pub(super) fn transact(peer: &mut Peer, at: usize, world: &mut World, ledger: &m
     };
     transaction.phase = Phase::Discharging { request, commits };
     if commits {
+        ledger.commit(&transaction.published, stamp);
         for (held, wish) in transaction.settled.iter().chain(&transaction.unsure) {
             match wish {
                 Wish::Accept => ledger.settle(&held.queue, held.message, stamp),

@@ -51,7 +51,7 @@ fn an_export_is_loaded_at_the_start_with_its_hashes() {
     node.terminate();
     node.restart();
     assert_eq!(names(&node, "queues"), ["shapes-c"]);
-    assert!(node.log().contains("definitions haven't changed since they were loaded"));
+    assert!(node.wait_for_line("definitions haven't changed since they were loaded"));
     // Changed, it is.
     let mut document = exported();
     document["queues"].as_array_mut().expect("queues").push(

@@ -49,5 +49,5 @@ fn point_01_headers_are_converted_by_rule() {
     client.accept(&delivery);
     client.close();
     wire.close();
-    assert!(node.log().contains("amqp1_0.convert_amqp091_headers_to_app_props"), "the old key is warned about");
+    assert!(node.wait_for_line("amqp1_0.convert_amqp091_headers_to_app_props"), "the old key is warned about");
 }

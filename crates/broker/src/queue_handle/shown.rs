@@ -1,8 +1,6 @@
 //! What others see of a queue.
 
-use leveret_queue::{
-    ConsumerId, ConsumerStatus, Count, Peeked, QueueBrief, QueueCounts, QueueGauges, QueueState, QueueStatus,
-};
+use leveret_queue::{ConsumerId, ConsumerStatus, Count, Peeked, QueueCounts, QueueGauges, QueueState, QueueStatus};
 
 use super::QueueHandle;
 
@@ -35,11 +33,6 @@ impl QueueHandle {
     /// See [`leveret_queue::ClassicQueue::peek`].
     pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
         self.inner.lock().peek(offset, count)
-    }
-
-    /// What a listing shows without its consumers and waits.
-    pub fn brief(&self) -> QueueBrief {
-        self.inner.lock().brief()
     }
 
     /// Ready messages and consumers.

@@ -24,10 +24,10 @@ pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
     let mut body = declared(api, queue);
     body.insert("online".to_owned(), Value::Null);
     if totals {
-        let brief = queue.brief();
-        body.insert("messages".to_owned(), json!(brief.ready + brief.unacknowledged));
-        body.insert("messages_ready".to_owned(), json!(brief.ready));
-        body.insert("messages_unacknowledged".to_owned(), json!(brief.unacknowledged));
+        let gauges = queue.gauges();
+        body.insert("messages".to_owned(), json!(gauges.ready + gauges.unacknowledged));
+        body.insert("messages_ready".to_owned(), json!(gauges.ready));
+        body.insert("messages_unacknowledged".to_owned(), json!(gauges.unacknowledged));
     }
     Value::Object(body)
 }
