@@ -23,10 +23,6 @@ pub struct Config {
     pub management_ssl: Option<TlsEndpoint>,
     /// `prometheus.ssl.*`; as `management_ssl`.
     pub prometheus_ssl: Option<TlsEndpoint>,
-    /// Whether `management.tcp.*` names a port: else one with TLS stands in its place.
-    pub(crate) has_plain_management: bool,
-    /// The same of `prometheus.tcp.*`.
-    pub(crate) has_plain_prometheus: bool,
     /// `tcp_listen_options.*`.
     pub tcp_options: TcpOptions,
     /// `management.tcp.*`.
@@ -230,6 +226,12 @@ pub enum LogLevel {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assigned(pub(crate) BTreeMap<String, String>);
 
+impl Assigned {
+    fn is_any(&self, prefix: &str) -> bool {
+        self.0.keys().any(|key| key.starts_with(prefix))
+    }
+}
+
 impl PartialEq for Assigned {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -245,8 +247,6 @@ impl Default for Config {
             ssl_handshake_timeout_ms: 5_000,
             management_ssl: None,
             prometheus_ssl: None,
-            has_plain_management: false,
-            has_plain_prometheus: false,
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
             management: Endpoint { ip: None, port: 15672 },
             prometheus: Endpoint { ip: None, port: 15692 },
@@ -312,11 +312,12 @@ impl Config {
 
     /// Where the HTTP API listens without TLS: nowhere, as in RabbitMQ, if only a listener with TLS was configured.
     pub fn plain_management(&self) -> Option<&Endpoint> {
-        (self.has_plain_management || self.management_ssl.is_none()).then_some(&self.management)
+        let is_asked_for = self.assigned.is_any("management.tcp.") || self.assigned.is_any("management.listener.");
+        (is_asked_for || self.management_ssl.is_none()).then_some(&self.management)
     }
 
     /// As [`Config::plain_management`], of the metrics.
     pub fn plain_prometheus(&self) -> Option<&Endpoint> {
-        (self.has_plain_prometheus || self.prometheus_ssl.is_none()).then_some(&self.prometheus)
+        (self.assigned.is_any("prometheus.tcp.") || self.prometheus_ssl.is_none()).then_some(&self.prometheus)
     }
 }

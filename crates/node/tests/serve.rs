@@ -81,7 +81,7 @@ fn a_protocol_that_is_not_spoken_is_answered_with_ours_and_the_end() {
     let (node, address) = start(directory.path(), 1);
     let mut connection = connect(address);
     // More than is read before the answer: a reset would take the answer away.
-    connection.write_all(b"GET / HTTP/1.1\r\n").expect("is sent");
+    connection.write_all(b"EHLO localhost\r\n").expect("is sent");
     connection.write_all(&[b'x'; 100_000]).expect("is sent");
     let mut answer = Vec::new();
     connection.read_to_end(&mut answer).expect("an orderly end");

@@ -23,11 +23,15 @@ fn a_changed_certificate_is_shown_to_new_clients_and_what_does_not_fit_changes_n
     let next = stage.authority.issue("the next", LATE);
     // Half of the pair: its key isn't there yet.
     std::fs::write(stage.files.path().join("node.pem"), &next.certificate).expect("is written");
-    assert!(stage.node.wait_for_line("ssl_options: the changed files are of no use"), "{}", stage.node.log());
+    assert!(
+        stage.node.wait_for_line("the old certificate stays: certfile and keyfile don't fit together"),
+        "{}",
+        stage.node.log()
+    );
     assert_eq!(shown(address, &client).expect("a handshake"), stage.identity.der());
     // What isn't PEM at all.
     std::fs::write(stage.files.path().join("node.pem"), "not yet").expect("is written");
-    assert!(stage.node.wait_for_line("ssl_options: the changed files are of no use"), "{}", stage.node.log());
+    assert!(stage.node.wait_for_line("there is no certificate in it"), "{}", stage.node.log());
     assert_eq!(shown(address, &client).expect("a handshake"), stage.identity.der());
 
     next.write(stage.files.path(), "node");

@@ -81,7 +81,7 @@ fn only_the_configured_mechanisms_are_offered_and_taken() {
     let settings = || Settings { auth_mechanisms: vec!["PLAIN".into()], ..Settings::default() };
     let mut stage = Stage::with(settings());
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let peer = Peer { address: address(50_001), local: address(5672) };
+    let peer = Peer { address: address(50_001), local: address(5672), encryption: None };
     let mut connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
     connection.receive(&HEADER_SASL, stage.now);
     let mut expected = HEADER_SASL.to_vec();

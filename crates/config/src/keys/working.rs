@@ -57,12 +57,10 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("management.tcp.port", "port", "15672", "port of the HTTP API; 0 for any free one", |config, _, value| {
         config.management.port = port(value)?;
-        config.has_plain_management = true;
         Ok(())
     }),
     key("management.tcp.ip", "address", "all", "address of the HTTP API", |config, _, value| {
         config.management.ip = Some(value.to_owned());
-        config.has_plain_management = true;
         Ok(())
     }),
     key(
@@ -81,22 +79,18 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("management.listener.port", "port", "15672", "the older name of management.tcp.port", |config, _, value| {
         config.management.port = port(value)?;
-        config.has_plain_management = true;
         Ok(())
     }),
     key("management.listener.ip", "address", "all", "the older name of management.tcp.ip", |config, _, value| {
         config.management.ip = Some(value.to_owned());
-        config.has_plain_management = true;
         Ok(())
     }),
     key("prometheus.tcp.port", "port", "15692", "port of the metrics; 0 for any free one", |config, _, value| {
         config.prometheus.port = port(value)?;
-        config.has_plain_prometheus = true;
         Ok(())
     }),
     key("prometheus.tcp.ip", "address", "all", "address of the metrics", |config, _, value| {
         config.prometheus.ip = Some(value.to_owned());
-        config.has_plain_prometheus = true;
         Ok(())
     }),
     key("prometheus.path", "path", "/metrics", "where the pages of metrics are", |config, _, value| {

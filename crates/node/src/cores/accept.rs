@@ -252,7 +252,9 @@ async fn serve(
         None => Stream::Plain(stream),
         Some(tls) => {
             let http = broker.http_port.get().copied();
-            let Some((stream, encryption)) = handshake(stream, &tls, peer, http).await else { return };
+            // Boxed: the task of a connection is as long as its longest moment, and one without TLS pays for it too.
+            let made = Box::pin(handshake(stream, &tls, peer, http)).await;
+            let Some((stream, encryption)) = made else { return };
             peer.encryption = Some(encryption);
             stream
         }
