@@ -3,6 +3,11 @@
 
     message-conversion.py AMQP_PORT > ../../crates/message/tests/conversion.json
         plays all against a RabbitMQ, vhost /, guest/guest, with queues and an exchange of its own
+    message-conversion.py AMQP_PORT stamps=true > ../../crates/message/tests/stamps/overwrite.json
+        plays what concerns stamps against one whose rabbitmq.conf has, with `true` or `false` (stamps/keep.json),
+            message_interceptors.incoming.set_header_timestamp.overwrite = true
+            message_interceptors.incoming.set_header_routing_node.overwrite = true
+            message_interceptors.outgoing.timestamp.enabled = true
 
 Needs python-qpid-proton. Messages are given and recorded as bytes in hexadecimal: for AMQP 0-9-1 property flags and
 list of the content header, a colon and the body; for AMQP 1.0 the payload of the transfers.
@@ -374,6 +379,15 @@ def record_history(name, steps, with_key, raw, last):
     return result
 
 only = sys.argv[2] if len(sys.argv) > 2 else ""
+if only.startswith("stamps="):
+    old("stamps= nothing"); old("stamps= its own timestamp", timestamp=1600000000)
+    old("stamps= its own header", headers=table(("timestamp_in_ms", ("l", 1600000000123)), ("h", ("I", 1))))
+    old("stamps= its own header and timestamp", timestamp=1600000000, headers=table(("timestamp_in_ms", ("l", 1600000000123))))
+    old("stamps= its own node", headers=table(("x-routed-by", ("S", "elsewhere")), ("x-opt-rabbitmq-sent-time", ("l", 1))))
+    new("stamps= body only", BODY); new("stamps= its own creation-time", bare(creation_time=timestamp(1600000000123)) + BODY)
+    new("stamps= its own annotations", annotations(symbol("x-opt-rabbitmq-received-time"), timestamp(1600000000123), symbol("x-routed-by"),
+        utf8("elsewhere"), symbol("x-opt-rabbitmq-sent-time"), timestamp(1), symbol("x-other"), TRUE) + BODY)
+    only = "stamps="; HISTORIES.clear()
 results = {"server": "RabbitMQ 4.3.6", "date": datetime.date.today().isoformat(), "queue": SOURCE, "dead_letter_queue": TARGET, "amqp091": [], "amqp10": [], "refused": [], "histories": []}
 for name, raw, body in OLD:
     if only in name:

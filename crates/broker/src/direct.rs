@@ -144,10 +144,14 @@ impl Broker {
             received_ms: now.wall_ms,
             expiry_ms,
         };
+        let mut overlay = Vec::new();
+        if let Some(stamps) = &self.settings.stamps {
+            stamps.encode_amqp091(&checked.encoded, now.wall_ms, &mut overlay);
+        }
         let message = StoredMessage {
             encoding: Encoding::Amqp091,
             envelope,
-            overlay: Overlay::default(),
+            overlay: Overlay::new(&overlay),
             properties: &checked.encoded,
             body: b"",
         };
@@ -239,7 +243,7 @@ impl Broker {
 /// A message of a batch.
 pub fn plain(batch: &Batch, index: u32, redelivered: bool) -> PlainMessage {
     let message = batch.message(index as usize).view();
-    let content = to_amqp091(&message);
+    let content = to_amqp091(&message, None);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     PlainMessage {
         exchange: text(message.envelope.exchange),

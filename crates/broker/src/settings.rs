@@ -1,8 +1,10 @@
 //! What the operator set, as far as sessions need to know it.
 
+pub use leveret_message::{IfPresent, Stamps};
 use leveret_model::{Durability, Limits};
 
 use crate::quota::QuotaLimits;
+use crate::time::Now;
 
 /// Limits and identity. Defaults are RabbitMQ's.
 #[derive(Debug, Clone)]
@@ -74,6 +76,10 @@ pub struct Settings {
     pub information: String,
     /// Where names of server-named queues and consumers come from: random on a node, fixed in a simulation.
     pub name_seed: (u64, u64),
+    /// What messages get as they come in (`message_interceptors.incoming.*`).
+    pub stamps: Option<Stamps>,
+    /// Receivers are told when a message is sent to them (`message_interceptors.outgoing.timestamp.enabled`).
+    pub sent_time: bool,
     /// Bytes of message bodies that all queues together keep in memory before they leave them on disk.
     pub queue_memory_bytes: u64,
     /// Bytes of transient messages that all queues together keep in memory. Beyond it those for durable queues are
@@ -143,6 +149,8 @@ impl Default for Settings {
             platform: format!("Leveret {own}"),
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
             name_seed: (0, 0),
+            stamps: None,
+            sent_time: false,
             queue_memory_bytes: 64 << 20,
             volatile_memory_bytes: u64::MAX,
             copied_to_queues_max: 8,
@@ -150,6 +158,14 @@ impl Default for Settings {
             body_piece_bytes: leveret_log::BODY_PIECE_BYTES,
             first_number: 0,
         }
+    }
+}
+
+impl Settings {
+    /// The wall time of a delivery, in milliseconds since the Unix epoch, where receivers are told it.
+    #[inline]
+    pub(crate) fn sent_ms(&self, now: Now) -> Option<u64> {
+        self.sent_time.then_some(now.wall_ms)
     }
 }
 

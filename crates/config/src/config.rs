@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10;
+use crate::interceptors::Interceptors;
 use crate::quotas::Quotas;
 use crate::tls::{Tls, TlsEndpoint};
 use crate::vhost_defaults::VhostDefaults;
@@ -57,6 +58,8 @@ pub struct Config {
     pub queue_durability: Durability,
     /// AMQP 1.0, and how to log in.
     pub amqp10: Amqp10,
+    /// `message_interceptors.*`.
+    pub interceptors: Interceptors,
     /// `disk_free_limit.*`.
     pub disk_free_limit: DiskFreeLimit,
     /// `vm_memory_high_watermark.*`.
@@ -270,6 +273,7 @@ impl Default for Config {
             quotas: Quotas::default(),
             queue_durability: Durability::Synced,
             amqp10: Amqp10::default(),
+            interceptors: Interceptors::default(),
             limits: Limits {
                 max_message_size: 16 << 20,
                 partial_message_bytes_max: 64 << 20,

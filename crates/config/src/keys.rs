@@ -7,6 +7,7 @@ use crate::suggest;
 
 mod amqp10;
 mod effective;
+mod interceptors;
 mod limits;
 mod other;
 mod tls;
@@ -82,7 +83,8 @@ pub fn documented() -> impl Iterator<Item = KeyDoc> {
 
 fn working_keys() -> impl Iterator<Item = &'static Key> {
     let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
-    [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS].into_iter().chain(tls).flatten()
+    let others = [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS, interceptors::KEYS];
+    others.into_iter().chain(tls).flatten()
 }
 
 impl Config {

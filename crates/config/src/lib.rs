@@ -11,6 +11,7 @@ mod amqp10;
 mod config;
 mod error;
 mod grammar;
+mod interceptors;
 mod keys;
 mod quotas;
 mod suggest;
@@ -24,6 +25,7 @@ pub use config::{
     MAX_MESSAGE_SIZE_CAP, MemoryWatermark, MetricsPages, TcpOptions,
 };
 pub use error::{ConfigError, Warning};
+pub use interceptors::Interceptors;
 pub use keys::{KeyDoc, KeyState, documented};
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use tls::{Tls, TlsEndpoint, TlsVersion};

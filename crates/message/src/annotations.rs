@@ -17,6 +17,11 @@ pub const X_OPT_RECEIVED_TIME: &str = "x-opt-rabbitmq-received-time";
 /// The same in AMQP 0-9-1.
 pub const TIMESTAMP_IN_MS: &str = "timestamp_in_ms";
 
+/// When the message was sent to this receiver, in both protocols.
+pub const X_OPT_SENT_TIME: &str = "x-opt-rabbitmq-sent-time";
+/// The node that received the message, in both protocols.
+pub const X_ROUTED_BY: &str = "x-routed-by";
+
 /// Descriptor of the section in its shortest form, which all clients write.
 const DESCRIPTOR: [u8; 3] = [0x00, 0x53, 0x72];
 const MAP_8: u8 = 0xc1;

@@ -18,7 +18,7 @@
 //! | 4 + n each | the routing keys that it had then, without those that no receiver may see |
 
 use crate::envelope::Envelope;
-use crate::overlay::{Keys, deaths_entry, encode_keys, push_sized, take_sized};
+use crate::overlay::{Keys, deaths_entry, encode_keys, push_sized, stamp_entries, take_sized};
 use crate::stored::{StoredMessage, encode_head_with};
 
 const FLAG_FIRST: u8 = 1;
@@ -112,6 +112,7 @@ impl DeadLetter<'_> {
             if self.routing_key.is_none() {
                 encode_keys(out, message.overlay.further_keys(), message.overlay.blind_keys());
             }
+            stamp_entries(out, &message.overlay);
             deaths_entry(out, |out| self.encode_history(out, message));
         });
     }

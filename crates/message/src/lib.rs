@@ -17,10 +17,12 @@ pub mod envelope;
 pub mod headers;
 pub mod incoming;
 pub mod overlay;
+pub mod stamps;
 pub mod stored;
 
 pub use batch::{Batch, BatchBuilder, FileBody, MessageRef};
 pub use deaths::{DeadLetter, Reason};
 pub use envelope::{Encoding, Envelope};
 pub use overlay::Overlay;
+pub use stamps::{IfPresent, Stamps};
 pub use stored::{StoredError, StoredMessage};

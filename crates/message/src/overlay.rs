@@ -1,4 +1,4 @@
-//! What a message carries besides its publisher's bytes: further routing keys and its deaths.
+//! What a message carries besides its publisher's bytes: further routing keys, its deaths and stamps.
 //!
 //! Most messages have none. Byte table (little endian): entries, each kind (1), length (4), content.
 //!
@@ -7,6 +7,8 @@
 //! | 1 | further routing keys that a receiver may see (`CC`, `x-cc`): each length (4), bytes |
 //! | 2 | further routing keys that it may not see (`BCC`): likewise |
 //! | 3 | the history of its deaths, see [`deaths`](crate::deaths) |
+//! | 4 | when it was received: milliseconds since the Unix epoch (8), flags (1): bit 0 shown as a header or annotation, bit 1 as the property `timestamp` |
+//! | 5 | name of the node that received it |
 //!
 //! Damage ends what is read early: it can't come from a publisher, and the log's checksums guard it.
 
@@ -15,6 +17,10 @@ use crate::deaths::Deaths;
 const KIND_FURTHER_KEYS: u8 = 1;
 const KIND_BLIND_KEYS: u8 = 2;
 const KIND_DEATHS: u8 = 3;
+const KIND_RECEIVED: u8 = 4;
+const KIND_ROUTED_BY: u8 = 5;
+const RECEIVED_HEADER: u8 = 1;
+const RECEIVED_PROPERTY: u8 = 2;
 
 /// The overlay of a stored message, parsed in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +62,18 @@ impl<'a> Overlay<'a> {
         self.entry(KIND_DEATHS).map(Deaths::new)
     }
 
+    /// The stamp of when it was received.
+    pub fn received(&self) -> Option<Received> {
+        let (ms, flags) = self.entry(KIND_RECEIVED)?.split_first_chunk()?;
+        let (ms, flags) = (u64::from_le_bytes(*ms), *flags.first()?);
+        Some(Received { ms, header: flags & RECEIVED_HEADER != 0, property: flags & RECEIVED_PROPERTY != 0 })
+    }
+
+    /// The stamp of the node that received it.
+    pub fn routed_by(&self) -> Option<&'a [u8]> {
+        self.entry(KIND_ROUTED_BY)
+    }
+
     fn entry(&self, kind: u8) -> Option<&'a [u8]> {
         let mut rest = self.bytes;
         while let Some((&[found], after)) = rest.split_first_chunk() {
@@ -67,6 +85,17 @@ impl<'a> Overlay<'a> {
         }
         None
     }
+}
+
+/// When a message was received, as far as receivers are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Wall time in milliseconds since the Unix epoch.
+    pub ms: u64,
+    /// As a header or annotation.
+    pub header: bool,
+    /// As the property `timestamp` of AMQP 0-9-1.
+    pub property: bool,
 }
 
 /// Routing keys in the publisher's order.
@@ -118,6 +147,30 @@ pub(crate) fn deaths_entry(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) 
     let start = begin_entry(out, KIND_DEATHS);
     write(out);
     end_entry(out, start);
+}
+
+pub(crate) fn received_entry(out: &mut Vec<u8>, received: &Received) {
+    let start = begin_entry(out, KIND_RECEIVED);
+    out.extend_from_slice(&received.ms.to_le_bytes());
+    let header = if received.header { RECEIVED_HEADER } else { 0 };
+    out.push(header | if received.property { RECEIVED_PROPERTY } else { 0 });
+    end_entry(out, start);
+}
+
+pub(crate) fn routed_by_entry(out: &mut Vec<u8>, node: &[u8]) {
+    let start = begin_entry(out, KIND_ROUTED_BY);
+    out.extend_from_slice(node);
+    end_entry(out, start);
+}
+
+/// Appends the stamps of another overlay.
+pub(crate) fn stamp_entries(out: &mut Vec<u8>, from: &Overlay<'_>) {
+    if let Some(received) = from.received() {
+        received_entry(out, &received);
+    }
+    if let Some(node) = from.routed_by() {
+        routed_by_entry(out, node);
+    }
 }
 
 fn begin_entry(out: &mut Vec<u8>, kind: u8) -> usize {

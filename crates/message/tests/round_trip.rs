@@ -142,7 +142,7 @@ proptest! {
         let payload = payload_of(&stored);
         let incoming = incoming::amqp10(&payload).unwrap();
         let again = incoming.stored(b"exchange", b"key", NOW_MS, Overlay::default());
-        let back = to_amqp091(&again);
+        let back = to_amqp091(&again, None);
         prop_assert_eq!(&back.properties, &properties, "{:?}", Properties::decode(&back.properties));
         prop_assert_eq!(&*back.body, &message.body[..]);
     }
@@ -173,7 +173,7 @@ proptest! {
             let sections = Sections::parse(&sent).unwrap();
             prop_assert_eq!(sections.bare, view.body);
             prop_assert!(payload.ends_with(sections.bare));
-            let converted = to_amqp091(&view);
+            let converted = to_amqp091(&view, None);
             Properties::decode(&converted.properties).unwrap();
             Headers::stored(&view).lookup("x-first-death-queue");
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leveret_broker::Settings;
 use leveret_broker::quota::{QuotaLimits, Scoped};
-use leveret_broker::settings::LinkCredit;
+use leveret_broker::settings::{IfPresent, LinkCredit, Stamps};
 use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, MemoryWatermark};
 use leveret_model::{Durability, Limits};
 
@@ -169,6 +169,8 @@ fn settings(config: &Config) -> Settings {
             unconfirmed_messages_max: config.amqp10.unconfirmed_messages_max,
             unconfirmed_bytes_max: config.amqp10.unconfirmed_bytes_max,
         },
+        stamps: stamps(config.interceptors),
+        sent_time: config.interceptors.sent_time,
         ..defaults
     };
     if !config.rabbitmq_compatible_identity {
@@ -176,6 +178,16 @@ fn settings(config: &Config) -> Settings {
         settings.version = env!("CARGO_PKG_VERSION").to_owned();
     }
     settings
+}
+
+/// What messages get as they come in.
+fn stamps(configured: leveret_config::Interceptors) -> Option<Stamps> {
+    let if_present = |overwrite| if overwrite { IfPresent::Overwrite } else { IfPresent::Keep };
+    let stamps = Stamps {
+        received_time: configured.received_time.map(if_present),
+        routed_by: configured.routing_node.map(|overwrite| (if_present(overwrite), node_name())),
+    };
+    (stamps != Stamps::default()).then_some(stamps)
 }
 
 fn scoped(quota: leveret_config::Quota) -> Scoped {

@@ -138,7 +138,7 @@ impl Session {
         while self.output.len() < most
             && let Some(mut content) = self.contents.queue.pop_front()
         {
-            match self.send_content(&mut content, most) {
+            match self.send_content(&mut content, most, now) {
                 Ok(true) => self.end_content(content, now),
                 Ok(false) => {
                     self.contents.queue.push_front(content);
@@ -153,8 +153,8 @@ impl Session {
     ///
     /// # Errors
     /// Why its body can't be read.
-    fn send_content(&mut self, content: &mut Content, most: usize) -> Result<bool, String> {
-        if content.lead.is_some() && !self.begin(content)? {
+    fn send_content(&mut self, content: &mut Content, most: usize, now: Now) -> Result<bool, String> {
+        if content.lead.is_some() && !self.begin(content, now)? {
             return Ok(false);
         }
         let Some(BodyReader::Pieces(pieces)) = &mut content.reader else { return Ok(true) };
@@ -177,7 +177,8 @@ impl Session {
     }
 
     /// Sends the method and the header, if what they depend on has come.
-    fn begin(&mut self, content: &mut Content) -> Result<bool, String> {
+    fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, String> {
+        let sent_ms = self.broker.settings.sent_ms(now);
         let Some((lead, tag, taken)) = &content.lead else { return Ok(true) };
         let message = taken.batch.message(taken.index as usize);
         let stored = message.view();
@@ -192,7 +193,7 @@ impl Session {
                     return Err(reason.to_owned());
                 }
                 let Some(start) = pieces.start() else { return Ok(false) };
-                match file_to_amqp091(&stored, file.length, start) {
+                match file_to_amqp091(&stored, sent_ms, file.length, start) {
                     Some((properties, range)) => {
                         let out = self.output.buffer();
                         encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
@@ -208,7 +209,7 @@ impl Session {
             BodyReader::Whole(whole) => {
                 let Some(body) = whole.look() else { return Ok(false) };
                 let stored = StoredMessage { body: body.map_err(str::to_owned)?, ..stored };
-                let converted = to_amqp091(&stored);
+                let converted = to_amqp091(&stored, sent_ms);
                 let out = self.output.buffer();
                 encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
                 encode_header(out, content.channel, CLASS_BASIC, converted.body.len() as u64, &converted.properties);

@@ -34,6 +34,8 @@ pub(crate) struct Recipient<'a> {
     pub channel: u16,
     pub tag: &'a [u8],
     pub frame_max: u32,
+    /// Wall time in milliseconds since the Unix epoch, if they are told.
+    pub sent_ms: Option<u64>,
 }
 
 /// One `basic.deliver` with its content.
@@ -46,7 +48,7 @@ pub(crate) fn encode_delivery(
 ) {
     let envelope = &message.envelope;
     encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
-    let content = to_amqp091(message);
+    let content = to_amqp091(message, to.sent_ms);
     encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
     encode_content_body(out, to.channel, &content.body, to.frame_max);
 }
@@ -135,7 +137,8 @@ impl Session {
         let Some(consumer) = self.consumers.get(&key) else { return };
         let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
         let out = self.output.buffer();
-        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max: self.frame_max };
+        let sent_ms = self.broker.settings.sent_ms(now);
+        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max: self.frame_max, sent_ms };
         let mut in_file = None;
         for at in 0..taken.count {
             let tag = channel.next_tag();

@@ -110,9 +110,10 @@ impl Session {
             routing_key: short(message.envelope.routing_key),
             message_count: u32::try_from(left).unwrap_or(u32::MAX),
         };
+        let sent_ms = self.broker.settings.sent_ms(now);
         let out = self.out(channel);
         encode_method(out, channel, &Method::BasicGetOk(answer));
-        let content = to_amqp091(&message);
+        let content = to_amqp091(&message, sent_ms);
         encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
         encode_content_body(out, channel, &content.body, frame_max);
         if let Some(entry) = self.channels.get_mut(&channel) {

@@ -275,6 +275,9 @@ impl Session {
             }
         };
         let properties = rewritten.as_deref().unwrap_or(properties);
+        if let Some(stamps) = &self.broker.settings.stamps {
+            stamps.encode_amqp091(properties, now.wall_ms, &mut overlay);
+        }
         let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
         Ok(Prepared { route, persistent, expiry_ms, overlay, rewritten })
     }

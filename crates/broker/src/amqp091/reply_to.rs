@@ -11,6 +11,7 @@ use super::publish::short;
 use super::session::Session;
 use crate::reply_to::{REPLY_TO, Registration, is_volatile};
 use crate::settings::TURN_BYTES_MAX;
+use crate::time::Now;
 
 /// The consumer of answers of a channel.
 pub(crate) struct ReplyConsumer {
@@ -120,7 +121,7 @@ impl Session {
     }
 
     /// Encodes answers that have come, until the output holds one write's worth.
-    pub(crate) fn deliver_replies(&mut self) {
+    pub(crate) fn deliver_replies(&mut self, now: Now) {
         while self.output.len() < TURN_BYTES_MAX
             && self.contents.behind_bytes() < TURN_BYTES_MAX
             && let Some(reply) = self.replies.pop_front()
@@ -134,7 +135,8 @@ impl Session {
             let Some((number, channel)) = found else { continue };
             let Some(consumer) = &channel.reply else { continue };
             let tag = consumer.tag.clone();
-            let to = Recipient { channel: *number, tag: &tag, frame_max: self.frame_max };
+            let sent_ms = self.broker.settings.sent_ms(now);
+            let to = Recipient { channel: *number, tag: &tag, frame_max: self.frame_max, sent_ms };
             let out = self.contents.out(&mut self.output, *number);
             for at in 0..reply.batch.len() {
                 let message = reply.batch.message(at).view();

@@ -386,7 +386,7 @@ impl Session {
         self.durable_work(now);
         if self.phase == Phase::Running {
             self.deliver(now);
-            self.deliver_replies();
+            self.deliver_replies(now);
         }
         self.keep_time(now);
         self.register();

@@ -190,7 +190,12 @@ impl Connection {
             return None;
         }
         let message = message.view();
-        let context = Delivery { redelivered: taken.redelivered, delivery_count: taken.failures, now_ms: now.wall_ms };
+        let context = Delivery {
+            redelivered: taken.redelivered,
+            delivery_count: taken.failures,
+            now_ms: now.wall_ms,
+            sent_time: self.broker.settings.sent_time,
+        };
         let tag = consumer.next_tag.to_be_bytes();
         let delivery_id = session.next_delivery_id;
         let transfer = Transfer {

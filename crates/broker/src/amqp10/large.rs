@@ -72,14 +72,15 @@ impl Connection {
         reader: BodyReader,
         now: Now,
     ) -> Result<bool, Failure> {
-        let (payload, body) =
-            match read_start(reader, &taken, now).map_err(|reason| unreadable(&consumer.queue, &reason))? {
-                Begun::Yes(payload, body) => (payload, body),
-                Begun::No(reader) => {
-                    session.pending.push_front(Pending::Large { handle, taken, reader });
-                    return Ok(false);
-                }
-            };
+        let (payload, body) = match read_start(reader, &taken, self.broker.settings.sent_time, now)
+            .map_err(|reason| unreadable(&consumer.queue, &reason))?
+        {
+            Begun::Yes(payload, body) => (payload, body),
+            Begun::No(reader) => {
+                session.pending.push_front(Pending::Large { handle, taken, reader });
+                return Ok(false);
+            }
+        };
         let size = payload.len() as u64 + body.as_ref().map_or(0, Pieces::left);
         if consumer.max_message_size > 0 && size > consumer.max_message_size {
             // It goes back untouched with the link.
@@ -108,10 +109,11 @@ impl Connection {
 ///
 /// # Errors
 /// Why that can't be.
-fn read_start(reader: BodyReader, taken: &Taken, now: Now) -> Result<Begun, String> {
+fn read_start(reader: BodyReader, taken: &Taken, sent_time: bool, now: Now) -> Result<Begun, String> {
     let message = taken.batch.message(taken.index as usize);
     let (stored, length) = (message.view(), message.file.map_or(0, |file| file.length));
-    let context = Delivery { redelivered: taken.redelivered, delivery_count: taken.failures, now_ms: now.wall_ms };
+    let context =
+        Delivery { redelivered: taken.redelivered, delivery_count: taken.failures, now_ms: now.wall_ms, sent_time };
     let mut payload = Vec::new();
     match reader {
         BodyReader::Pieces(mut pieces) => {

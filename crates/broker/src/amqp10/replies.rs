@@ -142,7 +142,11 @@ impl Connection {
         if replies.credit == 0 || session.pending.bytes() as u64 >= WAITING_BYTES_MAX {
             return;
         }
-        let delivery = leveret_message::deliver::Delivery { now_ms: now.wall_ms, ..Default::default() };
+        let delivery = leveret_message::deliver::Delivery {
+            now_ms: now.wall_ms,
+            sent_time: self.broker.settings.sent_time,
+            ..Default::default()
+        };
         let mut payload = Vec::new();
         leveret_message::deliver::to_amqp10(&reply.batch.message(at).view(), &delivery, &mut payload);
         if replies.max_message_size > 0 && payload.len() as u64 > replies.max_message_size {

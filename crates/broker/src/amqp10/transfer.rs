@@ -144,8 +144,7 @@ impl Connection {
         };
         if let Some(transaction) = &complete.transaction {
             self.flush_run(session, handle, publisher, now);
-            let mut overlay = Vec::new();
-            encode_keys(&mut overlay, message.further_keys(), []);
+            let overlay = self.overlay_of(&message, now);
             let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
             let id = (complete.id, complete.settled);
             return self.publish_in_transaction(session.channel, transaction, id, &route, &stored);
@@ -183,8 +182,7 @@ impl Connection {
         if publisher.run.messages.is_empty() {
             self.collecting.push((session.channel, handle));
         }
-        let mut overlay = Vec::new();
-        encode_keys(&mut overlay, message.further_keys(), []);
+        let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
             let body = bytes::Bytes::copy_from_slice(stored.body);
@@ -228,14 +226,24 @@ impl Connection {
         publisher.run.route = Some(route);
         publisher.run.persistent = true;
         self.collecting.push((session.channel, handle));
-        let mut overlay = Vec::new();
-        encode_keys(&mut overlay, message.further_keys(), []);
+        let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         publisher.run.builder.push_file(&stored, file.body());
         publisher.run.file = Some(Box::new(file));
         publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
         self.held = Held::Body { channel: session.channel, handle };
         Ok(())
+    }
+
+    /// What is stored beside the publisher's bytes.
+    #[inline]
+    fn overlay_of(&self, message: &Incoming<'_>, now: Now) -> Vec<u8> {
+        let mut overlay = Vec::new();
+        encode_keys(&mut overlay, message.further_keys(), []);
+        if let Some(stamps) = &self.broker.settings.stamps {
+            stamps.encode_amqp10(message, now.wall_ms, &mut overlay);
+        }
+        overlay
     }
 
     fn route(&mut self, exchange: &[u8], key: &[u8], message: &Incoming<'_>) -> Result<Arc<Route>> {

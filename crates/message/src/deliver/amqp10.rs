@@ -3,6 +3,7 @@
 use leveret_amqp10::message::Header;
 use leveret_amqp091::{Properties, Table};
 
+use super::stamps::Stamps;
 use super::types::text;
 use super::{Delivery, application_properties, body, message_annotations, properties};
 use crate::envelope::Encoding;
@@ -46,9 +47,10 @@ pub(super) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
         delivery_count: delivery.delivery_count,
     };
     header.encode(out);
+    let stamps = Stamps::of(message, delivery.sent_time.then_some(delivery.now_ms));
     match message.encoding {
-        Encoding::Amqp10 => message_annotations::write_stored(message, out),
-        Encoding::Amqp091 => convert(message, out),
+        Encoding::Amqp10 => message_annotations::write_stored(message, &stamps, out),
+        Encoding::Amqp091 => convert(message, &stamps, out),
     }
 }
 
@@ -57,12 +59,12 @@ fn remaining(expiry_ms: u64, now_ms: u64) -> u32 {
     u32::try_from(expiry_ms.saturating_sub(now_ms)).unwrap_or(u32::MAX)
 }
 
-fn convert(message: &StoredMessage<'_>, out: &mut Vec<u8>) {
+fn convert(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) {
     // They were checked when the message came in.
     let given = Properties::decode(message.properties).unwrap_or_default();
     let headers = given.headers.unwrap_or(Table::EMPTY);
     let kind = given.kind.map(|kind| text(kind.as_bytes()));
-    message_annotations::write_converted(message, headers, kind, out);
+    message_annotations::write_converted(message, stamps, headers, kind, out);
     properties::write_amqp10(&given, out);
     application_properties::write(headers, out);
 }

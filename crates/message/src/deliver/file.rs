@@ -15,12 +15,13 @@ use crate::stored::StoredMessage;
 /// `start` is the beginning of the body, `length` bytes in all. None when the body has to be converted as a whole.
 pub fn file_to_amqp091<'a>(
     message: &StoredMessage<'a>,
+    sent_ms: Option<u64>,
     length: u32,
     start: &'a [u8],
 ) -> Option<(Cow<'a, [u8]>, Range<u64>)> {
     let length = u64::from(length);
     if message.encoding == Encoding::Amqp091 {
-        let Amqp091 { properties, .. } = super::to_amqp091(message);
+        let Amqp091 { properties, .. } = super::to_amqp091(message, sent_ms);
         return Some((properties, 0..length));
     }
     let (bare, at) = Sections::parse_start(start)?;
@@ -32,7 +33,7 @@ pub fn file_to_amqp091<'a>(
         true => return None,
         false => at as u64..length,
     };
-    let properties = super::amqp091::properties_of(message, &bare, !section.is_data);
+    let properties = super::amqp091::properties_of(message, sent_ms, &bare, !section.is_data);
     Some((Cow::Owned(properties), range))
 }
 

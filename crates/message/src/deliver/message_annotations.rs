@@ -6,6 +6,7 @@ use leveret_amqp091::{FieldValue, Table};
 use super::deaths;
 use super::headers::Pairs;
 use super::map_writer::MapWriter;
+use super::stamps::Stamps;
 use super::types::{is_convertible, text, to_amqp091, write_amqp10};
 use crate::annotations::{
     RawAnnotations, TIMESTAMP_IN_MS, X_BASIC_TYPE, X_CC, X_DEATH, X_EXCHANGE, X_OPT_DEATHS, X_OPT_RECEIVED_TIME,
@@ -46,22 +47,26 @@ fn is_internal(key: &str) -> bool {
 
 /// Appends the section for a message that came over AMQP 1.0: what the publisher gave is taken over undecoded.
 #[inline]
-pub(super) fn write_stored(message: &StoredMessage<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) {
     let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
     write_route(message, out, &mut map);
     let kept = RawAnnotations::of(message.properties).unwrap_or_default();
     match message.overlay.deaths() {
-        None => map.raw(out, kept.count, kept.items),
-        Some(deaths) => {
+        None if stamps.is_empty() => map.raw(out, kept.count, kept.items),
+        history => {
+            let takes = |name: &str| stamps.takes(name) || history.is_some() && deaths::is_name(name);
             let pairs = leveret_amqp10::message::Sections::parse(message.properties);
             let pairs = pairs.ok().and_then(|sections| sections.message_annotations).unwrap_or(MapRef::EMPTY);
             let mut pairs = pairs.iter();
             while let Some((key, raw)) = pairs.next_raw() {
-                if !key.as_text().is_some_and(deaths::is_name) {
+                if !key.as_text().is_some_and(takes) {
                     map.raw(out, 2, raw);
                 }
             }
-            deaths::add_annotations(&deaths, out, &mut map);
+            stamps.add_annotations(out, &mut map);
+            if let Some(history) = history {
+                deaths::add_annotations(&history, out, &mut map);
+            }
         }
     }
     map.finish(out);
@@ -71,6 +76,7 @@ pub(super) fn write_stored(message: &StoredMessage<'_>, out: &mut Vec<u8>) {
 /// from its type.
 pub(super) fn write_converted(
     message: &StoredMessage<'_>,
+    stamps: &Stamps<'_>,
     headers: Table<'_>,
     kind: Option<Value<'_>>,
     out: &mut Vec<u8>,
@@ -84,6 +90,7 @@ pub(super) fn write_converted(
             ("CC", leveret_amqp091::Value::Array(_)) => X_CC,
             (X_EXCHANGE | X_ROUTING_KEY, _) => continue,
             (X_BASIC_TYPE, _) if kind.is_some() => continue,
+            _ if stamps.takes(name) => continue,
             _ if name.starts_with("x-") && !(history.is_some() && deaths::is_name(name)) => name,
             _ => continue,
         };
@@ -93,6 +100,7 @@ pub(super) fn write_converted(
     if let Some(kind) = kind {
         map.symbol(out, X_BASIC_TYPE, kind);
     }
+    stamps.add_annotations(out, &mut map);
     if let Some(history) = history {
         deaths::add_annotations(&history, out, &mut map);
     }

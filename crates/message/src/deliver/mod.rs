@@ -17,6 +17,7 @@ mod message_annotations;
 mod message_id;
 mod properties;
 mod reply_to;
+mod stamps;
 mod types;
 
 use std::borrow::Cow;
@@ -44,4 +45,6 @@ pub struct Delivery {
     pub delivery_count: u32,
     /// Wall time in milliseconds since the Unix epoch: what is left of a time to live is counted from here.
     pub now_ms: u64,
+    /// The receiver is told that it is sent now (`message_interceptors.outgoing.timestamp.enabled`).
+    pub sent_time: bool,
 }

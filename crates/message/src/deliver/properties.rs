@@ -15,13 +15,15 @@ const X_MESSAGE_ID: &str = "x-message-id";
 const X_CORRELATION_ID: &str = "x-correlation-id";
 
 /// Property flags and list of a message that came over AMQP 1.0. `kind` is its annotation `x-basic-type`, `pairs` the
-/// headers from deaths and annotations, `encoded` says that the body is sections.
+/// headers from deaths and annotations, `encoded` says that the body is sections; `stamp` is a timestamp in seconds instead
+/// of the publisher's.
 pub(super) fn to_amqp091(
     message: &StoredMessage<'_>,
     bare: &Sections<'_>,
     kind: Option<&str>,
     encoded: bool,
     mut pairs: Pairs,
+    stamp: Option<u64>,
 ) -> Vec<u8> {
     let given = bare.properties.unwrap_or_default();
     let correlation_id = given.correlation_id.and_then(|id| message_id::to_amqp091(id, X_CORRELATION_ID, &mut pairs));
@@ -40,7 +42,7 @@ pub(super) fn to_amqp091(
         reply_to: reply_to.as_ref().and_then(|queue: &Cow<'_, [u8]>| short(queue)),
         expiration: expiration.as_ref().and_then(|text| short(text.as_bytes())),
         message_id: id.as_ref().and_then(message_id::Id::as_short_str),
-        timestamp: given.creation_time.and_then(types::seconds),
+        timestamp: stamp.or_else(|| given.creation_time.and_then(types::seconds)),
         kind: if encoded { short(body::TYPE_AMQP10.as_bytes()) } else { kind.and_then(|kind| short(kind.as_bytes())) },
         user_id: given.user_id.and_then(short),
         app_id: given.group_id.and_then(|group| short(group.as_bytes())),

@@ -62,6 +62,8 @@ pub struct Incoming<'a> {
     pub to: Option<&'a str>,
     /// From the properties: the routing key of an exchange without another.
     pub subject: Option<&'a str>,
+    /// There is a `creation-time` among the properties.
+    pub has_creation_time: bool,
     /// What headers exchanges look at.
     pub headers: Headers<'a>,
     /// What is stored of the message-annotations section.
@@ -144,9 +146,9 @@ fn take<'a>(sections: &Sections<'a>) -> Result<Incoming<'a>, InvalidMessage> {
     };
     let header = sections.header.unwrap_or_default();
     // Only what is needed is copied out: the whole section takes longer than all the rest.
-    let (user_id, to, subject) = match &sections.properties {
-        Some(properties) => (properties.user_id, properties.to, properties.subject),
-        None => (None, None, None),
+    let (user_id, to, subject, has_creation_time) = match &sections.properties {
+        Some(properties) => (properties.user_id, properties.to, properties.subject, properties.creation_time.is_some()),
+        None => (None, None, None, false),
     };
     Ok(Incoming {
         durable: header.durable.unwrap_or(false),
@@ -155,6 +157,7 @@ fn take<'a>(sections: &Sections<'a>) -> Result<Incoming<'a>, InvalidMessage> {
         user_id,
         to,
         subject,
+        has_creation_time,
         headers: Headers::amqp10(sections.message_annotations, sections.application_properties),
         annotations,
         bare: sections.bare,
@@ -169,6 +172,12 @@ impl<'a> Incoming<'a> {
             Value::String(key) => Some(key.as_bytes()),
             _ => None,
         })
+    }
+
+    /// There is a message annotation of this name.
+    pub(crate) fn has_annotation(&self, name: &str) -> bool {
+        let annotations = Sections::parse(&self.annotations).ok().and_then(|sections| sections.message_annotations);
+        annotations.is_some_and(|map| map.lookup(name).is_some())
     }
 
     /// The expiry of the message when it is received at `received_ms`, both in milliseconds since the Unix epoch; 0

@@ -1,7 +1,7 @@
 //! Messages that died several times.
 
 use leveret_message::deliver::Delivery;
-use leveret_message::{BatchBuilder, DeadLetter, Reason};
+use leveret_message::{BatchBuilder, DeadLetter, Reason, Stamps};
 
 use crate::recording::{History, Receiver, Recording};
 use crate::{NOW_MS, delivered, difference};
@@ -25,7 +25,7 @@ fn without_times(view: &str) -> String {
 
 fn replay(recording: &Recording, history: &History, receiver: Receiver) -> String {
     let mut builder = BatchBuilder::default();
-    history.case.publish(&recording.queue, NOW_MS, &mut builder);
+    history.case.publish(&recording.queue, NOW_MS, &Stamps::default(), &mut builder);
     let mut batch = builder.finish();
     for (at, (queue, reason)) in history.steps.iter().enumerate() {
         let other = if *queue == recording.queue { &recording.dead_letter_queue } else { &recording.queue };

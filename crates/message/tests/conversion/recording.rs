@@ -3,7 +3,7 @@
 use leveret_amqp091::Properties;
 use leveret_message::incoming::{self, FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
-use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
+use leveret_message::{BatchBuilder, Encoding, Envelope, Stamps, StoredMessage};
 use serde_json::Value;
 
 use crate::view;
@@ -44,7 +44,11 @@ pub(crate) struct History {
 
 impl Recording {
     pub(crate) fn load() -> Self {
-        let json: Value = serde_json::from_str(include_str!("../conversion.json")).unwrap();
+        Self::parse(include_str!("../conversion.json"))
+    }
+
+    pub(crate) fn parse(json: &str) -> Self {
+        let json: Value = serde_json::from_str(json).unwrap();
         let cases = |section: &str, encoding| {
             let text = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();
             let list = json[section].as_array().unwrap().iter();
@@ -103,7 +107,7 @@ impl Case {
     }
 
     /// Stores the message as a session does.
-    pub(crate) fn publish(&self, queue: &str, now_ms: u64, builder: &mut BatchBuilder) {
+    pub(crate) fn publish(&self, queue: &str, now_ms: u64, stamps: &Stamps, builder: &mut BatchBuilder) {
         match self.encoding {
             Encoding::Amqp091 => {
                 let (properties, body) = self.published.split_once(':').unwrap();
@@ -121,6 +125,7 @@ impl Case {
                 let further = given.headers.and_then(|table| FurtherKeys::of(table).unwrap()).unwrap_or_default();
                 let mut overlay = Vec::new();
                 encode_keys(&mut overlay, further.seen.iter().copied(), further.blind.iter().copied());
+                stamps.encode_amqp091(&properties, now_ms, &mut overlay);
                 let kept =
                     if further.has_blind { without_blind_copies(&properties).unwrap() } else { properties.clone() };
                 let overlay = Overlay::new(&overlay);
@@ -132,6 +137,7 @@ impl Case {
                 let incoming = incoming::amqp10(&payload).unwrap_or_else(|error| panic!("{}: {error}", self.name));
                 let mut overlay = Vec::new();
                 encode_keys(&mut overlay, incoming.further_keys(), []);
+                stamps.encode_amqp10(&incoming, now_ms, &mut overlay);
                 let stored = incoming.stored(b"", queue.as_bytes(), now_ms, Overlay::new(&overlay));
                 builder.push_message(&stored);
             }

@@ -95,3 +95,18 @@ pub(crate) fn time_of_death(view: &str) -> Option<u64> {
     let seconds = || after("header \"x-death\"", "time: Timestamp").map(|seconds| seconds * 1000);
     after("annotation Symbol(:x-opt-deaths)", "first-time").or_else(seconds)
 }
+
+/// Times after 2023-11-14 22:13:20, in seconds or milliseconds, are when the message came or went: `NOW`.
+pub(crate) fn without_times(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, after) = rest.split_at(at);
+        let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let (digits, after) = after.split_at(end);
+        let is_now = matches!(digits.len(), 10 | 13) && digits >= "17";
+        out.extend([before, if is_now { "NOW" } else { digits }]);
+        rest = after;
+    }
+    out + rest
+}

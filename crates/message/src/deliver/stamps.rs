@@ -1,0 +1,83 @@
+//! Stamps of a message as receivers see them: when it came, through which node, and when it goes.
+
+use leveret_amqp10::Value;
+use leveret_amqp091::FieldValue;
+
+use super::headers::Pairs;
+use super::map_writer::MapWriter;
+use super::types::text;
+use crate::annotations::{TIMESTAMP_IN_MS, X_OPT_RECEIVED_TIME, X_OPT_SENT_TIME, X_ROUTED_BY};
+use crate::overlay::Received;
+use crate::stored::StoredMessage;
+
+/// All that one delivery has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stamps<'a> {
+    received: Option<Received>,
+    routed_by: Option<&'a [u8]>,
+    sent_ms: Option<u64>,
+}
+
+impl<'a> Stamps<'a> {
+    /// Those of a message that is sent at `sent_ms`, in milliseconds since the Unix epoch, if that is told.
+    #[inline]
+    pub(super) fn of(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Self {
+        if message.overlay.is_empty() {
+            return Self { sent_ms, ..Self::default() };
+        }
+        Self { received: message.overlay.received(), routed_by: message.overlay.routed_by(), sent_ms }
+    }
+
+    /// There are none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.received.is_none() && self.routed_by.is_none() && self.sent_ms.is_none()
+    }
+
+    /// A publisher's annotation of this name makes way.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        match name {
+            X_OPT_RECEIVED_TIME => self.header().is_some(),
+            X_ROUTED_BY => self.routed_by.is_some(),
+            X_OPT_SENT_TIME => self.sent_ms.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The property `timestamp`, in seconds since the Unix epoch, in place of the publisher's.
+    pub(super) fn timestamp(&self) -> Option<u64> {
+        self.received.filter(|received| received.property).map(|received| received.ms / 1000)
+    }
+
+    /// Adds headers of AMQP 0-9-1, before the publisher's.
+    pub(super) fn add_headers(&self, pairs: &mut Pairs) {
+        let time = |ms: u64| FieldValue::I64(ms as i64);
+        if let Some(ms) = self.header() {
+            pairs.push(TIMESTAMP_IN_MS.as_bytes(), time(ms));
+        }
+        if let Some(node) = self.routed_by {
+            pairs.push(X_ROUTED_BY.as_bytes(), FieldValue::LongString(node.to_vec()));
+        }
+        if let Some(ms) = self.sent_ms {
+            pairs.push(X_OPT_SENT_TIME.as_bytes(), time(ms));
+        }
+    }
+
+    /// Adds annotations of AMQP 1.0.
+    pub(super) fn add_annotations(&self, out: &mut Vec<u8>, map: &mut MapWriter) {
+        if let Some(ms) = self.header() {
+            map.symbol(out, X_OPT_RECEIVED_TIME, Value::Timestamp(ms as i64));
+        }
+        if let Some(node) = self.routed_by {
+            map.symbol(out, X_ROUTED_BY, text(node));
+        }
+        if let Some(ms) = self.sent_ms {
+            // A long in RabbitMQ, unlike the other.
+            map.symbol(out, X_OPT_SENT_TIME, Value::Long(ms as i64));
+        }
+    }
+
+    fn header(&self) -> Option<u64> {
+        self.received.filter(|received| received.header).map(|received| received.ms)
+    }
+}
