@@ -2,6 +2,7 @@
 //! directories that no node uses.
 
 mod banner;
+mod listeners;
 mod log;
 mod server;
 mod verify;
