@@ -194,6 +194,13 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::Queue(queue) => {
             let mut queue = Arc::unwrap_or_clone(queue);
             queue.options = QueueOptions::effective(&queue.arguments);
+            // Each record has names of its own; thousands of queues share them.
+            if let Some(vhost) = topology.vhost(&queue.vhost) {
+                queue.vhost = vhost.clone();
+            }
+            if let Some(user) = topology.user(&queue.declared_by) {
+                queue.declared_by = user.name.clone();
+            }
             topology.insert_queue(Arc::new(queue));
         }
         Effect::DropQueue(id) => {
