@@ -7,6 +7,7 @@
 //!
 //! This crate must not know of files or the environment: text comes in, a `Config` comes out.
 
+mod advanced;
 mod amqp10;
 mod config;
 mod error;
