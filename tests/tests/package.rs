@@ -124,8 +124,13 @@ fn stop(mut process: Process) {
 fn dist(out: &Path, version: &str) -> (PathBuf, PathBuf) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/dist");
     let mut command = Command::new(script);
-    let run =
-        command.arg(out).env("LEVERET_BIN", binary()).env("LEVERET_VERSION", version).output().expect("bash runs");
+    let run = command
+        .arg(out)
+        .env("LEVERET_BIN", binary())
+        .env("LEVERET_DIST_LEVEL", "1")
+        .env("LEVERET_VERSION", version)
+        .output()
+        .expect("bash runs");
     assert!(run.status.success(), "{}{}", text(&run.stdout), text(&run.stderr));
     let made: Vec<PathBuf> = text(&run.stdout).lines().map(PathBuf::from).collect();
     (made[0].clone(), made[1].clone())
