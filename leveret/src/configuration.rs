@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use leveret_config::{Config, Warning};
+use leveret_config::{Config, ConfigError, Warning, environment_file};
 
 use crate::server::ServerArguments;
 
@@ -14,7 +14,7 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Say what is wrong with files in the format of rabbitmq.conf; later ones win
+    /// Say what is wrong with files in the format of rabbitmq.conf, or of advanced.config by that end of the name
     Check {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
             print!("{}", leveret_config::example());
             ExitCode::SUCCESS
         }
-        ConfigCommand::Check { files } => match read(files, &[]) {
+        ConfigCommand::Check { files } => match check(files) {
             Ok((_, warnings)) => {
                 warnings.iter().for_each(|warning| println!("{warning}"));
                 ExitCode::SUCCESS
@@ -43,22 +43,75 @@ pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
     }
 }
 
-/// What a node is configured with.
+/// What a node is configured with. Later ones win: rabbitmq.conf, conf.d, advanced.config, rabbitmq-env.conf, the
+/// environment, `--set`.
 ///
 /// # Errors
 /// Every mistake, not only the first.
 pub(crate) fn of_server(arguments: &ServerArguments) -> Result<(Config, Vec<Warning>), Vec<String>> {
-    let mut files: Vec<PathBuf> = arguments.config.iter().map(|path| with_extension(path)).collect();
-    if let Some(directory) = &arguments.config_dir {
-        files.extend(files_of(directory).map_err(|reason| vec![reason])?);
+    let mut reading = Reading::default();
+    arguments.config.iter().for_each(|path| reading.file(&with_extension(path, "conf"), Config::read));
+    match arguments.config_dir.as_deref().map(files_of).transpose() {
+        Ok(files) => files.into_iter().flatten().for_each(|path| reading.file(&path, Config::read)),
+        Err(mistake) => reading.mistakes.push(mistake),
     }
-    read(&files, &arguments.set)
+    if let Some(path) = &arguments.advanced_config {
+        reading.file(&with_extension(path, "config"), Config::read_advanced);
+    }
+    if let Some(path) = &arguments.env_file {
+        reading.file(path, |config, source, text| config.read_environment(environment_file(source, text)?));
+    }
+    let variables =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let told = reading.config.read_environment(variables);
+    reading.take(told);
+    for assignment in &arguments.set {
+        let told = reading.config.set(assignment);
+        reading.take(told.map(Vec::from_iter).map_err(|mistake| vec![mistake]));
+    }
+    reading.finish()
+}
+
+/// A configuration being put together.
+#[derive(Default)]
+struct Reading {
+    config: Config,
+    warnings: Vec<Warning>,
+    mistakes: Vec<String>,
+}
+
+impl Reading {
+    fn file(
+        &mut self,
+        path: &Path,
+        read: impl FnOnce(&mut Config, &str, &str) -> Result<Vec<Warning>, Vec<ConfigError>>,
+    ) {
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let told = read(&mut self.config, &path.display().to_string(), &text);
+                self.take(told);
+            }
+            Err(reason) => self.mistakes.push(format!("cannot read {}: {reason}", path.display())),
+        }
+    }
+
+    fn take(&mut self, told: Result<Vec<Warning>, Vec<ConfigError>>) {
+        match told {
+            Ok(warnings) => self.warnings.extend(warnings),
+            Err(mistakes) => self.mistakes.extend(mistakes.iter().map(ToString::to_string)),
+        }
+    }
+
+    fn finish(self) -> Result<(Config, Vec<Warning>), Vec<String>> {
+        if self.mistakes.is_empty() { Ok((self.config, self.warnings)) } else { Err(self.mistakes) }
+    }
 }
 
 /// `RABBITMQ_CONFIG_FILE` may leave out the end of the name.
-fn with_extension(path: &Path) -> PathBuf {
+fn with_extension(path: &Path, extension: &str) -> PathBuf {
     let mut longer = path.as_os_str().to_owned();
-    longer.push(".conf");
+    longer.push(".");
+    longer.push(extension);
     let longer = PathBuf::from(longer);
     if !path.exists() && longer.exists() { longer } else { path.to_owned() }
 }
@@ -74,25 +127,16 @@ fn files_of(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// Files first, then assignments.
-fn read(files: &[PathBuf], assignments: &[String]) -> Result<(Config, Vec<Warning>), Vec<String>> {
-    let (mut config, mut warnings, mut mistakes) = (Config::default(), Vec::new(), Vec::new());
+/// Files in the format of rabbitmq.conf, or of advanced.config if they are called so.
+fn check(files: &[PathBuf]) -> Result<(Config, Vec<Warning>), Vec<String>> {
+    let mut reading = Reading::default();
     for path in files {
-        match std::fs::read_to_string(path) {
-            Ok(text) => match config.read(&path.display().to_string(), &text) {
-                Ok(found) => warnings.extend(found),
-                Err(found) => mistakes.extend(found.iter().map(ToString::to_string)),
-            },
-            Err(reason) => mistakes.push(format!("cannot read {}: {reason}", path.display())),
+        match path.extension().is_some_and(|extension| extension == "config") {
+            true => reading.file(path, Config::read_advanced),
+            false => reading.file(path, Config::read),
         }
     }
-    for assignment in assignments {
-        match config.set(assignment) {
-            Ok(warning) => warnings.extend(warning),
-            Err(mistake) => mistakes.push(mistake.to_string()),
-        }
-    }
-    if mistakes.is_empty() { Ok((config, warnings)) } else { Err(mistakes) }
+    reading.finish()
 }
 
 #[cfg(test)]
@@ -107,17 +151,17 @@ mod tests {
         write("10-a.conf", "heartbeat = 10\nframe_max = 8192");
         write("30-c.conf.bak", "heartbeat = 30");
         let files = files_of(directory.path()).expect("is there");
-        let (config, _) = read(&files, &[]).expect("is right");
+        let (config, _) = check(&files).expect("is right");
         let mut expected = Config::default();
         expected.set("heartbeat = 20").expect("a key");
         expected.set("frame_max = 8192").expect("a key");
         assert_eq!(config, expected);
         let bare = directory.path().join("20-b");
-        assert_eq!(with_extension(&bare), directory.path().join("20-b.conf"));
-        assert_eq!(with_extension(Path::new("/no/such")), Path::new("/no/such"));
+        assert_eq!(with_extension(&bare, "conf"), directory.path().join("20-b.conf"));
+        assert_eq!(with_extension(Path::new("/no/such"), "conf"), Path::new("/no/such"));
         write("40-d.conf", "nonsense = 1\nheartbeat = x");
         let files = files_of(directory.path()).expect("is there");
-        assert_eq!(read(&files, &["other = 1".to_owned()]).expect_err("is wrong").len(), 3);
+        assert_eq!(check(&files).expect_err("is wrong").len(), 2);
         assert!(files_of(&directory.path().join("none")).expect_err("isn't there").contains("none"));
     }
 }

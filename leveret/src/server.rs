@@ -38,6 +38,12 @@ pub(crate) struct ServerArguments {
     /// A directory whose files that end in .conf win over that file, later names over earlier ones
     #[arg(long, value_name = "DIR", env = "RABBITMQ_CONFIG_FILES")]
     pub(crate) config_dir: Option<PathBuf>,
+    /// A file in the format of advanced.config, whose terms win over those files
+    #[arg(long, value_name = "FILE", env = "RABBITMQ_ADVANCED_CONFIG_FILE")]
+    pub(crate) advanced_config: Option<PathBuf>,
+    /// A file of variables, in the format of rabbitmq-env.conf; the environment wins over it
+    #[arg(long, value_name = "FILE", env = "RABBITMQ_CONF_ENV_FILE")]
+    pub(crate) env_file: Option<PathBuf>,
     /// Where everything is kept; made if it isn't there
     #[arg(long, value_name = "DIR", env = "LEVERET_DATA_DIR", default_value = "data")]
     data_dir: PathBuf,
@@ -55,6 +61,16 @@ impl ServerArguments {
             |name: &str, path: &PathBuf| matches.value_source(name) != Some(ValueSource::DefaultValue) || path.exists();
         arguments.config = arguments.config.filter(|path| is_there("config", path));
         arguments.config_dir = arguments.config_dir.filter(|path| is_there("config_dir", path));
+        if matches.value_source("data_dir") == Some(ValueSource::DefaultValue) {
+            let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+            let of_base = || {
+                let node = variable("RABBITMQ_NODENAME").unwrap_or_else(|| "leveret".into());
+                Some(variable("RABBITMQ_MNESIA_BASE")?.join(node))
+            };
+            arguments.data_dir = variable("RABBITMQ_MNESIA_DIR").or_else(of_base).unwrap_or(arguments.data_dir);
+        }
+        arguments.advanced_config = arguments.advanced_config.filter(|path| is_there("advanced_config", path));
+        arguments.env_file = arguments.env_file.filter(|path| is_there("env_file", path));
         arguments
     }
 
@@ -64,6 +80,8 @@ impl ServerArguments {
         Self::augment_args(command.version(env!("CARGO_PKG_VERSION")))
             .mut_arg("config", |config| config.default_value("/etc/rabbitmq/rabbitmq.conf"))
             .mut_arg("config_dir", |directory| directory.default_value("/etc/rabbitmq/conf.d"))
+            .mut_arg("advanced_config", |config| config.default_value("/etc/rabbitmq/advanced.config"))
+            .mut_arg("env_file", |file| file.default_value("/etc/rabbitmq/rabbitmq-env.conf"))
             .mut_arg("data_dir", |directory| directory.default_value("/var/lib/rabbitmq/leveret"))
     }
 }
@@ -102,7 +120,7 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
     let (mut node, report) = Node::start(lock, options)?;
     tell(&report);
     let durability = durability(config);
-    let api = Api::new(node.handle(), node_name(), arguments.data_dir.clone(), durability.to_owned());
+    let api = Api::new(node.handle(), node_name(config), arguments.data_dir.clone(), durability.to_owned());
     api.set_configuration(config.effective());
     api.on_log_level(log.change());
     if let Some(definitions) = definitions {

@@ -133,7 +133,7 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
     let port = ports(directory.path())["amqp"].as_u64().expect("is open");
     for _ in 0..3_000 {
         let mut client = TcpStream::connect(("127.0.0.1", u16::try_from(port).expect("a port"))).expect("connects");
-        client.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("is sent");
+        client.write_all(b"NOBODY KNOWS/1.1\r\n\r\n").expect("is sent");
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).expect("an orderly end");
         assert_eq!(answer, b"AMQP\x03\x01\0\0");
@@ -197,4 +197,72 @@ fn a_configuration_is_checked_without_a_node() {
     let wrong = check(b"heartbeat = 5\nheartbet = 6\n");
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert!(wrong.status.code() == Some(1) && said.contains("x.conf:2: unknown key 'heartbet'"), "{said}");
+}
+
+/// The effective configuration, with the name of the node.
+fn effective(directory: &Path, login: &str) -> String {
+    let port = u16::try_from(ports(directory)["http"].as_u64().expect("is open")).expect("a port");
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("listens");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\nauthorization: Basic {login}\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("is text");
+        answer
+    };
+    get("/api/config/effective") + &get("/api/overview")
+}
+
+#[test]
+fn rabbitmqs_files_and_variables_are_read_and_the_later_one_wins() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let path = parent.path().join(name);
+        std::fs::write(&path, text).expect("is written");
+        path
+    };
+    let conf = file("rabbitmq.conf", "heartbeat = 1\nchannel_max = 11\nframe_max = 10000\ndefault_user = conf\n");
+    file("advanced.config", "[{rabbit, [{channel_max, 12}, {credit_flow_default_credit, {400, 200}}]}].\n");
+    let environment = file("rabbitmq-env.conf", "NODENAME=rabbit@file\nDEFAULT_USER=file\n");
+    let directory = parent.path().join("data");
+    let mut command = command(&directory, &["frame_max=20000"]);
+    command
+        .env("RABBITMQ_CONFIG_FILE", conf.with_extension(""))
+        .env("RABBITMQ_ADVANCED_CONFIG_FILE", parent.path().join("advanced"))
+        .env("RABBITMQ_CONF_ENV_FILE", environment)
+        .env("RABBITMQ_NODENAME", "rabbit@there")
+        .env("RABBITMQ_DEFAULT_PASS", "hush-hush")
+        .env("RABBITMQ_ERLANG_COOKIE", "monster");
+    let node = Node::started(&mut command);
+    let warned = node.printed.clone();
+    for part in
+        ["advanced.config:1: 'credit_flow_default_credit' has no effect", "RABBITMQ_ERLANG_COOKIE has no effect"]
+    {
+        assert!(warned.contains(part), "{part} in\n{warned}");
+    }
+    // file:hush-hush
+    let shown = effective(&directory, "ZmlsZTpodXNoLWh1c2g=");
+    for part in
+        ["heartbeat = 1\n", "channel_max = 12\n", "frame_max = 20000\n", "default_user = file\n", "rabbit@there"]
+    {
+        assert!(shown.contains(&part.replace('\n', "\\n")) || shown.contains(part), "{part} in\n{shown}");
+    }
+    assert!(!shown.contains("hush-hush") && !warned.contains("hush-hush") && !warned.contains("monster"));
+    assert_eq!(node.stop(), Some(0));
+
+    // Mistakes of all of them are told at once, and nothing is started.
+    let advanced = file("wrong.config", "[{rabbit, [{heartbeet, 1}]}].");
+    let refused = command_with(&directory, &advanced).output().expect("runs");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1));
+    for part in ["wrong.config:1: unknown key 'heartbeet'; did you mean 'heartbeat'?", "RABBITMQ_NODENAME: 'a@b@c'"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
+
+fn command_with(directory: &Path, advanced: &Path) -> Command {
+    let mut command = command(directory, &[]);
+    command.env("RABBITMQ_NODENAME", "a@b@c").arg("--advanced-config").arg(advanced);
+    command
 }

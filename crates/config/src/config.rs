@@ -66,6 +66,8 @@ pub struct Config {
     pub memory_high_watermark: MemoryWatermark,
     /// `log.*`.
     pub log: Logging,
+    /// `RABBITMQ_NODENAME`, perhaps without the host; `None` for one made of the host name.
+    pub node_name: Option<String>,
     /// `cluster_name`; `None` for one made of the host name.
     pub cluster_name: Option<String>,
     /// The keys that were set, with what they were set to.
@@ -297,6 +299,7 @@ impl Default for Config {
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
             memory_high_watermark: MemoryWatermark::Relative(0.6),
             log: Logging { console: true, level: LogLevel::Info },
+            node_name: None,
             cluster_name: None,
             assigned: Assigned::default(),
             management_path_prefix: String::new(),

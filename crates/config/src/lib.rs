@@ -10,6 +10,7 @@
 mod advanced;
 mod amqp10;
 mod config;
+mod environment;
 mod error;
 mod example;
 mod grammar;
@@ -26,6 +27,7 @@ pub use config::{
     Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, LogLevel, Logging,
     MAX_MESSAGE_SIZE_CAP, MemoryWatermark, MetricsPages, TcpOptions,
 };
+pub use environment::environment_file;
 pub use error::{ConfigError, Warning};
 pub use example::example;
 pub use interceptors::Interceptors;

@@ -125,8 +125,8 @@ fn settings(config: &Config) -> Settings {
         max_connections: config.max_connections.map(|limit| limit as usize),
         handshake_timeout_ms: config.handshake_timeout_ms,
         unauthenticated_bytes_max: config.limits.unauthenticated_bytes_max,
-        cluster_name: config.cluster_name.clone().unwrap_or_else(node_name),
-        node_name: node_name(),
+        cluster_name: config.cluster_name.clone().unwrap_or_else(|| node_name(config)),
+        node_name: node_name(config),
         default_vhost: config.default_user.vhost.clone(),
         auth_mechanisms: config.amqp10.mechanisms.clone(),
         anonymous_login: config
@@ -170,7 +170,7 @@ fn settings(config: &Config) -> Settings {
             unconfirmed_messages_max: config.amqp10.unconfirmed_messages_max,
             unconfirmed_bytes_max: config.amqp10.unconfirmed_bytes_max,
         },
-        stamps: stamps(config.interceptors),
+        stamps: stamps(config),
         sent_time: config.interceptors.sent_time,
         ..defaults
     };
@@ -182,11 +182,12 @@ fn settings(config: &Config) -> Settings {
 }
 
 /// What messages get as they come in.
-fn stamps(configured: leveret_config::Interceptors) -> Option<Stamps> {
+fn stamps(config: &Config) -> Option<Stamps> {
+    let configured = config.interceptors;
     let if_present = |overwrite| if overwrite { IfPresent::Overwrite } else { IfPresent::Keep };
     let stamps = Stamps {
         received_time: configured.received_time.map(if_present),
-        routed_by: configured.routing_node.map(|overwrite| (if_present(overwrite), node_name())),
+        routed_by: configured.routing_node.map(|overwrite| (if_present(overwrite), node_name(config))),
     };
     (stamps != Stamps::default()).then_some(stamps)
 }
@@ -195,11 +196,15 @@ fn scoped(quota: leveret_config::Quota) -> Scoped {
     Scoped { node: quota.node, vhost: quota.vhost, user: quota.user }
 }
 
-/// What this node is called: `leveret@` and the host's name.
+/// What this node is called: as configured, else `leveret`, at the host whose name is configured, else at this one.
 #[must_use]
-pub fn node_name() -> String {
+pub fn node_name(config: &Config) -> String {
+    let name = config.node_name.as_deref().unwrap_or("leveret");
+    if name.contains('@') {
+        return name.to_owned();
+    }
     let system = rustix::system::uname();
-    format!("leveret@{}", system.nodename().to_string_lossy())
+    format!("{name}@{}", system.nodename().to_string_lossy())
 }
 
 fn first_user(configured: &DefaultUser) -> FirstUser {
@@ -277,6 +282,11 @@ mod tests {
     fn one_key_switches_the_borrowed_identity_off() {
         let settings = settings(&config("identity.rabbitmq_compatible = false\n"));
         assert_eq!((&*settings.product, &*settings.version), ("Leveret", env!("CARGO_PKG_VERSION")));
-        assert!(node_name().starts_with("leveret@"));
+        let mut config = Config::default();
+        assert!(node_name(&config).starts_with("leveret@"));
+        config.node_name = Some("rabbit".to_owned());
+        assert!(node_name(&config).starts_with("rabbit@"));
+        config.node_name = Some("rabbit@far".to_owned());
+        assert_eq!(node_name(&config), "rabbit@far");
     }
 }
