@@ -8,6 +8,7 @@ mod log;
 mod logging;
 mod manual;
 mod notify;
+mod reload;
 mod server;
 mod verify;
 

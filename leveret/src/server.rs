@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 use crate::banner::Banner;
 use crate::listeners::Listeners;
 use crate::logging::Log;
+use crate::reload::Reload;
 use crate::{configuration, notify};
 
 /// What a confirm promises in queues that don't say something else (`x-durability`).
@@ -30,7 +31,7 @@ fn durability(config: &Config) -> &'static str {
 /// RabbitMQ's words, which clients show.
 const STOP_REASON: &str = "broker forced connection closure with reason 'shutdown'";
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ServerArguments {
     /// A file in the format of rabbitmq.conf
     #[arg(long, value_name = "FILE", env = "RABBITMQ_CONFIG_FILE")]
@@ -141,6 +142,9 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
         listener.serve(&node, leveret_management::metrics(api.clone(), pages.clone()));
     }
     let local_socket = serve_commands(&node, api.clone());
+    let mut reload =
+        Reload { arguments: arguments.clone(), running: config.clone(), api: api.clone(), node: node.handle() };
+    node.on_hangup(move || reload.now())?;
     let ports = node.accept(listeners.amqp, others, listeners.tls)?;
 
     let cores = node.handle().connections_per_core().len();

@@ -199,6 +199,38 @@ fn a_configuration_is_checked_without_a_node() {
     assert!(wrong.status.code() == Some(1) && said.contains("x.conf:2: unknown key 'heartbet'"), "{said}");
 }
 
+#[test]
+fn a_hangup_reloads_what_may_change_and_names_the_rest() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let conf = parent.path().join("rabbitmq.conf");
+    let write = |text: &str| std::fs::write(&conf, text).expect("is written");
+    write("heartbeat = 1\ndisk_free_limit.absolute = 1MB\n");
+    let directory = parent.path().join("data");
+    let mut node = Node::started(command(&directory, &[]).arg("--config").arg(&conf));
+    let hang_up = |node: &mut Node, told: &str| {
+        let id = i32::try_from(node.process.id()).expect("a process id");
+        kill_process(Pid::from_raw(id).expect("a process id"), Signal::HUP).expect("is sent");
+        while !node.printed.contains(told) {
+            let read = node.output.read_line(&mut node.printed).expect("is text");
+            assert!(read > 0, "the node ended:\n{}", node.printed);
+        }
+    };
+    write("heartbeat = 2\ndisk_free_limit.absolute = 2MB\nlog.level = debug\n");
+    hang_up(&mut node, "these keys take effect with the next start: heartbeat");
+    let told = "the configuration is reloaded; in effect now: disk_free_limit.absolute, log.level";
+    assert!(node.printed.contains(told), "{}", node.printed);
+    // guest:guest
+    let shown = effective(&directory, "Z3Vlc3Q6Z3Vlc3Q=");
+    for part in ["disk_free_limit.absolute = 2MB", "log.level = debug", "heartbeat = 1"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    write("heartbeat = 3\ndisk_free_limit.absolute = 3MB\nnonsense = 1\n");
+    hang_up(&mut node, "the configuration isn't reloaded: ");
+    assert!(node.printed.contains("rabbitmq.conf:3: unknown key 'nonsense'"), "{}", node.printed);
+    assert!(effective(&directory, "Z3Vlc3Q6Z3Vlc3Q=").contains("disk_free_limit.absolute = 2MB"));
+    assert_eq!(node.stop(), Some(0));
+}
+
 /// The effective configuration, with the name of the node.
 fn effective(directory: &Path, login: &str) -> String {
     let port = u16::try_from(ports(directory)["http"].as_u64().expect("is open")).expect("a port");

@@ -8,6 +8,7 @@ use leveret_broker::clients::Client;
 use leveret_config::LogLevel;
 use leveret_model::Topology;
 use leveret_node::NodeHandle;
+use parking_lot::Mutex;
 
 use crate::history::{Histories, Ranges, Subject};
 use crate::sampling::Sampler;
@@ -27,7 +28,7 @@ struct Inner {
     logins: Logins,
     sampler: Sampler,
     histories: Histories,
-    configuration: OnceLock<String>,
+    configuration: Mutex<String>,
     change_log_level: OnceLock<ChangeLogLevel>,
 }
 
@@ -65,19 +66,19 @@ impl Api {
             logins: Logins::default(),
             sampler: Sampler::default(),
             histories: Histories::default(),
-            configuration: OnceLock::new(),
+            configuration: Mutex::default(),
             change_log_level: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
     }
 
-    /// Says with what the node was configured. What is said first stays.
+    /// Says with what the node is configured.
     pub fn set_configuration(&self, text: String) {
-        let _ = self.inner.configuration.set(text);
+        *self.inner.configuration.lock() = text;
     }
 
-    pub(crate) fn configuration(&self) -> &str {
-        self.inner.configuration.get().map_or("", String::as_str)
+    pub(crate) fn configuration(&self) -> String {
+        self.inner.configuration.lock().clone()
     }
 
     /// Says how the level of the log is changed. What is said first stays.
@@ -86,7 +87,7 @@ impl Api {
     }
 
     /// Changes how much is logged; false if nobody said how.
-    pub(crate) fn change_log_level(&self, level: LogLevel) -> bool {
+    pub fn change_log_level(&self, level: LogLevel) -> bool {
         self.inner.change_log_level.get().map(|change| change(level)).is_some()
     }
 

@@ -41,7 +41,7 @@ pub(crate) async fn reset(call: Call) -> Answer {
 
 /// GET `/api/config/effective`: what the node was configured with, as text. RabbitMQ's is in Erlang's terms.
 pub(crate) async fn configuration(call: Call) -> Answer {
-    let text = call.api.configuration().to_owned();
+    let text = call.api.configuration();
     Ok(([(axum::http::header::CONTENT_TYPE, "text/plain")], text).into_response())
 }
 

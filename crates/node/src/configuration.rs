@@ -90,7 +90,9 @@ fn memory_watermark_bytes(config: &Config) -> u64 {
     }
 }
 
-fn alarm_limits(config: &Config) -> AlarmLimits {
+/// When publishers are held back.
+#[must_use]
+pub fn alarm_limits(config: &Config) -> AlarmLimits {
     AlarmLimits {
         memory_bytes: Some(memory_watermark_bytes(config)),
         disk_free_bytes: match config.disk_free_limit {

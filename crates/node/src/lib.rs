@@ -31,7 +31,7 @@ mod tls;
 pub use alarms::AlarmLimits;
 pub use authenticate::Passwords;
 pub use clock::Clock;
-pub use configuration::{amqp_addresses, amqps_addresses, http_address, node_name};
+pub use configuration::{alarm_limits, amqp_addresses, amqps_addresses, http_address, node_name};
 pub use cores::{Listener, SocketOptions};
 pub use disk::FsDisk;
 pub use first_user::FirstUser;

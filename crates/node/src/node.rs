@@ -248,6 +248,14 @@ impl Node {
         self.side.spawn(work);
     }
 
+    /// From now on SIGHUP calls this, beside HTTP's work.
+    ///
+    /// # Errors
+    /// The system doesn't let the process listen to signals.
+    pub fn on_hangup(&self, work: impl FnMut() + Send + 'static) -> io::Result<()> {
+        signals::on_hangup(self.side.handle(), work)
+    }
+
     /// The runtime beside the cores.
     #[must_use]
     pub fn side_runtime(&self) -> &tokio::runtime::Handle {

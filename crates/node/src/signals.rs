@@ -4,6 +4,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// From now on SIGHUP no longer ends the process; each one calls `work`, on this runtime.
+pub(crate) fn on_hangup(runtime: &Handle, mut work: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let _inside = runtime.enter();
+    let mut hangup = signal(SignalKind::hangup())?;
+    runtime.spawn(async move {
+        while hangup.recv().await.is_some() {
+            work();
+        }
+    });
+    Ok(())
+}
+
 /// From now on SIGTERM and SIGINT no longer end the process; the name of the first one arrives here, or what somebody
 /// else has sent.
 pub(crate) fn listen(runtime: &Handle) -> io::Result<(Sender<&'static str>, Receiver<&'static str>)> {

@@ -1,0 +1,78 @@
+//! A configuration that is read again while the node runs.
+
+use std::collections::BTreeSet;
+
+use crate::config::Config;
+
+/// Keys that take effect while a node runs; behind a dot at the end all of that beginning.
+const RELOADABLE: [&str; 5] =
+    ["disk_free_limit.", "log.console.level", "log.default.level", "log.level", "vm_memory_high_watermark."];
+
+/// What came of reading it again, by names of keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// What took effect.
+    pub changed: Vec<String>,
+    /// What was set to something else and takes effect with the next start.
+    pub needs_restart: Vec<String>,
+}
+
+impl Config {
+    /// Takes from what was read again what may change while a node runs.
+    pub fn reload(&mut self, newer: &Config) -> Reloaded {
+        let mut reloaded = Reloaded::default();
+        let keys: BTreeSet<&String> = self.assigned.0.keys().chain(newer.assigned.0.keys()).collect();
+        let keys: Vec<String> = keys.into_iter().cloned().collect();
+        for key in keys {
+            let value = newer.assigned.0.get(&key);
+            if self.assigned.0.get(&key) == value {
+                continue;
+            }
+            let may_change = |known: &&str| if known.ends_with('.') { key.starts_with(known) } else { key == **known };
+            if !RELOADABLE.iter().any(|known| may_change(known)) {
+                reloaded.needs_restart.push(key);
+                continue;
+            }
+            match value {
+                Some(value) => self.assigned.0.insert(key.clone(), value.clone()),
+                None => self.assigned.0.remove(&key),
+            };
+            reloaded.changed.push(key);
+        }
+        if self.node_name != newer.node_name {
+            reloaded.needs_restart.push("RABBITMQ_NODENAME".to_owned());
+        }
+        self.log.level = newer.log.level;
+        self.disk_free_limit = newer.disk_free_limit;
+        self.memory_high_watermark = newer.memory_high_watermark;
+        reloaded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let mut config = Config::default();
+        config.read("rabbitmq.conf", text).expect("is right");
+        config
+    }
+
+    #[test]
+    fn what_may_change_does_and_the_rest_is_named() {
+        let mut running =
+            config("heartbeat = 1\nlog.level = info\ndisk_free_limit.absolute = 1GB\ndefault_pass = old\n");
+        let newer = config(
+            "heartbeat = 2\nlog.level = debug\nvm_memory_high_watermark.relative = 0.5\ndefault_pass = old\nframe_max = 9000\n",
+        );
+        let reloaded = running.reload(&newer);
+        assert_eq!(reloaded.changed, ["disk_free_limit.absolute", "log.level", "vm_memory_high_watermark.relative"]);
+        assert_eq!(reloaded.needs_restart, ["frame_max", "heartbeat"]);
+        let expected =
+            config("heartbeat = 1\nlog.level = debug\nvm_memory_high_watermark.relative = 0.5\ndefault_pass = old\n");
+        assert_eq!(running, expected);
+        assert_eq!(running.effective(), expected.effective());
+        assert_eq!(running.reload(&newer).changed, [""; 0]);
+    }
+}

@@ -1,0 +1,42 @@
+//! SIGHUP: files are read again, and what may change does.
+
+use leveret_config::Config;
+use leveret_management::Api;
+use leveret_node::{NodeHandle, alarm_limits};
+use tracing::{error, info, warn};
+
+use crate::configuration;
+use crate::server::ServerArguments;
+
+/// What a signal changes.
+pub(crate) struct Reload {
+    pub(crate) arguments: ServerArguments,
+    /// What is in effect.
+    pub(crate) running: Config,
+    pub(crate) api: Api,
+    pub(crate) node: NodeHandle,
+}
+
+impl Reload {
+    /// Reads everything again. With a mistake anywhere nothing changes.
+    pub(crate) fn now(&mut self) {
+        let (newer, warnings) = match configuration::of_server(&self.arguments) {
+            Ok(read) => read,
+            Err(mistakes) => {
+                mistakes.iter().for_each(|mistake| error!("the configuration isn't reloaded: {mistake}"));
+                return;
+            }
+        };
+        warnings.iter().for_each(|warning| warn!("{warning}"));
+        let reloaded = self.running.reload(&newer);
+        self.api.change_log_level(self.running.log.level);
+        let limits = alarm_limits(&self.running);
+        self.node.change_alarm_limits(|current| *current = limits);
+        self.api.set_configuration(self.running.effective());
+        let list = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
+        info!("the configuration is reloaded; in effect now: {}", list(&reloaded.changed));
+        if !reloaded.needs_restart.is_empty() {
+            warn!("these keys take effect with the next start: {}", list(&reloaded.needs_restart));
+        }
+    }
+}
