@@ -29,7 +29,7 @@ impl Config {
                 continue;
             }
             let may_change = |known: &&str| if known.ends_with('.') { key.starts_with(known) } else { key == **known };
-            if !RELOADABLE.iter().any(|known| may_change(known)) {
+            if !RELOADABLE.iter().any(may_change) {
                 reloaded.needs_restart.push(key);
                 continue;
             }
