@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use crate::amqp10::Amqp10;
 use crate::interceptors::Interceptors;
 use crate::quotas::Quotas;
-use crate::tls::{Tls, TlsEndpoint};
+use crate::tls::{CertificateLogin, Tls, TlsEndpoint};
 use crate::vhost_defaults::VhostDefaults;
 
 /// Messages may not be allowed to be larger than this: a body is held in memory while it arrives.
@@ -20,6 +20,8 @@ pub struct Config {
     pub ssl_options: Tls,
     /// `ssl_handshake_timeout`.
     pub ssl_handshake_timeout_ms: u64,
+    /// `ssl_cert_login_*`.
+    pub certificate_login: CertificateLogin,
     /// `management.ssl.*`; `None` where nothing was said, which means no listener.
     pub management_ssl: Option<TlsEndpoint>,
     /// `prometheus.ssl.*`; as `management_ssl`.
@@ -248,6 +250,7 @@ impl Default for Config {
             ssl_listeners: BTreeMap::new(),
             ssl_options: Tls::default(),
             ssl_handshake_timeout_ms: 5_000,
+            certificate_login: CertificateLogin::default(),
             management_ssl: None,
             prometheus_ssl: None,
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },

@@ -247,13 +247,13 @@ async fn serve(
         // The peer may be gone again already.
         Err(error) => return debug!("cannot use the connection from {address}: {error}"),
     };
-    let mut peer = Peer { address: canonical(address), local, encryption: None };
+    let mut peer = Peer::new(canonical(address), local);
     let stream = match tls {
         None => Stream::Plain(stream),
         Some(tls) => {
             let http = broker.http_port.get().copied();
             // Boxed: the task of a connection is as long as its longest moment, and one without TLS pays for it too.
-            let made = Box::pin(handshake(stream, &tls, peer, http)).await;
+            let made = Box::pin(handshake(stream, &tls, &peer, http)).await;
             let Some((stream, encryption)) = made else { return };
             peer.encryption = Some(encryption);
             stream

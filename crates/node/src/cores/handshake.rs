@@ -18,7 +18,7 @@ const HANDSHAKE: u8 = 0x16;
 pub(super) async fn handshake(
     stream: TcpStream,
     tls: &Tls,
-    peer: Peer,
+    peer: &Peer,
     http: Option<u16>,
 ) -> Option<(Stream, Encryption)> {
     let name = peer.connection_name();
@@ -35,7 +35,7 @@ pub(super) async fn handshake(
     }
 }
 
-async fn shake(mut stream: TcpStream, tls: &Tls, peer: Peer, http: Option<u16>) -> io::Result<(Stream, Encryption)> {
+async fn shake(mut stream: TcpStream, tls: &Tls, peer: &Peer, http: Option<u16>) -> io::Result<(Stream, Encryption)> {
     let mut first = [0; 8];
     let seen = stream.peek(&mut first).await?;
     if seen > 0 && first[0] != HANDSHAKE {
@@ -50,10 +50,6 @@ async fn shake(mut stream: TcpStream, tls: &Tls, peer: Peer, http: Option<u16>) 
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
     let stream = tls.acceptor().accept(stream).await?;
-    let session = stream.get_ref().1;
-    let encryption = Encryption {
-        version: session.protocol_version().map_or(0, u16::from),
-        suite: session.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
-    };
+    let encryption = tls.outcome(stream.get_ref().1);
     Ok((Stream::Tls(Box::new(stream)), encryption))
 }
