@@ -33,6 +33,8 @@ deny:
 # Asks a RabbitMQ 4.3 that runs on this machine, with guest/guest as administrator.
 RABBITMQ_AMQP_PORT ?= 5672
 RABBITMQ_HTTP_PORT ?= 15672
+# What runs rabbitmqctl there, and another tool if its first word is `diagnostics` or `plugins`.
+RABBITMQ_CTL ?= rabbitmqctl
 
 golden:
 	$(MAKE) -C tests/clients pika proton-python
@@ -44,6 +46,8 @@ golden:
 	mv target/conversion.json crates/message/tests/conversion.json
 	python3 tests/golden/amqp10-management.py record $(RABBITMQ_AMQP_PORT) >target/amqp10-management.json
 	mv target/amqp10-management.json tests/golden/amqp10-management.json
+	python3 tests/golden/ctl.py "$(RABBITMQ_CTL)" $(RABBITMQ_AMQP_PORT) >target/ctl.json
+	mv target/ctl.json tests/golden/ctl/answers.json
 	RECORD_GOLDEN=$$(date +%F) LEVERET_TEST_URI=amqp://127.0.0.1:$(RABBITMQ_AMQP_PORT) \
 	  LEVERET_TEST_HTTP_URI=http://127.0.0.1:$(RABBITMQ_HTTP_PORT) \
 	  cargo test --profile ci --package leveret-tests --test golden_amqp10

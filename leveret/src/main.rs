@@ -7,9 +7,11 @@ mod log;
 mod server;
 mod verify;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
+use leveret_ctl::Tool;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -33,13 +35,37 @@ enum Command {
     Log(log::LogArguments),
     /// Measure a broker with a verified load
     Bench(leveret_bench::BenchArgs),
+    /// Command a node on this machine, as rabbitmqctl does
+    #[command(disable_help_flag = true)]
+    Ctl(ToolArguments),
+    /// Look at a node on this machine, as rabbitmq-diagnostics does
+    #[command(disable_help_flag = true)]
+    Diagnostics(ToolArguments),
+    /// What rabbitmq-plugins does
+    #[command(disable_help_flag = true)]
+    Plugins(ToolArguments),
+}
+
+/// What stands behind the name of a tool, which reads it itself.
+#[derive(Debug, Args)]
+struct ToolArguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
 }
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let called_as = words.next().and_then(|program| Tool::called_as(program.as_ref()));
+    if let Some(tool) = called_as {
+        return leveret_ctl::run(tool, words);
+    }
     match Arguments::parse().command {
         Command::Server(arguments) => server::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Log(arguments) => log::run(arguments),
         Command::Bench(arguments) => leveret_bench::run(arguments),
+        Command::Ctl(arguments) => leveret_ctl::run(Tool::Ctl, arguments.words),
+        Command::Diagnostics(arguments) => leveret_ctl::run(Tool::Diagnostics, arguments.words),
+        Command::Plugins(arguments) => leveret_ctl::run(Tool::Plugins, arguments.words),
     }
 }

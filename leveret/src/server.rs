@@ -8,7 +8,7 @@ use clap::Args;
 use leveret_config::{Config, Durability, LogLevel, Warning};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions};
-use leveret_node::{DirectoryLock, Node, NodeOptions, node_name};
+use leveret_node::{DirectoryLock, LocalSocket, Node, NodeOptions, node_name};
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
 use tracing_appender::non_blocking::WorkerGuard;
@@ -34,7 +34,7 @@ pub(crate) struct ServerArguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where everything is kept; made if it isn't there
-    #[arg(long, value_name = "DIR", default_value = "data")]
+    #[arg(long, value_name = "DIR", env = "LEVERET_DATA_DIR", default_value = "data")]
     data_dir: PathBuf,
     /// A key of rabbitmq.conf; wins over the file
     #[arg(long, value_name = "KEY=VALUE")]
@@ -131,6 +131,7 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     for listener in listeners.prometheus {
         listener.serve(&node, leveret_management::metrics(api.clone(), pages.clone()));
     }
+    let local_socket = serve_commands(&node, api.clone());
     let ports = node.accept(listeners.amqp, others, listeners.tls)?;
 
     let cores = node.handle().connections_per_core().len();
@@ -140,9 +141,29 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
 
     let signal = node.wait_for_signal();
     info!("{signal}: closing connections and stopping");
+    drop(local_socket);
     node.stop(STOP_REASON);
     info!("stopped");
     Ok(())
+}
+
+/// A node without its socket serves clients; what can't be done is to command it.
+fn serve_commands(node: &Node, api: Api) -> Option<LocalSocket> {
+    match node.open_local_socket() {
+        Ok((socket, listener)) => {
+            let router = leveret_management::local(api);
+            node.spawn(async move {
+                if let Err(reason) = leveret_management::serve_local(listener, router).await {
+                    error!("the socket of rabbitmqctl has failed: {reason}");
+                }
+            });
+            Some(socket)
+        }
+        Err(reason) => {
+            warn!("rabbitmqctl can't reach this node: {reason}");
+            None
+        }
+    }
 }
 
 fn tell(report: &Report) {

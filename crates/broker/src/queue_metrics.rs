@@ -59,14 +59,19 @@ struct Place {
     consumers: AtomicU32,
     links: AtomicU32,
     waits: AtomicU32,
-    /// What a confirm means there, from 1 on; 0 for nobody's place.
-    durability: AtomicU32,
+    /// What a confirm means there, from 1 on, in its lowest byte, 0 for nobody's place; and flags.
+    kind: AtomicU32,
 }
+
+const DURABILITY: u32 = 0xff;
+const COUNTED: u32 = 1 << 8;
+const FAILED: u32 = 1 << 9;
 
 impl Place {
     fn read(&self) -> QueueGauges {
         let long = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed);
         let short = |gauge: &AtomicU32| u64::from(gauge.load(Ordering::Relaxed));
+        let kind = self.kind.load(Ordering::Relaxed);
         QueueGauges {
             ready: long(&self.ready),
             ready_bytes: long(&self.ready_bytes),
@@ -78,6 +83,8 @@ impl Place {
             consumers: short(&self.consumers),
             links: short(&self.links),
             waits: Waits::from_bits(self.waits.load(Ordering::Relaxed)),
+            counted: kind & COUNTED != 0,
+            failed: kind & FAILED != 0,
         }
     }
 
@@ -96,6 +103,15 @@ impl Place {
         short(&self.consumers, gauges.consumers);
         short(&self.links, gauges.links);
         self.waits.store(gauges.waits.bits(), Ordering::Relaxed);
+        let flags = if gauges.counted { COUNTED } else { 0 } | if gauges.failed { FAILED } else { 0 };
+        let kind = self.kind.load(Ordering::Relaxed);
+        if kind & !DURABILITY != flags {
+            self.kind.store(kind & DURABILITY | flags, Ordering::Relaxed);
+        }
+    }
+
+    fn durability(&self) -> Option<usize> {
+        (self.kind.load(Ordering::Relaxed) & DURABILITY).checked_sub(1).map(|durability| durability as usize)
     }
 }
 
@@ -122,7 +138,7 @@ impl OwnPlace {
     /// The queue is deleted, although somebody still holds it.
     pub(crate) fn vacate(&self) {
         self.write(&QueueGauges::default());
-        self.place().durability.store(0, Ordering::Relaxed);
+        self.place().kind.store(0, Ordering::Relaxed);
     }
 
     fn place(&self) -> &Place {
@@ -212,7 +228,7 @@ impl QueueMetrics {
             (chunk, 0)
         });
         let chunk = chunks[at.0].clone();
-        chunk.0[at.1].durability.store(durability as u32 + 1, Ordering::Relaxed);
+        chunk.0[at.1].kind.store(durability as u32 + 1, Ordering::Relaxed);
         OwnPlace { all: self.clone(), chunk, at }
     }
 
@@ -221,8 +237,8 @@ impl QueueMetrics {
         let mut sums = QueueSums::default();
         for chunk in self.chunks.read().iter() {
             for place in &chunk.0 {
-                if let Some(durability) = place.durability.load(Ordering::Relaxed).checked_sub(1) {
-                    sums.add(&place.read(), durability as usize);
+                if let Some(durability) = place.durability() {
+                    sums.add(&place.read(), durability);
                 }
             }
         }

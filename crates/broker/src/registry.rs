@@ -4,12 +4,13 @@
 //! when its record is durable. Whoever learns that first publishes everything up to there, in order.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
 use leveret_model::{
-    Change, Command, ConnectionId, Durability, ExchangeId, Model, Outcome, Permit, QueueId, Refused, Topology,
+    Change, Command, ConnectionId, Durability, ExchangeId, Model, Outcome, Permit, Queue, QueueId, Refused, Topology,
 };
 use leveret_queue::{ClassicQueue, Expiry, Ledger, MemoryBudget};
 use leveret_routing::Router;
@@ -50,6 +51,16 @@ impl Snapshot {
     /// The queue with this name.
     pub fn queue(&self, vhost: &str, name: &str) -> Option<&QueueRef> {
         self.queues.get(&self.topology.queue(vhost, name)?.id)
+    }
+
+    /// Those in this range of the queues of `vhosts`, by name in each, or against that order if `reverse`.
+    pub fn queues_in(&self, vhosts: &[&str], range: Range<usize>, reverse: bool) -> Vec<QueueRef> {
+        let infos = vhosts.iter().flat_map(|vhost| self.topology.queues(vhost));
+        let find = |info: &Arc<Queue>| self.queues.get(&info.id).cloned();
+        match reverse {
+            false => infos.skip(range.start).take(range.len()).filter_map(find).collect(),
+            true => infos.rev().skip(range.start).take(range.len()).filter_map(find).collect(),
+        }
     }
 
     /// The queues of these vhosts, by name in each.

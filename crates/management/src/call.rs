@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use leveret_model::{Action, Permit, Topology, authorize};
+use leveret_model::{Action, Permit, Topology};
 use serde_json::{Map, Value};
 
 use crate::api::Api;
@@ -64,7 +64,7 @@ impl Call {
     /// # Errors
     /// The user is none.
     pub(crate) fn sets_parameters(&self) -> Result<Permit, Error> {
-        Ok(authorize(&self.staged(), self.identity.name(), "", Action::SetParameters)?)
+        Ok(self.identity.permit(&self.staged(), "", Action::SetParameters)?)
     }
 
     /// The permit for an action in a vhost.
@@ -72,7 +72,7 @@ impl Call {
     /// # Errors
     /// The user may not do it.
     pub(crate) fn permit(&self, vhost: &str, action: Action<'_>) -> Result<Permit, Error> {
-        Ok(authorize(&self.staged(), self.identity.name(), vhost, action)?)
+        Ok(self.identity.permit(&self.staged(), vhost, action)?)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::api::Api;
 use crate::call::Call;
 use crate::error::Error;
 use crate::identity::Identity;
+use crate::local::LOCAL_ROUTES;
 use crate::route::{Access, Method, Route, query_pairs};
 use crate::routes::ROUTES;
 
@@ -22,9 +23,23 @@ const BODY_BYTES_MAX: usize = 10_000_000;
 /// The largest definitions that may be imported: some 200,000 queues.
 const DEFINITIONS_BYTES_MAX: usize = 64 << 20;
 
+/// Where a request comes in.
+#[derive(Clone)]
+struct Door {
+    api: Api,
+    /// Only the user of the node can open it: nobody is asked for a password, and there are routes that others don't
+    /// have.
+    is_local: bool,
+}
+
 /// The HTTP API.
 pub fn api(api: Api) -> Router {
-    Router::new().fallback(answer).with_state(api)
+    Router::new().fallback(answer).with_state(Door { api, is_local: false })
+}
+
+/// The HTTP API for the node's local socket, and only for that: everybody is an administrator.
+pub fn local(api: Api) -> Router {
+    Router::new().fallback(answer).with_state(Door { api, is_local: true })
 }
 
 /// The same with a prefix before every path, such as `/rabbitmq`; without it there is nothing.
@@ -35,9 +50,9 @@ pub fn api_under(prefix: &str, state: Api) -> Router {
     Router::new().nest(prefix, api(state)).fallback(|| async { Error::NotFound })
 }
 
-async fn answer(State(api): State<Api>, request: Request) -> Response {
+async fn answer(State(door): State<Door>, request: Request) -> Response {
     let without_body = request.method() == HttpMethod::HEAD;
-    let mut response = find(api, request).await.unwrap_or_else(Error::into_response);
+    let mut response = find(door, request).await.unwrap_or_else(Error::into_response);
     let headers = response.headers_mut();
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     if without_body {
@@ -46,12 +61,12 @@ async fn answer(State(api): State<Api>, request: Request) -> Response {
     response
 }
 
-async fn find(api: Api, request: Request) -> Result<Response, Error> {
+async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let path = request.uri().path();
     // Clients put a slash behind the names of lists, and RabbitMQ looks over it.
     let path = path.strip_suffix('/').unwrap_or(path).to_owned();
     let mut found: Vec<(&Route, Vec<String>)> =
-        ROUTES.iter().filter_map(|route| Some((route, route.matches(&path)?))).collect();
+        routes(door.is_local).filter_map(|route| Some((route, route.matches(&path)?))).collect();
     // `/api/users/without-permissions` is no user.
     let best = found.iter().map(|(route, _)| route.rank()).max().ok_or(Error::NotFound)?;
     found.retain(|(route, _)| route.rank() == best);
@@ -65,7 +80,9 @@ async fn find(api: Api, request: Request) -> Result<Response, Error> {
     };
     let (route, words) = found.swap_remove(at);
     let (parts, body) = request.into_parts();
+    let api = door.api;
     let identity = match route.access {
+        _ if door.is_local => Identity::local_administrator(),
         Access::Public => Identity::nobody(),
         _ => {
             let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
@@ -80,6 +97,12 @@ async fn find(api: Api, request: Request) -> Result<Response, Error> {
     let query = parts.uri.query().unwrap_or("");
     let query = query_pairs(query).collect();
     (route.run)(Call { api, identity, path: words, query, headers: parts.headers, body }).await
+}
+
+/// The routes behind a door.
+fn routes(is_local: bool) -> impl Iterator<Item = &'static Route> {
+    let more = if is_local { LOCAL_ROUTES } else { &[] };
+    ROUTES.iter().chain(more)
 }
 
 /// Whether this user may call the route with these words in its path.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use leveret_model::{Action, Permit, Topology, User, authorize};
+use leveret_model::{Action, Permit, Refused, Topology, User, authorize, authorize_local};
 
 use crate::api::Api;
 use crate::error::Error;
@@ -12,9 +12,14 @@ use crate::error::Error;
 /// Tags that let a user into the API, each with all that follow.
 const MANAGEMENT_TAGS: [&str; 4] = ["management", "policymaker", "monitoring", "administrator"];
 
-/// Who asks: a user with a tag that lets it in, whose password was right.
+/// What the log and answers call whoever comes through the local socket; RabbitMQ's name for its tools.
+const LOCAL: &str = "rmq-cli";
+
+/// Who asks: a user with a tag that lets it in, whose password was right, or somebody whom the operating system let in.
 pub(crate) struct Identity {
     user: Arc<User>,
+    /// It is no user, whatever its name: it came through the local socket.
+    is_local: bool,
 }
 
 impl Identity {
@@ -56,16 +61,38 @@ impl Identity {
     /// # Errors
     /// The user is none.
     pub(crate) fn administers(&self, topology: &Topology) -> Result<Permit, Error> {
-        authorize(topology, self.name(), "", Action::Administer)
-            .map_err(|_| Error::Forbidden("Not administrator user".to_owned()))
+        self.permit(topology, "", Action::Administer).map_err(|_| Error::Forbidden("Not administrator user".to_owned()))
     }
 }
 
 impl Identity {
+    /// Who comes through the node's local socket, and may do everything.
+    pub(crate) fn local_administrator() -> Self {
+        let tags = vec!["administrator".into()];
+        let user = User { name: LOCAL.into(), password_hash: None, hashing_algorithm: "".into(), tags };
+        Identity { user: Arc::new(user), is_local: true }
+    }
+
+    /// Whether this is somebody without a user of their own.
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_local
+    }
+
+    /// The permit for an action in a vhost.
+    ///
+    /// # Errors
+    /// It may not be done.
+    pub(crate) fn permit(&self, topology: &Topology, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
+        match self.is_local {
+            true => authorize_local(topology, vhost, action),
+            false => authorize(topology, self.name(), vhost, action),
+        }
+    }
+
     /// Who calls a route that asks for no password.
     pub(crate) fn nobody() -> Self {
         let user = User { name: "".into(), password_hash: None, hashing_algorithm: "".into(), tags: Vec::new() };
-        Identity { user: Arc::new(user) }
+        Identity { user: Arc::new(user), is_local: false }
     }
 
     /// Who sent these headers from this address.
@@ -98,6 +125,6 @@ impl Identity {
         if !MANAGEMENT_TAGS.iter().any(|tag| user.has_tag(tag)) {
             return Err(Error::Forbidden("Not management user".to_owned()));
         }
-        Ok(Identity { user })
+        Ok(Identity { user, is_local: false })
     }
 }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use regex::Regex;
@@ -26,6 +27,9 @@ const PATTERN_BYTES_MAX: usize = 1 << 18;
 pub(crate) enum Key {
     Number(f64),
     Text(String),
+    /// A text that isn't copied.
+    Shared(Arc<str>),
+    Word(&'static str),
 }
 
 impl Key {
@@ -45,9 +49,18 @@ impl Key {
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Key::Number(a), Key::Number(b)) => a.total_cmp(b),
-            (Key::Text(a), Key::Text(b)) => a.cmp(b),
-            (Key::Number(_), Key::Text(_)) => Ordering::Less,
-            (Key::Text(_), Key::Number(_)) => Ordering::Greater,
+            (Key::Number(_), _) => Ordering::Less,
+            (_, Key::Number(_)) => Ordering::Greater,
+            _ => self.text().cmp(other.text()),
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Key::Number(_) => "",
+            Key::Text(text) => text,
+            Key::Shared(text) => text,
+            Key::Word(text) => text,
         }
     }
 }
@@ -84,7 +97,7 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
         }
     }
     if let Some(path) = query.get("sort").filter(|path| !path.is_empty()) {
-        let reverse = query.get("sort_reverse").is_some_and(|value| value == "true");
+        let reverse = is_reversed(query);
         let key = kind.key_by(path);
         let keyed = rows.into_iter().enumerate().map(|(at, row)| (key(&row), at, row)).collect();
         drop(key);
@@ -98,6 +111,79 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     let filtered = rows.len();
     let items: Vec<Value> = page.take(rows)?.iter().map(|row| columns.pick(kind.show(row))).collect();
     json(page.wrap(total, filtered, items))
+}
+
+/// The order that a query asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sorting {
+    /// As rows come.
+    No,
+    ByName {
+        reverse: bool,
+    },
+    Otherwise,
+}
+
+impl Sorting {
+    pub(crate) fn of(query: &Query) -> Self {
+        match query.get("sort").map(String::as_str) {
+            None | Some("") => Self::No,
+            Some("name") => Self::ByName { reverse: is_reversed(query) },
+            Some(_) => Self::Otherwise,
+        }
+    }
+}
+
+fn is_reversed(query: &Query) -> bool {
+    query.get("sort_reverse").is_some_and(|value| value == "true")
+}
+
+/// The answer to a query for a page of all of so many rows, in the order in which `pick` gets those of a range, so that the
+/// others needn't be touched. None when a page isn't what is asked for, or some rows only.
+pub(crate) fn page<R: Rows>(
+    query: &Query,
+    kind: &R,
+    total: usize,
+    pick: impl FnOnce(Range<usize>) -> Vec<R::Row>,
+) -> Option<Answer> {
+    let page = match Page::of(query) {
+        Ok(page) => page?,
+        Err(error) => return Some(Err(error)),
+    };
+    if !matches!(Filter::of(query), Filter::All) {
+        return None;
+    }
+    if let Err(error) = page.check(total) {
+        return Some(Err(error));
+    }
+    let Range { start, end } = page.wanted();
+    let rows = pick(start.min(total)..end.min(total));
+    let columns = Columns::of(query);
+    let items = rows.iter().map(|row| columns.pick(kind.show(row))).collect();
+    Some(json(page.wrap(total, total, items)))
+}
+
+/// The answer to a query for a page of these rows, sorted by a column: no row is copied. None when that isn't what is asked
+/// for.
+pub(crate) fn sorted_page<'a, R: Rows>(
+    query: &Query,
+    kind: &R,
+    rows: impl ExactSizeIterator<Item = &'a R::Row>,
+) -> Option<Answer> {
+    let path = query.get("sort").filter(|path| !path.is_empty())?;
+    let page = match Page::of(query) {
+        Ok(page) => page?,
+        Err(error) => return Some(Err(error)),
+    };
+    let (total, filter, key) = (rows.len(), Filter::of(query), kind.key_by(path));
+    let wanted = rows.filter(|row| matches!(filter, Filter::All) || filter.matches(kind.name(row)));
+    let keyed = wanted.enumerate().map(|(at, row)| (key(row), at, row)).collect();
+    let rows = sorted(keyed, page.wanted(), is_reversed(query));
+    let (filtered, columns) = (rows.len(), Columns::of(query));
+    Some(page.take(rows).and_then(|rows| {
+        let items = rows.into_iter().map(|row| columns.pick(kind.show(row))).collect();
+        json(page.wrap(total, filtered, items))
+    }))
 }
 
 /// Whether a query asks for all rows in the order in which they come.
@@ -170,12 +256,18 @@ impl Page {
     /// # Errors
     /// The list isn't that long.
     pub(crate) fn take<T>(&self, rows: Vec<T>) -> Result<Vec<T>, Error> {
-        let (length, first) = (rows.len(), self.wanted().start);
+        self.check(rows.len())?;
+        Ok(rows.into_iter().skip(self.wanted().start).take(self.size).collect())
+    }
+
+    /// Whether a list of this length has it.
+    fn check(&self, length: usize) -> Result<(), Error> {
+        let first = self.wanted().start;
         if first > 0 && first >= length {
             let reason = format!("Page out of range, page: {} page size: {}, len: {length}", self.number, self.size);
             return Err(Error::Of(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
         }
-        Ok(rows.into_iter().skip(first).take(self.size).collect())
+        Ok(())
     }
 
     /// Which rows it shows.

@@ -8,6 +8,16 @@ use axum::middleware::map_request;
 use axum::serve::{IncomingStream, Listener};
 use leveret_node::{HttpsStream, Tls, TlsListener};
 
+/// Answers requests on the node's local socket until it is dropped.
+///
+/// # Errors
+/// The listener can't be used.
+pub async fn serve_local(listener: std::os::unix::net::UnixListener, router: Router) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::UnixListener::from_std(listener)?;
+    axum::serve(listener, router.into_make_service()).await
+}
+
 /// Answers requests on `listener` until it is dropped.
 ///
 /// # Errors

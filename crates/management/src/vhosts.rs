@@ -48,6 +48,8 @@ pub(crate) async fn put(call: Call) -> Answer {
     commands.push(Command::SetVhost { name: name.into(), settings });
     if is_new {
         commands.extend(defaults.commands(name, &topology, |_| false));
+    }
+    if is_new && !call.identity.is_local() {
         // Whoever makes a vhost may use it, as in RabbitMQ.
         commands.push(Command::SetPermissions(leveret_model::SetPermissions {
             user: call.identity.name().into(),

@@ -138,6 +138,24 @@ impl Permit {
     }
 }
 
+/// What somebody may do who administers the node from its machine, without being a user: everything, in every vhost that
+/// there is. Whoever calls it has checked that the operating system let them in.
+///
+/// # Errors
+/// `NotAllowed` if the vhost doesn't exist.
+pub fn authorize_local(topology: &Topology, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
+    let scope = match action {
+        Action::Administer => Scope::Administer,
+        Action::ImportDefinitions => Scope::Import,
+        Action::SetParameters => Scope::Parameters,
+        _ => match topology.vhost(vhost) {
+            Some(vhost) => Scope::Vhost { user: "".into(), vhost: vhost.clone() },
+            None => return Err(Refused::new(RefusedKind::NotAllowed, format!("vhost {vhost} not found"))),
+        },
+    };
+    Ok(Permit { scope })
+}
+
 /// Whether `user` may do `action` in `vhost`, by the table of RabbitMQ's access control.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ mod vhost;
 mod vhost_defaults;
 
 pub use arguments::{ARGUMENT_DEPTH_MAX, Arguments};
-pub use authorize::{Action, Permit, Resource, authorize};
+pub use authorize::{Action, Permit, Resource, authorize, authorize_local};
 pub use binding::{Binding, Destination, TOPIC_HASHES_MAX};
 pub use change::{Change, Outcome, Submitted};
 pub use command::{

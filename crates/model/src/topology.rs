@@ -73,8 +73,13 @@ impl Topology {
     }
 
     /// The queues of a vhost; none if there is no such vhost.
-    pub fn queues(&self, vhost: &str) -> impl Iterator<Item = &Arc<Queue>> {
+    pub fn queues(&self, vhost: &str) -> impl DoubleEndedIterator<Item = &Arc<Queue>> {
         self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.queues.values())
+    }
+
+    /// How many there are of them.
+    pub fn queue_count_in(&self, vhost: &str) -> usize {
+        self.vhosts.get(vhost).map_or(0, |vhost| vhost.queues.len())
     }
 
     /// How many queues there are in all vhosts.

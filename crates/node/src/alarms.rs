@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use leveret_broker::{AlarmSource, Broker, Wake};
+use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use crate::disk::Signal;
@@ -25,6 +26,8 @@ pub struct AlarmLimits {
     pub memory_bytes: Option<u64>,
     /// Less free disk than this raises the alarm for disk.
     pub disk_free_bytes: u64,
+    /// The memory that there is, of which limits may be a part; 0 if nobody has asked.
+    pub total_memory_bytes: u64,
     /// A file whose words, `memory` or `disk`, name alarms that are raised whatever is measured (`debug.alarms_file`).
     pub raised_by: Option<PathBuf>,
 }
@@ -51,6 +54,30 @@ pub(crate) fn disk_free_bytes(directory: &Path) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
+/// The limits that are in force, which may change while the node runs.
+#[derive(Debug, Default)]
+pub(crate) struct SharedLimits {
+    limits: Mutex<AlarmLimits>,
+    /// Wakes who measures.
+    changed: Arc<Signal>,
+}
+
+impl SharedLimits {
+    pub(crate) fn new(limits: AlarmLimits) -> Arc<Self> {
+        Arc::new(Self { limits: Mutex::new(limits), changed: Arc::default() })
+    }
+
+    pub(crate) fn current(&self) -> AlarmLimits {
+        self.limits.lock().clone()
+    }
+
+    /// Changes them; it is measured at once.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut AlarmLimits)) {
+        change(&mut self.limits.lock());
+        self.changed.wake();
+    }
+}
+
 /// A thread that measures until this is dropped. No core ever asks the file system.
 #[derive(Debug)]
 pub(crate) struct AlarmMonitor {
@@ -61,8 +88,9 @@ pub(crate) struct AlarmMonitor {
 
 impl AlarmMonitor {
     /// Measures once, so that nobody publishes before the first alarm, and then goes on in a thread.
-    pub(crate) fn start(broker: &Arc<Broker>, data_directory: &Path, limits: AlarmLimits) -> io::Result<Self> {
-        let (signal, ending) = (Arc::new(Signal::default()), Arc::new(AtomicBool::new(false)));
+    pub(crate) fn start(broker: &Arc<Broker>, data_directory: &Path, shared: &Arc<SharedLimits>) -> io::Result<Self> {
+        let (signal, ending) = (shared.changed.clone(), Arc::new(AtomicBool::new(false)));
+        let (shared, limits) = (shared.clone(), shared.current());
         let (waiting, stop, broker, directory) =
             (signal.clone(), ending.clone(), broker.clone(), data_directory.to_owned());
         let interval = if limits.raised_by.is_some() { INTERVAL_OF_TESTS } else { INTERVAL };
@@ -70,7 +98,7 @@ impl AlarmMonitor {
         let thread = thread::Builder::new().name("leveret-alarms".to_owned()).spawn(move || {
             while !stop.load(Ordering::Acquire) {
                 waiting.wait(Some(Instant::now() + interval));
-                check(&broker, &directory, &limits);
+                check(&broker, &directory, &shared.current());
             }
         })?;
         Ok(Self { signal, ending, thread: Some(thread) })
@@ -141,7 +169,7 @@ mod tests {
 
     #[test]
     fn memory_above_and_disk_below_its_limit_is_scarce_and_what_is_unknown_is_not() {
-        let limits = AlarmLimits { memory_bytes: Some(100), disk_free_bytes: 50, raised_by: None };
+        let limits = AlarmLimits { memory_bytes: Some(100), disk_free_bytes: 50, ..AlarmLimits::default() };
         let scarce = |memory, disk_free| {
             let measured = Measured { memory, disk_free, is_disk_full: false };
             AlarmSource::ALL.map(|source| is_scarce(source, measured, &limits))

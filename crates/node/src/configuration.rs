@@ -97,6 +97,7 @@ fn alarm_limits(config: &Config) -> AlarmLimits {
             DiskFreeLimit::Absolute(bytes) => bytes,
             DiskFreeLimit::Relative(factor) => (factor * total_memory_bytes(config) as f64) as u64,
         },
+        total_memory_bytes: total_memory_bytes(config),
         raised_by: config.alarms_file.clone().map(Into::into),
     }
 }

@@ -19,6 +19,7 @@ mod descriptors;
 mod disk;
 mod first_user;
 mod http;
+mod local_socket;
 mod lock;
 mod memory;
 mod node;
@@ -34,6 +35,7 @@ pub use configuration::{amqp_addresses, amqps_addresses, http_address, node_name
 pub use cores::{Listener, SocketOptions};
 pub use disk::FsDisk;
 pub use first_user::FirstUser;
+pub use local_socket::{LocalSocket, LocalSocketError};
 pub use lock::{DirectoryLock, LockError};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::Ports;

@@ -1,7 +1,8 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,13 +13,14 @@ use leveret_model::{Command, Durability, VhostDefaults};
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
-use crate::alarms::{AlarmLimits, AlarmMonitor};
+use crate::alarms::{AlarmLimits, AlarmMonitor, SharedLimits};
 use crate::clock::Clock;
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_user::{self, FirstUser};
 use crate::http::SideRuntime;
+use crate::local_socket::{LocalSocket, LocalSocketError};
 use crate::lock::DirectoryLock;
 use crate::offline::STORE;
 use crate::ports::{Ports, PortsFile};
@@ -128,7 +130,8 @@ struct Inner {
     clock: Clock,
     cores: Vec<Arc<crate::cores::Core>>,
     descriptor_limit: u64,
-    alarm_limits: AlarmLimits,
+    alarm_limits: Arc<SharedLimits>,
+    stop_sender: Sender<&'static str>,
     vhost_defaults: VhostDefaults,
     ports: Mutex<Ports>,
     /// Whose certificates it shows; set when connections are accepted.
@@ -162,24 +165,26 @@ impl Node {
             Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters, clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
-        let alarms = AlarmMonitor::start(&broker, &data_directory, options.alarms.clone())?;
+        let alarm_limits = SharedLimits::new(options.alarms);
+        let alarms = AlarmMonitor::start(&broker, &data_directory, &alarm_limits)?;
         make_first_user(&broker, options.first_user.as_ref(), &vhost_defaults, clock)?;
         tell_of_weaker_queues(&broker);
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
+        let side = SideRuntime::start()?;
+        let (stop_sender, stop_signal) = signals::listen(side.handle())?;
         let inner = Inner {
             broker,
             clock,
             cores: running.iter().map(|running| running.core.clone()).collect(),
             descriptor_limit,
-            alarm_limits: options.alarms,
+            alarm_limits,
+            stop_sender,
             vhost_defaults,
             ports: Mutex::default(),
             tls: OnceLock::new(),
             acceptors: Mutex::new(None),
         };
-        let side = SideRuntime::start()?;
-        let stop_signal = signals::listen(side.handle())?;
         let node = Self {
             inner: Arc::new(inner),
             ports_file: None,
@@ -229,6 +234,15 @@ impl Node {
         Ok(ports)
     }
 
+    /// Opens the socket for commands on this machine, for [`Node::spawn`]. It has to be dropped before the node stops, so
+    /// that it isn't the next node's that goes.
+    ///
+    /// # Errors
+    /// Its path is too long, or the disk refuses.
+    pub fn open_local_socket(&self) -> Result<(LocalSocket, UnixListener), LocalSocketError> {
+        LocalSocket::open(self.lock.directory())
+    }
+
     /// Runs `work` on the runtime beside the cores, which serves HTTP. It is dropped when the node is.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.side.spawn(work);
@@ -246,7 +260,7 @@ impl Node {
         NodeHandle { inner: self.inner.clone() }
     }
 
-    /// Waits until the process is asked to stop, by SIGTERM or SIGINT; the name of the signal.
+    /// Waits until the process is asked to stop, by SIGTERM, SIGINT or [`NodeHandle::ask_to_stop`]; who did.
     #[must_use]
     pub fn wait_for_signal(&self) -> &'static str {
         // It can't end before the runtime that holds the sender, which is ours.
@@ -298,6 +312,16 @@ impl NodeHandle {
         info!("Suspended all listeners and will no longer accept client connections");
     }
 
+    /// Closes the listeners for AMQP; connections and HTTP go on. [`NodeHandle::revive`] opens them again.
+    pub async fn suspend_listeners(&self) {
+        let tasks = self.inner.acceptors.lock().as_mut().map(Acceptors::suspend).unwrap_or_default();
+        for task in tasks {
+            // It ends by being cancelled; its listener is closed then.
+            let _ = task.await;
+        }
+        info!("Suspended all listeners and will no longer accept client connections");
+    }
+
     /// Ends the maintenance: its listeners are opened again.
     ///
     /// # Errors
@@ -336,8 +360,19 @@ impl NodeHandle {
 
     /// When publishers are held back.
     #[must_use]
-    pub fn alarm_limits(&self) -> &AlarmLimits {
-        &self.inner.alarm_limits
+    pub fn alarm_limits(&self) -> AlarmLimits {
+        self.inner.alarm_limits.current()
+    }
+
+    /// Changes when publishers are held back, until the node stops. It is measured at once.
+    pub fn change_alarm_limits(&self, change: impl FnOnce(&mut AlarmLimits)) {
+        self.inner.alarm_limits.change(change);
+    }
+
+    /// Asks the node to stop as a signal does; `who` is what its log names.
+    pub fn ask_to_stop(&self, who: &'static str) {
+        // It fails only if the node stops already.
+        let _ = self.inner.stop_sender.send(who);
     }
 
     /// What every new vhost gets.

@@ -26,6 +26,10 @@ pub struct QueueGauges {
     pub links: u64,
     /// Why it waits.
     pub waits: Waits,
+    /// It has counted something: queues that nobody used have no rates.
+    pub counted: bool,
+    /// It stopped.
+    pub failed: bool,
 }
 
 /// A set of reasons.
@@ -71,6 +75,8 @@ impl ClassicQueue {
             consumers: self.consumers.len() as u64,
             links: self.consumers.links() as u64,
             waits: self.wait_reasons(),
+            counted: self.counts.any(),
+            failed: matches!(self.state, QueueState::Failed(_)),
         }
     }
 

@@ -470,6 +470,8 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             consumers: status.consumers.len() as u64,
             links: status.consumers.iter().filter(|consumer| consumer.link_credit.is_some()).count() as u64,
             waits: Waits::from_bits(waits),
+            counted: status.counts.any(),
+            failed: false,
         };
         assert_eq!(gauges, sizes, "what sums are made of isn't what is listed");
         assert_eq!(status.state, leveret_queue::QueueState::Running);

@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("broker", &["amqp091", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
     ("auth", &["model"]),
     ("config", &[]),
+    ("ctl", &[]),
     ("metrics", &[]),
     // `model` because the broker hands the topology with its users to whoever checks a password.
     ("node", &["broker", "log", "auth", "metrics", "config", "model"]),

@@ -17,12 +17,12 @@ impl QueueHandle {
 
     /// What it counted, with rates; none if it has counted nothing at all.
     pub fn counts_if_any(&self) -> Option<QueueCounts> {
-        self.inner.lock().counts_if_any()
+        self.gauges().counted.then(|| self.inner.lock().counts_if_any()).flatten()
     }
 
     /// How many it counted so far; none if it has counted nothing at all.
     pub fn counted(&self, count: Count) -> Option<u64> {
-        self.inner.lock().counted_of(count)
+        self.gauges().counted.then(|| self.inner.lock().counted_of(count)).flatten()
     }
 
     /// What a listing shows of one consumer; none when it is gone.

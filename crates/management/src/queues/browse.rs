@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use leveret_broker::direct::{PlainMessage, plain};
 use leveret_broker::queue_handle::QueueRef;
-use leveret_model::{Action, authorize};
+use leveret_model::Action;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -32,7 +32,7 @@ pub(crate) async fn browse(call: Call) -> Answer {
     let encoding = Encoding::of(call.query.get("encoding").map_or("auto", String::as_str))?;
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
-    authorize(&snapshot.topology, call.identity.name(), vhost, Action::Consume(name))?;
+    call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
     let ready = queue.counts().0;
     let found = messages(&call.api, queue, offset as u64, count).await?;

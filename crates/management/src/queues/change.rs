@@ -1,6 +1,6 @@
 //! Declaring, deleting and purging queues.
 
-use leveret_model::{Action, Command, DeclareQueue, DeleteQueue, Outcome, authorize};
+use leveret_model::{Action, Command, DeclareQueue, DeleteQueue, Outcome};
 use serde_json::{Value, json};
 
 use crate::call::{Answer, Call, no_content, put as created};
@@ -33,7 +33,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
     let registry = &call.api.broker().registry;
     let snapshot = registry.staged_snapshot();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
-    let permit = authorize(&snapshot.topology, call.identity.name(), vhost, Action::DeleteQueue(name))?;
+    let permit = call.identity.permit(&snapshot.topology, vhost, Action::DeleteQueue(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
     let (messages, consumers) = queue.counts();
     if call.asks("if-unused") && consumers > 0 {
@@ -52,7 +52,7 @@ pub(crate) async fn purge(call: Call) -> Answer {
     let (vhost, name) = (call.word(0), call.word(1));
     let snapshot = call.api.broker().registry.staged_snapshot();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
-    authorize(&snapshot.topology, call.identity.name(), vhost, Action::Consume(name))?;
+    call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
     let (_, position) = queue.purge(call.api.node().clock().monotonic());
     call.api.durable(position).await?;

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_broker::direct::{Disposal, Got, Held, PlainMessage};
 use leveret_broker::queue_handle::QueueRef;
-use leveret_model::{Action, authorize};
+use leveret_model::Action;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -43,7 +43,7 @@ pub(crate) async fn get(call: Call) -> Answer {
     let broker = call.api.broker();
     let snapshot = broker.registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or_else(|| Error::Missing("queue_not_found".to_owned()))?;
-    authorize(&snapshot.topology, call.identity.name(), vhost, Action::Consume(name))?;
+    call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.usable_queue(vhost, name, None)?;
     let (mut shown, mut bytes) = (Vec::new(), 0);
     let clock = call.api.node().clock();

@@ -1,6 +1,7 @@
 //! Lists of queues, whole or by pages.
 
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::Snapshot;
 use leveret_broker::{QueueCount, QueueCounts, QueueGauges};
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use super::view;
 use crate::api::Api;
 use crate::call::{Answer, Call};
 use crate::history::Ranges;
-use crate::list::{self, Key, KeyBy, Rows};
+use crate::list::{self, Key, KeyBy, Rows, Sorting};
 
 /// How much of each queue is shown.
 #[derive(Clone, Copy)]
@@ -48,7 +49,7 @@ impl Rows for Listed {
     /// A page of 100,000 queues is sorted without making JSON of each.
     fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, QueueRef> {
         if let Some(text) = text(path) {
-            return Box::new(move |row| Key::Text(text(&self.api, row)));
+            return Box::new(move |row| text(&self.api, row));
         }
         if let Some(gauge) = gauge(path) {
             return Box::new(move |row| Key::Number(gauge(&row.gauges()) as f64));
@@ -64,18 +65,22 @@ impl Rows for Listed {
 }
 
 /// A column that shows a text or a flag.
-fn text(path: &str) -> Option<fn(&Api, &QueueRef) -> String> {
+fn text(path: &str) -> Option<fn(&Api, &QueueRef) -> Key> {
     Some(match path {
-        "name" => |_, row| row.info().name.to_string(),
-        "vhost" => |_, row| row.info().vhost.to_string(),
-        "node" => |api, _| api.name().to_owned(),
-        "type" => |_, _| "classic".to_owned(),
-        "durable" => |_, row| row.info().durable.to_string(),
-        "auto_delete" => |_, row| row.info().auto_delete.to_string(),
-        "exclusive" => |_, row| row.info().is_exclusive().to_string(),
-        "state" => |_, row| view::state(row).to_owned(),
+        "name" => |_, row| Key::Shared(row.info().name.clone()),
+        "vhost" => |_, row| Key::Shared(row.info().vhost.clone()),
+        // The same for all.
+        "node" | "type" => |_, _| Key::Word(""),
+        "durable" => |_, row| flag(row.info().durable),
+        "auto_delete" => |_, row| flag(row.info().auto_delete),
+        "exclusive" => |_, row| flag(row.info().is_exclusive()),
+        "state" => |_, row| Key::Word(if row.gauges().failed { view::CRASHED } else { view::RUNNING }),
         _ => return None,
     })
+}
+
+fn flag(value: bool) -> Key {
+    Key::Word(if value { "true" } else { "false" })
 }
 
 /// A column that shows a size.
@@ -149,8 +154,7 @@ pub(crate) async fn detailed(call: Call) -> Answer {
 /// The queues of one vhost.
 pub(crate) async fn list_of_vhost(call: Call) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
-    let rows = snapshot.queues_of([call.word(0)]);
-    answer(&call, depth(&call), rows)
+    answer(&call, depth(&call), &snapshot, &[call.word(0)])
 }
 
 fn depth(call: &Call) -> Depth {
@@ -162,13 +166,32 @@ fn depth(call: &Call) -> Depth {
 
 fn everywhere(call: &Call, depth: Depth) -> Answer {
     let snapshot = call.api.broker().registry.snapshot_full();
-    let vhosts = call.identity.vhosts(&snapshot.topology);
-    let rows = snapshot.queues_of(vhosts.map(|vhost| &**vhost));
-    answer(call, depth, rows)
+    let vhosts: Vec<&str> = call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost).collect();
+    answer(call, depth, &snapshot, &vhosts)
 }
 
-fn answer(call: &Call, depth: Depth, rows: Vec<QueueRef>) -> Answer {
+fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> Answer {
     let now = call.api.node().clock().monotonic();
     let ranges = Ranges::of(&call.query);
-    list::answer(&call.query, Listed { api: call.api.clone(), depth, now, ranges }, rows)
+    let kind = Listed { api: call.api.clone(), depth, now, ranges };
+    let counts = || vhosts.iter().map(|vhost| snapshot.topology.queue_count_in(vhost));
+    let reverse = match Sorting::of(&call.query) {
+        Sorting::No => Some(false),
+        // They come by name where a single vhost has queues.
+        Sorting::ByName { reverse } if counts().filter(|count| *count > 0).count() <= 1 => Some(reverse),
+        Sorting::ByName { .. } | Sorting::Otherwise => None,
+    };
+    let all: usize = counts().sum();
+    if let Some(reverse) = reverse
+        && let Some(answer) = list::page(&call.query, &kind, all, |range| snapshot.queues_in(vhosts, range, reverse))
+    {
+        return answer;
+    }
+    if reverse.is_none()
+        && all == snapshot.queues.len()
+        && let Some(answer) = list::sorted_page(&call.query, &kind, snapshot.queues.values())
+    {
+        return answer;
+    }
+    list::answer(&call.query, kind, snapshot.queues_of(vhosts.iter().copied()))
 }

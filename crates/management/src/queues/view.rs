@@ -73,11 +73,14 @@ fn add_details(api: &Api, body: &mut Map<String, Value>, status: &QueueStatus) {
     add("idle_since", json!(idle_since(api, status.counts.used())));
 }
 
-/// As RabbitMQ calls it.
-pub(super) fn state(queue: &QueueRef) -> &'static str {
+/// States as RabbitMQ calls them.
+pub(super) const RUNNING: &str = "running";
+pub(super) const CRASHED: &str = "crashed";
+
+fn state(queue: &QueueRef) -> &'static str {
     match queue.state() {
-        QueueState::Running => "running",
-        QueueState::Failed(_) => "crashed",
+        QueueState::Running => RUNNING,
+        QueueState::Failed(_) => CRASHED,
         QueueState::Deleted => "deleted",
     }
 }

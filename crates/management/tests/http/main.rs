@@ -7,6 +7,7 @@ mod alarms;
 mod definitions;
 mod everybody;
 mod limits;
+mod local;
 mod messages;
 mod metrics;
 mod queues;

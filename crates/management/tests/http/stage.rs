@@ -18,7 +18,8 @@ pub(crate) struct Stage {
     pub(crate) amqp: SocketAddr,
     pub(crate) http: SocketAddr,
     pub(crate) prometheus: SocketAddr,
-    _directory: tempfile::TempDir,
+    pub(crate) api: Api,
+    pub(crate) directory: tempfile::TempDir,
 }
 
 impl Stage {
@@ -69,7 +70,7 @@ impl Stage {
         node.spawn(state.clone().sample());
         node.spawn(async move { serve(http_listener, served).await.expect("serves") });
         node.spawn(async move { serve(prometheus_listener, scraped).await.expect("serves") });
-        Stage { node, amqp, http, prometheus, _directory: directory }
+        Stage { node, amqp, http, prometheus, api: state, directory }
     }
 
     /// Status and body of a request by `guest`.

@@ -1,0 +1,101 @@
+//! One command that runs.
+
+use std::io::Read;
+use std::time::Duration;
+
+use clap::ArgMatches;
+
+use crate::arguments::Options;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::tool::Tool;
+
+/// The longest text that is read from standard input or a file: definitions of some 200,000 queues.
+const INPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// How long an answer may take by default, as for RabbitMQ's tools.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// See the module.
+pub(crate) struct Call<'a> {
+    pub(crate) tool: Tool,
+    pub(crate) options: Options,
+    matches: ArgMatches,
+    output: &'a mut String,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(tool: Tool, options: Options, matches: ArgMatches, output: &'a mut String) -> Self {
+        Call { tool, options, matches, output }
+    }
+
+    /// Says what is being done, to people.
+    pub(crate) fn say(&mut self, text: &str) {
+        if !self.options.quiet && !self.options.silent && !self.options.formatter.is_for_programs() {
+            self.output.push_str(text);
+            self.output.push('\n');
+        }
+    }
+
+    /// A node to ask.
+    ///
+    /// # Errors
+    /// None answers.
+    pub(crate) fn node(&self) -> Result<Client, Failure> {
+        Client::connect(&self.options.place, self.options.timeout.unwrap_or(TIMEOUT))
+    }
+
+    /// A word or the value of an option, if it was given.
+    pub(crate) fn given(&self, name: &str) -> Option<&str> {
+        self.matches.get_one::<String>(name).map(String::as_str)
+    }
+
+    /// A word that had to be given.
+    pub(crate) fn word(&self, name: &str) -> &str {
+        self.given(name).unwrap_or_default()
+    }
+
+    /// Words that may be given often.
+    pub(crate) fn words(&self, name: &str) -> Vec<String> {
+        self.matches.get_many::<String>(name).unwrap_or_default().cloned().collect()
+    }
+
+    /// Whether a flag was given.
+    pub(crate) fn has(&self, flag: &str) -> bool {
+        self.matches.get_flag(flag)
+    }
+
+    /// The virtual host of `-p`.
+    pub(crate) fn vhost(&self) -> String {
+        self.options.vhost.clone().unwrap_or_else(|| "/".to_owned())
+    }
+
+    /// A word that stands on standard input if it wasn't given, without the end of its line.
+    ///
+    /// # Errors
+    /// There is none there.
+    pub(crate) fn secret(&mut self, name: &str) -> Result<String, Failure> {
+        if let Some(given) = self.given(name) {
+            return Ok(given.to_owned());
+        }
+        let text = input()?;
+        match text.lines().next().filter(|line| !line.is_empty()) {
+            Some(line) => Ok(line.to_owned()),
+            None => Err(Failure::Usage("Password is not provided via argument or stdin".to_owned())),
+        }
+    }
+}
+
+/// All of standard input.
+///
+/// # Errors
+/// It can't be read, or is too long.
+pub(crate) fn input() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_string(&mut text);
+    match read {
+        Ok(bytes) if bytes as u64 <= INPUT_BYTES_MAX => Ok(text),
+        Ok(_) => Err(Failure::Data(format!("Error: standard input has more than {INPUT_BYTES_MAX} bytes"))),
+        Err(reason) => Err(Failure::Data(format!("Error: cannot read standard input: {reason}"))),
+    }
+}

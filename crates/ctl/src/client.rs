@@ -1,0 +1,262 @@
+//! HTTP/1.1 over the node's local socket, one request a connection.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::place::{Place, unreachable};
+
+/// The largest answer that is taken: a list of some millions of queues.
+const ANSWER_BYTES_MAX: u64 = 4 << 30;
+
+/// A node that answers.
+#[derive(Debug)]
+pub(crate) struct Client {
+    socket: PathBuf,
+    timeout: Duration,
+    /// What the node says of itself.
+    pub(crate) node: Value,
+}
+
+/// What it said.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Response {
+    /// The body; null if it is none.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Why the node refused, as far as it says.
+    pub(crate) fn reason(&self) -> String {
+        let body = self.json();
+        match &body["reason"] {
+            Value::String(text) => text.clone(),
+            Value::Null => format!("the node answered with status {}", self.status),
+            Value::Array(parts) => parts.iter().map(bare).collect::<Vec<_>>().join(" "),
+            other => other.to_string(),
+        }
+    }
+}
+
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+impl Client {
+    /// Finds the node.
+    ///
+    /// # Errors
+    /// None answers, or it has another name.
+    pub(crate) fn connect(place: &Place, timeout: Duration) -> Result<Self, Failure> {
+        let (sockets, wanted) = (place.sockets()?, place.node());
+        let mut other = None;
+        for socket in &sockets {
+            let mut client = Client { socket: socket.clone(), timeout, node: Value::Null };
+            let response = match client.request("GET", "/local/node", None) {
+                Ok(response) => response,
+                // Somebody is there, who doesn't answer.
+                Err(late @ Failure::Timeout(_)) => return Err(late),
+                Err(_) => continue,
+            };
+            client.node = response.json();
+            let name = client.name();
+            // Without a host the name is enough, as for RabbitMQ's tools.
+            let is_wanted = |wanted: &String| *wanted == name || name.split('@').next() == Some(wanted.as_str());
+            if wanted.as_ref().is_none_or(is_wanted) {
+                return Ok(client);
+            }
+            other = Some(name);
+        }
+        match (other, wanted) {
+            (Some(name), Some(wanted)) => Err(Failure::Unavailable(format!(
+                "Error: unable to perform an operation on node '{wanted}'. The node that runs here is {name}: call it with \
+                 -n {name}, or without -n"
+            ))),
+            (_, wanted) => Err(unreachable(&sockets, wanted.as_deref())),
+        }
+    }
+
+    /// The node's name.
+    pub(crate) fn name(&self) -> String {
+        self.node["name"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// One request.
+    ///
+    /// # Errors
+    /// The node has gone, or doesn't answer in time.
+    pub(crate) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response, Failure> {
+        self.request_with(method, path, body, "")
+    }
+
+    /// One request with further headers, each with its end of line.
+    ///
+    /// # Errors
+    /// As [`Client::request`].
+    pub(crate) fn request_with(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        headers: &str,
+    ) -> Result<Response, Failure> {
+        self.exchange(method, path, body, headers).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                let seconds = self.timeout.as_secs_f64();
+                Failure::Timeout(format!("Error: operation {path} on node {} timed out after {seconds} s", self.name()))
+            }
+            _ => Failure::Unavailable(format!(
+                "Error: unable to perform an operation on node {}: {error} ({})",
+                self.name(),
+                self.socket.display()
+            )),
+        })
+    }
+
+    fn exchange(&self, method: &str, path: &str, body: Option<&Value>, headers: &str) -> io::Result<Response> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(self.timeout))?;
+        stream.set_write_timeout(Some(self.timeout))?;
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: local\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n{headers}\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body.as_bytes())?;
+        let mut bytes = Vec::new();
+        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes)?;
+        parse(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is no whole HTTP"))
+    }
+
+    /// GET of what has to be there.
+    ///
+    /// # Errors
+    /// The node says something else.
+    pub(crate) fn get(&self, path: &str) -> Result<Value, Failure> {
+        let response = self.request("GET", path, None)?;
+        match response.status {
+            200 => Ok(response.json()),
+            _ => Err(Failure::refused(&response.reason())),
+        }
+    }
+
+    /// GET of what may not be there.
+    ///
+    /// # Errors
+    /// The node says something else.
+    pub(crate) fn find(&self, path: &str) -> Result<Option<Value>, Failure> {
+        let response = self.request("GET", path, None)?;
+        match response.status {
+            200 => Ok(Some(response.json())),
+            404 => Ok(None),
+            _ => Err(Failure::refused(&response.reason())),
+        }
+    }
+
+    /// GET of a list.
+    ///
+    /// # Errors
+    /// The node says something else.
+    pub(crate) fn list(&self, path: &str) -> Result<Vec<Value>, Failure> {
+        match self.get(path)? {
+            Value::Array(list) => Ok(list),
+            other => Err(Failure::refused(&format!("the node's answer is no list: {other}"))),
+        }
+    }
+
+    /// A change that has to succeed.
+    ///
+    /// # Errors
+    /// The node refuses.
+    pub(crate) fn change(&self, method: &str, path: &str, body: Value) -> Result<(), Failure> {
+        let response = self.request(method, path, Some(&body))?;
+        match response.status {
+            200..=299 => Ok(()),
+            _ => Err(Failure::refused(&response.reason())),
+        }
+    }
+
+    /// A change without a body.
+    ///
+    /// # Errors
+    /// The node refuses.
+    pub(crate) fn delete(&self, path: &str) -> Result<(), Failure> {
+        self.change("DELETE", path, json!({}))
+    }
+}
+
+/// A word of a path, with percent signs for all that isn't a letter, digit or one of `-_.~`.
+pub(crate) fn word(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+fn parse(bytes: &[u8]) -> Option<Response> {
+    let split = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&bytes[..split]).ok()?.to_ascii_lowercase();
+    let status = head.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    let rest = &bytes[split + 4..];
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+    let body = match length {
+        _ if head.contains("\r\ntransfer-encoding: chunked") => joined(rest)?,
+        // An answer that was cut is none.
+        Some(length) => rest.get(..length)?.to_vec(),
+        None => rest.to_vec(),
+    };
+    Some(Response { status, body })
+}
+
+/// The body of RFC 9112, section 7.1; none if its last chunk is missing.
+fn joined(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|window| window == b"\r\n")?;
+        let size = std::str::from_utf8(&rest[..end]).ok()?.split(';').next()?;
+        let size = usize::from_str_radix(size.trim(), 16).ok()?;
+        rest = rest.get(end + 2..)?;
+        if size == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(rest.get(..size)?);
+        rest = rest.get(size.checked_add(2)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_whole_or_none() {
+        let whole = b"HTTP/1.1 404 Not Found\r\nContent-Length: 13\r\n\r\n{\"reason\":\"x\"";
+        assert!(parse(&whole[..whole.len() - 1]).is_none());
+        let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n[1,\r\n2\r\n2]\r\n0\r\n\r\n";
+        let response = parse(chunked).expect("an answer");
+        assert_eq!((response.status, response.json()), (200, json!([1, 2])));
+        assert!(parse(&chunked[..chunked.len() - 7]).is_none(), "its last chunk is missing");
+    }
+
+    #[test]
+    fn names_fit_into_paths() {
+        assert_eq!(word("/"), "%2F");
+        assert_eq!(word("a b%ü"), "a%20b%25%C3%BC");
+        assert_eq!(word("a-_.~Z9"), "a-_.~Z9");
+    }
+}

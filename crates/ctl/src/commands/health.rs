@@ -1,0 +1,107 @@
+//! Checks that need only a question over HTTP.
+
+use serde_json::json;
+
+use super::{CHECK, CTL, Command, Group, LOOK};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::client::word;
+use crate::failure::Failure;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(CHECK, "check_virtual_hosts", Group::Monitoring, "", "Exits with a non-zero code if a virtual host is down", virtual_hosts),
+    Command::new(CHECK, "check_certificate_expiration", Group::Monitoring, "[--within <period>] [--unit <unit>]", "Exits with a non-zero code if a certificate expires in a time", certificates),
+    Command::new(CHECK, "check_if_metadata_store_is_initialized", Group::Monitoring, "", "Exits with a non-zero code if objects can't be looked up yet", metadata),
+    Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", Group::Monitoring, "", "Exits with a non-zero code if there are no users and virtual hosts", metadata),
+    Command::new(CHECK, "check_if_node_is_quorum_critical", Group::Monitoring, "", "Exits with a non-zero code if a queue would lose its majority without this node", quorum_critical),
+    Command::new(CHECK, "check_for_quorum_queues_without_an_elected_leader", Group::Monitoring, "<pattern> [--across-all-vhosts]", "Exits with a non-zero code if a quorum queue has no leader", leaders).in_vhost(),
+    Command::new(LOOK, "has_reached_target_cluster_size", Group::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
+    Command::new(CHECK, "check_if_node_is_mirror_sync_critical", Group::Monitoring, "", "Does nothing: there are no mirrors", mirrors),
+    Command::new(LOOK, "node_health_check", Group::Monitoring, "", "Does nothing, as in RabbitMQ: use the checks by name", deprecated),
+    Command::new(CTL, "force_gc", Group::Operations, "", "Does nothing: there is no garbage to collect", force_gc),
+];
+
+/// Asks for a check; 69 if it has failed.
+fn check(call: &Call<'_>, path: &str, well: &str) -> Result<Answer, Failure> {
+    let node = call.node()?;
+    let response = node.request("GET", &format!("/api/health/checks/{path}"), None)?;
+    let text = well.replace("{node}", &node.name());
+    match response.status {
+        200 => Ok(Answer::Report { value: json!({"result": "ok", "message": text}), text }),
+        _ => Err(Failure::check(&response.reason())),
+    }
+}
+
+fn introduce(call: &mut Call<'_>, text: &str) -> Result<(), Failure> {
+    let name = call.node()?.name();
+    call.say(&text.replace("{node}", &name));
+    Ok(())
+}
+
+fn virtual_hosts(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    introduce(call, "Checking if all vhosts are running on node {node} ...")?;
+    check(call, "virtual-hosts", "Node {node} reported all vhosts as running")
+}
+
+fn certificates(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let unit = call.given("unit").unwrap_or("weeks").to_owned();
+    if !["days", "weeks", "months", "years"].contains(&unit.as_str()) {
+        return Err(Failure::Usage(format!(
+            "Error (argument validation): \"unit '{unit}' is not supported. Please use one of: days, weeks, months, years\""
+        )));
+    }
+    let within = call.given("within").unwrap_or("4").to_owned();
+    let count: u32 = within.parse().map_err(|_| Failure::bad_argument("Bad argument: --within is a number"))?;
+    introduce(call, "Checking certificate expiration for all certificates on node {node} ...")?;
+    let unit_of_one = if count == 1 { unit.trim_end_matches('s') } else { &unit };
+    check(
+        call,
+        &format!("certificate-expiration/{count}/{unit}"),
+        &format!("No certificates are expiring within {count} {unit_of_one}."),
+    )
+}
+
+fn metadata(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    introduce(call, "Checking if metadata store on node {node} has finished initializing ...")?;
+    check(call, "metadata-store/initialized", "Metadata store on node {node} has completed its initialization")
+}
+
+fn quorum_critical(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    introduce(call, "Checking if node {node} is critical for quorum of any quorum queues ...")?;
+    check(
+        call,
+        "node-is-quorum-critical",
+        "Node {node} reported no queues that would lose their majority if it went down",
+    )
+}
+
+fn leaders(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    introduce(call, "Checking leader health of quorum queues on node {node} ...")?;
+    let vhost =
+        if call.has("across-all-vhosts") { "all-vhosts".to_owned() } else { format!("vhost/{}", word(&call.vhost())) };
+    let path = format!("quorum-queues-without-elected-leaders/{vhost}/pattern/{}", word(call.word("pattern")));
+    check(call, &path, "Node {node} reported all quorum queue leaders as healthy")
+}
+
+fn cluster_size(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    introduce(call, "Checking if node {node} has reached the target cluster size ...")?;
+    check(call, "reached-target-cluster-size", "Node {node} reports the cluster has reached the target size")
+}
+
+fn mirrors(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    call.node()?;
+    Ok(Answer::Text("This command is DEPRECATED and is a no-op: there are no mirrored queues".to_owned()))
+}
+
+fn deprecated(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    call.node()?;
+    Ok(Answer::Text(
+        "This command is DEPRECATED and is a no-op. Use the health checks of rabbitmq-diagnostics".to_owned(),
+    ))
+}
+
+fn force_gc(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    introduce(call, "Node {node} has no garbage to collect: memory is freed as it is used up")?;
+    Ok(Answer::Done)
+}

@@ -1,0 +1,179 @@
+//! A node's life: it is waited for, stopped, taken out of service and back.
+
+use std::fs::File;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{CHECK, CTL, Command, Group, LOOK};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::client::Client;
+use crate::failure::Failure;
+
+/// How often a node that isn't there yet, or still is, is looked for.
+const STEP: Duration = Duration::from_millis(20);
+
+/// How long RabbitMQ's tools wait by default for a node to start or stop.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(CTL, "await_startup", Group::Nodes, "", "Waits until the node has started", await_startup),
+    Command::new(CTL, "await_online_nodes", Group::Cluster, "<count>", "Waits for <count> nodes to join the cluster; there is one", await_online_nodes),
+    Command::new(LOOK, "wait", Group::Nodes, "[<pidfile>] [--pid <pid>]", "Waits until the node of a process has started", wait),
+    Command::new(CTL, "start_app", Group::Nodes, "", "Does nothing: a node that runs has started", start_app),
+    Command::new(CTL, "stop", Group::Nodes, "[<pidfile>]", "Stops the node and waits until it has", stop),
+    Command::new(CTL, "shutdown", Group::Nodes, "[--no-wait]", "Stops the node and waits until it has", shutdown),
+    Command::new(CTL, "suspend_listeners", Group::Operations, "", "Suspends the listeners, so that nobody can connect", suspend),
+    Command::new(CTL, "resume_listeners", Group::Operations, "", "Resumes the listeners", resume),
+    Command::new(CHECK, "is_booting", Group::Monitoring, "", "Says whether the node is booting", is_booting),
+    Command::new(CHECK, "is_running", Group::Monitoring, "", "Says whether the node runs", is_running),
+    Command::new(CHECK, "check_running", Group::Monitoring, "", "Exits with a non-zero code if the node isn't running", check_running),
+];
+
+/// Waits for a node to answer.
+fn until_started(call: &Call<'_>) -> Result<Client, Failure> {
+    let patience = call.options.timeout.unwrap_or(PATIENCE);
+    let deadline = Instant::now() + patience;
+    loop {
+        match call.node() {
+            Err(Failure::Unavailable(_)) if Instant::now() < deadline => thread::sleep(STEP),
+            Err(Failure::Unavailable(text)) => return Err(Failure::Timeout(text)),
+            other => return other,
+        }
+    }
+}
+
+fn await_startup(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    until_started(call)?;
+    Ok(Answer::Done)
+}
+
+fn await_online_nodes(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let count: u64 =
+        call.word("count").parse().map_err(|_| Failure::bad_argument("Bad argument: node count must be an integer"))?;
+    let node = call.node()?;
+    let seconds = call.options.timeout.unwrap_or(PATIENCE).as_secs();
+    let name = node.name();
+    call.say(&format!(
+        "Will wait for at least {count} nodes to join the cluster of {name}. Timeout: {seconds} seconds."
+    ));
+    match count {
+        0 | 1 => Ok(Answer::Done),
+        _ => Err(Failure::Timeout(format!(
+            "Error:\nthis node is alone, and no other can join it: clusters aren't there yet (asked for {count} nodes)"
+        ))),
+    }
+}
+
+fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let asked = match (call.given("pid"), call.given("pidfile")) {
+        (Some(pid), _) => Some(pid.to_owned()),
+        (None, Some(file)) => {
+            let unreadable = |reason| Failure::Data(format!("Error:\ncannot read pid file {file}: {reason}"));
+            Some(std::fs::read_to_string(file).map_err(unreadable)?.trim().to_owned())
+        }
+        (None, None) => return Err(Failure::Usage("Error (argument validation): not enough arguments.".to_owned())),
+    };
+    let node = until_started(call)?;
+    let pid = node.node["pid"].to_string();
+    match asked {
+        Some(asked) if asked != pid => Err(Failure::check(&format!("process {asked} is not the node, which is {pid}"))),
+        _ => {
+            call.say(&format!("Applications 'rabbit_and_plugins' are running on {}", node.name()));
+            Ok(Answer::Done)
+        }
+    }
+}
+
+fn start_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let name = call.node()?.name();
+    call.say(&format!("Starting node {name} ..."));
+    Ok(Answer::Done)
+}
+
+fn stop(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    end(call, true)
+}
+
+fn shutdown(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let waits = !call.has("no-wait");
+    end(call, waits)
+}
+
+fn end(call: &mut Call<'_>, waits: bool) -> Result<Answer, Failure> {
+    let node = call.node()?;
+    call.say(&format!("Stopping and halting node {} ...", node.name()));
+    node.change("POST", "/local/stop", json!({}))?;
+    if waits {
+        let directory = node.node["data_directory"].as_str().unwrap_or_default();
+        until_stopped(Path::new(directory), call.options.timeout.unwrap_or(PATIENCE))?;
+    }
+    Ok(Answer::Done)
+}
+
+/// Waits until nobody holds the lock of the data directory: the kernel takes it back when the process has ended.
+fn until_stopped(directory: &Path, patience: Duration) -> Result<(), Failure> {
+    let file = directory.join("lock");
+    let deadline = Instant::now() + patience;
+    let lock =
+        File::open(&file).map_err(|reason| Failure::check(&format!("cannot open {}: {reason}", file.display())))?;
+    while lock.try_lock_shared().is_err() {
+        if Instant::now() >= deadline {
+            return Err(Failure::Timeout(format!("Error: the node hasn't stopped after {} s", patience.as_secs_f64())));
+        }
+        thread::sleep(STEP);
+    }
+    Ok(())
+}
+
+fn suspend(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let node = call.node()?;
+    call.say(&format!(
+        "Will suspend client connection listeners on node {}. The node will no longer accept client connections!",
+        node.name()
+    ));
+    node.change("POST", "/local/listeners/suspend", json!({}))?;
+    Ok(Answer::Done)
+}
+
+fn resume(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let node = call.node()?;
+    call.say(&format!(
+        "Will resume client connection listeners on node {}. The node will now accept client connections",
+        node.name()
+    ));
+    node.change("POST", "/local/listeners/resume", json!({}))?;
+    Ok(Answer::Done)
+}
+
+fn is_booting(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let name = call.node()?.name();
+    call.say(&format!("Asking node {name} for its boot status ..."));
+    Ok(Answer::Report {
+        text: format!(
+            "RabbitMQ on node {name} is fully booted (check with is_running), stopped or has not started booting yet"
+        ),
+        value: json!(false),
+    })
+}
+
+fn is_running(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let name = call.node()?.name();
+    call.say(&format!("Asking node {name} for its status ..."));
+    Ok(running(&name))
+}
+
+fn check_running(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let name = call.node()?.name();
+    call.say(&format!("Checking if RabbitMQ is running on node {name} ..."));
+    Ok(running(&name))
+}
+
+fn running(name: &str) -> Answer {
+    let text = format!("RabbitMQ on node {name} is fully booted and running");
+    Answer::Report { value: json!({"result": "ok", "message": text}), text }
+}

@@ -1,0 +1,50 @@
+//! What the commands that list objects have in common.
+
+use serde_json::Value;
+
+use crate::answer::{Answer, Rows};
+use crate::call::Call;
+use crate::failure::Failure;
+
+/// The columns that were asked for, or these.
+///
+/// # Errors
+/// There is no such column, in RabbitMQ's words.
+pub(super) fn columns(call: &Call<'_>, known: &[&str], usual: &[&str]) -> Result<Vec<String>, Failure> {
+    // Commas separate them too.
+    let asked: Vec<String> = call
+        .words("column")
+        .iter()
+        .flat_map(|word| word.split([',', ' ']))
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if asked.is_empty() {
+        return Ok(usual.iter().map(|column| (*column).to_owned()).collect());
+    }
+    let unknown: Vec<&str> = asked.iter().map(String::as_str).filter(|column| !known.contains(column)).collect();
+    if unknown.is_empty() {
+        return Ok(asked);
+    }
+    Err(Failure::Usage(format!(
+        "Error (argument validation): Info key(s) {} are not supported\nKnown are {}",
+        unknown.join(","),
+        known.join(", ")
+    )))
+}
+
+/// The rows of objects, whose keys are columns after `rename` has had them.
+pub(super) fn rows(columns: &[String], objects: Vec<Value>, rename: impl Fn(&mut Value)) -> Answer {
+    let renamed = objects.into_iter().map(|mut object| {
+        rename(&mut object);
+        object
+    });
+    Rows::pick(columns, renamed.collect()).into()
+}
+
+/// Gives an object's value another name.
+pub(super) fn copy(object: &mut Value, from: &str, to: &str) {
+    if let Some(value) = object.pointer(from).cloned() {
+        object[to] = value;
+    }
+}

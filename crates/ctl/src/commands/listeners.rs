@@ -1,0 +1,146 @@
+//! Where the node listens.
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{CHECK, Command, Group};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::client::Client;
+use crate::failure::Failure;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(CHECK, "listeners", Group::Monitoring, "", "Lists active connection listeners", list),
+    Command::new(CHECK, "check_port_connectivity", Group::Monitoring, "[--address <address>]", "Exits with a non-zero code if a listener can't be connected to", check_connectivity),
+    Command::new(CHECK, "check_port_listener", Group::Monitoring, "<port>", "Exits with a non-zero code if nobody listens on a port", check_port),
+    Command::new(CHECK, "check_protocol_listener", Group::Monitoring, "<protocol>", "Exits with a non-zero code if nobody speaks a protocol", check_protocol),
+];
+
+/// How long a connection may take.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Protocol and port of each.
+fn found(node: &Client) -> Vec<(String, u16)> {
+    let listeners = node.node["listeners"].as_array().cloned().unwrap_or_default();
+    let listener = |listener: &Value| {
+        Some((listener["protocol"].as_str()?.to_owned(), u16::try_from(listener["port"].as_u64()?).ok()?))
+    };
+    listeners.iter().filter_map(listener).collect()
+}
+
+fn purpose(protocol: &str) -> &'static str {
+    match protocol {
+        "amqp" => "AMQP 0-9-1 and AMQP 1.0",
+        "amqp/ssl" => "AMQP 0-9-1 and AMQP 1.0 over TLS",
+        "http" => "HTTP API",
+        "https" => "HTTP API over TLS (HTTPS)",
+        "http/prometheus" => "Prometheus exporter API over HTTP",
+        "https/prometheus" => "Prometheus exporter API over TLS (HTTPS)",
+        _ => "unknown",
+    }
+}
+
+/// As programs get them.
+pub(super) fn values(node: &Client) -> Vec<Value> {
+    let name = node.name();
+    let value = |(protocol, port): (String, u16)| {
+        let purpose = purpose(&protocol);
+        json!({"node": name, "interface": "[::]", "port": port, "protocol": protocol, "purpose": purpose})
+    };
+    found(node).into_iter().map(value).collect()
+}
+
+/// As people get them, a line each.
+pub(super) fn lines(node: &Client) -> Vec<String> {
+    let line = |(protocol, port): &(String, u16)| {
+        format!("Interface: [::], port: {port}, protocol: {protocol}, purpose: {}", purpose(protocol))
+    };
+    found(node).iter().map(line).collect()
+}
+
+fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let node = call.node()?;
+    call.say(&format!("Asking node {} to report its protocol listeners ...", node.name()));
+    let value = json!({"result": "ok", "node": node.name(), "listeners": values(&node)});
+    Ok(Answer::Report { text: lines(&node).join("\n"), value })
+}
+
+fn check_connectivity(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let node = call.node()?;
+    let name = node.name();
+    call.say(&format!("Testing TCP connections to all active listeners on node {name} ..."));
+    let address = call.given("address").unwrap_or("127.0.0.1").to_owned();
+    let ip =
+        address.parse().map_err(|_| Failure::bad_argument(&format!("Bad argument: {address} is no IP address")))?;
+    let patience = call.options.timeout.unwrap_or(CONNECT_PATIENCE);
+    let (mut connected, mut failed) = (Vec::new(), Vec::new());
+    for (_, port) in found(&node) {
+        call.say(&format!("Will connect to {address}:{port}"));
+        match TcpStream::connect_timeout(&SocketAddr::new(ip, port), patience) {
+            Ok(_) => connected.push(port),
+            Err(reason) => failed.push(format!("{port} ({reason})")),
+        }
+    }
+    if !failed.is_empty() {
+        return Err(Failure::check(&format!(
+            "Connection to ports of the following listeners on node {name} failed: {}",
+            failed.join(", ")
+        )));
+    }
+    connected.sort_unstable();
+    let text = format!("Successfully connected to ports {} on node {name}", joined(&connected));
+    Ok(Answer::Report { value: json!({"result": "ok", "node": name, "ports": connected}), text })
+}
+
+fn joined(ports: &[u16]) -> String {
+    ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn check_port(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let port: u16 = call
+        .word("port")
+        .parse()
+        .map_err(|_| Failure::bad_argument("Bad argument: Argument must be a positive integer"))?;
+    let node = call.node()?;
+    let name = node.name();
+    call.say(&format!("Asking node {name} if there's an active listener on port {port} ..."));
+    let mut ports: Vec<u16> = found(&node).into_iter().map(|(_, port)| port).collect();
+    ports.sort_unstable();
+    match ports.contains(&port) {
+        true => {
+            let text = format!("A listener for port {port} is running on node {name}.");
+            Ok(Answer::Report { value: json!({"result": "ok", "node": name, "port": port}), text })
+        }
+        false => Err(Failure::Unavailable(format!(
+            "No listener for port {port} is active on node {name}. Found listeners that use the following ports: {}",
+            joined(&ports)
+        ))),
+    }
+}
+
+fn check_protocol(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let asked = call.word("protocol").to_owned();
+    let node = call.node()?;
+    let name = node.name();
+    call.say(&format!("Asking node {name} if there's an active listener for protocol {asked} ..."));
+    let mut protocols: Vec<String> = found(&node).into_iter().map(|(protocol, _)| protocol).collect();
+    protocols.sort_unstable();
+    let wanted = match asked.to_ascii_lowercase().as_str() {
+        "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp10" | "amqp1.0" | "amqp1-0" => "amqp".to_owned(),
+        "amqps" => "amqp/ssl".to_owned(),
+        other => other.to_owned(),
+    };
+    match protocols.contains(&wanted) {
+        true => {
+            let text = format!("A listener for protocol {asked} is running on node {name}.");
+            Ok(Answer::Report { value: json!({"result": "ok", "node": name, "protocol": asked}), text })
+        }
+        false => Err(Failure::check(&format!(
+            "No listener for protocol {asked} is active on node {name}. Found listeners for the following protocols: {}",
+            protocols.join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,91 @@
+//! Commands of RabbitMQ that aren't there: they say so, and exit with 64.
+
+use super::{CHECK, CTL, Command, Group, LOOK};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tool::Tool;
+
+const POLICIES: &str = "policies aren't built yet";
+const CLUSTER: &str = "clusters aren't built yet: a node is alone";
+const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
+const LOGS: &str = "a node logs to its standard output, at the level that its configuration says";
+const TRACING: &str = "tracing isn't built yet";
+const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
+const PARAMETERS: &str = "components with parameters, shovels and federation, aren't built yet";
+
+const fn missing(tools: &'static [Tool], name: &'static str, why: &'static str) -> Command {
+    let mut command = Command::new(tools, name, Group::Missing, "[<word>...]", why, refuse);
+    command.missing = Some(why);
+    command
+}
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    missing(CTL, "set_policy", POLICIES),
+    missing(CTL, "clear_policy", POLICIES),
+    missing(CTL, "set_operator_policy", POLICIES),
+    missing(CTL, "clear_operator_policy", POLICIES),
+    missing(CTL, "remove_classic_queue_mirroring_from_policies", POLICIES),
+    missing(CTL, "set_parameter", PARAMETERS),
+    missing(CTL, "clear_parameter", PARAMETERS),
+    missing(CTL, "join_cluster", CLUSTER),
+    missing(CTL, "forget_cluster_node", CLUSTER),
+    missing(CTL, "force_boot", CLUSTER),
+    missing(CTL, "force_standalone_khepri_boot", CLUSTER),
+    missing(CTL, "rename_cluster_node", CLUSTER),
+    missing(CTL, "update_cluster_nodes", CLUSTER),
+    missing(CTL, "reset", "a node that is to be empty gets another data directory"),
+    missing(CTL, "force_reset", "a node that is to be empty gets another data directory"),
+    missing(CTL, "stop_app", "there is no runtime that could go on without the node; 'stop' ends it, 'suspend_listeners' keeps clients out"),
+    missing(CTL, "eval", ERLANG),
+    missing(CTL, "eval_file", ERLANG),
+    missing(CTL, "exec", ERLANG),
+    missing(CTL, "rotate_logs", LOGS),
+    missing(CTL, "set_log_level", LOGS),
+    missing(CHECK, "log_tail", LOGS),
+    missing(CHECK, "log_tail_stream", LOGS),
+    missing(CTL, "trace_on", TRACING),
+    missing(CTL, "trace_off", TRACING),
+    missing(CTL, "encode", ENCRYPTION),
+    missing(CTL, "decode", ENCRYPTION),
+    missing(CTL, "encrypt_conf_value", ENCRYPTION),
+    missing(CTL, "decrypt_conf_value", ENCRYPTION),
+    missing(LOOK, "list_ciphers", ENCRYPTION),
+    missing(LOOK, "list_hashes", ENCRYPTION),
+    missing(LOOK, "report", "use 'status', 'environment' and the list commands"),
+    missing(LOOK, "list_channel_interceptors", "there are no plugins that could intercept"),
+    missing(CTL, "set_channel_interceptor_priorities", "there are no plugins that could intercept"),
+    missing(LOOK, "list_node_auth_attempt_stats", "see /api/auth/attempts"),
+    missing(CTL, "reset_stats_db", "counters only grow"),
+    missing(LOOK, "activate_free_disk_space_monitoring", "free disk space is always watched"),
+    missing(LOOK, "deactivate_free_disk_space_monitoring", "free disk space is always watched; see set_disk_free_limit"),
+    missing(CHECK, "consume_event_stream", "events aren't built yet"),
+    missing(CHECK, "message_size_stats", "see the metrics"),
+    missing(CHECK, "cipher_suites", "TLS listeners aren't built yet"),
+    missing(CHECK, "tls_versions", "TLS listeners aren't built yet"),
+    missing(CHECK, "certificates", "TLS listeners aren't built yet"),
+    missing(CHECK, "metadata_store_status", CLUSTER),
+    missing(CHECK, "runtime_thread_stats", "see the metrics"),
+    missing(CHECK, "maybe_stuck", "a wait has a reason: see the column wait of the HTTP API"),
+    missing(CHECK, "observer", "it shows Erlang's processes, of which there are none"),
+    missing(CHECK, "remote_shell", ERLANG),
+    missing(CHECK, "erlang_cookie_hash", "there is no Erlang cookie: the local socket is the user's own"),
+    missing(CHECK, "erlang_cookie_sources", "there is no Erlang cookie: the local socket is the user's own"),
+    missing(CHECK, "discover_peers", CLUSTER),
+    missing(CHECK, "quorum_status", "quorum queues aren't built yet"),
+    missing(CHECK, "reclaim_quorum_memory", "quorum queues aren't built yet"),
+    missing(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", "quorum queues aren't built yet"),
+    missing(CHECK, "stream_status", "streams aren't built yet"),
+    missing(CHECK, "coordinator_status", "streams aren't built yet"),
+    missing(CHECK, "os_env", "see 'environment'"),
+    missing(CHECK, "command_line_arguments", "see 'environment'"),
+    missing(CHECK, "resolve_hostname", "use the system's tools"),
+    missing(CHECK, "resolver_info", "use the system's tools"),
+    missing(CHECK, "list_network_interfaces", "use the system's tools"),
+];
+
+/// It is refused before it runs, with its reason.
+fn refuse(_: &mut Call<'_>) -> Result<Answer, Failure> {
+    Ok(Answer::Done)
+}

@@ -1,0 +1,237 @@
+//! The one table of commands: help, parsing, completion and the tests read it.
+
+mod alarms;
+mod bindings;
+mod cluster;
+mod connections;
+mod consumers;
+mod definitions;
+mod exchanges;
+mod feature_flags;
+mod general;
+mod health;
+mod life;
+mod limits;
+mod listed;
+mod listeners;
+mod memory;
+mod missing;
+mod parameters;
+mod permissions;
+mod plugins;
+mod policies;
+mod queues;
+mod status;
+mod topic_permissions;
+mod users;
+mod vhosts;
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tool::Tool;
+
+/// What a command does.
+pub(crate) type Run = fn(&mut Call<'_>) -> Result<Answer, Failure>;
+
+/// See the module.
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    /// The tools that have it.
+    pub(crate) tools: &'static [Tool],
+    pub(crate) group: Group,
+    /// See [`crate::usage`].
+    pub(crate) usage: &'static str,
+    pub(crate) summary: &'static str,
+    /// Whether it is about one virtual host.
+    pub(crate) in_vhost: bool,
+    /// What it may be asked to show; empty if that isn't asked.
+    pub(crate) columns: &'static [&'static str],
+    /// Why it isn't there yet, if so.
+    pub(crate) missing: Option<&'static str>,
+    pub(crate) run: Run,
+}
+
+impl Command {
+    const fn new(
+        tools: &'static [Tool],
+        name: &'static str,
+        group: Group,
+        usage: &'static str,
+        summary: &'static str,
+        run: Run,
+    ) -> Self {
+        Command { name, tools, group, usage, summary, in_vhost: false, columns: &[], missing: None, run }
+    }
+
+    const fn in_vhost(mut self) -> Self {
+        self.in_vhost = true;
+        self
+    }
+
+    const fn columns(mut self, columns: &'static [&'static str]) -> Self {
+        self.columns = columns;
+        self
+    }
+}
+
+/// Tools that have what only changes something.
+const CTL: &[Tool] = &[Tool::Ctl];
+/// Tools that have what looks.
+const LOOK: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
+/// Tools that have what checks.
+const CHECK: &[Tool] = &[Tool::Diagnostics];
+/// The tool for plugins.
+const PLUGINS: &[Tool] = &[Tool::Plugins];
+/// All of them.
+const ALL: &[Tool] = &Tool::ALL;
+
+/// What a command is about, as help shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    Help,
+    Nodes,
+    Cluster,
+    Users,
+    Access,
+    Monitoring,
+    Parameters,
+    Policies,
+    Vhosts,
+    Queues,
+    Operations,
+    FeatureFlags,
+    Configuration,
+    Definitions,
+    Plugins,
+    Missing,
+}
+
+/// In the order of help, with their titles.
+pub(crate) const GROUPS: &[(Group, &str)] = &[
+    (Group::Help, "Help"),
+    (Group::Nodes, "Nodes"),
+    (Group::Cluster, "Cluster"),
+    (Group::Users, "Users"),
+    (Group::Access, "Access Control"),
+    (Group::Monitoring, "Monitoring, observability and health checks"),
+    (Group::Parameters, "Parameters"),
+    (Group::Policies, "Policies"),
+    (Group::Vhosts, "Virtual hosts"),
+    (Group::Queues, "Queues"),
+    (Group::Operations, "Operations"),
+    (Group::FeatureFlags, "Feature flags"),
+    (Group::Configuration, "Configuration and Environment"),
+    (Group::Definitions, "Definitions"),
+    (Group::Plugins, "Plugin Management"),
+    (Group::Missing, "Not there yet"),
+];
+
+/// All commands.
+pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
+    [
+        general::COMMANDS,
+        life::COMMANDS,
+        status::COMMANDS,
+        cluster::COMMANDS,
+        users::COMMANDS,
+        permissions::COMMANDS,
+        topic_permissions::COMMANDS,
+        limits::COMMANDS,
+        vhosts::COMMANDS,
+        parameters::COMMANDS,
+        policies::COMMANDS,
+        queues::COMMANDS,
+        exchanges::COMMANDS,
+        bindings::COMMANDS,
+        connections::COMMANDS,
+        consumers::COMMANDS,
+        definitions::COMMANDS,
+        feature_flags::COMMANDS,
+        alarms::COMMANDS,
+        health::COMMANDS,
+        listeners::COMMANDS,
+        memory::COMMANDS,
+        plugins::COMMANDS,
+        missing::COMMANDS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The commands of a tool.
+pub(crate) fn of(tool: Tool) -> impl Iterator<Item = &'static Command> {
+    all().filter(move |command| command.tools.contains(&tool))
+}
+
+/// The command of a tool with this name.
+pub(crate) fn find(tool: Tool, name: &str) -> Option<&'static Command> {
+    of(tool).find(|command| command.name == name)
+}
+
+/// Commands whose names are like this one, the nearest first.
+pub(crate) fn nearest(tool: Tool, name: &str) -> Vec<&'static str> {
+    let mut near: Vec<(usize, &str)> =
+        of(tool).map(|command| (distance(name, command.name), command.name)).filter(|(far, _)| *far <= 3).collect();
+    near.sort_unstable();
+    near.into_iter().map(|(_, name)| name).take(3).collect()
+}
+
+/// How many letters have to be added, removed or changed.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut before: Vec<usize> = (0..=other.len()).collect();
+    for (row, letter) in one.chars().enumerate() {
+        let mut current = vec![row + 1];
+        for (column, theirs) in other.iter().enumerate() {
+            let changed = before[column] + usize::from(letter != *theirs);
+            current.push(changed.min(before[column + 1] + 1).min(current[column] + 1));
+        }
+        before = current;
+    }
+    before[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_command_of_a_tool() {
+        for tool in Tool::ALL {
+            let mut seen = BTreeSet::new();
+            let twice: Vec<&str> = of(tool).map(|command| command.name).filter(|name| !seen.insert(*name)).collect();
+            assert_eq!(twice, [""; 0]);
+            assert!(seen.contains("help") && seen.contains("version"), "{}", tool.name());
+            // It panics if an argument is declared twice or can't be parsed.
+            crate::arguments::command_line(tool).debug_assert();
+        }
+    }
+
+    #[test]
+    fn who_mistypes_is_shown_the_way() {
+        assert_eq!(nearest(Tool::Ctl, "list_queue"), ["list_queues"]);
+        assert_eq!(nearest(Tool::Ctl, "completely_else"), [""; 0]);
+        assert_eq!(distance("ab", "acb"), 1);
+    }
+
+    #[test]
+    fn the_page_has_every_command() {
+        let page = include_str!("../../../../docs/command-line.md");
+        let (there, missing) = page.split_once("## Not there yet").expect("two parts");
+        for command in all() {
+            let part = if command.missing.is_some() { missing } else { there };
+            assert!(part.contains(&format!("`{}`", command.name)), "{} isn't in docs/command-line.md", command.name);
+        }
+    }
+
+    #[test]
+    fn every_command_says_what_it_does() {
+        for command in all() {
+            assert!(!command.summary.is_empty(), "{}", command.name);
+            assert_eq!(command.missing.is_some(), command.group == Group::Missing, "{}", command.name);
+        }
+    }
+}

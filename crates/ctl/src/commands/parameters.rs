@@ -1,0 +1,70 @@
+//! Parameters of the cluster. Those of components, shovels and federation, aren't built.
+
+use serde_json::{Value, json};
+
+use super::{CTL, Command, Group, LOOK, listed};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::client::word;
+use crate::failure::Failure;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(CTL, "set_global_parameter", Group::Parameters, "<name> <value>", "Sets a parameter of the cluster, as JSON", set),
+    Command::new(CTL, "clear_global_parameter", Group::Parameters, "<name>", "Clears a parameter of the cluster", clear),
+    Command::new(LOOK, "list_global_parameters", Group::Parameters, "", "Lists parameters of the cluster", list),
+    Command::new(LOOK, "list_parameters", Group::Parameters, "", "Lists parameters of a virtual host", list_of_vhost).in_vhost(),
+    Command::new(CTL, "set_cluster_name", Group::Configuration, "<name>", "Sets the cluster name", set_cluster_name),
+];
+
+fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let (name, text) = (call.word("name").to_owned(), call.word("value").to_owned());
+    let node = call.node()?;
+    call.say(&format!("Setting global runtime parameter \"{name}\" to \"{text}\" ..."));
+    let value: Value = serde_json::from_str(&text).map_err(|_| {
+        Failure::check(&format!("Could not parse JSON document: {{error,{{failed_to_decode_json,<<\"{text}\">>}}}}"))
+    })?;
+    node.change("PUT", &format!("/api/global-parameters/{}", word(&name)), json!({"name": name, "value": value}))?;
+    Ok(Answer::Done)
+}
+
+fn clear(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let name = call.word("name").to_owned();
+    let node = call.node()?;
+    call.say(&format!("Clearing global runtime parameter \"{name}\" ..."));
+    let path = format!("/api/global-parameters/{}", word(&name));
+    if node.find(&path)?.is_none() {
+        return Err(Failure::check("Parameter does not exist"));
+    }
+    node.delete(&path)?;
+    Ok(Answer::Done)
+}
+
+fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let node = call.node()?;
+    call.say("Listing global runtime parameters ...");
+    let columns = ["name", "value"].map(str::to_owned);
+    Ok(listed::rows(&columns, node.list("/api/global-parameters")?, |parameter| {
+        // As JSON, which it was set as.
+        parameter["value"] = json!(parameter["value"].to_string());
+    }))
+}
+
+fn list_of_vhost(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let vhost = call.vhost();
+    let node = call.node()?;
+    call.say(&format!("Listing runtime parameters for vhost \"{vhost}\" ..."));
+    let mut found = node.list("/api/parameters")?;
+    // Limits are parameters too in the HTTP API, but not here.
+    found.retain(|parameter| parameter["vhost"] == json!(vhost) && parameter["component"] != json!("vhost-limits"));
+    let columns = ["component", "name", "value"].map(str::to_owned);
+    Ok(listed::rows(&columns, found, |parameter| parameter["value"] = json!(parameter["value"].to_string())))
+}
+
+fn set_cluster_name(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let name = call.word("name").to_owned();
+    let node = call.node()?;
+    call.say(&format!("Setting cluster name to {name} ..."));
+    node.change("PUT", "/api/cluster-name", json!({"name": name}))?;
+    Ok(Answer::Done)
+}

@@ -1,0 +1,153 @@
+//! Queues.
+
+use serde_json::{Value, json};
+
+use super::{CTL, Command, Group, LOOK, listed};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::client::word;
+use crate::failure::Failure;
+
+const COLUMNS: &[&str] = &[
+    "arguments",
+    "auto_delete",
+    "consumer_capacity",
+    "consumer_utilisation",
+    "consumers",
+    "disk_reads",
+    "disk_writes",
+    "durability",
+    "durable",
+    "effective_policy_definition",
+    "exclusive",
+    "exclusive_consumer_pid",
+    "exclusive_consumer_tag",
+    "head_message_timestamp",
+    "leader",
+    "members",
+    "memory",
+    "message_bytes",
+    "message_bytes_persistent",
+    "message_bytes_ram",
+    "message_bytes_ready",
+    "message_bytes_unacknowledged",
+    "messages",
+    "messages_persistent",
+    "messages_ram",
+    "messages_ready",
+    "messages_ready_ram",
+    "messages_unacknowledged",
+    "messages_unacknowledged_ram",
+    "name",
+    "online",
+    "operator_policy",
+    "owner_pid",
+    "pid",
+    "policy",
+    "state",
+    "type",
+    "vhost",
+];
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(LOOK, "list_queues", Group::Monitoring, "[<column>...] [--online] [--offline] [--local]", "Lists queues and their properties", list).in_vhost().columns(COLUMNS),
+    Command::new(LOOK, "list_unresponsive_queues", Group::Monitoring, "[<column>...] [--local] [--queue-timeout <milliseconds>]", "Lists queues that have failed, and so don't answer", unresponsive).in_vhost().columns(COLUMNS),
+    Command::new(CTL, "purge_queue", Group::Queues, "<queue>", "Removes all ready messages of a queue", purge).in_vhost(),
+    Command::new(CTL, "delete_queue", Group::Queues, "<queue> [--if-empty] [--if-unused]", "Deletes a queue", delete).in_vhost(),
+];
+
+/// Columns that only the detailed list has.
+const DETAILS: &[&str] = &["exclusive_consumer_tag", "policy", "operator_policy", "head_message_timestamp"];
+
+fn find(call: &Call<'_>, columns: &[String]) -> Result<Vec<Value>, Failure> {
+    let node = call.node()?;
+    let vhost = word(&call.vhost());
+    let is_detailed = columns.iter().any(|column| DETAILS.contains(&column.as_str()));
+    // The detailed list is of all virtual hosts.
+    let response = match is_detailed {
+        true => node.request("GET", "/api/queues/detailed", None)?,
+        false => node.request("GET", &format!("/api/queues/{vhost}"), None)?,
+    };
+    match response.json() {
+        Value::Array(mut queues) if response.status == 200 => {
+            queues.retain(|queue| queue["vhost"] == json!(call.vhost()));
+            Ok(queues)
+        }
+        // None there, none listed, as in RabbitMQ.
+        _ if response.status == 404 => Ok(Vec::new()),
+        _ => Err(Failure::refused(&response.reason())),
+    }
+}
+
+/// Names that the HTTP API has otherwise.
+fn rename(queue: &mut Value) {
+    for (from, to) in [("/node", "pid"), ("/node", "leader")] {
+        listed::copy(queue, from, to);
+    }
+    let node = queue["node"].clone();
+    queue["members"] = json!([node]);
+    queue["online"] = json!([node]);
+    if queue["effective_policy_definition"] == json!({}) {
+        queue["effective_policy_definition"] = json!([]);
+    }
+}
+
+fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let columns = listed::columns(call, COLUMNS, &["name", "messages"])?;
+    let seconds = call.options.timeout.map_or(60.0, |timeout| timeout.as_secs_f64());
+    let mut found = find(call, &columns)?;
+    call.say(&format!("Timeout: {seconds:?} seconds ..."));
+    call.say(&format!("Listing queues for vhost {} ...", call.vhost()));
+    if call.has("offline") {
+        // Queues of nodes that can't be reached: there is one node, and it answers.
+        found.clear();
+    }
+    Ok(listed::rows(&columns, found, rename))
+}
+
+fn unresponsive(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let columns = listed::columns(call, COLUMNS, &["name"])?;
+    let mut found = find(call, &columns)?;
+    call.say(&format!("Listing unresponsive queues for vhost {} ...", call.vhost()));
+    found.retain(|queue| queue["state"] == json!("crashed"));
+    Ok(listed::rows(&columns, found, rename))
+}
+
+fn path(vhost: &str, queue: &str) -> String {
+    format!("/api/queues/{}/{}", word(vhost), word(queue))
+}
+
+fn purge(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let (vhost, queue) = (call.vhost(), call.word("queue").to_owned());
+    let node = call.node()?;
+    call.say(&format!("Purging queue '{queue}' in vhost '{vhost}' ..."));
+    if node.find(&path(&vhost, &queue))?.is_none() {
+        return Err(Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned()));
+    }
+    node.delete(&format!("{}/contents", path(&vhost, &queue)))?;
+    Ok(Answer::Done)
+}
+
+fn delete(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let (vhost, queue) = (call.vhost(), call.word("queue").to_owned());
+    let node = call.node()?;
+    let (if_empty, if_unused) = (call.has("if-empty"), call.has("if-unused"));
+    let condition = match (if_empty, if_unused) {
+        (false, false) => "",
+        (true, false) => "if queue is empty ",
+        (false, true) => "if queue is unused ",
+        (true, true) => "if queue is empty and if queue is unused ",
+    };
+    call.say(&format!("Deleting queue '{queue}' on vhost '{vhost}' {condition}..."));
+    let Some(found) = node.find(&path(&vhost, &queue))? else {
+        return Err(Failure::Usage("Error:\nNo such queue was found".to_owned()));
+    };
+    let query = format!("?if-empty={if_empty}&if-unused={if_unused}");
+    let response = node.request("DELETE", &format!("{}{query}", path(&vhost, &queue)), None)?;
+    if response.status >= 300 {
+        return Err(Failure::check(&response.reason()));
+    }
+    call.say(&format!("Queue was successfully deleted with {} ready messages", found["messages_ready"]));
+    Ok(Answer::Done)
+}

@@ -1,0 +1,40 @@
+use serde_json::Value;
+
+use crate::answer::Rows;
+
+/// Texts in quotes, the rest as it is.
+pub(super) fn show(rows: &Rows, headers: bool) -> String {
+    let mut out = String::new();
+    if headers && !rows.rows.is_empty() {
+        let names: Vec<String> = rows.columns.iter().map(|name| quoted(name)).collect();
+        out.push_str(&format!("{}\n", names.join(",")));
+    }
+    for row in &rows.rows {
+        let fields: Vec<String> = row.iter().map(field).collect();
+        out.push_str(&format!("{}\n", fields.join(",")));
+    }
+    out
+}
+
+fn field(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        other => quoted(&bare(other)),
+    }
+}
+
+fn bare(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(bare).collect::<Vec<_>>().join(","),
+        Value::Object(table) => {
+            table.iter().map(|(key, value)| format!("{key}={}", bare(value))).collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}

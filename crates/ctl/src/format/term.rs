@@ -1,0 +1,51 @@
+//! Values as RabbitMQ's tools write them, which are Erlang's terms.
+
+use serde_json::{Map, Value, json};
+
+/// A value in a table: texts as they are, lists of them in brackets, arguments as a list of pairs.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.replace(['\n', '\t'], " "),
+        Value::Array(list) => format!("[{}]", list.iter().map(text).collect::<Vec<_>>().join(", ")),
+        Value::Object(arguments) => pairs(arguments),
+        other => other.to_string(),
+    }
+}
+
+/// Arguments of a queue and the like.
+fn pairs(arguments: &Map<String, Value>) -> String {
+    let pair = |(key, value): (&String, &Value)| format!("{{\"{key}\",{}}}", inner(value));
+    format!("[{}]", arguments.iter().map(pair).collect::<Vec<_>>().join(","))
+}
+
+fn inner(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("\"{text}\""),
+        Value::Object(arguments) => pairs(arguments),
+        Value::Array(list) => format!("[{}]", list.iter().map(inner).collect::<Vec<_>>().join(",")),
+        Value::Null => "undefined".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A table of AMQP 0-9-1 in JSON: a list of name, type and value.
+pub(crate) fn typed(value: Value) -> Value {
+    match value {
+        Value::Object(arguments) => arguments.into_iter().map(|(key, value)| triple(key, value)).collect(),
+        other => other,
+    }
+}
+
+fn triple(key: String, value: Value) -> Value {
+    let kind = match &value {
+        Value::String(_) => "longstr",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "double",
+        Value::Number(_) => "long",
+        Value::Array(_) => "array",
+        Value::Object(_) => "table",
+        Value::Null => "void",
+    };
+    json!([key, kind, typed(value)])
+}

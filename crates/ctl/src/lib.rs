@@ -1,0 +1,68 @@
+//! The command line: `rabbitmqctl`, `rabbitmq-diagnostics` and `rabbitmq-plugins` for a node on this machine.
+//!
+//! A tool is a name under which [`run`] is called. Its commands stand in one table, [`commands::all`], from which help,
+//! parsing, the documentation and the tests come: what a command takes is its usage line, read by [`usage`]. A command
+//! speaks HTTP with the node through a [`client`] over the node's local socket, whose [`place`] is a data directory, and
+//! answers with an [`answer`] that a [`format`] shows, or a [`failure`] with RabbitMQ's exit code.
+//!
+//! It knows nothing of the node but its HTTP API. No runtime, no threads: an answer takes a few milliseconds.
+
+mod answer;
+mod arguments;
+mod call;
+mod client;
+mod commands;
+mod failure;
+mod format;
+mod help;
+mod place;
+mod tool;
+mod usage;
+
+pub use tool::Tool;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use arguments::Parsed;
+use call::Call;
+use failure::Failure;
+
+/// Runs a tool with what stands behind its name on the command line.
+///
+/// Exits with 0, or as RabbitMQ's tools do: 64 for what isn't known or makes no sense, 65 for objects that aren't there
+/// or values that can't be, 67 for users, 69 if the node can't be reached or isn't healthy, 70 if it refuses, 75 if it
+/// takes too long.
+#[must_use]
+pub fn run(tool: Tool, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut output = String::new();
+    let failure = answer(tool, arguments.into_iter().collect(), &mut output).err();
+    // Whoever closed the pipe has read enough.
+    let _ = io::stdout().write_all(output.as_bytes()).and_then(|()| io::stdout().flush());
+    match failure {
+        None => ExitCode::SUCCESS,
+        Some(failure) => {
+            eprintln!("{}", failure.text());
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn answer(tool: Tool, arguments: Vec<OsString>, output: &mut String) -> Result<(), Failure> {
+    match arguments::parse(tool, arguments)? {
+        Parsed::Help(text) => output.push_str(&text),
+        Parsed::Command(command, options, matches) => {
+            if let Some(why) = command.missing {
+                return Err(Failure::Usage(format!("Error:\n'{}' isn't there yet: {why}", command.name)));
+            }
+            let mut call = Call::new(tool, options, matches, output);
+            let said = (command.run)(&mut call);
+            let formatter = call.options.formatter;
+            let headers = call.options.shows_headers();
+            // What was found out is shown even if it is bad news.
+            output.push_str(&format::show(said?, formatter, headers));
+        }
+    }
+    Ok(())
+}

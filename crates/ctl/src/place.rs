@@ -1,0 +1,113 @@
+//! Where the node's local socket is.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// The socket in a data directory.
+const SOCKET: &str = "control/socket";
+
+/// The longest path that an address of a Unix socket holds (unix(7)), without the zero behind it.
+const PATH_BYTES_MAX: usize = 107;
+
+/// What says which node is meant.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    /// `--data-dir`.
+    pub(crate) data_dir: Option<PathBuf>,
+    /// `-n`.
+    pub(crate) node: Option<String>,
+}
+
+impl Place {
+    /// Data directories in which a node may be, the likely one first.
+    fn directories(&self, variable: impl Fn(&str) -> Option<OsString>, node: Option<&str>) -> Vec<PathBuf> {
+        if let Some(given) = &self.data_dir {
+            return vec![given.clone()];
+        }
+        if let Some(given) = variable("LEVERET_DATA_DIR").filter(|given| !given.is_empty()) {
+            return vec![given.into()];
+        }
+        let mut found = vec![PathBuf::from("data"), PathBuf::from("/var/lib/leveret")];
+        let base = variable("RABBITMQ_MNESIA_BASE").map_or("/var/lib/rabbitmq/mnesia".into(), PathBuf::from);
+        found.extend(node.map(|node| base.join(node)));
+        found.push("/var/lib/rabbitmq".into());
+        found
+    }
+
+    /// The name that the node must have; none if any is right.
+    pub(crate) fn node(&self) -> Option<String> {
+        let given = || env::var("RABBITMQ_NODENAME").ok().filter(|name| !name.is_empty());
+        self.node.clone().or_else(given)
+    }
+
+    /// The sockets that there are.
+    ///
+    /// # Errors
+    /// There is none, or its path is too long.
+    pub(crate) fn sockets(&self) -> Result<Vec<PathBuf>, Failure> {
+        let directories = self.directories(|name| env::var_os(name), self.node().as_deref());
+        let found: Vec<PathBuf> =
+            directories.iter().map(|directory| directory.join(SOCKET)).filter(|socket| socket.exists()).collect();
+        if found.is_empty() {
+            return Err(unreachable(&directories, self.node().as_deref()));
+        }
+        found.into_iter().map(checked).collect()
+    }
+}
+
+/// # Errors
+/// The path is too long for the system.
+fn checked(socket: PathBuf) -> Result<PathBuf, Failure> {
+    let bytes = socket.as_os_str().len();
+    if bytes <= PATH_BYTES_MAX {
+        return Ok(socket);
+    }
+    Err(Failure::Unavailable(format!(
+        "Error: unable to perform an operation on node. The path of its socket has {bytes} bytes, and the system takes \
+         {PATH_BYTES_MAX}: {}. Give a shorter --data-dir, such as a relative one",
+        socket.display()
+    )))
+}
+
+/// No node where one was looked for.
+pub(crate) fn unreachable(directories: &[impl AsRef<Path>], node: Option<&str>) -> Failure {
+    let names: Vec<String> = directories.iter().map(|path| path.as_ref().display().to_string()).collect();
+    let node = node.map(|node| format!(" '{node}'")).unwrap_or_default();
+    Failure::Unavailable(format!(
+        "Error: unable to perform an operation on node{node}. Please see diagnostics information and suggestions below.\n\n\
+         No node runs in {}, or this user may not enter its directory.\n\
+         Say where with --data-dir or LEVERET_DATA_DIR.",
+        names.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_given_by_option_then_variable_then_name() {
+        let variables = |name: &str| match name {
+            "LEVERET_DATA_DIR" => Some("/from/variable".into()),
+            _ => None,
+        };
+        let given = Place { data_dir: Some("/given".into()), node: None };
+        assert_eq!(given.directories(variables, None), [PathBuf::from("/given")]);
+        let place = Place::default();
+        assert_eq!(place.directories(variables, None), [PathBuf::from("/from/variable")]);
+        let found = place.directories(|_| None, Some("rabbit@host"));
+        assert!(found.contains(&"/var/lib/rabbitmq/mnesia/rabbit@host".into()), "{found:?}");
+        assert_eq!(found[0], PathBuf::from("data"));
+    }
+
+    #[test]
+    fn a_path_that_the_system_does_not_take_is_told() {
+        assert!(checked("/data/control/socket".into()).is_ok());
+        let long = PathBuf::from(format!("/{}", "a".repeat(PATH_BYTES_MAX)));
+        let failure = checked(long).expect_err("too long");
+        assert!(failure.text().contains("has 108 bytes, and the system takes 107"), "{}", failure.text());
+    }
+}

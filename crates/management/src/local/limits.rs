@@ -1,0 +1,32 @@
+//! Limits of alarms, which hold until the node stops: what a start begins with stands in its configuration.
+
+use serde_json::{Map, Value, json};
+
+use crate::call::{Answer, Call, json};
+use crate::error::Error;
+
+/// PUT of `bytes`, or of `factor` of the memory that there is.
+pub(crate) async fn memory(call: Call) -> Answer {
+    let bytes = limit(&call, &call.object()?)?;
+    call.api.node().change_alarm_limits(|limits| limits.memory_bytes = Some(bytes));
+    tracing::info!("Memory high watermark set to {bytes} bytes");
+    json(json!({"bytes": bytes}))
+}
+
+/// PUT of `bytes`, or of `factor` of the memory that there is.
+pub(crate) async fn disk(call: Call) -> Answer {
+    let bytes = limit(&call, &call.object()?)?;
+    call.api.node().change_alarm_limits(|limits| limits.disk_free_bytes = bytes);
+    tracing::info!("Disk free limit set to {bytes} bytes");
+    json(json!({"bytes": bytes}))
+}
+
+fn limit(call: &Call, body: &Map<String, Value>) -> Result<u64, Error> {
+    let total = call.api.node().alarm_limits().total_memory_bytes;
+    let given = |key: &str| body.get(key);
+    match (given("bytes").and_then(Value::as_u64), given("factor").and_then(Value::as_f64)) {
+        (Some(bytes), None) => Ok(bytes),
+        (None, Some(factor)) if (0.0..=1000.0).contains(&factor) => Ok((factor * total as f64) as u64),
+        _ => Err(Error::BadRequest("a limit is bytes, or a factor from 0 to 1000".to_owned())),
+    }
+}

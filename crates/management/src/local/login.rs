@@ -1,0 +1,19 @@
+//! Whether a password is right.
+
+use serde_json::json;
+
+use crate::call::{Answer, Call, json};
+use crate::fields;
+
+/// POST of `user` and `password`: `authenticated` says whether a client could log in with them from this machine.
+pub(crate) async fn check(call: Call) -> Answer {
+    let body = call.object()?;
+    let (user, password) = (fields::text(&body, "user")?, fields::text(&body, "password")?);
+    // A zero would end the name.
+    let authenticated = !user.contains('\0') && !password.contains('\0') && {
+        let response = ["", user, password].join("\0");
+        let authenticator = &call.api.broker().authenticator;
+        authenticator.authenticate(&call.api.topology(), "PLAIN", response.as_bytes(), true).is_ok()
+    };
+    json(json!({"authenticated": authenticated}))
+}

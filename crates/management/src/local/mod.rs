@@ -1,0 +1,22 @@
+//! What only commands on the node's machine may call, through its local socket: [`dispatch`](crate::dispatch) doesn't
+//! find these routes for whoever comes over TCP, with whatever password.
+
+mod connections;
+mod limits;
+mod login;
+mod node;
+
+use crate::route::{Route, route};
+
+/// The routes.
+#[rustfmt::skip]
+pub(crate) static LOCAL_ROUTES: &[Route] = &[
+    route!(Get "/local/node" Administrator node::show, "Who the node is, and where"),
+    route!(Post "/local/stop" Administrator node::stop, "Asks the node to stop"),
+    route!(Post "/local/listeners/suspend" Administrator node::suspend, "Closes the listeners of AMQP"),
+    route!(Post "/local/listeners/resume" Administrator node::resume, "Opens them again"),
+    route!(Post "/local/authenticate" Administrator login::check, "Whether a user has this password"),
+    route!(Put "/local/alarm-limits/memory" Administrator limits::memory, "Sets the memory watermark until the node stops"),
+    route!(Put "/local/alarm-limits/disk" Administrator limits::disk, "Sets the least free disk until the node stops"),
+    route!(Post "/local/connections/close" Administrator connections::close, "Closes connections of a virtual host, a user or all"),
+];

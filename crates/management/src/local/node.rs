@@ -1,0 +1,49 @@
+//! The node itself.
+
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, json, no_content};
+use crate::error::Error;
+
+/// GET.
+pub(crate) async fn show(call: Call) -> Answer {
+    let api = &call.api;
+    let settings = &api.broker().settings;
+    let limits = api.node().alarm_limits();
+    let listeners: Vec<Value> =
+        api.listeners().into_iter().map(|(protocol, port)| json!({"protocol": protocol, "port": port})).collect();
+    json(json!({
+        "name": api.name(),
+        "pid": std::process::id(),
+        "data_directory": api.data_directory().canonicalize().unwrap_or_else(|_| api.data_directory().to_owned()),
+        "product": settings.product,
+        "rabbitmq_version": settings.version,
+        "leveret_version": env!("CARGO_PKG_VERSION"),
+        "uptime_ms": api.uptime_ms(),
+        "durability": api.durability(),
+        "being_drained": api.broker().is_in_maintenance(),
+        "total_memory_bytes": limits.total_memory_bytes,
+        "memory_limit_bytes": limits.memory_bytes,
+        "disk_free_limit_bytes": limits.disk_free_bytes,
+        "listeners": listeners,
+    }))
+}
+
+/// POST. The answer comes before the end.
+pub(crate) async fn stop(call: Call) -> Answer {
+    call.api.node().ask_to_stop("rabbitmqctl");
+    no_content()
+}
+
+/// POST: nobody can connect any more; who is connected stays.
+pub(crate) async fn suspend(call: Call) -> Answer {
+    call.api.node().suspend_listeners().await;
+    no_content()
+}
+
+/// POST.
+pub(crate) async fn resume(call: Call) -> Answer {
+    let resumed = call.api.node().revive();
+    resumed.map_err(|error| Error::Unavailable(format!("cannot resume the listeners: {error}")))?;
+    no_content()
+}

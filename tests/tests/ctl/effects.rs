@@ -1,0 +1,209 @@
+//! What commands change, seen from elsewhere: over HTTP, by a client that logs in, in the process.
+
+use std::fs;
+
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::{Login, PROTOCOL_HEADER, Tuning, Wire, method};
+use serde_json::Value;
+
+use crate::tool::{Said, run};
+
+fn well(node: &Node, line: &str) -> String {
+    let said = run(node.directory(), line, "");
+    assert_eq!(said.exit, 0, "{line}: {said:?}");
+    said.stdout
+}
+
+fn exit(node: &Node, line: &str) -> Said {
+    run(node.directory(), line, "")
+}
+
+fn logs_in(node: &Node, user: &str, password: &str, vhost: &str) -> bool {
+    let mut wire = Wire::connect(node.amqp());
+    wire.send(PROTOCOL_HEADER);
+    wire.next_method(method::CONNECTION_START).expect("a start");
+    let login = Login { user, password, vhost, ..Login::default() };
+    wire.log_in(Tuning { frame_max: 0, heartbeat: 0 }, &login).is_ok()
+}
+
+#[test]
+fn users_can_log_in_with_what_was_set_and_nothing_else() {
+    let node = Node::start(Options::new());
+    well(&node, "rabbitmqctl add_vhost v");
+    well(&node, "rabbitmqctl add_user ann first");
+    assert!(!logs_in(&node, "ann", "first", "v"), "she has no permissions yet");
+    well(&node, "rabbitmqctl set_permissions -p v ann .* .* .*");
+    assert!(logs_in(&node, "ann", "first", "v"));
+    well(&node, "rabbitmqctl change_password ann second");
+    assert!(!logs_in(&node, "ann", "first", "v") && logs_in(&node, "ann", "second", "v"));
+    well(&node, "rabbitmqctl set_user_tags ann monitoring");
+    assert!(logs_in(&node, "ann", "second", "v"), "tags don't touch the password");
+    let hash = well(&node, "rabbitmqctl -s hash_password third");
+    well(&node, &format!("rabbitmqctl add_user bob {} --pre-hashed-password", hash.trim()));
+    well(&node, "rabbitmqctl set_permissions_globally bob .* .* .*");
+    assert!(logs_in(&node, "bob", "third", "v") && logs_in(&node, "bob", "third", "/"));
+    well(&node, "rabbitmqctl clear_permissions -p v bob");
+    assert!(!logs_in(&node, "bob", "third", "v"));
+    well(&node, "rabbitmqctl clear_password ann");
+    assert!(!logs_in(&node, "ann", "second", "v") && !logs_in(&node, "ann", "", "v"));
+    well(&node, "rabbitmqctl delete_user bob");
+    assert!(!logs_in(&node, "bob", "third", "/"));
+    assert_eq!(exit(&node, "rabbitmqctl change_password none x").exit, 67);
+    // Whoever makes a vhost here is no user, and so nobody gets permissions in it.
+    assert_eq!(well(&node, "rabbitmqctl -s list_permissions -p v"), "ann\t.*\t.*\t.*\n");
+}
+
+#[test]
+fn definitions_go_out_and_come_back() {
+    let node = Node::start(Options::new());
+    well(&node, "rabbitmqctl add_vhost v");
+    well(&node, "rabbitmqctl set_global_parameter p '{\"a\":1}'");
+    let file = node.directory().join("definitions.json");
+    well(&node, &format!("rabbitmqctl export_definitions {}", file.display()));
+    let exported: Value = serde_json::from_str(&fs::read_to_string(&file).expect("is written")).expect("JSON");
+    assert!(exported["vhosts"].to_string().contains("\"v\""));
+    well(&node, "rabbitmqctl delete_vhost v");
+    well(&node, "rabbitmqctl clear_global_parameter p");
+    assert_eq!(well(&node, "rabbitmqctl -s list_vhosts"), "/\n");
+    well(&node, &format!("rabbitmqctl import_definitions {}", file.display()));
+    assert!(well(&node, "rabbitmqctl -s list_vhosts").contains("v\n"));
+    assert!(well(&node, "rabbitmqctl -s list_global_parameters").contains("p\t{\"a\":1}\n"));
+    let again = well(&node, &format!("rabbitmqctl import_definitions --skip-if-unchanged {}", file.display()));
+    assert!(again.contains("unchanged"), "{again}");
+    assert_eq!(exit(&node, "rabbitmqctl import_definitions --format erlang x").exit, 64);
+}
+
+#[test]
+fn limits_of_alarms_change_while_the_node_runs() {
+    let node = Node::start(Options::new());
+    well(&node, "rabbitmq-diagnostics check_alarms");
+    well(&node, "rabbitmqctl set_vm_memory_high_watermark absolute 1MiB");
+    until(&node, "rabbitmq-diagnostics check_local_alarms", 69);
+    let said = exit(&node, "rabbitmq-diagnostics check_alarms");
+    assert!(said.stderr.contains("Memory alarm on node"), "{said:?}");
+    assert!(well(&node, "rabbitmq-diagnostics -q alarms").starts_with("Memory alarm on node"));
+    let nodes = node.http().get("/api/nodes").expect("the nodes").json();
+    assert_eq!(nodes[0]["mem_limit"], 1 << 20);
+    well(&node, "rabbitmqctl set_vm_memory_high_watermark 1.0");
+    until(&node, "rabbitmq-diagnostics check_local_alarms", 0);
+    well(&node, "rabbitmqctl set_disk_free_limit 900TB");
+    until(&node, "rabbitmq-diagnostics check_local_alarms", 69);
+    well(&node, "rabbitmqctl set_disk_free_limit 1");
+    until(&node, "rabbitmq-diagnostics check_local_alarms", 0);
+    assert_eq!(exit(&node, "rabbitmqctl set_vm_memory_high_watermark 1.5").exit, 65);
+    assert_eq!(exit(&node, "rabbitmqctl set_disk_free_limit 5 6").exit, 64);
+}
+
+/// Alarms are measured by a thread of their own: the command is asked until it answers so.
+fn until(node: &Node, line: &str, expected: i32) {
+    let begin = std::time::Instant::now();
+    while exit(node, line).exit != expected {
+        assert!(begin.elapsed() < leveret_tests::PATIENCE, "{line} doesn't exit with {expected}");
+    }
+}
+
+#[test]
+fn a_stop_returns_when_the_node_has_ended() {
+    let mut node = Node::start(Options::new());
+    let pid = node.ports().pid;
+    assert_eq!(exit(&node, &format!("rabbitmqctl wait --pid {}", pid + 1)).exit, 69);
+    well(&node, &format!("rabbitmqctl wait --pid {pid}"));
+    well(&node, "rabbitmqctl await_startup");
+    well(&node, "rabbitmqctl start_app");
+    let refused = exit(&node, "rabbitmqctl stop_app");
+    assert!(refused.exit == 64 && refused.stderr.contains("isn't there yet"), "{refused:?}");
+    well(&node, "rabbitmqctl stop");
+    assert!(!node.directory().join("ports.json").exists());
+    assert!(node.terminate_asked().success());
+    assert_eq!(exit(&node, "rabbitmqctl -t 0.01 await_startup").exit, 75);
+    node.restart();
+    well(&node, "rabbitmqctl shutdown");
+    assert!(node.terminate_asked().success());
+}
+
+#[test]
+fn suspended_listeners_take_nobody_and_leave_who_is_there() {
+    let node = Node::start(Options::new());
+    let mut wire = Wire::open(node.amqp());
+    well(&node, "rabbitmqctl suspend_listeners");
+    assert!(std::net::TcpStream::connect(node.amqp()).is_err());
+    wire.declare(1, "q", true);
+    well(&node, "rabbitmqctl resume_listeners");
+    assert!(logs_in(&node, "guest", "guest", "/"));
+    wire.close();
+}
+
+#[test]
+fn a_connection_is_closed_by_its_name_with_the_reason() {
+    let node = Node::start(Options::new());
+    let mut wire = Wire::open(node.amqp());
+    let name = well(&node, "rabbitmqctl -s list_connections pid");
+    assert_eq!(well(&node, "rabbitmqctl -s list_connections protocol"), "{0,9,1}\n");
+    assert_eq!(well(&node, "rabbitmqctl -s list_channels connection"), name);
+    well(&node, &format!("rabbitmqctl close_connection '{}' 'by a test'", name.trim()));
+    let (code, text) = wire.until_closed().expect("a connection.close");
+    assert!(code == 320 && text.contains("by a test"), "{code} {text}");
+    assert_eq!(exit(&node, "rabbitmqctl close_all_connections -p none x").exit, 65);
+}
+
+#[test]
+fn plugins_that_are_built_in_are_enabled_and_others_are_not() {
+    let node = Node::start(Options::new());
+    well(&node, "rabbitmq-plugins set rabbitmq_management rabbitmq_prometheus");
+    well(&node, "rabbitmq-plugins enable --offline rabbitmq_management");
+    for line in ["enable", "enable --offline", "set"] {
+        let said = exit(&node, &format!("rabbitmq-plugins {line} rabbitmq_mqtt rabbitmq_management"));
+        assert!(said.exit == 70 && said.stderr.contains("aren't there yet: rabbitmq_mqtt. "), "{line}: {said:?}");
+    }
+    // RabbitMQ warns of names that no plugin has, and goes on.
+    for line in ["enable", "disable", "set"] {
+        let said = well(&node, &format!("rabbitmq-plugins {line} none"));
+        assert!(said.contains("WARNING - plugins currently enabled but missing: none"), "{line}: {said}");
+    }
+    assert_eq!(exit(&node, "rabbitmq-plugins disable rabbitmq_management").exit, 70);
+    let listed = well(&node, "rabbitmq-plugins list -q -E -m");
+    assert_eq!(listed.lines().next(), Some("rabbitmq_amqp1_0"));
+    assert!(!listed.contains("mqtt"));
+}
+
+#[test]
+fn a_command_that_is_not_there_yet_says_so() {
+    let node = Node::start(Options::new());
+    for line in ["rabbitmqctl eval 1+1.", "rabbitmqctl set_policy a b {}", "rabbitmq-diagnostics quorum_status q"] {
+        let said = exit(&node, line);
+        assert!(said.exit == 64 && said.stderr.contains("isn't there yet: "), "{line}: {said:?}");
+    }
+    let said = exit(&node, "rabbitmqctl list_queue");
+    assert!(said.exit == 64 && said.stderr.contains("Did you mean list_queues?"), "{said:?}");
+}
+
+#[test]
+fn help_names_every_command_and_each_is_run_by_a_test() {
+    let node = Node::start(Options::new());
+    let tests = [
+        include_str!("effects.rs"),
+        include_str!("points.rs"),
+        include_str!("place.rs"),
+        include_str!("../../golden/ctl/scene.txt"),
+    ];
+    for tool in ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins"] {
+        let help = well(&node, &format!("{tool} help"));
+        let names = well(&node, &format!("{tool} autocomplete"));
+        let (there, missing) = help.split_once("Not there yet:").unwrap_or((&help, ""));
+        for name in names.lines() {
+            assert!(help.contains(&format!("   {name} ")), "{name} isn't in the help of {tool}");
+            let is_missing = missing.contains(&format!("   {name} ")) && !there.contains(&format!("   {name} "));
+            let is_run = tests
+                .iter()
+                .any(|test| test.match_indices(name).any(|(at, _)| !test[at + name.len()..].starts_with('_')));
+            assert!(is_missing || is_run, "{tool} {name} is run by no test");
+        }
+        assert!(well(&node, &format!("{tool} version --help")).contains("General Options"));
+    }
+    // What changes nothing, and what only people read.
+    well(&node, "rabbitmqctl reconcile_vhosts");
+    well(&node, "rabbitmqctl has_reached_target_cluster_size");
+    well(&node, "rabbitmq-diagnostics check_if_node_is_quorum_critical");
+    well(&node, "rabbitmq-diagnostics check_if_node_is_mirror_sync_critical");
+    assert!(well(&node, "rabbitmq-diagnostics erlang_version").contains("No Erlang"));
+}

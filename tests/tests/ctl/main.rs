@@ -1,0 +1,7 @@
+//! The command line against a node: what commands do, and whether they answer as RabbitMQ's.
+
+mod effects;
+mod golden;
+mod place;
+mod points;
+mod tool;

@@ -1,0 +1,63 @@
+//! The tools, as names of the binary.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use leveret_tests::node::binary;
+
+/// What a tool answered.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) exit: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a line such as `rabbitmqctl -q list_users` on the node of a data directory, with a text on standard input.
+pub(crate) fn run(directory: &Path, line: &str, input: &str) -> Said {
+    let words = words(line);
+    let tool = match words[0].as_str() {
+        "rabbitmqctl" => "ctl",
+        "rabbitmq-diagnostics" => "diagnostics",
+        "rabbitmq-plugins" => "plugins",
+        other => panic!("{other} is no tool"),
+    };
+    let mut command = Command::new(binary());
+    command.arg(tool).args(&words[1..]).env("LEVERET_DATA_DIR", directory).env_remove("RABBITMQ_NODENAME");
+    finish(command, input)
+}
+
+/// Runs a program to its end.
+pub(crate) fn finish(mut command: Command, input: &str) -> Said {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("run the binary");
+    // One that needs no input may have ended by now.
+    let _ = child.stdin.take().expect("standard input").write_all(input.as_bytes());
+    let output = child.wait_with_output().expect("an end");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Said { exit: output.status.code().expect("no signal"), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The words of a line as a shell reads them: quotes of both kinds, and nothing else.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in line.chars() {
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, ' ') => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[test]
+fn a_line_has_words_as_in_a_shell() {
+    assert_eq!(words("a  b 'c \"d' \"\" e\"f g\"h"), ["a", "b", "c \"d", "", "ef gh"]);
+}
