@@ -28,12 +28,14 @@ pub struct Peer {
     pub local: SocketAddr,
     /// What its TLS handshake came to; none without TLS.
     pub encryption: Option<Encryption>,
+    /// The proxy whose word the two addresses are; none for a client that came by itself.
+    pub proxy: Option<SocketAddr>,
 }
 
 impl Peer {
     /// One without TLS.
     pub fn new(address: SocketAddr, local: SocketAddr) -> Self {
-        Self { address, local, encryption: None }
+        Self { address, local, encryption: None, proxy: None }
     }
 
     /// What its certificate says; none without one.
@@ -41,9 +43,10 @@ impl Peer {
         self.encryption.as_ref()?.certificate.as_deref()
     }
 
-    /// Whether it is on this machine.
+    /// Whether it is on this machine, and so is the proxy that says so, if one does.
     pub fn is_loopback(&self) -> bool {
-        self.address.ip().to_canonical().is_loopback()
+        let is_here = |address: SocketAddr| address.ip().to_canonical().is_loopback();
+        is_here(self.address) && self.proxy.is_none_or(is_here)
     }
 
     /// RabbitMQ's name of a connection.

@@ -68,7 +68,7 @@ pub use quota::Quota;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
-pub use unauthenticated::Unauthenticated;
+pub use unauthenticated::{Handshake, Unauthenticated};
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{

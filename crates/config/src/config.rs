@@ -28,6 +28,8 @@ pub struct Config {
     pub prometheus_ssl: Option<TlsEndpoint>,
     /// `tcp_listen_options.*`.
     pub tcp_options: TcpOptions,
+    /// `proxy_protocol`: whether connections of AMQP begin with the header of a proxy.
+    pub proxy_protocol: bool,
     /// `management.tcp.*`.
     pub management: Endpoint,
     /// `management.path_prefix`: what every path of the HTTP API begins with; empty, or a slash and more.
@@ -253,6 +255,7 @@ impl Default for Config {
             certificate_login: CertificateLogin::default(),
             management_ssl: None,
             prometheus_ssl: None,
+            proxy_protocol: false,
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
             management: Endpoint { ip: None, port: 15672 },
             prometheus: Endpoint { ip: None, port: 15692 },

@@ -38,7 +38,7 @@ impl Default for Tls {
             depth: 10,
             versions: BTreeMap::new(),
             ciphers: BTreeMap::new(),
-            honor_cipher_order: false,
+            honor_cipher_order: true,
         }
     }
 }

@@ -3,5 +3,7 @@
 mod certificates;
 mod external;
 mod messages;
+mod proxy_protocol;
+mod scan;
 mod stage;
 mod wrong_port;

@@ -164,7 +164,6 @@ pub(super) const KEYS: &[Other] = &[
     refused("mqtt.**", PROTOCOL),
     refused("password_hashing_module", "passwords are hashed with SHA-256"),
     refused("prevent_startup_if_node_was_reset", "the check would not be made"),
-    refused("proxy_protocol", "the header of a proxy would be taken for a client's"),
     refused("ssl_options.password", KEY),
     refused("ssl_options.cert", KEY),
     refused("ssl_options.cert.**", KEY),

@@ -140,7 +140,7 @@ macro_rules! options {
             key(
                 concat!($prefix, ".honor_cipher_order"),
                 "boolean",
-                "false",
+                "true",
                 "whether our order of cipher suites counts, not the client's",
                 |config, _, value| {
                     $tls(config).honor_cipher_order = boolean(value)?;
