@@ -6,7 +6,7 @@ SIM_SEEDS ?= 20000
 SOAK_SECONDS ?= 3600
 BENCH ?=
 
-.PHONY: run test bench fuzz soak sim golden fixtures kill powercut fmt deny build dist dist-test
+.PHONY: run test bench fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test
 
 build:
 	cargo build --release --package leveret
@@ -70,6 +70,10 @@ fixtures:
 # The long tests, then a load over and over, each message verified; now and then the node is killed and started again.
 soak: build
 	benches/soak $(SOAK_SECONDS)
+
+# What testssl.sh (Debian's package) says of the listeners with TLS.
+scan: build
+	cargo test --release --package leveret-tests --test tls -- --ignored
 
 # As root: power cuts through a file system of ours, CUTS of them.
 CUTS ?= 200

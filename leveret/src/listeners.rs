@@ -24,6 +24,7 @@ pub(crate) struct HttpListener(Listener);
 impl Listeners {
     /// Opens them all, or says which can't be.
     pub(crate) fn open(config: &Config) -> Result<Self, Box<dyn Error>> {
+        let login = config.certificate_login;
         let patience = Duration::from_millis(config.ssl_handshake_timeout_ms);
         let mut this = Self { amqp: Vec::new(), http: Vec::new(), prometheus: Vec::new(), tls: Vec::new() };
         for address in amqp_addresses(config)? {
@@ -31,7 +32,7 @@ impl Listeners {
         }
         let with_tls = amqps_addresses(config)?;
         if !with_tls.is_empty() {
-            let tls = Tls::load("ssl_options", config.ssl_options.clone(), patience)?;
+            let tls = Tls::load("ssl_options", config.ssl_options.clone(), patience, login)?;
             this.tls.push(tls.clone());
             for address in with_tls {
                 this.amqp.push(Listener { socket: Node::listen(address)?, tls: Some(tls.clone()) });
@@ -43,7 +44,7 @@ impl Listeners {
                 opened.push(HttpListener(Listener { socket: Node::listen(http_address(endpoint)?)?, tls: None }));
             }
             if let Some(TlsEndpoint { endpoint, tls }) = with_tls {
-                let tls = Tls::load(prefix, tls.clone(), patience)?;
+                let tls = Tls::load(prefix, tls.clone(), patience, login)?;
                 this.tls.push(tls.clone());
                 opened.push(HttpListener(Listener { socket: Node::listen(http_address(endpoint)?)?, tls: Some(tls) }));
             }

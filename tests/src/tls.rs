@@ -1,6 +1,6 @@
 //! Certificates for tests, and the client's side of TLS: alone, or in front of clients that don't speak it.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,7 +103,20 @@ pub fn connect(
     address: SocketAddr,
     client: &Arc<ClientConfig>,
 ) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    connect_over(address, client, &[])
+}
+
+/// The same, behind something that is said before.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_over(
+    address: SocketAddr,
+    client: &Arc<ClientConfig>,
+    before: &[u8],
+) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let mut socket = TcpStream::connect(address)?;
+    socket.write_all(before)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     let name = ServerName::try_from(HOST).expect("a name");
     let mut session = ClientConnection::new(client.clone(), name).map_err(io::Error::other)?;

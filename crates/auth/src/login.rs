@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 
 use leveret_model::{Refused, RefusedKind, Topology};
@@ -15,6 +16,20 @@ pub struct LoginRefused {
     pub detail: String,
 }
 
+impl LoginRefused {
+    fn new(mechanism: &str, detail: fmt::Arguments<'_>) -> Self {
+        Self {
+            refused: Refused::new(
+                RefusedKind::AccessRefused,
+                format!(
+                    "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+                ),
+            ),
+            detail: format!("{mechanism} login refused: {detail}"),
+        }
+    }
+}
+
 /// Who the peer is. `loopback_users` are those that may only come from this machine.
 ///
 /// # Errors
@@ -27,27 +42,45 @@ pub fn authenticate(
     loopback_users: &[String],
 ) -> Result<Arc<str>, LoginRefused> {
     let mechanism = response.mechanism();
-    let refused = |detail: String| LoginRefused {
-        refused: Refused::new(
-            RefusedKind::AccessRefused,
-            format!(
-                "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
-            ),
-        ),
-        detail: format!("{mechanism} login refused: {detail}"),
-    };
     let Some((name, password)) = response.parse() else {
-        return Err(refused("malformed response".to_owned()));
+        return Err(LoginRefused::new(mechanism, format_args!("malformed response")));
     };
     let user = topology.user(name);
     if !verify(user.map(|user| &**user), password) {
-        return Err(refused(format!("user '{}' - invalid credentials", name.escape_debug())));
-    }
-    if !peer_is_loopback && loopback_users.iter().any(|only_here| only_here == name) {
-        return Err(refused(format!("user '{name}' can only connect via localhost (setting loopback_users)")));
+        return Err(LoginRefused::new(mechanism, format_args!("user '{}' - invalid credentials", name.escape_debug())));
     }
     let user = user.expect("nobody's password was verified");
-    Ok(user.name.clone())
+    from_where_it_may(&user.name, mechanism, peer_is_loopback, loopback_users)
+}
+
+/// Who the peer is whose verified certificate has this name; `mechanism` is for texts.
+///
+/// # Errors
+/// The user is unknown, or the peer not on this machine though the user must be.
+pub fn recognise(
+    topology: &Topology,
+    mechanism: &str,
+    name: &str,
+    peer_is_loopback: bool,
+    loopback_users: &[String],
+) -> Result<Arc<str>, LoginRefused> {
+    let user = topology.user(name).ok_or_else(|| {
+        LoginRefused::new(mechanism, format_args!("user '{}' - invalid credentials", name.escape_debug()))
+    })?;
+    from_where_it_may(&user.name, mechanism, peer_is_loopback, loopback_users)
+}
+
+fn from_where_it_may(
+    name: &Arc<str>,
+    mechanism: &str,
+    peer_is_loopback: bool,
+    loopback_users: &[String],
+) -> Result<Arc<str>, LoginRefused> {
+    if !peer_is_loopback && loopback_users.iter().any(|only_here| **only_here == **name) {
+        let detail = format_args!("user '{name}' can only connect via localhost (setting loopback_users)");
+        return Err(LoginRefused::new(mechanism, detail));
+    }
+    Ok(name.clone())
 }
 
 #[cfg(test)]
@@ -106,5 +139,17 @@ mod tests {
         assert_eq!(error.refused.reply_text(), TEXT);
         assert!(error.detail.contains("localhost"));
         assert!(authenticate(&topology, response, false, &[]).is_ok());
+    }
+
+    #[test]
+    fn a_certificate_names_a_user_that_is_there_and_may_come_from_there() {
+        let topology = topology();
+        let from = |name, loopback| recognise(&topology, "EXTERNAL", name, loopback, &["guest".to_owned()]);
+        assert_eq!(from("guest", true).as_deref(), Ok("guest"));
+        for (name, loopback, detail) in [("nobody", true, "invalid credentials"), ("guest", false, "localhost")] {
+            let error = from(name, loopback).unwrap_err();
+            assert_eq!(error.refused.reply_text(), TEXT.replace("PLAIN", "EXTERNAL"));
+            assert!(error.detail.contains(detail), "{}", error.detail);
+        }
     }
 }

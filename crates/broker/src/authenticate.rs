@@ -4,7 +4,12 @@ use std::borrow::Cow;
 
 use leveret_model::Topology;
 
+use crate::broker::Broker;
+use crate::connection::Peer;
 use crate::settings::Settings;
+
+/// The mechanism of whoever shows a certificate (RFC 4422, appendix A).
+const EXTERNAL: &str = "EXTERNAL";
 
 /// Checks credentials. Implemented by the node over the `auth` crate; must not block.
 pub trait Authenticate: Send + Sync {
@@ -21,15 +26,41 @@ pub trait Authenticate: Send + Sync {
         response: &[u8],
         peer_is_loopback: bool,
     ) -> Result<String, String>;
+
+    /// The name of a user that the peer's certificate names; the certificate was verified already.
+    ///
+    /// # Errors
+    /// As [`Authenticate::authenticate`].
+    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> Result<String, String>;
+}
+
+/// The mechanisms that this peer may log in by, in their order.
+pub(crate) fn offered<'a>(settings: &'a Settings, peer: &Peer) -> Vec<&'a str> {
+    let shows_certificate = peer.certificate().is_some();
+    let names = settings.auth_mechanisms.iter().map(String::as_str);
+    names.filter(|name| *name != EXTERNAL || shows_certificate).collect()
+}
+
+/// The name of whoever answers to a mechanism that was offered.
+pub(crate) fn log_in(broker: &Broker, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
+    let topology = broker.registry.snapshot().topology.clone();
+    if mechanism == EXTERNAL {
+        // What the client says is of no matter, as in RabbitMQ: it is who its certificate says.
+        let certificate = peer.certificate().ok_or("connection peer presented no TLS (x.509) certificate")?;
+        let name = certificate.user.as_deref().ok_or_else(|| {
+            let subject = &certificate.subject;
+            format!("no name found where ssl_cert_login_from says in the certificate of '{subject}'")
+        })?;
+        return broker.authenticator.recognise(&topology, name, peer.is_loopback());
+    }
+    let (mechanism, response) = anonymous(&broker.settings, mechanism, response)
+        .ok_or("nobody may be anonymous: set anonymous_login_user to allow it")?;
+    broker.authenticator.authenticate(&topology, mechanism, &response, peer.is_loopback())
 }
 
 /// What a client would say that logged in by PLAIN, and by which mechanism that is checked: whoever is anonymous has the
 /// configured user's password, which is checked like any other. None if nobody may be anonymous.
-pub(crate) fn anonymous<'a>(
-    settings: &Settings,
-    mechanism: &'a str,
-    response: Cow<'a, [u8]>,
-) -> Option<(&'a str, Cow<'a, [u8]>)> {
+fn anonymous<'a>(settings: &Settings, mechanism: &'a str, response: Cow<'a, [u8]>) -> Option<(&'a str, Cow<'a, [u8]>)> {
     if mechanism != "ANONYMOUS" {
         return Some((mechanism, response));
     }

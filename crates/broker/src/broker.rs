@@ -34,7 +34,7 @@ use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
 use crate::traffic::{CoreCounters, Protocol};
-use crate::unauthenticated::Unauthenticated;
+use crate::unauthenticated::{Handshake, Unauthenticated};
 
 /// Why a broker doesn't start.
 #[derive(Debug, Error)]
@@ -266,13 +266,18 @@ impl Broker {
         name
     }
 
-    /// A new connection on `core`; its task is woken by `wake`.
+    /// A new connection on `core`, whose socket was accepted at `now`; its task is woken by `wake`.
     pub fn accept(self: &Arc<Self>, peer: Peer, wake: Arc<dyn Wake>, core: usize, now: Now) -> Connection {
         let id = ConnectionId(self.fresh_id());
         let outbox = Arc::new(Outbox::new(wake));
         self.clients.insert(id, outbox.clone());
         let counters = self.counters[core % self.counters.len()].clone();
         Connection::new(self.clone(), id, peer, outbox, counters, now)
+    }
+
+    /// A socket on which a TLS handshake begins; `wake` is called when it has to go.
+    pub fn handshake(&self, wake: Arc<dyn Wake>) -> Handshake {
+        Handshake::new(self.unauthenticated.clone(), ConnectionId(self.fresh_id()), wake)
     }
 
     pub(crate) fn forget_connection(&self, id: ConnectionId) {

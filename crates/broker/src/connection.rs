@@ -11,7 +11,7 @@ use leveret_model::ConnectionId;
 use crate::amqp10;
 use crate::amqp091;
 use crate::broker::Broker;
-use crate::encryption::Encryption;
+use crate::encryption::{Encryption, PeerCertificate};
 use crate::foreign::Foreign;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
@@ -20,7 +20,7 @@ use crate::traffic::{CoreCounters, Protocol, Traffic};
 use crate::unauthenticated::Part;
 
 /// Where a connection comes from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Peer {
     /// The client's address.
     pub address: SocketAddr,
@@ -28,9 +28,27 @@ pub struct Peer {
     pub local: SocketAddr,
     /// What its TLS handshake came to; none without TLS.
     pub encryption: Option<Encryption>,
+    /// The proxy whose word the two addresses are; none for a client that came by itself.
+    pub proxy: Option<SocketAddr>,
 }
 
 impl Peer {
+    /// One without TLS.
+    pub fn new(address: SocketAddr, local: SocketAddr) -> Self {
+        Self { address, local, encryption: None, proxy: None }
+    }
+
+    /// What its certificate says; none without one.
+    pub fn certificate(&self) -> Option<&PeerCertificate> {
+        self.encryption.as_ref()?.certificate.as_deref()
+    }
+
+    /// Whether it is on this machine, and so is the proxy that says so, if one does.
+    pub fn is_loopback(&self) -> bool {
+        let is_here = |address: SocketAddr| address.ip().to_canonical().is_loopback();
+        is_here(self.address) && self.proxy.is_none_or(is_here)
+    }
+
     /// RabbitMQ's name of a connection.
     pub fn connection_name(&self) -> String {
         format!("{} -> {}", self.address, self.local)
@@ -227,13 +245,13 @@ impl Unknown {
     fn amqp091(&mut self, now: Now) -> amqp091::Session {
         let (broker, outbox, counters) =
             (self.broker.clone(), self.outbox.clone(), self.traffic(Protocol::Amqp091, now));
-        amqp091::Session::new(broker, self.id, self.peer, outbox, counters, self.deadline, now)
+        amqp091::Session::new(broker, self.id, self.peer.clone(), outbox, counters, self.deadline, now)
     }
 
     fn amqp10(&mut self, now: Now) -> amqp10::Connection {
         let (broker, outbox, counters) =
             (self.broker.clone(), self.outbox.clone(), self.traffic(Protocol::Amqp10, now));
-        amqp10::Connection::new(broker, self.id, self.peer, outbox, counters, Some(self.deadline), now)
+        amqp10::Connection::new(broker, self.id, self.peer.clone(), outbox, counters, Some(self.deadline), now)
     }
 
     fn traffic(&self, protocol: Protocol, now: Now) -> Box<Traffic> {

@@ -1,12 +1,31 @@
 //! What a TLS handshake came to, as listings show it: in the words of RabbitMQ, which are Erlang's.
 
-/// The version of TLS and the cipher suite of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use std::sync::Arc;
+
+/// The version of TLS and the cipher suite of a connection, and who is at its other end.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encryption {
     /// As on the wire: 0x0303 for TLS 1.2, 0x0304 for TLS 1.3.
     pub version: u16,
     /// IANA's number.
     pub suite: u16,
+    /// The client's certificate, if it showed one: it was verified then.
+    pub certificate: Option<Arc<PeerCertificate>>,
+}
+
+/// What a client's certificate says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PeerCertificate {
+    /// Whose it is: a distinguished name (RFC 4514).
+    pub subject: String,
+    /// Who says so.
+    pub issuer: String,
+    /// From when to when it holds.
+    pub validity: String,
+    /// Its number, in hexadecimal.
+    pub serial_number: String,
+    /// The name of the user who may log in by it, from where `ssl_cert_login_from` says; none if it isn't there.
+    pub user: Option<String>,
 }
 
 /// Number, key exchange and cipher of the suites that are offered, each with a MAC in its cipher.

@@ -34,7 +34,7 @@ impl Foreign {
                 };
                 let text = format!("Port {local} speaks AMQP, not HTTP; {where_to}.\n");
                 format!(
-                    "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+                    "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nx-content-type-options: nosniff\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
                     text.len()
                 )
                 .into_bytes()

@@ -60,7 +60,7 @@ pub use bodies::BodyJob;
 pub use broker::{Broker, StartError};
 pub use connection::{Connection, Peer};
 pub use connection_state::{ConnectionState, ConnectionStatus};
-pub use encryption::Encryption;
+pub use encryption::{Encryption, PeerCertificate};
 pub use foreign::Foreign;
 pub use outbox::Wake;
 pub use output::Output;
@@ -68,7 +68,7 @@ pub use quota::Quota;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
-pub use unauthenticated::Unauthenticated;
+pub use unauthenticated::{Handshake, Unauthenticated};
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{

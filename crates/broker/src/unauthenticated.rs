@@ -10,7 +10,7 @@ use std::sync::Arc;
 use leveret_model::ConnectionId;
 use parking_lot::Mutex;
 
-use crate::outbox::{Event, Outbox};
+use crate::outbox::{Event, Outbox, Wake};
 
 /// See the module.
 pub struct Unauthenticated {
@@ -112,10 +112,37 @@ impl Drop for Part {
     }
 }
 
+/// What a socket holds before there is a connection on it: while its TLS handshake is made.
+pub struct Handshake {
+    part: Part,
+    outbox: Arc<Outbox>,
+}
+
+impl Handshake {
+    pub(crate) fn new(all: Arc<Unauthenticated>, id: ConnectionId, wake: Arc<dyn Wake>) -> Self {
+        let outbox = Arc::new(Outbox::new(wake));
+        Self { part: Part::new(all, id, outbox.clone()), outbox }
+    }
+
+    /// It holds so many bytes now.
+    pub fn holds(&mut self, bytes: usize) {
+        self.part.set(bytes);
+    }
+
+    /// Why it has to go, once it has been woken for that.
+    pub fn shed(&self) -> Option<Arc<str>> {
+        let mut events = Vec::new();
+        self.outbox.drain(&mut events);
+        events.into_iter().find_map(|event| match event {
+            Event::Shed(reason) => Some(reason),
+            _ => None,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::Wake;
 
     struct Nobody;
 
@@ -155,6 +182,19 @@ mod tests {
         drop(second);
         assert_eq!(all.bytes(), 70);
         drop((third, fourth));
+        assert_eq!(all.bytes(), 0);
+    }
+
+    #[test]
+    fn handshakes_count_and_are_told() {
+        let all = Arc::new(Unauthenticated::new(100));
+        let mut shakes = [1, 2].map(|id| Handshake::new(all.clone(), ConnectionId(id), Arc::new(Nobody)));
+        shakes[0].holds(60);
+        assert_eq!((all.bytes(), shakes[0].shed()), (60, None));
+        shakes[1].holds(60);
+        assert!(shakes[0].shed().is_some_and(|reason| reason.contains("unauthenticated_bytes_max_per_node (100)")));
+        assert_eq!((all.bytes(), shakes[1].shed()), (60, None));
+        drop(shakes);
         assert_eq!(all.bytes(), 0);
     }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use crate::amqp10::Amqp10;
 use crate::interceptors::Interceptors;
 use crate::quotas::Quotas;
-use crate::tls::{Tls, TlsEndpoint};
+use crate::tls::{CertificateLogin, Tls, TlsEndpoint};
 use crate::vhost_defaults::VhostDefaults;
 
 /// Messages may not be allowed to be larger than this: a body is held in memory while it arrives.
@@ -20,12 +20,16 @@ pub struct Config {
     pub ssl_options: Tls,
     /// `ssl_handshake_timeout`.
     pub ssl_handshake_timeout_ms: u64,
+    /// `ssl_cert_login_*`.
+    pub certificate_login: CertificateLogin,
     /// `management.ssl.*`; `None` where nothing was said, which means no listener.
     pub management_ssl: Option<TlsEndpoint>,
     /// `prometheus.ssl.*`; as `management_ssl`.
     pub prometheus_ssl: Option<TlsEndpoint>,
     /// `tcp_listen_options.*`.
     pub tcp_options: TcpOptions,
+    /// `proxy_protocol`: whether connections of AMQP begin with the header of a proxy.
+    pub proxy_protocol: bool,
     /// `management.tcp.*`.
     pub management: Endpoint,
     /// `management.path_prefix`: what every path of the HTTP API begins with; empty, or a slash and more.
@@ -264,8 +268,10 @@ impl Default for Config {
             ssl_listeners: BTreeMap::new(),
             ssl_options: Tls::default(),
             ssl_handshake_timeout_ms: 5_000,
+            certificate_login: CertificateLogin::default(),
             management_ssl: None,
             prometheus_ssl: None,
+            proxy_protocol: false,
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
             management: Endpoint { ip: None, port: 15672 },
             prometheus: Endpoint { ip: None, port: 15692 },

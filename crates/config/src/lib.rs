@@ -35,5 +35,5 @@ pub use interceptors::Interceptors;
 pub use keys::{KeyDoc, KeyState, documented};
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;
-pub use tls::{Tls, TlsEndpoint, TlsVersion};
+pub use tls::{AlternativeName, CertificateLogin, CertificateName, Tls, TlsEndpoint, TlsVersion};
 pub use vhost_defaults::{DefaultVhostLimits, DefaultVhostUser, VhostDefaults};

@@ -38,7 +38,7 @@ impl Default for Tls {
             depth: 10,
             versions: BTreeMap::new(),
             ciphers: BTreeMap::new(),
-            honor_cipher_order: false,
+            honor_cipher_order: true,
         }
     }
 }
@@ -50,6 +50,49 @@ pub enum TlsVersion {
     V12,
     /// `tlsv1.3`.
     V13,
+}
+
+/// Where the name of a user is in a client's certificate: `ssl_cert_login_*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertificateLogin {
+    /// `ssl_cert_login_from`.
+    pub from: CertificateName,
+    /// `ssl_cert_login_san_type`.
+    pub san_type: AlternativeName,
+    /// `ssl_cert_login_san_index`: how many names of that type come before it.
+    pub san_index: usize,
+}
+
+impl Default for CertificateLogin {
+    fn default() -> Self {
+        Self { from: CertificateName::DistinguishedName, san_type: AlternativeName::Dns, san_index: 0 }
+    }
+}
+
+/// See [`CertificateLogin::from`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateName {
+    /// `distinguished_name`: the whole subject.
+    DistinguishedName,
+    /// `common_name`: the subject's CN; several are joined by commas.
+    CommonName,
+    /// `subject_alternative_name` or `subject_alt_name`.
+    SubjectAlternativeName,
+}
+
+/// See [`CertificateLogin::san_type`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlternativeName {
+    /// `dns`
+    Dns,
+    /// `ip`
+    Ip,
+    /// `email`
+    Email,
+    /// `uri`
+    Uri,
+    /// `other_name`: whatever it is, if it is a text.
+    Other,
 }
 
 /// An HTTP server that speaks TLS.

@@ -210,9 +210,7 @@ fn defaults_in_the_table_are_those_of_the_config() {
         let config = set(&format!("{}={}", doc.name, doc.default)).unwrap();
         // A listener with TLS is there as soon as one of its keys is.
         let unset = match doc.name.split_once(".ssl.") {
-            Some((of @ ("management" | "prometheus"), _)) => {
-                set(&format!("{of}.ssl.honor_cipher_order=false")).unwrap()
-            }
+            Some((of @ ("management" | "prometheus"), _)) => set(&format!("{of}.ssl.honor_cipher_order=true")).unwrap(),
             _ => Config::default(),
         };
         assert_eq!(config, unset, "{}", doc.name);

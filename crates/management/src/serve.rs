@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, connect_info::Connected};
-use axum::middleware::map_request;
+use axum::http::HeaderValue;
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::middleware::{map_request, map_response};
+use axum::response::Response;
 use axum::serve::{IncomingStream, Listener};
 use leveret_node::{HttpsStream, Tls, TlsListener};
 
@@ -35,7 +38,7 @@ pub async fn serve(listener: std::net::TcpListener, router: Router) -> io::Resul
 /// As [`serve`].
 pub async fn serve_tls(listener: std::net::TcpListener, tls: Arc<Tls>, router: Router) -> io::Result<()> {
     let listener = Https(TlsListener::start(listener, tls)?);
-    let router = router.layer(map_request(tell_address));
+    let router = router.layer(map_request(tell_address)).layer(map_response(forbid_sniffing));
     axum::serve(listener, router.into_make_service_with_connect_info::<Client>()).await
 }
 
@@ -62,6 +65,12 @@ impl Connected<IncomingStream<'_, Https>> for Client {
     fn connect_info(stream: IncomingStream<'_, Https>) -> Self {
         Client(*stream.remote_addr())
     }
+}
+
+/// Browsers take an answer for what it says it is, and nothing else.
+async fn forbid_sniffing(mut response: Response) -> Response {
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// Handlers look for the address in the same place with and without TLS.

@@ -35,6 +35,12 @@ impl Authenticate for Passwords {
             .map(|user| user.to_string())
             .map_err(|refused| refused.detail)
     }
+
+    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> Result<String, String> {
+        leveret_auth::recognise(topology, "EXTERNAL", name, peer_is_loopback, &self.loopback_users)
+            .map(|user| user.to_string())
+            .map_err(|refused| refused.detail)
+    }
 }
 
 /// The broker hands AMQPLAIN's two fields over in PLAIN's form (RFC 4616): nothing, login, password.

@@ -33,6 +33,7 @@ impl NodeOptions {
                 keep_alive: config.tcp_options.keepalive,
                 send_buffer: config.tcp_options.sndbuf,
                 receive_buffer: config.tcp_options.recbuf,
+                proxy_protocol: config.proxy_protocol,
             },
             authenticate: Arc::new(Passwords::new(config.loopback_users.clone())),
             fatal,

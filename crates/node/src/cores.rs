@@ -8,6 +8,7 @@ mod linger;
 mod load;
 mod mailbox;
 mod population;
+mod proxy;
 mod stream;
 mod timers;
 mod wake;

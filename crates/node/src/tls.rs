@@ -1,21 +1,24 @@
 //! TLS of listeners: what their files hold, read again when they change, and what a handshake came to.
 
+mod certificate;
 mod ciphers;
 mod expiry;
 mod files;
 mod listener;
+mod name;
 mod verify;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use leveret_config::{Tls as Options, TlsVersion};
+use leveret_broker::Encryption;
+use leveret_config::{CertificateLogin, Tls as Options, TlsVersion};
 use parking_lot::Mutex;
-use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
+use rustls::{ServerConfig, ServerConnection};
 use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
@@ -33,6 +36,7 @@ pub struct Tls {
     prefix: &'static str,
     options: Options,
     patience: Duration,
+    login: CertificateLogin,
     current: ArcSwap<Loaded>,
     /// Of the files as they were read, or as they were refused.
     seen: Mutex<Stamps>,
@@ -48,20 +52,36 @@ struct Loaded {
 }
 
 impl Tls {
-    /// Reads the files that the configuration names; `patience` is how long a handshake may take.
+    /// Reads the files that the configuration names; `patience` is how long a handshake may take, and `login` where the
+    /// names of users are in certificates of clients.
     ///
     /// # Errors
     /// A key is missing, a file can't be read, or what the files hold doesn't fit together.
-    pub fn load(prefix: &'static str, options: Options, patience: Duration) -> Result<Arc<Self>, TlsError> {
+    pub fn load(
+        prefix: &'static str,
+        options: Options,
+        patience: Duration,
+        login: CertificateLogin,
+    ) -> Result<Arc<Self>, TlsError> {
         // Before they are read: what changes meanwhile is read again.
         let seen = Stamps::of(&options);
         let current = ArcSwap::from_pointee(Loaded::read(&options).map_err(|error| error.behind(prefix))?);
-        Ok(Arc::new(Self { prefix, options, patience, current, seen: Mutex::new(seen) }))
+        Ok(Arc::new(Self { prefix, options, patience, login, current, seen: Mutex::new(seen) }))
     }
 
     /// What does the next handshake. Connections keep what theirs was done with.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.current.load().configuration.clone())
+    }
+
+    /// What a handshake came to.
+    pub(crate) fn outcome(&self, session: &ServerConnection) -> Encryption {
+        let shown = session.peer_certificates().and_then(<[_]>::first);
+        Encryption {
+            version: session.protocol_version().map_or(0, u16::from),
+            suite: session.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
+            certificate: shown.map(|shown| Arc::new(certificate::read(shown, self.login))),
+        }
     }
 
     /// Whose keys it has, such as `ssl_options`.

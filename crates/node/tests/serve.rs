@@ -18,6 +18,10 @@ impl Authenticate for Nobody {
     fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: bool) -> Result<String, String> {
         Err("nobody may".to_owned())
     }
+
+    fn recognise(&self, _: &Topology, _: &str, _: bool) -> Result<String, String> {
+        Err("nobody may".to_owned())
+    }
 }
 
 fn options(cores: usize) -> NodeOptions {

@@ -9,7 +9,7 @@ use super::arguments;
 use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
-use crate::authenticate::anonymous;
+use crate::authenticate::{log_in, offered};
 use crate::clients::Client;
 use crate::quota::OwnLimits;
 use crate::settings::IN_MAINTENANCE;
@@ -22,7 +22,7 @@ impl Session {
     /// The header was ours: `connection.start`.
     pub(crate) fn start(&mut self, _now: Now) {
         let properties = identity::server_properties(&self.broker.settings).encoded();
-        let mechanisms = self.broker.settings.auth_mechanisms.join(" ");
+        let mechanisms = offered(&self.broker.settings, &self.peer).join(" ");
         let start = connection::Start {
             version_major: 0,
             version_minor: 9,
@@ -45,8 +45,8 @@ impl Session {
         self.client_knows_blocked = has("connection.blocked");
         let told = has("authentication_failure_close");
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
-        let offered = &self.broker.settings.auth_mechanisms;
-        if !offered.contains(&mechanism) {
+        let offered = offered(&self.broker.settings, &self.peer);
+        if !offered.contains(&mechanism.as_str()) {
             let offered = offered.join(" ");
             let text = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
             return Err(ProtocolError::new(ReplyCode::NotImplemented, text));
@@ -55,15 +55,8 @@ impl Session {
             "AMQPLAIN" => amqplain(start_ok.response)?.into(),
             _ => start_ok.response.into(),
         };
-        let login = anonymous(&self.broker.settings, &mechanism, response);
-        let topology = self.broker.registry.snapshot().topology.clone();
-        let loopback = self.peer.address.ip().to_canonical().is_loopback();
         self.counters.auth_attempts.increment();
-        let authenticated = match login {
-            Some((by, response)) => self.broker.authenticator.authenticate(&topology, by, &response, loopback),
-            None => Err("nobody may be anonymous: set anonymous_login_user to allow it".to_owned()),
-        };
-        match authenticated {
+        match log_in(&self.broker, &self.peer, &mechanism, response) {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");

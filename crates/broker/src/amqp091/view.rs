@@ -33,7 +33,7 @@ impl Session {
         };
         inquiry.answer(ConnectionView {
             client: Arc::new(client),
-            peer: self.peer,
+            peer: self.peer.clone(),
             protocol: Protocol::Amqp091,
             mechanism: self.mechanism.clone(),
             status: ConnectionStatus::new(self.outbox.wait(), self.alarm),

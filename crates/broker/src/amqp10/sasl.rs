@@ -6,7 +6,7 @@ use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result};
-use crate::authenticate::anonymous;
+use crate::authenticate::{log_in, offered};
 use crate::time::Now;
 
 impl Connection {
@@ -15,7 +15,7 @@ impl Connection {
         self.output.buffer().extend_from_slice(&HEADER_SASL);
         let broker = self.broker.clone();
         let names: Vec<Symbol<'_>> =
-            broker.settings.auth_mechanisms.iter().filter_map(|name| Symbol::checked(name)).collect();
+            offered(&broker.settings, &self.peer).into_iter().filter_map(Symbol::checked).collect();
         self.send_sasl(&SaslFrame::Mechanisms(sasl::Mechanisms { sasl_server_mechanisms: Symbols::of(&names) }));
     }
 
@@ -29,8 +29,8 @@ impl Connection {
             return Err(Failure::connection(condition::ILLEGAL_STATE, "expected sasl-init"));
         };
         let mechanism = init.mechanism.as_str();
-        let offered = &self.broker.settings.auth_mechanisms;
-        if !offered.iter().any(|name| name == mechanism) {
+        let offered = offered(&self.broker.settings, &self.peer);
+        if !offered.contains(&mechanism) {
             let offered = offered.join(" ");
             tracing::warn!(connection = %self.name, mechanism, offered, "unsupported SASL mechanism");
             self.refuse_login(now);
@@ -41,16 +41,13 @@ impl Connection {
             "AMQPLAIN" => crate::amqp091::amqplain(response).ok().map(Cow::from),
             _ => Some(response.into()),
         };
-        let login = response.and_then(|response| anonymous(&self.broker.settings, mechanism, response));
-        let Some((mechanism, response)) = login else {
-            tracing::warn!(connection = %self.name, mechanism, "no login by this mechanism, or its response is malformed");
+        let Some(response) = response else {
+            tracing::warn!(connection = %self.name, mechanism, "the response to this mechanism is malformed");
             self.refuse_login(now);
             return Ok(());
         };
-        let topology = self.broker.registry.snapshot().topology.clone();
-        let loopback = self.peer.address.ip().to_canonical().is_loopback();
         self.counters.auth_attempts.increment();
-        match self.broker.authenticator.authenticate(&topology, mechanism, &response, loopback) {
+        match log_in(&self.broker, &self.peer, mechanism, response) {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
                 tracing::info!(connection = %self.name, user, "user authenticated");

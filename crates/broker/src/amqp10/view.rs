@@ -31,7 +31,7 @@ impl Connection {
             Client { id: self.id, name: self.name.clone(), user: self.user.clone(), vhost: self.vhost.clone() };
         inquiry.answer(ConnectionView {
             client: Arc::new(client),
-            peer: self.peer,
+            peer: self.peer.clone(),
             protocol: Protocol::Amqp10,
             mechanism: self.mechanism.clone(),
             status: ConnectionStatus::new(self.outbox.wait(), self.broker.alarms.publishing_blocked()),

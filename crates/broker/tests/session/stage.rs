@@ -18,6 +18,10 @@ impl Authenticate for Anybody {
         let name = response.split(|byte| *byte == 0).nth(1).unwrap_or_default();
         String::from_utf8(name.to_vec()).map_err(|error| error.to_string())
     }
+
+    fn recognise(&self, _: &Topology, name: &str, _: bool) -> Result<String, String> {
+        Ok(name.to_owned())
+    }
 }
 
 /// The stage looks at everybody in turn: nobody has to be woken.
@@ -173,7 +177,7 @@ impl Stage {
     pub(crate) fn dial(&mut self, options: ClientOptions) -> usize {
         self.peers += 1;
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let peer = Peer { address: address(40_000 + self.peers), local: address(5672), encryption: None };
+        let peer = Peer::new(address(40_000 + self.peers), address(5672));
         let connection = self.broker.accept(peer, Arc::new(Nobody), 0, self.now);
         self.links.push(Link {
             client: Client::new(options),

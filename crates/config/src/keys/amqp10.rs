@@ -81,9 +81,9 @@ pub(super) const KEYS: &[Key] = &[
         "a way to log in, in the order of the numbers; the first of them replaces the default",
         |config, number, value| {
             let number = integer(number, 1, 99)? as u8;
-            if !["PLAIN", "AMQPLAIN", "ANONYMOUS"].contains(&value) {
+            if !["PLAIN", "AMQPLAIN", "ANONYMOUS", "EXTERNAL"].contains(&value) {
                 return Err(format!(
-                    "expected PLAIN, AMQPLAIN or ANONYMOUS, got '{value}': no other mechanism is built yet"
+                    "expected PLAIN, AMQPLAIN, ANONYMOUS or EXTERNAL, got '{value}': no other mechanism is built yet"
                 ));
             }
             config.amqp10.given_mechanisms.insert(number, value.to_owned());

@@ -21,8 +21,7 @@ const TLS: &str = "the handshake has fixed settings";
 const WEAKER: &str = "what it would forbid would be let in";
 const KEY: &str = "only a PEM file with a key that isn't encrypted is read; name it in keyfile";
 const LEGACY: &str = "it isn't offered: TLS 1.3 and 1.2 with ephemeral elliptic curves are";
-const AUTH: &str =
-    "only the internal backend with PLAIN, AMQPLAIN and ANONYMOUS exists, and others would decide who may log in";
+const AUTH: &str = "only the internal backend with PLAIN, AMQPLAIN, ANONYMOUS and EXTERNAL exists, and others would decide who may log in";
 const LIMIT: &str = "the limit would not be enforced";
 const PROTOCOL: &str = "the protocol isn't spoken yet";
 const CLIENT: &str = "there is no outgoing connection yet";
@@ -165,10 +164,6 @@ pub(super) const KEYS: &[Other] = &[
     refused("mqtt.**", PROTOCOL),
     refused("password_hashing_module", "passwords are hashed with SHA-256"),
     refused("prevent_startup_if_node_was_reset", "the check would not be made"),
-    refused("proxy_protocol", "the header of a proxy would be taken for a client's"),
-    refused("ssl_cert_login_from", AUTH),
-    refused("ssl_cert_login_san_index", AUTH),
-    refused("ssl_cert_login_san_type", AUTH),
     refused("ssl_options.password", KEY),
     refused("ssl_options.cert", KEY),
     refused("ssl_options.cert.**", KEY),

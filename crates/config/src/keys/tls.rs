@@ -3,7 +3,7 @@
 use super::Key;
 use super::working::{key, listener, none, port};
 use crate::config::Config;
-use crate::tls::{Tls, TlsEndpoint, TlsVersion};
+use crate::tls::{AlternativeName, CertificateName, Tls, TlsEndpoint, TlsVersion};
 use crate::units::{boolean, integer, milliseconds};
 
 /// RabbitMQ's port of the HTTP API with TLS, and of the metrics.
@@ -140,7 +140,7 @@ macro_rules! options {
             key(
                 concat!($prefix, ".honor_cipher_order"),
                 "boolean",
-                "false",
+                "true",
                 "whether our order of cipher suites counts, not the client's",
                 |config, _, value| {
                     $tls(config).honor_cipher_order = boolean(value)?;
@@ -177,6 +177,52 @@ pub(super) const LISTENERS: &[Key] = &[
         "how long a client may take for its TLS handshake",
         |config, _, value| {
             config.ssl_handshake_timeout_ms = milliseconds(value, 1)?;
+            Ok(())
+        },
+    ),
+    key(
+        "ssl_cert_login_from",
+        "distinguished_name, common_name, subject_alternative_name",
+        "distinguished_name",
+        "where the name of a user is in the certificate of a client that logs in by EXTERNAL",
+        |config, _, value| {
+            config.certificate_login.from = match value {
+                "distinguished_name" => CertificateName::DistinguishedName,
+                "common_name" => CertificateName::CommonName,
+                "subject_alternative_name" | "subject_alt_name" => CertificateName::SubjectAlternativeName,
+                _ => {
+                    return Err(format!(
+                        "expected distinguished_name, common_name or subject_alternative_name, got '{value}'"
+                    ));
+                }
+            };
+            Ok(())
+        },
+    ),
+    key(
+        "ssl_cert_login_san_type",
+        "dns, ip, email, uri, other_name",
+        "dns",
+        "the type of a subject alternative name that is a user's",
+        |config, _, value| {
+            config.certificate_login.san_type = match value {
+                "dns" => AlternativeName::Dns,
+                "ip" => AlternativeName::Ip,
+                "email" => AlternativeName::Email,
+                "uri" => AlternativeName::Uri,
+                "other_name" => AlternativeName::Other,
+                _ => return Err(format!("expected dns, ip, email, uri or other_name, got '{value}'")),
+            };
+            Ok(())
+        },
+    ),
+    key(
+        "ssl_cert_login_san_index",
+        "integer",
+        "0",
+        "how many names of that type come before a user's",
+        |config, _, value| {
+            config.certificate_login.san_index = integer(value, 0, 255)? as usize;
             Ok(())
         },
     ),

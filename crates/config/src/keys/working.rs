@@ -37,6 +37,16 @@ pub(super) const KEYS: &[Key] = &[
         config.tcp_options.nodelay = boolean(value)?;
         Ok(())
     }),
+    key(
+        "proxy_protocol",
+        "boolean",
+        "false",
+        "whether every connection of AMQP begins with the header of a proxy (PROXY protocol 1 or 2), before TLS",
+        |config, _, value| {
+            config.proxy_protocol = boolean(value)?;
+            Ok(())
+        },
+    ),
     key("tcp_listen_options.sndbuf", "bytes", "the system's", "send buffer of a socket", |config, _, value| {
         config.tcp_options.sndbuf = Some(socket_buffer(value)?);
         Ok(())

@@ -1,6 +1,7 @@
 //! Connections, channels, sessions and links as JSON. Keys are RabbitMQ's; ours are `wait`, `queued_bytes` and
 //! `pending_frames`.
 
+use leveret_broker::PeerCertificate;
 use leveret_broker::traffic::Protocol;
 use leveret_broker::views::{ChannelView, ConnectionView, IncomingView, OutgoingView, SessionView};
 use leveret_model::{Arguments, Value as Argument};
@@ -31,7 +32,8 @@ pub(super) fn channel_with_past(
 
 pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
     let now = api.node().clock().now();
-    let (peer, local, encryption) = (view.peer.address, view.peer.local, view.peer.encryption);
+    let (peer, local, encryption) = (view.peer.address, view.peer.local, view.peer.encryption.as_ref());
+    let certificate = |field: fn(&PeerCertificate) -> &str| view.peer.certificate().map_or("", field);
     let [incoming, outgoing] = view.octet_rates;
     let mut body = json!({
         "name": view.client.name,
@@ -68,10 +70,10 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         "ssl_key_exchange": encryption.map_or("", |encryption| encryption.key_exchange()),
         "ssl_cipher": encryption.map_or("", |encryption| encryption.cipher()),
         "ssl_hash": encryption.map_or("", |encryption| encryption.hash()),
-        "peer_cert_subject": "",
-        "peer_cert_issuer": "",
-        "peer_cert_serial_number": "",
-        "peer_cert_validity": "",
+        "peer_cert_subject": certificate(|certificate| &certificate.subject),
+        "peer_cert_issuer": certificate(|certificate| &certificate.issuer),
+        "peer_cert_serial_number": certificate(|certificate| &certificate.serial_number),
+        "peer_cert_validity": certificate(|certificate| &certificate.validity),
     });
     if let Some(name) = user_provided_name(&view.client_properties) {
         body["user_provided_name"] = json!(name);

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::connection::ConnectionTask;
-use super::handshake::handshake;
+use super::handshake::Foreword;
 use super::load::least_loaded;
 use super::population::Population;
 use super::stream::Stream;
@@ -34,11 +34,13 @@ pub struct SocketOptions {
     pub send_buffer: Option<u32>,
     /// Bytes; `None` for the system's choice (`tcp_listen_options.recbuf`).
     pub receive_buffer: Option<u32>,
+    /// Connections begin with the header of a proxy (`proxy_protocol`).
+    pub proxy_protocol: bool,
 }
 
 impl Default for SocketOptions {
     fn default() -> Self {
-        Self { no_delay: true, keep_alive: false, send_buffer: None, receive_buffer: None }
+        Self { no_delay: true, keep_alive: false, send_buffer: None, receive_buffer: None, proxy_protocol: false }
     }
 }
 
@@ -210,7 +212,8 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
                 let seat = &seats[choose(&seats)];
                 seat.core.load.connected();
                 let place = Place { core: seat.core.clone(), _member: population.join() };
-                seat.handle.spawn(serve(stream, address, place, broker.clone(), tls.clone()));
+                let foreword = Foreword { proxy_protocol: sockets.proxy_protocol, tls: tls.clone() };
+                seat.handle.spawn(serve(stream, address, place, broker.clone(), foreword));
             }
             Err(error) => debug!("cannot use the connection from {address}: {error}"),
         }
@@ -239,27 +242,25 @@ async fn serve(
     address: SocketAddr,
     place: Place,
     broker: Arc<Broker>,
-    tls: Option<Arc<Tls>>,
+    foreword: Foreword,
 ) {
+    let accepted = place.core.clock.now();
     let prepared = stream.local_addr().and_then(|local| Ok((canonical(local), TcpStream::from_std(stream)?)));
     let (local, stream) = match prepared {
         Ok(prepared) => prepared,
         // The peer may be gone again already.
         Err(error) => return debug!("cannot use the connection from {address}: {error}"),
     };
-    let mut peer = Peer { address: canonical(address), local, encryption: None };
-    let stream = match tls {
-        None => Stream::Plain(stream),
-        Some(tls) => {
-            let http = broker.http_port.get().copied();
-            // Boxed: the task of a connection is as long as its longest moment, and one without TLS pays for it too.
-            let made = Box::pin(handshake(stream, &tls, peer, http)).await;
-            let Some((stream, encryption)) = made else { return };
-            peer.encryption = Some(encryption);
-            stream
-        }
+    let mut peer = Peer::new(canonical(address), local);
+    let stream = match foreword.is_needed() {
+        false => Stream::Plain(stream),
+        // Boxed: the task of a connection is as long as its longest moment, and one without TLS pays for it too.
+        true => match Box::pin(foreword.take(stream, &mut peer, &broker)).await {
+            Some(stream) => stream,
+            None => return,
+        },
     };
-    ConnectionTask::serve(stream, peer, place.core.clone(), &broker).await;
+    ConnectionTask::serve(stream, peer, place.core.clone(), &broker, accepted).await;
     drop(place);
 }
 
@@ -296,6 +297,7 @@ mod tests {
             keep_alive: true,
             send_buffer: Some(32 << 10),
             receive_buffer: Some(48 << 10),
+            proxy_protocol: false,
         };
         options.apply(&stream).expect("are taken");
         let socket = SockRef::from(&stream);

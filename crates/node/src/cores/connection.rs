@@ -61,11 +61,11 @@ enum Step {
 }
 
 impl ConnectionTask {
-    /// Serves a connection to its end.
-    pub(crate) async fn serve(stream: Stream, peer: Peer, core: Arc<Core>, broker: &Arc<Broker>) {
+    /// Serves a connection to its end. It has to log in within a time that began when it was accepted.
+    pub(crate) async fn serve(stream: Stream, peer: Peer, core: Arc<Core>, broker: &Arc<Broker>, accepted: Now) {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
-        let connection = broker.accept(peer, wake, core.index, core.clock.now());
+        let connection = broker.accept(peer, wake, core.index, accepted);
         let task = Self {
             stream,
             connection,

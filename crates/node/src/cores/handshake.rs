@@ -1,41 +1,114 @@
-//! The TLS handshake of a connection that was accepted, and those who don't make one.
+//! What comes before AMQP on a connection that was accepted: the header of a proxy, the TLS handshake. And those who
+//! don't make one.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
-use leveret_broker::{Encryption, Foreign, Peer};
+use leveret_broker::{Broker, Encryption, Foreign, Handshake, Peer, Wake};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracing::warn;
 
+use super::proxy;
 use super::stream::Stream;
 use crate::tls::Tls;
 
 /// The first byte of a TLS record that begins a handshake (RFC 8446, 5.1).
 const HANDSHAKE: u8 = 0x16;
+/// What a handshake counts among what those hold who haven't logged in: its session, a record of each side and our
+/// certificates.
+const HANDSHAKE_BYTES: usize = 16 * 1024;
 
-/// The stream behind the handshake; none if it failed, which is logged.
-pub(super) async fn handshake(
-    stream: TcpStream,
-    tls: &Tls,
-    peer: Peer,
-    http: Option<u16>,
-) -> Option<(Stream, Encryption)> {
-    let name = peer.connection_name();
-    match timeout(tls.patience(), shake(stream, tls, peer, http)).await {
-        Ok(Ok(made)) => Some(made),
-        Ok(Err(error)) => {
-            warn!(connection = name, "TLS handshake failed: {error}");
-            None
-        }
-        Err(_) => {
-            warn!(connection = name, "TLS handshake failed: ssl_handshake_timeout ({:?}) is over", tls.patience());
-            None
-        }
+/// What clients of a listener have to say first.
+pub(super) struct Foreword {
+    pub(super) proxy_protocol: bool,
+    pub(super) tls: Option<Arc<Tls>>,
+}
+
+/// Wakes the handshake that has to go.
+#[derive(Default)]
+struct Rouse(Notify);
+
+impl Wake for Rouse {
+    fn wake(&self) {
+        self.0.notify_one();
     }
 }
 
-async fn shake(mut stream: TcpStream, tls: &Tls, peer: Peer, http: Option<u16>) -> io::Result<(Stream, Encryption)> {
+impl Foreword {
+    /// Whether there is anything.
+    pub(super) fn is_needed(&self) -> bool {
+        self.proxy_protocol || self.tls.is_some()
+    }
+
+    /// The stream behind it; none if it failed, which is logged.
+    pub(super) async fn take(self, stream: TcpStream, peer: &mut Peer, broker: &Arc<Broker>) -> Option<Stream> {
+        let rouse = Arc::new(Rouse::default());
+        let mut held = broker.handshake(rouse.clone());
+        let patience = Duration::from_millis(broker.settings.handshake_timeout_ms);
+        let name = peer.connection_name();
+        tokio::select! {
+            taken = timeout(patience, self.take_in_time(stream, peer, &mut held, broker)) => match taken {
+                Ok(stream) => stream,
+                Err(_) => {
+                    warn!(connection = name, "handshake_timeout ({patience:?}) is over before AMQP could begin");
+                    None
+                }
+            },
+            () = rouse.0.notified() => {
+                warn!(connection = name, "connection closed: it was to go before its TLS handshake was made");
+                None
+            }
+        }
+    }
+
+    async fn take_in_time(
+        self,
+        mut stream: TcpStream,
+        peer: &mut Peer,
+        held: &mut Handshake,
+        broker: &Broker,
+    ) -> Option<Stream> {
+        if self.proxy_protocol {
+            match proxy::take(&mut stream).await {
+                Ok(route) => {
+                    let proxy = peer.address;
+                    peer.proxy = Some(proxy);
+                    if let Some(route) = route {
+                        (peer.address, peer.local) = (route.client, route.destination);
+                    }
+                }
+                Err(error) => {
+                    warn!(connection = peer.connection_name(), "connection closed: {error}");
+                    return None;
+                }
+            }
+        }
+        let Some(tls) = self.tls else { return Some(Stream::Plain(stream)) };
+        let http = broker.http_port.get().copied();
+        let reason = match timeout(tls.patience(), shake(stream, &tls, peer, held, http)).await {
+            Ok(Ok((stream, encryption))) => {
+                peer.encryption = Some(encryption);
+                return Some(stream);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("ssl_handshake_timeout ({:?}) is over", tls.patience()),
+        };
+        warn!(connection = peer.connection_name(), "TLS handshake failed: {reason}");
+        None
+    }
+}
+
+async fn shake(
+    mut stream: TcpStream,
+    tls: &Tls,
+    peer: &Peer,
+    held: &mut Handshake,
+    http: Option<u16>,
+) -> io::Result<(Stream, Encryption)> {
     let mut first = [0; 8];
     let seen = stream.peek(&mut first).await?;
     if seen > 0 && first[0] != HANDSHAKE {
@@ -49,11 +122,9 @@ async fn shake(mut stream: TcpStream, tls: &Tls, peer: Peer, http: Option<u16>) 
         };
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
+    // Whoever says nothing holds nothing: clients who come all at once wait their turn here.
+    held.holds(HANDSHAKE_BYTES);
     let stream = tls.acceptor().accept(stream).await?;
-    let session = stream.get_ref().1;
-    let encryption = Encryption {
-        version: session.protocol_version().map_or(0, u16::from),
-        suite: session.negotiated_cipher_suite().map_or(0, |suite| suite.suite().into()),
-    };
+    let encryption = tls.outcome(stream.get_ref().1);
     Ok((Stream::Tls(Box::new(stream)), encryption))
 }
