@@ -6,7 +6,7 @@ SIM_SEEDS ?= 20000
 SOAK_SECONDS ?= 3600
 BENCH ?=
 
-.PHONY: run test bench fuzz soak sim golden fixtures kill powercut scan fmt deny build
+.PHONY: run test bench fuzz soak sim golden fixtures kill powercut fmt deny build dist dist-test scan
 
 build:
 	cargo build --release --package leveret
@@ -16,6 +16,16 @@ run: build
 
 test:
 	.ci/test
+
+# A tarball and a Debian package of the release build, in target/dist.
+dist:
+	packaging/dist
+
+# The packages of the release build, installed in a root of their own: as root, on Debian.
+dist-test: dist
+	packaging/check $${CARGO_TARGET_DIR:-target}/release/leveret
+	LEVERET_BIN=$$(realpath $${CARGO_TARGET_DIR:-target}/release/leveret) \
+	  cargo test --profile ci --package leveret-tests --test package -- --nocapture
 
 bench: build
 	benches/run $(BENCH)

@@ -2,16 +2,22 @@
 //! directories that no node uses.
 
 mod banner;
+mod configuration;
 mod listeners;
 mod log;
+mod logging;
+mod manual;
+mod notify;
 mod server;
 mod verify;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use leveret_ctl::Tool;
+use server::ServerArguments;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -44,6 +50,15 @@ enum Command {
     /// What rabbitmq-plugins does
     #[command(disable_help_flag = true)]
     Plugins(ToolArguments),
+    /// What rabbitmq-upgrade does
+    #[command(disable_help_flag = true)]
+    Upgrade(ToolArguments),
+    /// Check a configuration, or show an example of one
+    Config(configuration::ConfigArguments),
+    /// Print what a shell reads to complete command lines
+    Completion(manual::CompletionArguments),
+    /// Print a manual page
+    Man(manual::ManualArguments),
 }
 
 /// What stands behind the name of a tool, which reads it itself.
@@ -55,9 +70,12 @@ struct ToolArguments {
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
-    let called_as = words.next().and_then(|program| Tool::called_as(program.as_ref()));
-    if let Some(tool) = called_as {
+    let program = PathBuf::from(words.next().unwrap_or_default());
+    if let Some(tool) = Tool::called_as(&program) {
         return leveret_ctl::run(tool, words);
+    }
+    if program.file_name().is_some_and(|name| name == "rabbitmq-server") {
+        return server::run(&ServerArguments::installed(std::env::args_os()));
     }
     match Arguments::parse().command {
         Command::Server(arguments) => server::run(&arguments),
@@ -67,5 +85,9 @@ fn main() -> ExitCode {
         Command::Ctl(arguments) => leveret_ctl::run(Tool::Ctl, arguments.words),
         Command::Diagnostics(arguments) => leveret_ctl::run(Tool::Diagnostics, arguments.words),
         Command::Plugins(arguments) => leveret_ctl::run(Tool::Plugins, arguments.words),
+        Command::Upgrade(arguments) => leveret_ctl::run(Tool::Upgrade, arguments.words),
+        Command::Config(arguments) => configuration::run(&arguments),
+        Command::Completion(arguments) => manual::complete(&arguments),
+        Command::Man(arguments) => manual::manual(&arguments),
     }
 }

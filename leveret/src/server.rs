@@ -1,20 +1,22 @@
 use std::error::Error;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Args;
-use leveret_config::{Config, Durability, LogLevel, Warning};
+use clap::parser::ValueSource;
+use clap::{Args, FromArgMatches};
+use leveret_config::{Config, Durability};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions};
 use leveret_node::{DirectoryLock, LocalSocket, Node, NodeOptions, node_name};
-use tracing::level_filters::LevelFilter;
 use tracing::{error, info, warn};
-use tracing_appender::non_blocking::WorkerGuard;
 
 use crate::banner::Banner;
 use crate::listeners::Listeners;
+use crate::logging::Log;
+use crate::{configuration, notify};
 
 /// What a confirm promises in queues that don't say something else (`x-durability`).
 fn durability(config: &Config) -> &'static str {
@@ -31,28 +33,53 @@ const STOP_REASON: &str = "broker forced connection closure with reason 'shutdow
 #[derive(Debug, Args)]
 pub(crate) struct ServerArguments {
     /// A file in the format of rabbitmq.conf
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", env = "RABBITMQ_CONFIG_FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A directory whose files that end in .conf win over that file, later names over earlier ones
+    #[arg(long, value_name = "DIR", env = "RABBITMQ_CONFIG_FILES")]
+    pub(crate) config_dir: Option<PathBuf>,
     /// Where everything is kept; made if it isn't there
     #[arg(long, value_name = "DIR", env = "LEVERET_DATA_DIR", default_value = "data")]
     data_dir: PathBuf,
-    /// A key of rabbitmq.conf; wins over the file
+    /// A key of rabbitmq.conf; wins over the files
     #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub(crate) set: Vec<String>,
+}
+
+impl ServerArguments {
+    /// What stands behind `rabbitmq-server`: RabbitMQ's paths, where nothing else is said and they are there.
+    pub(crate) fn installed(words: impl IntoIterator<Item = OsString>) -> Self {
+        let matches = Self::installed_command().get_matches_from(words);
+        let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let is_there =
+            |name: &str, path: &PathBuf| matches.value_source(name) != Some(ValueSource::DefaultValue) || path.exists();
+        arguments.config = arguments.config.filter(|path| is_there("config", path));
+        arguments.config_dir = arguments.config_dir.filter(|path| is_there("config_dir", path));
+        arguments
+    }
+
+    /// The command line of `rabbitmq-server`.
+    pub(crate) fn installed_command() -> clap::Command {
+        let command = clap::Command::new("rabbitmq-server").about("Starts a node with RabbitMQ's paths");
+        Self::augment_args(command.version(env!("CARGO_PKG_VERSION")))
+            .mut_arg("config", |config| config.default_value("/etc/rabbitmq/rabbitmq.conf"))
+            .mut_arg("config_dir", |directory| directory.default_value("/etc/rabbitmq/conf.d"))
+            .mut_arg("data_dir", |directory| directory.default_value("/var/lib/rabbitmq/leveret"))
+    }
 }
 
 /// Runs a node until it is asked to stop.
 pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
-    let (config, warnings) = match configure(arguments) {
+    let (config, warnings) = match configuration::of_server(arguments) {
         Ok(configured) => configured,
         Err(reasons) => {
             reasons.iter().for_each(|reason| eprintln!("leveret: {reason}"));
             return ExitCode::FAILURE;
         }
     };
-    let _log = log_to_stdout(&config);
+    let log = Log::to_stdout(&config);
     warnings.iter().for_each(|warning| warn!("{warning}"));
-    match serve(&config, arguments) {
+    match serve(&config, arguments, &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("leveret: {reason}");
@@ -61,44 +88,7 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     }
 }
 
-/// File first, then `--set`; every mistake is told, not only the first.
-fn configure(arguments: &ServerArguments) -> Result<(Config, Vec<Warning>), Vec<String>> {
-    let (mut config, mut warnings, mut mistakes) = (Config::default(), Vec::new(), Vec::new());
-    if let Some(path) = &arguments.config {
-        match std::fs::read_to_string(path) {
-            Ok(text) => match config.read(&path.display().to_string(), &text) {
-                Ok(found) => warnings.extend(found),
-                Err(found) => mistakes.extend(found.iter().map(ToString::to_string)),
-            },
-            Err(reason) => mistakes.push(format!("cannot read {}: {reason}", path.display())),
-        }
-    }
-    for assignment in &arguments.set {
-        match config.set(assignment) {
-            Ok(warning) => warnings.extend(warning),
-            Err(mistake) => mistakes.push(mistake.to_string()),
-        }
-    }
-    if mistakes.is_empty() { Ok((config, warnings)) } else { Err(mistakes) }
-}
-
-/// Lines are written by a thread of their own: a pipe that nobody reads must not hold up a core. What the guard's drop
-/// can't write within a second is lost, as is what comes while 100,000 lines wait.
-fn log_to_stdout(config: &Config) -> WorkerGuard {
-    let level = match config.log.level {
-        LogLevel::None => LevelFilter::OFF,
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warning => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-    };
-    let level = if config.log.console { level } else { LevelFilter::OFF };
-    let (writer, guard) = tracing_appender::non_blocking(std::io::stdout());
-    tracing_subscriber::fmt().with_writer(writer).with_max_level(level).with_ansi(false).with_target(false).init();
-    guard
-}
-
-fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Error>> {
+fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), Box<dyn Error>> {
     // A directory or a port that is taken is found before anything is recovered.
     let lock = DirectoryLock::acquire(&arguments.data_dir)?;
     let listeners = Listeners::open(config)?;
@@ -114,6 +104,7 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     let durability = durability(config);
     let api = Api::new(node.handle(), node_name(), arguments.data_dir.clone(), durability.to_owned());
     api.set_configuration(config.effective());
+    api.on_log_level(log.change());
     if let Some(definitions) = definitions {
         let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
         match node.side_runtime().block_on(loading)? {
@@ -138,8 +129,10 @@ fn serve(config: &Config, arguments: &ServerArguments) -> Result<(), Box<dyn Err
     let banner = Banner { ports, data_directory: &arguments.data_dir, durability, cores };
     // A closed stdout is no reason not to serve.
     let _ = writeln!(std::io::stdout(), "{banner}\nServer startup complete");
+    notify::manager("READY=1");
 
     let signal = node.wait_for_signal();
+    notify::manager("STOPPING=1");
     info!("{signal}: closing connections and stopping");
     drop(local_socket);
     node.stop(STOP_REASON);

@@ -18,7 +18,12 @@ struct Node {
 impl Node {
     /// Returns once the node has said that it is up.
     fn start(directory: &Path, settings: &[&str]) -> Self {
-        let mut process = command(directory, settings).stdout(Stdio::piped()).spawn().expect("starts");
+        Self::started(&mut command(directory, settings))
+    }
+
+    /// The same of a command line.
+    fn started(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("starts");
         let output = BufReader::new(process.stdout.take().expect("is piped"));
         let mut node = Self { process, output, printed: String::new() };
         while !node.printed.contains("Server startup complete") {
@@ -134,4 +139,62 @@ fn a_log_that_nobody_reads_holds_nobody_up() {
         assert_eq!(answer, b"AMQP\x03\x01\0\0");
     }
     assert_eq!(node.stop(), Some(0));
+}
+
+#[test]
+fn a_service_manager_is_told_when_clients_may_come_and_no_longer_may() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("binds");
+    let mut command = command(&directory.path().join("data"), &[]);
+    let node = Node::started(command.env("NOTIFY_SOCKET", &path));
+    let told = || {
+        let mut text = [0; 64];
+        let count = socket.recv(&mut text).expect("a datagram");
+        String::from_utf8_lossy(&text[..count]).into_owned()
+    };
+    assert_eq!(told(), "READY=1");
+    let amqp = ports(&directory.path().join("data"))["amqp"].as_u64().expect("a port") as u16;
+    TcpStream::connect(("127.0.0.1", amqp)).expect("it serves");
+    assert_eq!(node.stop(), Some(0));
+    assert_eq!(told(), "STOPPING=1");
+}
+
+#[test]
+fn shells_and_man_read_what_is_printed() {
+    let run = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_leveret")).args(words).output().expect("runs");
+        assert!(output.status.success(), "{words:?}");
+        String::from_utf8(output.stdout).expect("is text")
+    };
+    for name in
+        ["leveret", "rabbitmq-server", "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade"]
+    {
+        let script = run(&["completion", "bash", name]);
+        let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().expect("bash is there");
+        bash.stdin.take().expect("is piped").write_all(script.as_bytes()).expect("is read");
+        assert!(bash.wait().expect("ends").success(), "{name}");
+        for shell in ["zsh", "fish"] {
+            assert!(run(&["completion", shell, name]).contains(name), "{shell} {name}");
+        }
+        let page = run(&["man", name]);
+        assert!(page.contains(".SH NAME") && page.contains(".SH OPTIONS"), "{page}");
+    }
+    assert!(run(&["completion", "bash", "rabbitmqctl"]).contains("list_queues"));
+    assert!(run(&["man", "rabbitmqctl"]).contains("list_queues"));
+}
+
+#[test]
+fn a_configuration_is_checked_without_a_node() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("x.conf");
+    let check = |text: &[u8]| {
+        std::fs::write(&file, text).expect("is written");
+        Command::new(env!("CARGO_BIN_EXE_leveret")).args(["config", "check"]).arg(&file).output().expect("runs")
+    };
+    let example = Command::new(env!("CARGO_BIN_EXE_leveret")).args(["config", "example"]).output().expect("runs");
+    assert!(check(&example.stdout).status.success());
+    let wrong = check(b"heartbeat = 5\nheartbet = 6\n");
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(wrong.status.code() == Some(1) && said.contains("x.conf:2: unknown key 'heartbet'"), "{said}");
 }

@@ -229,6 +229,20 @@ pub enum LogLevel {
     Debug,
 }
 
+impl LogLevel {
+    /// The level of this name; those of RabbitMQ that aren't here are the next that says less.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "none" => Some(LogLevel::None),
+            "emergency" | "alert" | "critical" | "error" => Some(LogLevel::Error),
+            "warning" => Some(LogLevel::Warning),
+            "notice" | "info" => Some(LogLevel::Info),
+            "debug" => Some(LogLevel::Debug),
+            _ => None,
+        }
+    }
+}
+
 /// What was said, whether or not it is the default: it makes no two configurations differ.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assigned(pub(crate) BTreeMap<String, String>);

@@ -123,7 +123,7 @@ impl Config {
         }
     }
 
-    fn assign(&mut self, assignment: Assignment<'_>) -> Result<Option<String>, String> {
+    pub(crate) fn assign(&mut self, assignment: Assignment<'_>) -> Result<Option<String>, String> {
         let Assignment { key, value } = assignment;
         for known in working_keys() {
             if let Some(word) = matched(known.name, key) {

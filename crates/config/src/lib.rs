@@ -7,9 +7,11 @@
 //!
 //! This crate must not know of files or the environment: text comes in, a `Config` comes out.
 
+mod advanced;
 mod amqp10;
 mod config;
 mod error;
+mod example;
 mod grammar;
 mod interceptors;
 mod keys;
@@ -25,6 +27,7 @@ pub use config::{
     MAX_MESSAGE_SIZE_CAP, MemoryWatermark, MetricsPages, TcpOptions,
 };
 pub use error::{ConfigError, Warning};
+pub use example::example;
 pub use interceptors::Interceptors;
 pub use keys::{KeyDoc, KeyState, documented};
 pub use quotas::{Quota, Quotas, UNLIMITED};

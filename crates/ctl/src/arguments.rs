@@ -77,7 +77,8 @@ impl Options {
 const SHORT: &[(&str, char)] = &[("enabled", 'E'), ("implicitly-enabled", 'e'), ("minimal", 'm'), ("verbose", 'v')];
 
 /// The command line of a tool, for parsing, completion and manual pages.
-pub(crate) fn command_line(tool: Tool) -> clap::Command {
+#[must_use]
+pub fn command_line(tool: Tool) -> clap::Command {
     let value = |name: &'static str| Arg::new(name).long(name).global(true).num_args(1);
     let flag = |name: &'static str| Arg::new(name).long(name).global(true).action(ArgAction::SetTrue);
     let mut line = clap::Command::new(tool.name())
@@ -88,7 +89,7 @@ pub(crate) fn command_line(tool: Tool) -> clap::Command {
         .arg(value("node").short('n').help("the node's name; also RABBITMQ_NODENAME"))
         .arg(value("timeout").short('t').value_name("seconds").help("how long an answer may take"))
         .arg(value("vhost").short('p').help("the virtual host, / if it isn't given"))
-        .arg(value("formatter").help("how lists are written: table, pretty_table, json or csv"))
+        .arg(value("formatter").help("how lists are written: table, pretty_table, json, csv or erlang"))
         .arg(flag("quiet").short('q').help("only what was asked for"))
         .arg(flag("silent").short('s').help("the same, and no names of columns"))
         .arg(flag("no-table-headers").help("no names of columns"))

@@ -20,7 +20,7 @@ short            | long                 | description
 -s               | --silent             | suppress informational messages
                                         | and table header row
 -p               | --vhost              | virtual host of commands that are about one
-                 | --formatter          | table, pretty_table, json or csv
+                 | --formatter          | table, pretty_table, json, csv or erlang
 ";
 
 /// The first line of a tool's help.

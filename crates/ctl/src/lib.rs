@@ -1,4 +1,4 @@
-//! The command line: `rabbitmqctl`, `rabbitmq-diagnostics` and `rabbitmq-plugins` for a node on this machine.
+//! The command line: `rabbitmqctl`, `rabbitmq-diagnostics`, `rabbitmq-plugins` and `rabbitmq-upgrade` for a node on this machine.
 //!
 //! A tool is a name under which [`run`] is called. Its commands stand in one table, [`commands::all`], from which help,
 //! parsing, the documentation and the tests come: what a command takes is its usage line, read by [`usage`]. A command
@@ -19,6 +19,7 @@ mod place;
 mod tool;
 mod usage;
 
+pub use arguments::command_line;
 pub use tool::Tool;
 
 use std::ffi::OsString;

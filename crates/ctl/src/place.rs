@@ -33,6 +33,8 @@ impl Place {
         let mut found = vec![PathBuf::from("data"), PathBuf::from("/var/lib/leveret")];
         let base = variable("RABBITMQ_MNESIA_BASE").map_or("/var/lib/rabbitmq/mnesia".into(), PathBuf::from);
         found.extend(node.map(|node| base.join(node)));
+        // That of the packages.
+        found.push("/var/lib/rabbitmq/leveret".into());
         found.push("/var/lib/rabbitmq".into());
         found
     }

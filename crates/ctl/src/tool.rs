@@ -9,11 +9,13 @@ pub enum Tool {
     Diagnostics,
     /// Plugins, which are all built in.
     Plugins,
+    /// What is done before and after an upgrade.
+    Upgrade,
 }
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Tool; 3] = [Tool::Ctl, Tool::Diagnostics, Tool::Plugins];
+    pub const ALL: [Tool; 4] = [Tool::Ctl, Tool::Diagnostics, Tool::Plugins, Tool::Upgrade];
 
     /// RabbitMQ's name of it.
     #[must_use]
@@ -22,6 +24,7 @@ impl Tool {
             Tool::Ctl => "rabbitmqctl",
             Tool::Diagnostics => "rabbitmq-diagnostics",
             Tool::Plugins => "rabbitmq-plugins",
+            Tool::Upgrade => "rabbitmq-upgrade",
         }
     }
 

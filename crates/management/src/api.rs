@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use leveret_broker::Broker;
 use leveret_broker::clients::Client;
+use leveret_config::LogLevel;
 use leveret_model::Topology;
 use leveret_node::NodeHandle;
 
@@ -27,7 +28,11 @@ struct Inner {
     sampler: Sampler,
     histories: Histories,
     configuration: OnceLock<String>,
+    change_log_level: OnceLock<ChangeLogLevel>,
 }
+
+/// Changes how much is logged.
+type ChangeLogLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
 
 /// Logins over HTTP so far.
 #[derive(Default)]
@@ -61,6 +66,7 @@ impl Api {
             sampler: Sampler::default(),
             histories: Histories::default(),
             configuration: OnceLock::new(),
+            change_log_level: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -72,6 +78,16 @@ impl Api {
 
     pub(crate) fn configuration(&self) -> &str {
         self.inner.configuration.get().map_or("", String::as_str)
+    }
+
+    /// Says how the level of the log is changed. What is said first stays.
+    pub fn on_log_level(&self, change: impl Fn(LogLevel) + Send + Sync + 'static) {
+        let _ = self.inner.change_log_level.set(Box::new(change));
+    }
+
+    /// Changes how much is logged; false if nobody said how.
+    pub(crate) fn change_log_level(&self, level: LogLevel) -> bool {
+        self.inner.change_log_level.get().map(|change| change(level)).is_some()
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

@@ -167,6 +167,70 @@ fn plugins_that_are_built_in_are_enabled_and_others_are_not() {
 }
 
 #[test]
+fn a_node_is_drained_for_an_upgrade_and_revived() {
+    let node = Node::start(Options::new());
+    let mut wire = Wire::open(node.amqp());
+    let said = well(&node, "rabbitmq-upgrade drain");
+    assert!(said.contains("The node will no longer serve any client traffic!"), "{said}");
+    assert_eq!(wire.until_closed().expect("a connection.close").0, 320);
+    assert!(std::net::TcpStream::connect(node.amqp()).is_err());
+    assert!(well(&node, "rabbitmqctl cluster_status").contains("marked for maintenance"));
+    well(&node, "rabbitmq-upgrade drain");
+    well(&node, "rabbitmq-upgrade revive");
+    assert!(logs_in(&node, "guest", "guest", "/"));
+    let said = well(&node, "rabbitmq-upgrade await_online_quorum_plus_one");
+    assert!(said.contains("the only one in a single node cluster, the command does not apply"), "{said}");
+    well(&node, "rabbitmq-upgrade await_online_synchronized_mirror");
+    well(&node, "rabbitmq-upgrade post_upgrade");
+    well(&node, "rabbitmq-upgrade has_reached_target_cluster_size");
+}
+
+#[test]
+fn the_level_of_the_log_changes_while_the_node_runs() {
+    let mut node = Node::start(Options::new().set("log.level", "error"));
+    well(&node, "rabbitmqctl set_disk_free_limit 60MB");
+    well(&node, "rabbitmqctl set_log_level info");
+    well(&node, "rabbitmqctl set_disk_free_limit 70MB");
+    assert!(node.wait_for_line("Disk free limit set to 70000000 bytes"));
+    well(&node, "rabbitmqctl set_log_level none");
+    well(&node, "rabbitmqctl set_disk_free_limit 80MB");
+    well(&node, "rabbitmqctl set_log_level notice");
+    well(&node, "rabbitmqctl set_disk_free_limit 90MB");
+    assert!(node.wait_for_line("Disk free limit set to 90000000 bytes"));
+    let log = node.log();
+    assert!(!log.contains("60000000") && !log.contains("80000000"), "{log}");
+}
+
+#[test]
+fn a_report_has_the_status_and_every_list_of_every_vhost() {
+    let node = Node::start(Options::new());
+    well(&node, "rabbitmqctl add_vhost other");
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "reported", true);
+    let report = well(&node, "rabbitmqctl report");
+    for part in [
+        "Reporting server status of node ",
+        "Status of node ",
+        "Cluster status of node ",
+        "Application environment",
+        "Listing connections ...",
+        "{0,9,1}",
+        "Listing channels ...",
+        "Listing queues for vhost / ...",
+        "reported",
+        "Listing exchanges for vhost other ...",
+        "Listing bindings for vhost other",
+        "guest\t.*\t.*\t.*",
+    ] {
+        assert!(report.contains(part), "{part} isn't in {report}");
+    }
+    assert_eq!(exit(&node, "rabbitmqctl report --formatter json").exit, 64);
+    let terms = well(&node, "rabbitmqctl -q list_queues --formatter erlang name durable");
+    assert_eq!(terms, "[[{name,<<\"reported\">>},{durable,true}]]\n");
+    wire.close();
+}
+
+#[test]
 fn a_command_that_is_not_there_yet_says_so() {
     let node = Node::start(Options::new());
     for line in ["rabbitmqctl eval 1+1.", "rabbitmqctl set_policy a b {}", "rabbitmq-diagnostics quorum_status q"] {
@@ -186,7 +250,7 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         include_str!("place.rs"),
         include_str!("../../golden/ctl/scene.txt"),
     ];
-    for tool in ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins"] {
+    for tool in ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade"] {
         let help = well(&node, &format!("{tool} help"));
         let names = well(&node, &format!("{tool} autocomplete"));
         let (there, missing) = help.split_once("Not there yet:").unwrap_or((&help, ""));

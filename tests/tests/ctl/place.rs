@@ -63,6 +63,7 @@ fn a_link_with_the_name_of_a_tool_is_that_tool() {
         ("rabbitmqctl", "list_vhosts", "/\n"),
         ("rabbitmq-diagnostics", "ping", "Ping succeeded\n"),
         ("rabbitmq-plugins", "list", "rabbitmq_amqp1_0"),
+        ("rabbitmq-upgrade", "await_online_quorum_plus_one", ""),
     ] {
         let link = links.path().join(tool);
         symlink(binary().canonicalize().expect("is built"), &link).expect("links");

@@ -21,6 +21,7 @@ pub(crate) fn run(directory: &Path, line: &str, input: &str) -> Said {
         "rabbitmqctl" => "ctl",
         "rabbitmq-diagnostics" => "diagnostics",
         "rabbitmq-plugins" => "plugins",
+        "rabbitmq-upgrade" => "upgrade",
         other => panic!("{other} is no tool"),
     };
     let mut command = Command::new(binary());

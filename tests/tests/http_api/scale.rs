@@ -76,6 +76,15 @@ fn flow(node: &Node, stop: Arc<AtomicBool>) -> thread::JoinHandle<Vec<u64>> {
     })
 }
 
+/// Reads lists of up to 95 MB without taking the processors from the flow's threads: what these wait for is the node.
+fn at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let lowered = || {
+        rustix::process::setpriority_process(None, 19).expect("one's own priority may be lowered");
+        work()
+    };
+    thread::scope(|scope| scope.spawn(lowered).join().expect("the lists"))
+}
+
 fn p99_ms(latencies: &[u64]) -> f64 {
     latencies[latencies.len() * 99 / 100] as f64 / 1000.0
 }
@@ -108,11 +117,14 @@ fn lists_of_100_000_queues() {
     for column in COLUMNS {
         let mut times = Vec::new();
         for _ in 0..5 {
-            let begun = Instant::now();
             let path = format!("/api/queues?page=1&page_size=100&sort={column}&sort_reverse=true");
-            let answer = http.get(&path).expect("an answer");
-            times.push(begun.elapsed().as_secs_f64() * 1000.0);
-            assert_eq!(answer.json()["item_count"], 100);
+            times.push(at_low_priority(|| {
+                let begun = Instant::now();
+                let answer = http.get(&path).expect("an answer");
+                let time = begun.elapsed().as_secs_f64() * 1000.0;
+                assert_eq!(answer.json()["item_count"], 100);
+                time
+            }));
             thread::sleep(Duration::from_millis(100));
         }
         times.sort_by(f64::total_cmp);
@@ -125,9 +137,11 @@ fn lists_of_100_000_queues() {
     let paged = flowing.join().expect("the flow");
     let stop = Arc::new(AtomicBool::new(false));
     let flowing = flow(&node, stop.clone());
-    let begun = Instant::now();
-    let all = http.get("/api/queues").expect("an answer");
-    println!("unpaged list: {:.2} s, {} MB", begun.elapsed().as_secs_f64(), all.body.len() / 1_000_000);
+    at_low_priority(|| {
+        let begun = Instant::now();
+        let all = http.get("/api/queues").expect("an answer");
+        println!("unpaged list: {:.2} s, {} MB", begun.elapsed().as_secs_f64(), all.body.len() / 1_000_000);
+    });
     stop.store(true, Ordering::Relaxed);
     let unpaged = flowing.join().expect("the flow");
     println!("slowest column: {} with {:.1} ms", slowest.1, slowest.0);

@@ -454,14 +454,7 @@ fn connections(value: &str) -> Result<Option<u32>, String> {
 }
 
 fn level(value: &str) -> Result<LogLevel, String> {
-    match value {
-        "none" => Ok(LogLevel::None),
-        "critical" | "error" => Ok(LogLevel::Error),
-        "warning" => Ok(LogLevel::Warning),
-        "notice" | "info" => Ok(LogLevel::Info),
-        "debug" => Ok(LogLevel::Debug),
-        _ => Err(format!("expected debug, info, warning, error or none, got '{value}'")),
-    }
+    LogLevel::named(value).ok_or_else(|| format!("expected debug, info, warning, error or none, got '{value}'"))
 }
 
 /// `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`.

@@ -85,12 +85,12 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let columns = listed::columns(call, COLUMNS, &["user", "peer_host", "peer_port", "state"])?;
     let node = call.node()?;
     call.say("Listing connections ...");
-    let is_for_programs = call.options.formatter.is_for_programs();
+    let has_types = call.options.formatter.has_types();
     Ok(listed::rows(&columns, node.list("/api/connections")?, |connection| {
         listed::copy(connection, "/name", "pid");
         if let Some(protocol) = connection["protocol"].as_str().and_then(protocol) {
             // An Erlang tuple, which is a list in JSON.
-            connection["protocol"] = match is_for_programs {
+            connection["protocol"] = match has_types {
                 true => protocol,
                 false => json!(protocol.to_string().replace('[', "{").replace(']', "}")),
             };

@@ -7,6 +7,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::client::word;
 use crate::failure::Failure;
+use crate::tool::Tool;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
@@ -16,7 +17,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", Group::Monitoring, "", "Exits with a non-zero code if there are no users and virtual hosts", metadata),
     Command::new(CHECK, "check_if_node_is_quorum_critical", Group::Monitoring, "", "Exits with a non-zero code if a queue would lose its majority without this node", quorum_critical),
     Command::new(CHECK, "check_for_quorum_queues_without_an_elected_leader", Group::Monitoring, "<pattern> [--across-all-vhosts]", "Exits with a non-zero code if a quorum queue has no leader", leaders).in_vhost(),
-    Command::new(LOOK, "has_reached_target_cluster_size", Group::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
+    Command::new(&[Tool::Ctl, Tool::Diagnostics, Tool::Upgrade], "has_reached_target_cluster_size", Group::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
     Command::new(CHECK, "check_if_node_is_mirror_sync_critical", Group::Monitoring, "", "Does nothing: there are no mirrors", mirrors),
     Command::new(LOOK, "node_health_check", Group::Monitoring, "", "Does nothing, as in RabbitMQ: use the checks by name", deprecated),
     Command::new(CTL, "force_gc", Group::Operations, "", "Does nothing: there is no garbage to collect", force_gc),

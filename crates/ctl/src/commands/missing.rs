@@ -9,7 +9,7 @@ use crate::tool::Tool;
 const POLICIES: &str = "policies aren't built yet";
 const CLUSTER: &str = "clusters aren't built yet: a node is alone";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
-const LOGS: &str = "a node logs to its standard output, at the level that its configuration says";
+const LOGS: &str = "a node logs to its standard output, which the system's journal keeps";
 const TRACING: &str = "tracing isn't built yet";
 const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
 const PARAMETERS: &str = "components with parameters, shovels and federation, aren't built yet";
@@ -42,7 +42,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "eval_file", ERLANG),
     missing(CTL, "exec", ERLANG),
     missing(CTL, "rotate_logs", LOGS),
-    missing(CTL, "set_log_level", LOGS),
     missing(CHECK, "log_tail", LOGS),
     missing(CHECK, "log_tail_stream", LOGS),
     missing(CTL, "trace_on", TRACING),
@@ -53,7 +52,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "decrypt_conf_value", ENCRYPTION),
     missing(LOOK, "list_ciphers", ENCRYPTION),
     missing(LOOK, "list_hashes", ENCRYPTION),
-    missing(LOOK, "report", "use 'status', 'environment' and the list commands"),
     missing(LOOK, "list_channel_interceptors", "there are no plugins that could intercept"),
     missing(CTL, "set_channel_interceptor_priorities", "there are no plugins that could intercept"),
     missing(LOOK, "list_node_auth_attempt_stats", "see /api/auth/attempts"),

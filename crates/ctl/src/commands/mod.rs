@@ -14,6 +14,7 @@ mod life;
 mod limits;
 mod listed;
 mod listeners;
+mod logs;
 mod memory;
 mod missing;
 mod parameters;
@@ -21,8 +22,10 @@ mod permissions;
 mod plugins;
 mod policies;
 mod queues;
+mod report;
 mod status;
 mod topic_permissions;
+mod upgrade;
 mod users;
 mod vhosts;
 
@@ -83,6 +86,8 @@ const LOOK: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
 const CHECK: &[Tool] = &[Tool::Diagnostics];
 /// The tool for plugins.
 const PLUGINS: &[Tool] = &[Tool::Plugins];
+/// The tool for upgrades.
+const UPGRADE: &[Tool] = &[Tool::Upgrade];
 /// All of them.
 const ALL: &[Tool] = &Tool::ALL;
 
@@ -100,6 +105,7 @@ pub(crate) enum Group {
     Vhosts,
     Queues,
     Operations,
+    Upgrade,
     FeatureFlags,
     Configuration,
     Definitions,
@@ -120,6 +126,7 @@ pub(crate) const GROUPS: &[(Group, &str)] = &[
     (Group::Vhosts, "Virtual hosts"),
     (Group::Queues, "Queues"),
     (Group::Operations, "Operations"),
+    (Group::Upgrade, "Upgrade"),
     (Group::FeatureFlags, "Feature flags"),
     (Group::Configuration, "Configuration and Environment"),
     (Group::Definitions, "Definitions"),
@@ -152,6 +159,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         health::COMMANDS,
         listeners::COMMANDS,
         memory::COMMANDS,
+        logs::COMMANDS,
+        report::COMMANDS,
+        upgrade::COMMANDS,
         plugins::COMMANDS,
         missing::COMMANDS,
     ]

@@ -1,6 +1,7 @@
 //! How an answer is written.
 
 mod csv;
+mod erlang;
 mod json;
 mod pretty_table;
 mod table;
@@ -20,20 +21,28 @@ pub(crate) enum Formatter {
     Json,
     /// As in RFC 4180.
     Csv,
+    /// Terms, each list of pairs a row.
+    Erlang,
 }
 
 impl Formatter {
     /// All with their names.
-    pub(crate) const ALL: [(&'static str, Formatter); 4] = [
+    pub(crate) const ALL: [(&'static str, Formatter); 5] = [
         ("table", Formatter::Table),
         ("pretty_table", Formatter::PrettyTable),
         ("json", Formatter::Json),
         ("csv", Formatter::Csv),
+        ("erlang", Formatter::Erlang),
     ];
 
     /// The one with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Formatter::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, formatter)| formatter)
+    }
+
+    /// Whether values keep their types.
+    pub(crate) fn has_types(self) -> bool {
+        self.is_for_programs() || self == Formatter::Erlang
     }
 
     /// Whether nothing may be written but the answer.
@@ -47,11 +56,14 @@ pub(crate) fn show(answer: Answer, formatter: Formatter, headers: bool) -> Strin
     match (answer, formatter) {
         (Answer::Done, _) => String::new(),
         (Answer::Text(text), Formatter::Json) => format!("{}\n", serde_json::json!(text.trim_end())),
+        (Answer::Text(text), Formatter::Erlang) => format!("{}\n", erlang::text(text.trim_end())),
         (Answer::Text(text), _) => ended(text),
         (Answer::Report { value, .. }, Formatter::Json) => format!("{value}\n"),
+        (Answer::Report { value, .. }, Formatter::Erlang) => format!("{}\n", erlang::report(&value)),
         (Answer::Report { text, .. }, _) => ended(text),
         (Answer::Rows(rows), Formatter::Json) => json::show(&rows),
         (Answer::Rows(rows), Formatter::Csv) => csv::show(&rows, headers),
+        (Answer::Rows(rows), Formatter::Erlang) => erlang::show(&rows),
         (Answer::Rows(rows), Formatter::Table) => table::show(&rows, headers),
         (Answer::Rows(rows), Formatter::PrettyTable) => pretty_table::show(&rows, headers),
     }
@@ -103,6 +115,22 @@ mod tests {
         assert_eq!(read[0]["arguments"], json!([["s", "longstr", "t"], ["x-max-length", "long", 100]]));
         assert_eq!(text.lines().count(), 4);
         assert_eq!(show(Rows::default().into(), Formatter::Json, true), "[\n]\n");
+    }
+
+    #[test]
+    fn erlang_reads_it_as_terms() {
+        let expected = "[[{name,<<\"a\">>},{tags,[<<\"x\">>,<<\"y\">>]},{count,5},\
+                        {arguments,[{<<\"s\">>,longstr,<<\"t\">>},{<<\"x-max-length\">>,long,100}]}],\n \
+                        [{name,<<\"b \\\"c\\\"\">>},{tags,[]},{count,''},{arguments,[]}]]\n";
+        assert_eq!(show(rows(), Formatter::Erlang, true), expected);
+        let value = json!({"result": "ok", "log.level": null, "uptime": 1.5, "ü": [true, {}]});
+        let report = Answer::Report { text: String::new(), value };
+        let expected = "[{'log.level',''},{result,<<\"ok\">>},{uptime,1.5},{'ü',[true,[]]}]\n";
+        assert_eq!(show(report, Formatter::Erlang, true), expected);
+        let rows = Rows { columns: vec!["protocol".to_owned()], rows: vec![vec![json!([1, 0])]] };
+        assert_eq!(show(rows.into(), Formatter::Erlang, true), "[[{protocol,{1,0}}]]\n");
+        assert_eq!(show(Rows::default().into(), Formatter::Erlang, true), "[]\n");
+        assert_eq!(show(Answer::Text("ä\n".to_owned()), Formatter::Erlang, true), "<<\"ä\"/utf8>>\n");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod connections;
 mod limits;
+mod log;
 mod login;
 mod node;
 
@@ -18,5 +19,6 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Post "/local/authenticate" Administrator login::check, "Whether a user has this password"),
     route!(Put "/local/alarm-limits/memory" Administrator limits::memory, "Sets the memory watermark until the node stops"),
     route!(Put "/local/alarm-limits/disk" Administrator limits::disk, "Sets the least free disk until the node stops"),
+    route!(Put "/local/log-level" Administrator log::change, "Sets the log level until the node stops"),
     route!(Post "/local/connections/close" Administrator connections::close, "Closes connections of a virtual host, a user or all"),
 ];

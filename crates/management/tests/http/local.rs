@@ -3,12 +3,13 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
+use leveret_config::LogLevel;
 use leveret_management::{local, serve_local};
 
 use crate::stage::Stage;
 
 /// What only the local socket has.
-const ROUTES: [(&str, &str); 8] = [
+const ROUTES: [(&str, &str); 9] = [
     ("GET", "/local/node"),
     ("POST", "/local/stop"),
     ("POST", "/local/listeners/suspend"),
@@ -16,6 +17,7 @@ const ROUTES: [(&str, &str); 8] = [
     ("POST", "/local/authenticate"),
     ("PUT", "/local/alarm-limits/memory"),
     ("PUT", "/local/alarm-limits/disk"),
+    ("PUT", "/local/log-level"),
     ("POST", "/local/connections/close"),
 ];
 
@@ -81,6 +83,12 @@ fn through_the_socket_everything_may_be_done() {
     assert_eq!(ask("PUT", "/local/alarm-limits/memory", r#"{"factor": -1}"#).0, 400);
     assert_eq!(ask("POST", "/local/connections/close", r#"{"reason": "x", "vhost": "none"}"#).0, 404);
     assert_eq!(ask("POST", "/local/connections/close", r#"{}"#).0, 400);
+    let level = |name: &str| ask("PUT", "/local/log-level", &format!(r#"{{"level": "{name}"}}"#)).0;
+    assert_eq!(level("debug"), 503, "nobody has said how");
+    let (changed, levels) = std::sync::mpsc::channel();
+    stage.api.on_log_level(move |level| changed.send(level).expect("somebody looks"));
+    assert_eq!((level("notice"), level("critical"), level("loud")), (200, 200, 400));
+    assert_eq!(levels.try_iter().collect::<Vec<_>>(), [LogLevel::Info, LogLevel::Error]);
     drop(socket);
     stage.node.stop("test");
 }
