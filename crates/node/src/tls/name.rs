@@ -54,7 +54,7 @@ pub(super) fn text(value: &Any) -> Option<String> {
         }
         // Nobody uses its escapes: it is taken for Latin 1, as by RabbitMQ and OpenSSL.
         Tag::TeletexString => Some(bytes.iter().copied().map(char::from).collect()),
-        Tag::BmpString if bytes.len() % 2 == 0 => {
+        Tag::BmpString if bytes.len().is_multiple_of(2) => {
             let units = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
             char::decode_utf16(units).collect::<Result<_, _>>().ok()
         }
