@@ -59,7 +59,8 @@ impl Foreword {
                 }
             },
             () = rouse.0.notified() => {
-                warn!(connection = name, "connection closed: it was to go before its TLS handshake was made");
+                let reason = held.shed().unwrap_or_else(|| "it was to go".into());
+                warn!(connection = name, error = %reason, "connection closed before its TLS handshake was made");
                 None
             }
         }
