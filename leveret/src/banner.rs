@@ -17,11 +17,18 @@ impl fmt::Display for Banner<'_> {
         if let Some(port) = self.ports.amqp {
             writeln!(f, "  AMQP        {port} (1.0, 0-9-1)")?;
         }
-        if let Some(port) = self.ports.http {
-            writeln!(f, "  HTTP        {port} (http://localhost:{port}/api/)")?;
+        if let Some(port) = self.ports.amqps {
+            writeln!(f, "  AMQP, TLS   {port} (1.0, 0-9-1)")?;
         }
-        if let Some(port) = self.ports.prometheus {
-            writeln!(f, "  Prometheus  {port} (http://localhost:{port}/metrics)")?;
+        for (port, scheme) in [(self.ports.http, "http"), (self.ports.https, "https")] {
+            if let Some(port) = port {
+                writeln!(f, "  HTTP        {port} ({scheme}://localhost:{port}/api/)")?;
+            }
+        }
+        for (port, scheme) in [(self.ports.prometheus, "http"), (self.ports.prometheus_tls, "https")] {
+            if let Some(port) = port {
+                writeln!(f, "  Prometheus  {port} ({scheme}://localhost:{port}/metrics)")?;
+            }
         }
         writeln!(f, "  Data        {}", self.data_directory.display())?;
         writeln!(f, "  Durability  {}", self.durability)?;
@@ -35,12 +42,17 @@ mod tests {
 
     #[test]
     fn it_names_version_ports_directory_and_durability() {
-        let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: None };
+        let ports = Ports { amqp: Some(5672), http: Some(15672), https: Some(15671), ..Ports::default() };
         let data_directory = Path::new("data");
         let banner = Banner { ports, data_directory, durability: "flushed", cores: 2 }.to_string();
-        for part in
-            [env!("CARGO_PKG_VERSION"), "5672 (1.0, 0-9-1)", "http://localhost:15672/", "Data        data", "flushed"]
-        {
+        for part in [
+            env!("CARGO_PKG_VERSION"),
+            "5672 (1.0, 0-9-1)",
+            "http://localhost:15672/",
+            "https://localhost:15671/",
+            "Data        data",
+            "flushed",
+        ] {
             assert!(banner.contains(part), "{part} in {banner}");
         }
         assert!(!banner.contains("Prometheus"), "it isn't open");

@@ -3,6 +3,7 @@
 
 mod banner;
 mod configuration;
+mod listeners;
 mod log;
 mod logging;
 mod manual;

@@ -10,10 +10,11 @@ use clap::{Args, FromArgMatches};
 use leveret_config::{Config, Durability};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions};
-use leveret_node::{DirectoryLock, LocalSocket, Node, NodeOptions, amqp_addresses, http_address, node_name};
+use leveret_node::{DirectoryLock, LocalSocket, Node, NodeOptions, node_name};
 use tracing::{error, info, warn};
 
 use crate::banner::Banner;
+use crate::listeners::Listeners;
 use crate::logging::Log;
 use crate::{configuration, notify};
 
@@ -90,10 +91,7 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
 fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), Box<dyn Error>> {
     // A directory or a port that is taken is found before anything is recovered.
     let lock = DirectoryLock::acquire(&arguments.data_dir)?;
-    let amqp = amqp_addresses(config)?.into_iter().map(Node::listen).collect::<Result<Vec<_>, _>>()?;
-    let http = Node::listen(http_address(&config.management)?)?;
-    let prometheus = Node::listen(http_address(&config.prometheus)?)?;
-    let (http_port, prometheus_port) = (http.local_addr()?.port(), prometheus.local_addr()?.port());
+    let listeners = Listeners::open(config)?;
 
     let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
     let mut options = NodeOptions::new(config, Arc::new(end_the_process));
@@ -115,15 +113,17 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
         }
     }
     node.spawn(api.clone().sample());
-    node.spawn(tell_of_failure(leveret_management::serve(
-        http,
-        leveret_management::api_under(&config.management_path_prefix, api.clone()),
-    )));
+    let others = listeners.ports();
+    for listener in listeners.http {
+        listener.serve(&node, leveret_management::api_under(&config.management_path_prefix, api.clone()));
+    }
     let pages = config.metrics.clone();
     let pages = MetricsOptions { path: pages.path, per_object: pages.per_object, authentication: pages.authentication };
-    node.spawn(tell_of_failure(leveret_management::serve(prometheus, leveret_management::metrics(api.clone(), pages))));
+    for listener in listeners.prometheus {
+        listener.serve(&node, leveret_management::metrics(api.clone(), pages.clone()));
+    }
     let local_socket = serve_commands(&node, api.clone());
-    let ports = node.accept(amqp, Some(http_port), Some(prometheus_port))?;
+    let ports = node.accept(listeners.amqp, others, listeners.tls)?;
 
     let cores = node.handle().connections_per_core().len();
     let banner = Banner { ports, data_directory: &arguments.data_dir, durability, cores };
@@ -145,19 +145,17 @@ fn serve_commands(node: &Node, api: Api) -> Option<LocalSocket> {
     match node.open_local_socket() {
         Ok((socket, listener)) => {
             let router = leveret_management::local(api);
-            node.spawn(tell_of_failure(leveret_management::serve_local(listener, router)));
+            node.spawn(async move {
+                if let Err(reason) = leveret_management::serve_local(listener, router).await {
+                    error!("the socket of rabbitmqctl has failed: {reason}");
+                }
+            });
             Some(socket)
         }
         Err(reason) => {
             warn!("rabbitmqctl can't reach this node: {reason}");
             None
         }
-    }
-}
-
-async fn tell_of_failure(server: impl Future<Output = std::io::Result<()>>) {
-    if let Err(reason) = server.await {
-        error!("an HTTP listener has failed: {reason}");
     }
 }
 

@@ -244,7 +244,7 @@ impl World {
     pub fn connect_over(&mut self, end: End, capacity: usize) -> usize {
         let task = self.links.len();
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let peer = Peer { address: address(10_000 + task as u16), local: address(5672) };
+        let peer = Peer { address: address(10_000 + task as u16), local: address(5672), encryption: None };
         let wake = Arc::new(TaskWake { cores: self.cores.clone(), task });
         let connection = self.broker.accept(peer, wake, self.cores.home(task), self.clock.now());
         self.links.push(Link::new(end, Task::new(connection, capacity)));

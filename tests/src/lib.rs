@@ -27,6 +27,7 @@ pub mod random;
 pub mod small_disk;
 pub mod table;
 pub mod tap;
+pub mod tls;
 pub mod wire;
 
 use std::time::Duration;

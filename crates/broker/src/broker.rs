@@ -1,7 +1,7 @@
 //! The node's broker: everything that sessions, disk threads and the HTTP API share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use leveret_log::{
     BodyFiles, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
@@ -77,6 +77,8 @@ pub struct Broker {
     pub quota: Arc<Quota>,
     /// What connections hold before their login.
     pub unauthenticated: Arc<Unauthenticated>,
+    /// Where those are sent who speak HTTP to a port for AMQP; set once it is known.
+    pub http_port: OnceLock<u16>,
     counters: Vec<CoreCounters>,
     clients: Clients,
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
@@ -164,6 +166,7 @@ impl Broker {
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let broker = Arc::new(Self {
+            http_port: OnceLock::new(),
             settings,
             registry,
             commit,

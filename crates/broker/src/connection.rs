@@ -11,6 +11,8 @@ use leveret_model::ConnectionId;
 use crate::amqp10;
 use crate::amqp091;
 use crate::broker::Broker;
+use crate::encryption::Encryption;
+use crate::foreign::Foreign;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::time::{Nanos, Now};
@@ -24,6 +26,8 @@ pub struct Peer {
     pub address: SocketAddr,
     /// Ours.
     pub local: SocketAddr,
+    /// What its TLS handshake came to; none without TLS.
+    pub encryption: Option<Encryption>,
 }
 
 impl Peer {
@@ -240,11 +244,18 @@ impl Unknown {
     /// What isn't spoken is answered with what is (AMQP 1.0 2.2, AMQP 0-9-1 4.2.2): AMQP 1.0 begins with SASL here.
     /// RabbitMQ 4.3 offers AMQP 0-9-1 to those only who came for another AMQP 0-9.
     fn refuse(&mut self, received: &[u8]) {
+        self.finished = true;
+        if let Some(foreign) = Foreign::recognise(received) {
+            let name = self.peer.connection_name();
+            tracing::warn!(connection = name, "{}", foreign.reason());
+            let http = self.broker.http_port.get().copied();
+            self.output.buffer().extend(foreign.answer(self.peer.local.port(), http));
+            return;
+        }
         let answer = if received.starts_with(b"AMQP\x00\x00\x09") { PROTOCOL_HEADER } else { HEADER_SASL };
         let name = self.peer.connection_name();
         tracing::warn!(connection = name, ?received, ?answer, "protocol header that isn't spoken here");
         self.output.buffer().extend_from_slice(&answer);
-        self.finished = true;
     }
 
     fn turn(&mut self, now: Now) {

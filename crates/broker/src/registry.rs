@@ -10,7 +10,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
 use leveret_model::{
-    Change, Command, ConnectionId, Durability, ExchangeId, Model, Outcome, Permit, Queue, QueueId, Refused, Topology,
+    Change, Command, ConnectionId, Durability, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue, QueueId,
+    Refused, Topology,
 };
 use leveret_queue::{ClassicQueue, Expiry, Ledger, MemoryBudget};
 use leveret_routing::Router;
@@ -95,6 +96,23 @@ struct Staged {
     unpublished: VecDeque<Unpublished>,
     /// Position of the last record appended, or up to where recovery replayed all.
     last_record: Position,
+    /// Goes up with every command.
+    version: u64,
+}
+
+/// A snapshot in the making.
+struct Next {
+    snapshot: Arc<Snapshot>,
+    declared: Vec<QueueRef>,
+    deleted: Vec<QueueRef>,
+}
+
+/// Commands that were carried out on a copy.
+struct Tried {
+    model: Model,
+    outcomes: Vec<Outcome>,
+    record: Option<Vec<u8>>,
+    next: Option<Next>,
 }
 
 /// What a submitted command came to.
@@ -140,6 +158,9 @@ pub struct Registry {
 /// From one queue in so many on, walking through all is the faster way to find them.
 const WALK_FROM_SHARE: usize = 8;
 
+/// A change of many objects that others overtake so often is made while they wait.
+const TRIES: u32 = 3;
+
 const NANOS_PER_MS: u64 = 1_000_000;
 
 impl Registry {
@@ -179,7 +200,13 @@ impl Registry {
         let snapshot = Arc::new(Snapshot { topology, router, queues, exchanges, replies, generation: 1 });
         let last_record = services.commit.durable();
         Self {
-            staged: Mutex::new(Staged { model, latest: snapshot.clone(), unpublished: VecDeque::new(), last_record }),
+            staged: Mutex::new(Staged {
+                model,
+                latest: snapshot.clone(),
+                unpublished: VecDeque::new(),
+                last_record,
+                version: 0,
+            }),
             published: ArcSwap::new(snapshot),
             services,
             epoch_ms,
@@ -208,49 +235,70 @@ impl Registry {
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
         let mut staged = self.staged.lock();
         let submitted = staged.model.submit(permit, command)?;
-        let position = match &submitted.record {
-            Some(record) => self.append(&mut staged, record),
-            None => staged.unpublished.back().map_or(0, |last| last.position),
-        };
-        let deleted = self.stage(staged, &submitted.changes, position, now);
+        let position = self.log(&mut staged, submitted.record.as_deref());
+        let next = self.next(&staged.latest, &staged.model, &submitted.changes, now);
+        let deleted = self.stage(staged, next, position);
         Ok(Submitted { outcome: submitted.outcome, position, deleted })
     }
 
-    /// Validates and stages commands as one change: all of them or, if one is refused, none. The answers come in their
-    /// order.
+    /// Validates and stages commands as one change: all of them or, if one is refused, none, also after a crash. The
+    /// answers come in their order. Thousands of them are carried out on a copy, while others go on.
     ///
     /// # Errors
     /// The index of the first that is refused, and why.
     pub fn submit_all(
         &self,
         permit: &Permit,
-        commands: Vec<Command>,
+        commands: &[Command],
         now: Nanos,
     ) -> Result<(Vec<Outcome>, Position), (usize, Refused)> {
-        let mut staged = self.staged.lock();
-        let mut model = staged.model.clone();
-        let (mut outcomes, mut changes, mut records) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, command) in commands.into_iter().enumerate() {
-            let submitted = model.submit(permit.clone(), command).map_err(|refused| (at, refused))?;
+        for _ in 0..TRIES {
+            let (version, model, latest) = {
+                let staged = self.staged.lock();
+                (staged.version, staged.model.clone(), staged.latest.clone())
+            };
+            let tried = self.try_all(model, &latest, permit, commands, now)?;
+            let staged = self.staged.lock();
+            if staged.version == version {
+                return Ok(self.take_over(staged, tried));
+            }
+        }
+        let staged = self.staged.lock();
+        let tried = self.try_all(staged.model.clone(), &staged.latest, permit, commands, now)?;
+        Ok(self.take_over(staged, tried))
+    }
+
+    fn try_all(
+        &self,
+        mut model: Model,
+        latest: &Snapshot,
+        permit: &Permit,
+        commands: &[Command],
+        now: Nanos,
+    ) -> Result<Tried, (usize, Refused)> {
+        let (mut outcomes, mut changes, mut record) = (Vec::new(), Vec::new(), JoinedRecords::default());
+        for (at, command) in commands.iter().enumerate() {
+            let submitted = model.submit(permit.clone(), command.clone()).map_err(|refused| (at, refused))?;
             outcomes.push(submitted.outcome);
             changes.extend(submitted.changes);
-            records.extend(submitted.record);
+            submitted.record.iter().for_each(|one| record.add(one));
         }
-        staged.model = model;
-        let mut position = staged.unpublished.back().map_or(0, |last| last.position);
-        for record in &records {
-            position = self.append(&mut staged, record);
-        }
-        self.stage(staged, &changes, position, now);
-        Ok((outcomes, position))
+        let next = self.next(latest, &model, &changes, now);
+        Ok(Tried { model, outcomes, record: record.finish(), next })
     }
 
-    /// A copy of the model with all changes that are on their way, to try commands on.
-    pub fn trial(&self) -> Model {
-        self.staged.lock().model.clone()
+    /// What was tried on a copy of the newest state is that now.
+    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> (Vec<Outcome>, Position) {
+        staged.model = tried.model;
+        let position = self.log(&mut staged, tried.record.as_deref());
+        self.stage(staged, tried.next, position);
+        (tried.outcomes, position)
     }
 
-    fn append(&self, staged: &mut Staged, record: &[u8]) -> Position {
+    /// Logs the record of a change, if it has one. Returns what its answer waits for.
+    fn log(&self, staged: &mut Staged, record: Option<&[u8]>) -> Position {
+        staged.version += 1;
+        let Some(record) = record else { return staged.unpublished.back().map_or(0, |last| last.position) };
         let position = self
             .services
             .commit
@@ -259,18 +307,12 @@ impl Registry {
         position
     }
 
-    /// Makes the next snapshot, which is published when `position` is durable.
-    fn stage(
-        &self,
-        mut staged: MutexGuard<'_, Staged>,
-        changes: &[Change],
-        position: Position,
-        now: Nanos,
-    ) -> Vec<QueueRef> {
+    /// The snapshot after `latest` with these changes; none if there are none.
+    fn next(&self, latest: &Snapshot, model: &Model, changes: &[Change], now: Nanos) -> Option<Next> {
         if changes.is_empty() {
-            return Vec::new();
+            return None;
         }
-        let mut next = Snapshot::clone(&staged.latest);
+        let mut next = Snapshot::clone(latest);
         let (mut declared, mut deleted) = (Vec::new(), Vec::new());
         for change in changes {
             match change {
@@ -299,9 +341,14 @@ impl Registry {
             }
             next.router.apply(change);
         }
-        next.topology = staged.model.topology();
+        next.topology = model.topology();
         next.generation += 1;
-        let snapshot = Arc::new(next);
+        Some(Next { snapshot: Arc::new(next), declared, deleted })
+    }
+
+    /// Makes a snapshot the newest one; it is published when `position` is durable. Returns the queues that it deletes.
+    fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, position: Position) -> Vec<QueueRef> {
+        let Some(Next { snapshot, declared, deleted }) = next else { return Vec::new() };
         staged.latest = snapshot.clone();
         staged.unpublished.push_back(Unpublished { position, snapshot, deleted: deleted.clone() });
         drop(staged);

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use crate::amqp10::Amqp10;
 use crate::interceptors::Interceptors;
 use crate::quotas::Quotas;
+use crate::tls::{Tls, TlsEndpoint};
 use crate::vhost_defaults::VhostDefaults;
 
 /// Messages may not be allowed to be larger than this: a body is held in memory while it arrives.
@@ -13,6 +14,16 @@ pub const MAX_MESSAGE_SIZE_CAP: u64 = 512 << 20;
 pub struct Config {
     /// `listeners.tcp.*` by their last word; `None` where nothing was said, which means port 5672 everywhere.
     pub(crate) tcp_listeners: Option<BTreeMap<String, Listener>>,
+    /// `listeners.ssl.*` by their last word.
+    pub(crate) ssl_listeners: BTreeMap<String, Listener>,
+    /// `ssl_options.*`.
+    pub ssl_options: Tls,
+    /// `ssl_handshake_timeout`.
+    pub ssl_handshake_timeout_ms: u64,
+    /// `management.ssl.*`; `None` where nothing was said, which means no listener.
+    pub management_ssl: Option<TlsEndpoint>,
+    /// `prometheus.ssl.*`; as `management_ssl`.
+    pub prometheus_ssl: Option<TlsEndpoint>,
     /// `tcp_listen_options.*`.
     pub tcp_options: TcpOptions,
     /// `management.tcp.*`.
@@ -232,6 +243,12 @@ impl LogLevel {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assigned(pub(crate) BTreeMap<String, String>);
 
+impl Assigned {
+    fn is_any(&self, prefix: &str) -> bool {
+        self.0.keys().any(|key| key.starts_with(prefix))
+    }
+}
+
 impl PartialEq for Assigned {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -242,6 +259,11 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             tcp_listeners: None,
+            ssl_listeners: BTreeMap::new(),
+            ssl_options: Tls::default(),
+            ssl_handshake_timeout_ms: 5_000,
+            management_ssl: None,
+            prometheus_ssl: None,
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
             management: Endpoint { ip: None, port: 15672 },
             prometheus: Endpoint { ip: None, port: 15692 },
@@ -299,5 +321,21 @@ impl Config {
             None => vec![Listener { host: None, port: AMQP }],
             Some(listeners) => listeners.values().cloned().collect(),
         }
+    }
+
+    /// Where to listen for AMQP with TLS.
+    pub fn ssl_listeners(&self) -> Vec<Listener> {
+        self.ssl_listeners.values().cloned().collect()
+    }
+
+    /// Where the HTTP API listens without TLS: nowhere, as in RabbitMQ, if only a listener with TLS was configured.
+    pub fn plain_management(&self) -> Option<&Endpoint> {
+        let is_asked_for = self.assigned.is_any("management.tcp.") || self.assigned.is_any("management.listener.");
+        (is_asked_for || self.management_ssl.is_none()).then_some(&self.management)
+    }
+
+    /// As [`Config::plain_management`], of the metrics.
+    pub fn plain_prometheus(&self) -> Option<&Endpoint> {
+        (self.assigned.is_any("prometheus.tcp.") || self.prometheus_ssl.is_none()).then_some(&self.prometheus)
     }
 }

@@ -10,6 +10,7 @@ mod effective;
 mod interceptors;
 mod limits;
 mod other;
+mod tls;
 mod vhost_defaults;
 mod working;
 
@@ -81,7 +82,9 @@ pub fn documented() -> impl Iterator<Item = KeyDoc> {
 }
 
 fn working_keys() -> impl Iterator<Item = &'static Key> {
-    working::KEYS.iter().chain(vhost_defaults::KEYS).chain(limits::KEYS).chain(amqp10::KEYS).chain(interceptors::KEYS)
+    let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
+    let others = [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS, interceptors::KEYS];
+    others.into_iter().chain(tls).flatten()
 }
 
 impl Config {

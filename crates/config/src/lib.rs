@@ -16,6 +16,7 @@ mod interceptors;
 mod keys;
 mod quotas;
 mod suggest;
+mod tls;
 mod units;
 mod vhost_defaults;
 
@@ -29,4 +30,5 @@ pub use example::example;
 pub use interceptors::Interceptors;
 pub use keys::{KeyDoc, KeyState, documented};
 pub use quotas::{Quota, Quotas, UNLIMITED};
+pub use tls::{Tls, TlsEndpoint, TlsVersion};
 pub use vhost_defaults::{DefaultVhostLimits, DefaultVhostUser, VhostDefaults};

@@ -1,6 +1,6 @@
 //! Files and `--set` as a user writes them.
 
-use leveret_config::{Config, DiskFreeLimit, KeyState, Listener, LogLevel, MemoryWatermark, documented};
+use leveret_config::{Config, DiskFreeLimit, KeyState, Listener, LogLevel, MemoryWatermark, TlsVersion, documented};
 
 fn read(text: &str) -> Config {
     let mut config = Config::default();
@@ -135,9 +135,33 @@ fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
     assert!(warnings[0].text.contains("'vm_memory_high_watermark_paging_ratio' has no effect"));
     assert!(warnings[1].text.contains("'log.file.level' is not built yet"));
     assert_eq!(config, Config::default());
-    let error = error("ssl_options.cacertfile = /ca.pem");
-    assert!(error.contains("'ssl_options.cacertfile' is not built yet: there is no TLS"), "{error}");
+    let error = error("ssl_options.crl_check = peer");
+    assert!(error.contains("'ssl_options.crl_check' is not built yet: what it would forbid"), "{error}");
     assert!(set("definitions.https.url=https://x").is_err());
+}
+
+#[test]
+fn listeners_with_tls_have_the_same_keys_behind_each_prefix() {
+    let mut config = Config::default();
+    let text = "listeners.ssl.default = 5671\nssl_options.verify = verify_peer\nssl_options.versions.1 = tlsv1.3\n\
+                management.ssl.certfile = /m.pem\nprometheus.ssl.ciphers.1 = TLS_AES_256_GCM_SHA384\n\
+                prometheus.tcp.port = 1\n";
+    assert_eq!(config.read("rabbitmq.conf", text).unwrap(), []);
+    assert_eq!(config.ssl_listeners()[0].port, 5671);
+    assert!(config.ssl_options.verify_peer);
+    assert_eq!(config.ssl_options.versions.values().copied().collect::<Vec<_>>(), [TlsVersion::V13]);
+    let management = config.management_ssl.as_ref().unwrap();
+    assert_eq!((management.endpoint.port, management.tls.certfile.as_deref()), (15671, Some("/m.pem")));
+    assert_eq!(config.prometheus_ssl.as_ref().unwrap().tls.ciphers["1"], "TLS_AES_256_GCM_SHA384");
+    // As in RabbitMQ: one with TLS stands in the place of one without, unless both are configured.
+    assert!(config.plain_management().is_none() && config.plain_prometheus().is_some());
+    for (wrong, told) in [
+        ("ssl_options.versions.1 = tlsv1.1", "no longer safe"),
+        ("ssl_options.verify = maybe", "neither verify_peer nor verify_none"),
+        ("ssl_options.certfil = x", "did you mean 'ssl_options.certfile'?"),
+    ] {
+        assert!(error(wrong).contains(told), "{wrong}: {}", error(wrong));
+    }
 }
 
 #[test]
@@ -184,7 +208,14 @@ fn defaults_in_the_table_are_those_of_the_config() {
             continue;
         }
         let config = set(&format!("{}={}", doc.name, doc.default)).unwrap();
-        assert_eq!(config, Config::default(), "{}", doc.name);
+        // A listener with TLS is there as soon as one of its keys is.
+        let unset = match doc.name.split_once(".ssl.") {
+            Some((of @ ("management" | "prometheus"), _)) => {
+                set(&format!("{of}.ssl.honor_cipher_order=false")).unwrap()
+            }
+            _ => Config::default(),
+        };
+        assert_eq!(config, unset, "{}", doc.name);
     }
 }
 

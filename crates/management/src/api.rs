@@ -148,8 +148,15 @@ impl Api {
     /// The open ports with the protocol that each speaks, as the API names them.
     pub(crate) fn listeners(&self) -> Vec<(&'static str, u16)> {
         let ports = self.node().ports();
-        let amqp = ports.amqp.filter(|_| !self.broker().is_in_maintenance());
-        let named = [("amqp", amqp), ("http", ports.http), ("http/prometheus", ports.prometheus)];
+        let is_open = |_: &u16| !self.broker().is_in_maintenance();
+        let named = [
+            ("amqp", ports.amqp.filter(is_open)),
+            ("amqp/ssl", ports.amqps.filter(is_open)),
+            ("http", ports.http),
+            ("https", ports.https),
+            ("http/prometheus", ports.prometheus),
+            ("https/prometheus", ports.prometheus_tls),
+        ];
         named.into_iter().filter_map(|(name, port)| Some((name, port?))).collect()
     }
 

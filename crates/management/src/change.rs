@@ -27,7 +27,7 @@ impl Api {
     pub(crate) async fn submit_all(&self, permit: &Permit, commands: Vec<Command>) -> Result<Vec<Outcome>, Error> {
         let now = self.node().clock().monotonic();
         let declares: Vec<bool> = commands.iter().map(|command| matches!(command, Command::DeclareQueue(_))).collect();
-        let submitted = self.broker().registry.submit_all(permit, commands, now);
+        let submitted = self.broker().registry.submit_all(permit, &commands, now);
         let (outcomes, position) = submitted.map_err(|(_, refused)| refused)?;
         let declared = declares.iter().zip(&outcomes).filter(|(declares, _)| **declares);
         let created = declared.clone().filter(|(_, outcome)| **outcome == Outcome::Created).count();

@@ -4,11 +4,13 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use leveret_broker::AlarmSource;
+use leveret_node::Tls;
 use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::call::{Answer, Call, json};
 use crate::error::Error;
+use crate::time::iso8601;
 
 fn ok() -> Answer {
     json(json!({"status": "ok"}))
@@ -53,17 +55,55 @@ pub(crate) async fn quorum_critical(_: Call) -> Answer {
     json(json!({"status": "ok", "reason": "single node cluster"}))
 }
 
-/// Whether no certificate expires in a time; there is no listener with one.
+/// Whether no certificate of a listener expires in a time.
 pub(crate) async fn certificates(call: Call) -> Answer {
-    if call.word(0).parse::<u32>().is_err() {
+    let Ok(count) = call.word(0).parse::<u32>() else {
         return Err(Error::BadRequest("Invalid expiration value.".to_owned()));
-    }
-    match call.word(1) {
-        "days" | "weeks" | "months" | "years" => ok(),
+    };
+    let days = match call.word(1) {
+        "days" => 1,
+        "weeks" => 7,
+        "months" => 30,
+        "years" => 365,
         _ => {
-            Err(Error::BadRequest("Time unit not recognised. Supported units: days, weeks, months, years.".to_owned()))
+            let text = "Time unit not recognised. Supported units: days, weeks, months, years.";
+            return Err(Error::BadRequest(text.to_owned()));
         }
+    };
+    let now_s = call.api.node().clock().now().wall_ms / 1_000;
+    let until_s = now_s + u64::from(count) * days * 86_400;
+    let expiring: Vec<Value> =
+        call.api.node().tls().iter().filter_map(|tls| expiring(&call.api, tls, until_s)).collect();
+    match expiring.is_empty() {
+        true => ok(),
+        false => failed(json!({"reason": "Certificates expiring", "expired": expiring})),
     }
+}
+
+/// A listener one of whose certificates ends before this.
+fn expiring(api: &Api, tls: &Tls, until_s: u64) -> Option<Value> {
+    let (certificate, roots) = tls.ends();
+    if ![certificate, roots].into_iter().flatten().any(|end| end < until_s) {
+        return None;
+    }
+    let ports = api.node().ports();
+    let (protocol, port) = match tls.prefix() {
+        "ssl_options" => ("amqp/ssl", ports.amqps),
+        "management.ssl" => ("https", ports.https),
+        _ => ("https/prometheus", ports.prometheus_tls),
+    };
+    let ends = |end: Option<u64>| end.map_or(json!("undefined"), |end| json!(iso8601(end * 1_000)));
+    let options = tls.options();
+    Some(json!({
+        "node": api.name(),
+        "protocol": protocol,
+        "interface": "[::]",
+        "port": port,
+        "certfile": options.certfile,
+        "certfile_expires_on": ends(certificate),
+        "cacertfile": options.cacertfile,
+        "cacertfile_expires_on": ends(roots),
+    }))
 }
 
 /// Whether clients can be served: the node accepts connections.
@@ -71,7 +111,8 @@ pub(crate) async fn ready(call: Call) -> Answer {
     if call.api.broker().is_in_maintenance() {
         return failed(json!({"reason": "the rabbit node is not currently available to serve"}));
     }
-    match call.api.node().ports().amqp {
+    let ports = call.api.node().ports();
+    match ports.amqp.or(ports.amqps) {
         Some(_) => ok(),
         None => failed(json!({"reason": "No AMQP listener is open"})),
     }

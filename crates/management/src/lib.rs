@@ -52,7 +52,8 @@ mod users;
 mod vhosts;
 
 pub use api::Api;
+pub use axum::Router;
 pub use definitions::{Definitions, LoadError};
 pub use dispatch::{api, api_under, local};
 pub use metrics::{MetricsOptions, metrics};
-pub use serve::{serve, serve_local};
+pub use serve::{serve, serve_local, serve_tls};

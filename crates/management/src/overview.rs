@@ -140,7 +140,7 @@ fn listeners(api: &Api) -> Value {
             "ip_address": "::",
             "port": port,
             "socket_opts": {"backlog": 128, "nodelay": true, "port": port, "protocol": protocol},
-            "tls": false,
+            "tls": matches!(protocol, "amqp/ssl" | "https" | "https/prometheus"),
         })
     };
     api.listeners().into_iter().map(listener).collect()
@@ -150,7 +150,7 @@ fn listeners(api: &Api) -> Value {
 pub(crate) fn contexts(api: &Api, with_node: bool) -> Value {
     let context = |(protocol, port): (&str, u16)| {
         let mut context = match protocol {
-            "http" => json!({"description": "RabbitMQ Management", "path": "/", "port": port.to_string()}),
+            "http" | "https" => json!({"description": "RabbitMQ Management", "path": "/", "port": port.to_string()}),
             _ => json!({
                 "description": "RabbitMQ Prometheus",
                 "path": "/",
@@ -164,5 +164,5 @@ pub(crate) fn contexts(api: &Api, with_node: bool) -> Value {
         }
         context
     };
-    api.listeners().into_iter().filter(|(protocol, _)| *protocol != "amqp").map(context).collect()
+    api.listeners().into_iter().filter(|(protocol, _)| protocol.starts_with("http")).map(context).collect()
 }

@@ -95,7 +95,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Delete "/api/users/{user}" Administrator users::delete, "Deletes a user"),
     route!(Get "/api/users/{user}/permissions" Administrator permissions::of_user, "Permissions of a user"),
     route!(Get "/api/users/{user}/topic-permissions" Administrator topic_permissions::of_user, "Topic permissions of a user"),
-    route!(Get "/api/users/{user}/queues" Management users::queues, "Queues of a user"),
+    route!(Get "/api/users/{user}/queues" Management queues::list_of_user, "Queues of a user"),
     route!(Get "/api/permissions" Administrator permissions::all, "Permissions"),
     route!(Get "/api/permissions/{vhost}/{user}" Administrator permissions::one, "What a user may touch in a virtual host"),
     route!(Put "/api/permissions/{vhost}/{user}" Administrator permissions::put, "Sets what a user may touch in a virtual host"),

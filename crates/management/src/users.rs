@@ -34,11 +34,6 @@ pub(crate) async fn one(call: Call) -> Answer {
     json(view(&topology, topology.user(call.word(0)).ok_or(Error::NotFound)?))
 }
 
-/// GET: the queues that a user has declared aren't known by it.
-pub(crate) async fn queues(call: Call) -> Answer {
-    list::values(&call.query, Vec::new())
-}
-
 /// PUT: made, or changed.
 pub(crate) async fn put(call: Call) -> Answer {
     let (name, body) = (call.word(0), call.object()?);

@@ -85,9 +85,15 @@ pub struct Permit {
 enum Scope {
     System,
     Administer,
-    Import,
+    /// By this user; empty for whoever administers the node from its machine.
+    Import {
+        user: Arc<str>,
+    },
     Parameters,
-    Vhost { user: Arc<str>, vhost: Arc<str> },
+    Vhost {
+        user: Arc<str>,
+        vhost: Arc<str>,
+    },
 }
 
 impl Permit {
@@ -98,10 +104,10 @@ impl Permit {
     }
 
     /// The user that asked, if it was not the broker itself.
-    pub fn user(&self) -> Option<&str> {
+    pub fn user(&self) -> Option<&Arc<str>> {
         match &self.scope {
-            Scope::Vhost { user, .. } => Some(user),
-            Scope::System | Scope::Administer | Scope::Import | Scope::Parameters => None,
+            Scope::Vhost { user, .. } | Scope::Import { user } => Some(user),
+            Scope::System | Scope::Administer | Scope::Parameters => None,
         }
     }
 
@@ -109,7 +115,7 @@ impl Permit {
     /// that must not become a hole.
     pub(crate) fn check_vhost(&self, vhost: &str) -> Result<(), Refused> {
         match &self.scope {
-            Scope::System | Scope::Import => Ok(()),
+            Scope::System | Scope::Import { .. } => Ok(()),
             Scope::Vhost { vhost: permitted, .. } if **permitted == *vhost => Ok(()),
             Scope::Vhost { .. } | Scope::Administer | Scope::Parameters => Err(Refused::new(
                 RefusedKind::NotAllowed,
@@ -124,7 +130,7 @@ impl Permit {
 
     pub(crate) fn check_administer(&self) -> Result<(), Refused> {
         match &self.scope {
-            Scope::System | Scope::Administer | Scope::Import => Ok(()),
+            Scope::System | Scope::Administer | Scope::Import { .. } => Ok(()),
             Scope::Vhost { user, .. } => Err(not_administrator(user)),
             Scope::Parameters => Err(not_administrator("")),
         }
@@ -146,7 +152,7 @@ impl Permit {
 pub fn authorize_local(topology: &Topology, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
     let scope = match action {
         Action::Administer => Scope::Administer,
-        Action::ImportDefinitions => Scope::Import,
+        Action::ImportDefinitions => Scope::Import { user: "".into() },
         Action::SetParameters => Scope::Parameters,
         _ => match topology.vhost(vhost) {
             Some(vhost) => Scope::Vhost { user: "".into(), vhost: vhost.clone() },
@@ -167,7 +173,10 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
         if !known.has_tag("administrator") {
             return Err(not_administrator(user));
         }
-        let scope = if action == Action::Administer { Scope::Administer } else { Scope::Import };
+        let scope = match action {
+            Action::Administer => Scope::Administer,
+            _ => Scope::Import { user: known.name.clone() },
+        };
         return Ok(Permit { scope });
     }
     if action == Action::SetParameters {

@@ -45,7 +45,7 @@ pub use model::Model;
 pub use permission::{Pattern, Permission};
 pub use queue::{DeadLetterOptions, Durability, Overflow, Queue, QueueOptions};
 pub use queue_arguments::{check_consumer_arguments, consumer_priority};
-pub use record::RecordError;
+pub use record::{JoinedRecords, RecordError};
 pub use refused::{Refused, RefusedKind};
 pub use topic_permission::TopicPermission;
 pub use topology::Topology;

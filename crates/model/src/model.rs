@@ -125,7 +125,7 @@ impl Model {
             }
             Command::DeclareQueue(command) => {
                 permit.check_vhost(&command.vhost)?;
-                self.declare_queue(command)?
+                self.declare_queue(&permit, command)?
             }
             Command::DeleteQueue(command) => {
                 permit.check_vhost(&command.vhost)?;
@@ -355,7 +355,7 @@ impl Model {
         }
         self.limits.check_exchange(&self.topology, &vhost, &name)?;
         let id = self.exchange_id(durable);
-        let declared_by = permit.user().unwrap_or("").into();
+        let declared_by = permit.user().cloned().unwrap_or_default();
         let exchange =
             Arc::new(Exchange { id, vhost, name, kind, durable, auto_delete, internal, arguments, declared_by });
         self.topology.insert_exchange(exchange.clone());
@@ -381,7 +381,7 @@ impl Model {
         Ok((Outcome::Deleted, changes))
     }
 
-    fn declare_queue(&mut self, command: DeclareQueue) -> Result<(Outcome, Vec<Change>), Refused> {
+    fn declare_queue(&mut self, permit: &Permit, command: DeclareQueue) -> Result<(Outcome, Vec<Change>), Refused> {
         let DeclareQueue { vhost, name, server_named, durable, auto_delete, exclusive, connection, arguments } =
             command;
         if name.starts_with("amq.") && !server_named {
@@ -429,6 +429,7 @@ impl Model {
             exclusive_owner: owner,
             options: QueueOptions::effective(&arguments),
             arguments,
+            declared_by: permit.user().cloned().unwrap_or_default(),
         });
         self.topology.insert_queue(queue.clone());
         Ok((Outcome::Created, vec![Change::QueueDeclared(queue)]))

@@ -22,9 +22,16 @@ pub struct Queue {
     pub exclusive_owner: Option<ConnectionId>,
     /// The arguments of the declaration, with the type that RabbitMQ adds.
     pub arguments: Arguments,
+    /// The user who declared it; empty for the broker itself, and on what was declared before this was noted.
+    #[serde(default = "nobody", skip_serializing_if = "str::is_empty")]
+    pub declared_by: Arc<str>,
     /// What the arguments mean.
     #[serde(skip)]
     pub options: QueueOptions,
+}
+
+fn nobody() -> Arc<str> {
+    "".into()
 }
 
 impl Queue {

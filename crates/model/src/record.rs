@@ -74,6 +74,31 @@ pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Recor
     }
 }
 
+/// Several records as one, so that what they say holds as a whole or not at all.
+#[derive(Debug, Default)]
+pub struct JoinedRecords(Vec<u8>);
+
+impl JoinedRecords {
+    /// Adds a record of [`Model::submit`](crate::Model::submit).
+    ///
+    /// # Panics
+    /// It isn't one.
+    pub fn add(&mut self, record: &[u8]) {
+        let [VERSION, b'[', effects @ .., b']'] = record else { panic!("a record is a list of effects") };
+        self.0.extend_from_slice(if self.0.is_empty() { &[VERSION, b'['] } else { b"," });
+        self.0.extend_from_slice(effects);
+    }
+
+    /// The one record; none if nothing was added.
+    pub fn finish(mut self) -> Option<Vec<u8>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.push(b']');
+        Some(self.0)
+    }
+}
+
 /// What of `changes` must be logged, if anything.
 pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
     // A vhost takes all that it holds along, a queue or exchange its bindings.
@@ -194,6 +219,13 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::Queue(queue) => {
             let mut queue = Arc::unwrap_or_clone(queue);
             queue.options = QueueOptions::effective(&queue.arguments);
+            // Each record has names of its own; thousands of queues share them.
+            if let Some(vhost) = topology.vhost(&queue.vhost) {
+                queue.vhost = vhost.clone();
+            }
+            if let Some(user) = topology.user(&queue.declared_by) {
+                queue.declared_by = user.name.clone();
+            }
             topology.insert_queue(Arc::new(queue));
         }
         Effect::DropQueue(id) => {

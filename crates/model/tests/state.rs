@@ -2,8 +2,8 @@
 
 use leveret_model::{
     Action, Arguments, Bind, Binding, Change, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange,
-    DeleteQueue, DestinationName, Model, Outcome, Permit, PutUser, QueueId, RefusedKind, Resource, SetPermissions,
-    Submitted, Topology, Value, authorize,
+    DeleteQueue, DestinationName, JoinedRecords, Model, Outcome, Permit, PutUser, QueueId, RefusedKind, Resource,
+    SetPermissions, Submitted, Topology, Value, authorize,
 };
 
 fn submit(model: &mut Model, command: Command) -> Submitted {
@@ -157,6 +157,12 @@ fn replay_and_snapshot_give_the_logged_state() {
         replayed.replay(record).unwrap();
     }
     assert_eq!(listed(&replayed.topology()), expected);
+    let mut joined = JoinedRecords::default();
+    records.iter().for_each(|record| joined.add(record));
+    let mut replayed_at_once = Model::new();
+    replayed_at_once.replay(&joined.finish().expect("there were records")).unwrap();
+    assert_eq!(listed(&replayed_at_once.topology()), expected);
+    assert_eq!(JoinedRecords::default().finish(), None);
     let mut restored = Model::restore(&model.snapshot()).unwrap();
     assert_eq!(listed(&restored.topology()), expected);
 

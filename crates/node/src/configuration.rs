@@ -61,6 +61,15 @@ pub fn amqp_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
     listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect()
 }
 
+/// Where AMQP is to be spoken with TLS.
+///
+/// # Errors
+/// A host can't be resolved.
+pub fn amqps_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
+    let listeners = config.ssl_listeners();
+    listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect()
+}
+
 /// Where an HTTP server is to listen.
 ///
 /// # Errors

@@ -3,10 +3,12 @@
 mod accept;
 mod connection;
 mod deferred;
+mod handshake;
 mod linger;
 mod load;
 mod mailbox;
 mod population;
+mod stream;
 mod timers;
 mod wake;
 mod wheel;
@@ -20,8 +22,8 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-pub use self::accept::SocketOptions;
 pub(crate) use self::accept::{Acceptors, listen};
+pub use self::accept::{Listener, SocketOptions};
 pub(crate) use self::population::Population;
 
 use self::deferred::DeferredTask;

@@ -2,8 +2,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leveret_broker::{Authenticate, Broker, Settings};
@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use crate::alarms::{AlarmLimits, AlarmMonitor, SharedLimits};
 use crate::clock::Clock;
-use crate::cores::{Acceptors, Population, RunningCore, SocketOptions, listen};
+use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_user::{self, FirstUser};
@@ -25,6 +25,7 @@ use crate::lock::DirectoryLock;
 use crate::offline::STORE;
 use crate::ports::{Ports, PortsFile};
 use crate::signals;
+use crate::tls::{Tls, TlsError, watch};
 
 /// How long a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
@@ -95,6 +96,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// A listener can't speak TLS as configured.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A thread or runtime can't be started.
     #[error("cannot start threads: {0}")]
     Threads(#[from] io::Error),
@@ -130,6 +134,8 @@ struct Inner {
     stop_sender: Sender<&'static str>,
     vhost_defaults: VhostDefaults,
     ports: Mutex<Ports>,
+    /// Whose certificates it shows; set when connections are accepted.
+    tls: OnceLock<Vec<Arc<Tls>>>,
     /// None before connections are accepted, and when the node stops.
     acceptors: Mutex<Option<Acceptors>>,
 }
@@ -176,6 +182,7 @@ impl Node {
             stop_sender,
             vhost_defaults,
             ports: Mutex::default(),
+            tls: OnceLock::new(),
             acceptors: Mutex::new(None),
         };
         let node = Self {
@@ -201,19 +208,23 @@ impl Node {
         listen(address).map_err(|source| StartError::Listen { address, source })
     }
 
-    /// Accepts AMQP connections on `amqp` and writes `ports.json`, whose other ports are `http` and
-    /// `prometheus`.
+    /// Accepts AMQP connections on `amqp` and writes `ports.json`, whose other ports are those of `others`. The files of
+    /// `tls` are read again whenever they change.
     ///
     /// # Errors
     /// `ports.json` can't be written.
-    pub fn accept(
-        &mut self,
-        amqp: Vec<TcpListener>,
-        http: Option<u16>,
-        prometheus: Option<u16>,
-    ) -> Result<Ports, StartError> {
-        let port = amqp.first().and_then(|listener| listener.local_addr().ok()).map(|address| address.port());
-        let ports = Ports { amqp: port, http, prometheus };
+    pub fn accept(&mut self, amqp: Vec<Listener>, others: Ports, tls: Vec<Arc<Tls>>) -> Result<Ports, StartError> {
+        self.side.spawn(watch(tls.clone()));
+        // Set once: a node accepts once.
+        let _ = self.inner.tls.set(tls);
+        let first = |with_tls| {
+            let listener = amqp.iter().find(|listener| listener.tls.is_some() == with_tls)?;
+            listener.socket.local_addr().ok().map(|address| address.port())
+        };
+        let ports = Ports { amqp: first(false), amqps: first(true), ..others };
+        if let Some(http) = ports.http.or(ports.https) {
+            let _ = self.inner.broker.http_port.set(http);
+        }
         *self.inner.ports.lock() = ports;
         let acceptors = Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets);
         *self.inner.acceptors.lock() = Some(acceptors);
@@ -327,6 +338,12 @@ impl NodeHandle {
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.inner.clock
+    }
+
+    /// How its listeners with TLS speak it.
+    #[must_use]
+    pub fn tls(&self) -> &[Arc<Tls>] {
+        self.inner.tls.get().map_or(&[], Vec::as_slice)
     }
 
     /// The ports it listens on.

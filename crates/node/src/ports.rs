@@ -11,10 +11,31 @@ const FRESH: &str = "ports.json.new";
 pub struct Ports {
     /// AMQP without TLS.
     pub amqp: Option<u16>,
+    /// AMQP with TLS.
+    pub amqps: Option<u16>,
     /// The HTTP API.
     pub http: Option<u16>,
+    /// The HTTP API with TLS.
+    pub https: Option<u16>,
     /// Metrics in Prometheus' format.
     pub prometheus: Option<u16>,
+    /// The same with TLS.
+    pub prometheus_tls: Option<u16>,
+}
+
+impl Ports {
+    /// Those that are open, by the names that `ports.json` has for them.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u16)> {
+        let all = [
+            ("amqp", self.amqp),
+            ("amqps", self.amqps),
+            ("http", self.http),
+            ("https", self.https),
+            ("prometheus", self.prometheus),
+            ("prometheus_tls", self.prometheus_tls),
+        ];
+        all.into_iter().filter_map(|(name, port)| Some((name, port?)))
+    }
 }
 
 /// `ports.json` on disk, removed when dropped.
@@ -43,8 +64,7 @@ impl PortsFile {
         let path = directory.join("ports.json");
         let fresh = directory.join(FRESH);
         let mut text = serde_json::Map::new();
-        let named = [("amqp", ports.amqp), ("http", ports.http), ("prometheus", ports.prometheus)];
-        for (name, port) in named.into_iter().filter_map(|(name, port)| Some((name, port?))) {
+        for (name, port) in ports.named() {
             text.insert(name.to_owned(), port.into());
         }
         text.insert("pid".to_owned(), std::process::id().into());
@@ -73,7 +93,7 @@ mod tests {
     #[test]
     fn the_file_names_ports_and_process_and_goes_when_dropped() {
         let directory = tempfile::tempdir().expect("a directory");
-        let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: Some(15692) };
+        let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: Some(15692), ..Ports::default() };
         let file = PortsFile::write(directory.path(), ports).expect("writes");
         let text = std::fs::read_to_string(directory.path().join("ports.json")).expect("is there");
         let read: serde_json::Value = serde_json::from_str(&text).expect("is JSON");

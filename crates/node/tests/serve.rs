@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
-use leveret_node::{AlarmLimits, DirectoryLock, FirstUser, Node, NodeOptions, SocketOptions};
+use leveret_node::{AlarmLimits, DirectoryLock, FirstUser, Listener, Node, NodeOptions, Ports, SocketOptions};
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -40,7 +40,7 @@ fn start(directory: &Path, cores: usize) -> (Node, SocketAddr) {
     let (mut node, _) = Node::start(lock, options(cores)).expect("starts");
     let listener = Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
     let address = listener.local_addr().expect("is bound");
-    node.accept(vec![listener], None, None).expect("accepts");
+    node.accept(vec![Listener { socket: listener, tls: None }], Ports::default(), Vec::new()).expect("accepts");
     (node, address)
 }
 
@@ -81,7 +81,7 @@ fn a_protocol_that_is_not_spoken_is_answered_with_ours_and_the_end() {
     let (node, address) = start(directory.path(), 1);
     let mut connection = connect(address);
     // More than is read before the answer: a reset would take the answer away.
-    connection.write_all(b"GET / HTTP/1.1\r\n").expect("is sent");
+    connection.write_all(b"EHLO localhost\r\n").expect("is sent");
     connection.write_all(&[b'x'; 100_000]).expect("is sent");
     let mut answer = Vec::new();
     connection.read_to_end(&mut answer).expect("an orderly end");

@@ -1,5 +1,6 @@
 //! What others see of a queue.
 
+use leveret_message::deliver::timestamp;
 use leveret_queue::{ConsumerId, ConsumerStatus, Count, Peeked, QueueCounts, QueueGauges, QueueState, QueueStatus};
 
 use super::QueueHandle;
@@ -33,6 +34,16 @@ impl QueueHandle {
     /// See [`leveret_queue::ClassicQueue::peek`].
     pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
         self.inner.lock().peek(offset, count)
+    }
+
+    /// The property `timestamp` of the message that would be delivered next, in seconds since the Unix epoch; none while it is
+    /// on disk only.
+    pub fn head_timestamp(&self) -> Option<u64> {
+        if self.gauges().ready == 0 {
+            return None;
+        }
+        let (batch, index) = self.peek(0, 1).pop()?.held?;
+        timestamp(&batch.message(index as usize).view())
     }
 
     /// Ready messages and consumers.

@@ -56,6 +56,7 @@ impl Fixture {
             auto_delete: false,
             exclusive_owner: None,
             arguments: Arguments::default(),
+            declared_by: "".into(),
             options: options.clone(),
         };
         let budget = Arc::new(MemoryBudget::new(1 << 20));

@@ -234,7 +234,7 @@ impl Cost {
 impl Line {
     fn new(stage: &Stage, port: u16, actor: impl Actor + 'static) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let peer = Peer { address: address(port), local: address(5672) };
+        let peer = Peer { address: address(port), local: address(5672), encryption: None };
         let connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
         Self { actor: Box::new(actor), connection, unread: Vec::new(), answers: Vec::new() }
     }

@@ -24,7 +24,7 @@ pub(crate) struct Client10 {
 impl Client10 {
     pub(crate) fn connect(stage: &mut Stage, user: &str) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let peer = Peer { address: address(50_001), local: address(5672) };
+        let peer = Peer { address: address(50_001), local: address(5672), encryption: None };
         let mechanism = Mechanism::Plain { user: user.into(), password: "secret".into() };
         let mut this = Self {
             client: Client::new(Options { mechanism, ..Options::default() }),

@@ -50,7 +50,7 @@ fn a_client_without_a_word_for_a_refused_login_waits_for_the_end_of_its_socket()
 fn after_init(mechanism: &str, response: &[u8]) -> ([Vec<u8>; 2], bool) {
     let mut stage = Stage::with(Settings { anonymous_login: None, ..Settings::default() });
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let peer = Peer { address: address(50_001), local: address(5672) };
+    let peer = Peer { address: address(50_001), local: address(5672), encryption: None };
     let mut connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
     connection.receive(&HEADER_SASL, stage.now);
     let greeting = connection.output().len();
@@ -81,7 +81,7 @@ fn only_the_configured_mechanisms_are_offered_and_taken() {
     let settings = || Settings { auth_mechanisms: vec!["PLAIN".into()], ..Settings::default() };
     let mut stage = Stage::with(settings());
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let peer = Peer { address: address(50_001), local: address(5672) };
+    let peer = Peer { address: address(50_001), local: address(5672), encryption: None };
     let mut connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
     connection.receive(&HEADER_SASL, stage.now);
     let mut expected = HEADER_SASL.to_vec();

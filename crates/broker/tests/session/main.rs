@@ -11,6 +11,7 @@ mod consuming;
 mod inquiries;
 mod limits;
 mod login;
+mod many_commands;
 mod publishing;
 mod publishing_amqp10;
 mod reads;

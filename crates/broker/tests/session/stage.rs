@@ -173,7 +173,7 @@ impl Stage {
     pub(crate) fn dial(&mut self, options: ClientOptions) -> usize {
         self.peers += 1;
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let peer = Peer { address: address(40_000 + self.peers), local: address(5672) };
+        let peer = Peer { address: address(40_000 + self.peers), local: address(5672), encryption: None };
         let connection = self.broker.accept(peer, Arc::new(Nobody), 0, self.now);
         self.links.push(Link {
             client: Client::new(options),

@@ -50,7 +50,7 @@ struct Settler {
 impl Settler {
     fn connect(stage: &mut Stage) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let peer = Peer { address: address(50_001), local: address(5672) };
+        let peer = Peer { address: address(50_001), local: address(5672), encryption: None };
         let mut settler = Self {
             client: Client::new(Options::default()),
             connection: stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now),

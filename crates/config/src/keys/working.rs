@@ -420,14 +420,14 @@ pub(super) const KEYS: &[Key] = &[
     }),
 ];
 
-fn none<T: Default>(value: &str) -> Result<T, String> {
+pub(super) fn none<T: Default>(value: &str) -> Result<T, String> {
     match value {
         "none" => Ok(T::default()),
         _ => Err(format!("expected none, got '{value}'; single ones have a name behind a dot")),
     }
 }
 
-fn port(value: &str) -> Result<u16, String> {
+pub(super) fn port(value: &str) -> Result<u16, String> {
     Ok(integer(value, 0, 65_535)? as u16)
 }
 
@@ -448,7 +448,7 @@ fn level(value: &str) -> Result<LogLevel, String> {
 }
 
 /// `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`.
-fn listener(value: &str) -> Result<Listener, String> {
+pub(super) fn listener(value: &str) -> Result<Listener, String> {
     let Some((host, number)) = value.rsplit_once(':') else {
         return Ok(Listener { host: None, port: port(value)? });
     };

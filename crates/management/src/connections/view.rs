@@ -31,7 +31,7 @@ pub(super) fn channel_with_past(
 
 pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
     let now = api.node().clock().now();
-    let (peer, local) = (view.peer.address, view.peer.local);
+    let (peer, local, encryption) = (view.peer.address, view.peer.local, view.peer.encryption);
     let [incoming, outgoing] = view.octet_rates;
     let mut body = json!({
         "name": view.client.name,
@@ -63,11 +63,11 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         "send_pend": view.queued_bytes,
         "queued_bytes": view.queued_bytes,
         "pending_frames": view.pending_frames,
-        "ssl": false,
-        "ssl_protocol": "",
-        "ssl_key_exchange": "",
-        "ssl_cipher": "",
-        "ssl_hash": "",
+        "ssl": encryption.is_some(),
+        "ssl_protocol": encryption.map_or("", |encryption| encryption.protocol()),
+        "ssl_key_exchange": encryption.map_or("", |encryption| encryption.key_exchange()),
+        "ssl_cipher": encryption.map_or("", |encryption| encryption.cipher()),
+        "ssl_hash": encryption.map_or("", |encryption| encryption.hash()),
         "peer_cert_subject": "",
         "peer_cert_issuer": "",
         "peer_cert_serial_number": "",

@@ -83,6 +83,12 @@ pub(super) const SIZES: Group<QueueRef> = Group {
         CONSUMERS,
         Of::each("queue_consumer_capacity", Gauge, "Consumer capacity", |queue| Some(capacity(queue))),
         Of::each("queue_consumer_utilisation", Gauge, "Same as consumer capacity", |queue| Some(capacity(queue))),
+        Of::each(
+            "queue_head_message_timestamp",
+            Gauge,
+            "Timestamp of the first message in the queue, if any and while it is in memory",
+            |queue| queue.head_timestamp().map(Sample::from),
+        ),
         Of::both(
             "queue_process_memory_bytes",
             Gauge,

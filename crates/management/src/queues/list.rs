@@ -157,6 +157,19 @@ pub(crate) async fn list_of_vhost(call: Call) -> Answer {
     answer(&call, depth(&call), &snapshot, &[call.word(0)])
 }
 
+/// Those that a user declared, in vhosts that the caller sees.
+pub(crate) async fn list_of_user(call: Call) -> Answer {
+    let snapshot = call.api.broker().registry.snapshot_full();
+    let mut rows = snapshot.queues_of(call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost));
+    rows.retain(|queue| *queue.info().declared_by == *call.word(0));
+    list::answer(&call.query, listed(&call, depth(&call)), rows)
+}
+
+fn listed(call: &Call, depth: Depth) -> Listed {
+    let now = call.api.node().clock().monotonic();
+    Listed { api: call.api.clone(), depth, now, ranges: Ranges::of(&call.query) }
+}
+
 fn depth(call: &Call) -> Depth {
     match call.asks("disable_stats") {
         true => Depth::Plain { totals: call.asks("enable_queue_totals") },
@@ -171,9 +184,7 @@ fn everywhere(call: &Call, depth: Depth) -> Answer {
 }
 
 fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> Answer {
-    let now = call.api.node().clock().monotonic();
-    let ranges = Ranges::of(&call.query);
-    let kind = Listed { api: call.api.clone(), depth, now, ranges };
+    let kind = listed(call, depth);
     let counts = || vhosts.iter().map(|vhost| snapshot.topology.queue_count_in(vhost));
     let reverse = match Sorting::of(&call.query) {
         Sorting::No => Some(false),

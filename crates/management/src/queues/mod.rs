@@ -9,7 +9,7 @@ mod view;
 pub(crate) use browse::browse;
 pub(crate) use change::{actions, declare, delete, purge};
 pub(crate) use get::{get, message_view};
-pub(crate) use list::{detailed, list, list_of_vhost};
+pub(crate) use list::{detailed, list, list_of_user, list_of_vhost};
 pub(crate) use view::{consumer_capacity, consumer_view, usual, waiting};
 
 use crate::call::{Answer, Call, json};

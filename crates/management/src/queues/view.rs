@@ -36,7 +36,7 @@ pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
 pub(crate) fn detailed(api: &Api, queue: &QueueRef) -> Value {
     let status = queue.status();
     let mut body = basic(api, queue, &status);
-    add_details(api, &mut body, &status);
+    add_details(api, queue, &mut body, &status);
     Value::Object(body)
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn full(api: &Api, queue: &QueueRef) -> Value {
     let status = queue.status();
     let now = api.node().clock().now();
     let mut body = basic(api, queue, &status);
-    add_details(api, &mut body, &status);
+    add_details(api, queue, &mut body, &status);
     let consumers = status.consumers.iter();
     let shown: Vec<Value> = consumers.map(|consumer| consumer_view(api, queue, consumer, now)).collect();
     body.insert("consumer_details".to_owned(), json!(shown));
@@ -60,7 +60,7 @@ pub(super) fn add_past(api: &Api, queue: &QueueRef, body: &mut Value, ranges: Op
     api.show_past(Subject::Queue(info.vhost.clone(), info.name.clone()), body, ranges);
 }
 
-fn add_details(api: &Api, body: &mut Map<String, Value>, status: &QueueStatus) {
+fn add_details(api: &Api, queue: &QueueRef, body: &mut Map<String, Value>, status: &QueueStatus) {
     let exclusive = status.consumers.iter().find(|consumer| consumer.exclusive);
     let mut add = |key: &str, value: Value| {
         body.insert(key.to_owned(), value);
@@ -69,7 +69,7 @@ fn add_details(api: &Api, body: &mut Map<String, Value>, status: &QueueStatus) {
     add("single_active_consumer_tag", Value::Null);
     add("policy", Value::Null);
     add("operator_policy", Value::Null);
-    add("head_message_timestamp", Value::Null);
+    add("head_message_timestamp", json!(queue.head_timestamp()));
     add("idle_since", json!(idle_since(api, status.counts.used())));
 }
 

@@ -8,7 +8,7 @@ use leveret_strict_client::amqp091::{Event, QueueDeclare};
 use crate::stage::{Amqp, Stage, request};
 
 /// A page's text.
-fn page(stage: &Stage, path: &str) -> String {
+pub(crate) fn page(stage: &Stage, path: &str) -> String {
     let (status, text) = request(stage.prometheus, "GET", path, "", "");
     assert_eq!(status, 200, "{path}: {text}");
     text
@@ -22,7 +22,8 @@ fn value(text: &str, sample: &str) -> f64 {
 
 /// A connection with a queue `q` that got three persistent messages of 150 bytes and one of 5; another had no queue.
 fn traffic(stage: &Stage) -> Amqp {
-    const PERSISTENT: [u8; 3] = [0x10, 0, 2];
+    // With a timestamp, of 2023.
+    const PERSISTENT: [u8; 11] = [0x10, 0x40, 2, 0, 0, 0, 0, 0x65, 0x53, 0xf1, 0];
     let mut amqp = Amqp::connect(stage.amqp);
     let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
     amqp.client.declare_queue(1, b"q", durable, &Default::default());

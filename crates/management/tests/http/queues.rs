@@ -1,8 +1,9 @@
 //! What a queue's answers say of messages and waits.
 
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::metrics;
 use crate::stage::{Amqp, Stage};
 
 fn reasons(waits: &Value) -> Vec<&str> {
@@ -117,5 +118,28 @@ fn pages_names_and_columns() {
     assert_eq!(ask("page=1&use_regex=true&name=%28").1["filtered_count"], 0);
     assert_eq!(ask("sort=name&sort_reverse=true").1[0]["name"], "b1");
     assert_eq!(ask("sort=messages&page=1&page_size=1").1["items"][0]["name"], "a1");
+    stage.node.stop("test");
+}
+
+#[test]
+fn the_timestamp_of_the_head_is_that_of_the_next_message() {
+    let stage = Stage::new();
+    assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
+    let head = || stage.ask("GET", "/api/queues/%2F/q", "").1["head_message_timestamp"].clone();
+    assert_eq!(head(), Value::Null);
+    for timestamp in [1_700_000_001, 1_700_000_002] {
+        let message = json!({
+            "properties": {"timestamp": timestamp}, "routing_key": "q", "payload": "", "payload_encoding": "string",
+        });
+        let answer = stage.ask("POST", "/api/exchanges/%2F/amq.default/publish", &message.to_string());
+        assert_eq!(answer.1, json!({"routed": true}));
+    }
+    assert_eq!(head(), 1_700_000_001);
+    let sample = "rabbitmq_detailed_queue_head_message_timestamp{vhost=\"/\",queue=\"q\"} 1700000001";
+    let page = metrics::page(&stage, "/metrics/detailed?family=queue_metrics");
+    assert!(page.lines().any(|line| line == sample), "{page}");
+    let get = r#"{"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}"#;
+    assert_eq!(stage.ask("POST", "/api/queues/%2F/q/get", get).0, 200);
+    assert_eq!(head(), 1_700_000_002);
     stage.node.stop("test");
 }

@@ -22,6 +22,12 @@ mod types;
 
 use std::borrow::Cow;
 
+use leveret_amqp10::message::Sections;
+use leveret_amqp091::Properties;
+
+use crate::envelope::Encoding;
+use crate::stored::StoredMessage;
+
 pub use amqp10::to_amqp10;
 pub use amqp091::to_amqp091;
 pub(crate) use deaths::header as death_header;
@@ -34,6 +40,15 @@ pub struct Amqp091<'a> {
     pub properties: Cow<'a, [u8]>,
     /// The body.
     pub body: Cow<'a, [u8]>,
+}
+
+/// The property `timestamp` as a receiver over AMQP 0-9-1 gets it, in seconds since the Unix epoch. The body of a message
+/// that came over AMQP 1.0 has to be at hand.
+pub fn timestamp(message: &StoredMessage<'_>) -> Option<u64> {
+    stamps::Stamps::of(message, None).timestamp().or_else(|| match message.encoding {
+        Encoding::Amqp091 => Properties::decode(message.properties).ok()?.timestamp,
+        Encoding::Amqp10 => Sections::parse(message.body).ok()?.properties?.creation_time.and_then(types::seconds),
+    })
 }
 
 /// What a message's header says about this delivery (AMQP 1.0, 3.2.1).

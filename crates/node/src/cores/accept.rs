@@ -11,9 +11,12 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::connection::ConnectionTask;
+use super::handshake::handshake;
 use super::load::least_loaded;
 use super::population::Population;
+use super::stream::Stream;
 use super::{Core, RunningCore};
+use crate::tls::Tls;
 
 /// Connections that may wait to be accepted; the kernel lowers it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
@@ -88,10 +91,19 @@ fn has_no_ipv6(error: &io::Error) -> bool {
     errno == Some(Errno::AFNOSUPPORT.raw_os_error()) || errno == Some(Errno::ADDRNOTAVAIL.raw_os_error())
 }
 
+/// A socket that listens, and how it speaks TLS if it does.
+#[derive(Debug)]
+pub struct Listener {
+    /// The socket.
+    pub socket: std::net::TcpListener,
+    /// None without TLS.
+    pub tls: Option<Arc<Tls>>,
+}
+
 /// The tasks that accept connections and hand each to the core with the least to do.
 pub(crate) struct Acceptors {
     /// Where they listen, to do so again after maintenance.
-    addresses: Vec<SocketAddr>,
+    places: Vec<(SocketAddr, Option<Arc<Tls>>)>,
     seats: Vec<Seat>,
     broker: Arc<Broker>,
     population: Arc<Population>,
@@ -109,14 +121,17 @@ impl Acceptors {
     /// Starts accepting. The tasks live on the first core: what they do per connection is small beside
     /// what its handshake costs.
     pub(crate) fn start(
-        listeners: Vec<std::net::TcpListener>,
+        listeners: Vec<Listener>,
         cores: &[RunningCore],
         broker: &Arc<Broker>,
         population: &Arc<Population>,
         sockets: SocketOptions,
     ) -> Self {
         let mut this = Self {
-            addresses: listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect(),
+            places: listeners
+                .iter()
+                .filter_map(|listener| Some((listener.socket.local_addr().ok()?, listener.tls.clone())))
+                .collect(),
             seats: cores.iter().map(|c| Seat { core: c.core.clone(), handle: c.handle.clone() }).collect(),
             broker: broker.clone(),
             population: population.clone(),
@@ -127,10 +142,16 @@ impl Acceptors {
         this
     }
 
-    fn spawn(&mut self, listeners: Vec<std::net::TcpListener>) {
+    fn spawn(&mut self, listeners: Vec<Listener>) {
         for listener in listeners {
-            let (seats, broker, population) = (self.seats.clone(), self.broker.clone(), self.population.clone());
-            let task = accept(listener, seats, broker, population, self.sockets);
+            let guests = Guests {
+                seats: self.seats.clone(),
+                broker: self.broker.clone(),
+                population: self.population.clone(),
+                sockets: self.sockets,
+                tls: listener.tls,
+            };
+            let task = accept(listener.socket, guests);
             self.tasks.push(self.seats[0].handle.spawn(task));
         }
     }
@@ -147,7 +168,10 @@ impl Acceptors {
     /// Somebody else listens there by now; then none is open.
     pub(crate) fn resume(&mut self, ready: impl FnOnce()) -> io::Result<()> {
         if self.tasks.is_empty() {
-            let listeners = self.addresses.iter().map(|address| listen(*address)).collect::<io::Result<_>>()?;
+            let open = |(address, tls): &(SocketAddr, Option<Arc<Tls>>)| {
+                Ok(Listener { socket: listen(*address)?, tls: tls.clone() })
+            };
+            let listeners = self.places.iter().map(open).collect::<io::Result<_>>()?;
             ready();
             self.spawn(listeners);
         }
@@ -155,13 +179,17 @@ impl Acceptors {
     }
 }
 
-async fn accept(
-    listener: std::net::TcpListener,
+/// What a listener does with those who come.
+struct Guests {
     seats: Vec<Seat>,
     broker: Arc<Broker>,
     population: Arc<Population>,
     sockets: SocketOptions,
-) {
+    tls: Option<Arc<Tls>>,
+}
+
+async fn accept(listener: std::net::TcpListener, guests: Guests) {
+    let Guests { seats, broker, population, sockets, tls } = guests;
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return warn!("the runtime refused a listener: {error}"),
@@ -182,7 +210,7 @@ async fn accept(
                 let seat = &seats[choose(&seats)];
                 seat.core.load.connected();
                 let place = Place { core: seat.core.clone(), _member: population.join() };
-                seat.handle.spawn(serve(stream, address, place, broker.clone()));
+                seat.handle.spawn(serve(stream, address, place, broker.clone(), tls.clone()));
             }
             Err(error) => debug!("cannot use the connection from {address}: {error}"),
         }
@@ -206,16 +234,32 @@ impl Drop for Place {
     }
 }
 
-async fn serve(stream: std::net::TcpStream, address: SocketAddr, place: Place, broker: Arc<Broker>) {
-    let prepared = stream.local_addr().and_then(|local| {
-        let peer = Peer { address: canonical(address), local: canonical(local) };
-        Ok((peer, TcpStream::from_std(stream)?))
-    });
-    match prepared {
-        Ok((peer, stream)) => ConnectionTask::serve(stream, peer, place.core.clone(), &broker).await,
+async fn serve(
+    stream: std::net::TcpStream,
+    address: SocketAddr,
+    place: Place,
+    broker: Arc<Broker>,
+    tls: Option<Arc<Tls>>,
+) {
+    let prepared = stream.local_addr().and_then(|local| Ok((canonical(local), TcpStream::from_std(stream)?)));
+    let (local, stream) = match prepared {
+        Ok(prepared) => prepared,
         // The peer may be gone again already.
-        Err(error) => debug!("cannot use the connection from {address}: {error}"),
-    }
+        Err(error) => return debug!("cannot use the connection from {address}: {error}"),
+    };
+    let mut peer = Peer { address: canonical(address), local, encryption: None };
+    let stream = match tls {
+        None => Stream::Plain(stream),
+        Some(tls) => {
+            let http = broker.http_port.get().copied();
+            // Boxed: the task of a connection is as long as its longest moment, and one without TLS pays for it too.
+            let made = Box::pin(handshake(stream, &tls, peer, http)).await;
+            let Some((stream, encryption)) = made else { return };
+            peer.encryption = Some(encryption);
+            stream
+        }
+    };
+    ConnectionTask::serve(stream, peer, place.core.clone(), &broker).await;
     drop(place);
 }
 

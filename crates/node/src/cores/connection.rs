@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use leveret_broker::{Broker, Connection, Nanos, Now, Peer};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::ReadBuf;
 use tracing::debug;
 
 use super::Core;
 use super::linger::Linger;
+use super::stream::Stream;
 use super::wake::TaskWake;
 
 /// Bytes of one read, and of one write: a turn's bound.
@@ -26,7 +26,7 @@ const LAST_WORDS_NS: Nanos = 5_000_000_000;
 ///
 /// Each poll is one turn: at most one read, one look at the broker's effects, one write.
 pub(crate) struct ConnectionTask {
-    stream: TcpStream,
+    stream: Stream,
     connection: Connection,
     core: Arc<Core>,
     /// Input that the connection didn't consume: a partial frame, or what flow control holds back.
@@ -62,7 +62,7 @@ enum Step {
 
 impl ConnectionTask {
     /// Serves a connection to its end.
-    pub(crate) async fn serve(stream: TcpStream, peer: Peer, core: Arc<Core>, broker: &Arc<Broker>) {
+    pub(crate) async fn serve(stream: Stream, peer: Peer, core: Arc<Core>, broker: &Arc<Broker>) {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
         let connection = broker.accept(peer, wake, core.index, core.clock.now());
@@ -138,11 +138,9 @@ impl ConnectionTask {
         if step != Step::More || !self.connection.wants_read() {
             return step;
         }
-        // A read that didn't fill its buffer has emptied the socket, and the runtime knows it: this
-        // registers for the next packet without another system call.
-        match self.stream.poll_read_ready(cx) {
+        match self.stream.poll_more(cx) {
             Poll::Pending => Step::Idle,
-            Poll::Ready(_) => Step::More,
+            Poll::Ready(()) => Step::More,
         }
     }
 
@@ -150,7 +148,7 @@ impl ConnectionTask {
     fn read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8], now: Now) -> Poll<io::Result<bool>> {
         let head = if self.kept.len() <= HEAD_BYTES { self.kept.len() } else { 0 };
         let mut into = ReadBuf::new(&mut buffer[head..head + READ_BYTES]);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut into))?;
+        ready!(self.stream.poll_read(cx, &mut into))?;
         let read = into.filled().len();
         if read == 0 {
             return Poll::Ready(Ok(false));
@@ -174,14 +172,28 @@ impl ConnectionTask {
     fn write(&mut self, cx: &mut Context<'_>, now: Now) -> Step {
         let left = self.connection.output().len();
         if left == 0 {
-            return Step::Idle;
+            return self.flush(cx);
         }
         match self.write_once(cx, left, now) {
             Poll::Pending => Step::Idle,
             // If the socket is full, the next turn finds that out, and waits, without a system call.
             Poll::Ready(Some(written)) if written < left => Step::More,
-            Poll::Ready(Some(_)) => Step::Idle,
+            Poll::Ready(Some(_)) => self.flush(cx),
             Poll::Ready(None) => Step::Gone,
+        }
+    }
+
+    /// With TLS a write may have taken more than its socket has.
+    fn flush(&mut self, cx: &mut Context<'_>) -> Step {
+        if !self.stream.wants_flush() {
+            return Step::Idle;
+        }
+        match self.stream.poll_flush(cx) {
+            Poll::Pending | Poll::Ready(Ok(())) => Step::Idle,
+            Poll::Ready(Err(error)) => {
+                debug!("cannot write to a connection: {error}");
+                Step::Gone
+            }
         }
     }
 
@@ -189,7 +201,7 @@ impl ConnectionTask {
     fn write_once(&mut self, cx: &mut Context<'_>, most: usize, now: Now) -> Poll<Option<usize>> {
         let output = self.connection.output();
         let bytes = &output.pending()[..most.min(WRITE_BYTES)];
-        match ready!(Pin::new(&mut self.stream).poll_write(cx, bytes)) {
+        match ready!(self.stream.poll_write(cx, bytes)) {
             Ok(written) => {
                 output.written(written);
                 self.connection.transferred(0, written, now);
@@ -242,7 +254,7 @@ impl ConnectionTask {
 
     /// Closes so that the peer can read what was written.
     fn close(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
-        let linger = Linger::start(&self.stream, &self.core, now.monotonic, cx.waker());
+        let linger = Linger::start(&self.core, now.monotonic, cx.waker());
         self.lingering = Some(linger);
         self.linger(cx)
     }

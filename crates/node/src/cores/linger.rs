@@ -1,11 +1,9 @@
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use leveret_broker::Nanos;
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::Core;
+use super::stream::Stream;
 use super::wheel::firing_time;
 
 /// How long a closed connection waits for its peer to close too.
@@ -20,27 +18,30 @@ const READS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Linger {
     until: Nanos,
+    /// Our side is shut.
+    shut: bool,
 }
 
 impl Linger {
-    pub(crate) fn start(stream: &TcpStream, core: &Core, now: Nanos, waker: &Waker) -> Self {
-        // It fails if the peer is gone already, which the read finds out.
-        let _ = socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write);
+    pub(crate) fn start(core: &Core, now: Nanos, waker: &Waker) -> Self {
         let until = firing_time(now + PATIENCE_NS);
         core.timers.arm(until, waker.clone());
-        Self { until }
+        Self { until, shut: false }
     }
 
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, stream: &mut TcpStream, now: Nanos) -> Poll<()> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, stream: &mut Stream, now: Nanos) -> Poll<()> {
         if now >= self.until {
             return Poll::Ready(());
         }
-        let mut scratch = [0; 4096];
+        if !self.shut {
+            // It fails if the peer is gone already, which the read finds out.
+            let _ = ready!(stream.poll_shutdown(cx));
+            self.shut = true;
+        }
         for _ in 0..READS {
-            let mut into = ReadBuf::new(&mut scratch);
-            match Pin::new(&mut *stream).poll_read(cx, &mut into) {
+            match stream.poll_discard(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(())) if !into.filled().is_empty() => {}
+                Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(_) => return Poll::Ready(()),
             }
         }

@@ -1,0 +1,211 @@
+//! The keys of listeners with TLS, the same behind each of three prefixes.
+
+use super::Key;
+use super::working::{key, listener, none, port};
+use crate::config::Config;
+use crate::tls::{Tls, TlsEndpoint, TlsVersion};
+use crate::units::{boolean, integer, milliseconds};
+
+/// RabbitMQ's port of the HTTP API with TLS, and of the metrics.
+const MANAGEMENT_PORT: u16 = 15671;
+const PROMETHEUS_PORT: u16 = 15691;
+
+fn amqp(config: &mut Config) -> &mut Tls {
+    &mut config.ssl_options
+}
+
+fn management(config: &mut Config) -> &mut TlsEndpoint {
+    config.management_ssl.get_or_insert_with(|| TlsEndpoint::on(MANAGEMENT_PORT))
+}
+
+fn prometheus(config: &mut Config) -> &mut TlsEndpoint {
+    config.prometheus_ssl.get_or_insert_with(|| TlsEndpoint::on(PROMETHEUS_PORT))
+}
+
+fn management_tls(config: &mut Config) -> &mut Tls {
+    &mut management(config).tls
+}
+
+fn prometheus_tls(config: &mut Config) -> &mut Tls {
+    &mut prometheus(config).tls
+}
+
+/// A file that is named; whether it can be read is seen when the node starts.
+fn file(value: &str) -> Result<Option<String>, String> {
+    if value.is_empty() { Err("must name a file".to_owned()) } else { Ok(Some(value.to_owned())) }
+}
+
+fn verify(value: &str) -> Result<bool, String> {
+    match value {
+        "verify_peer" => Ok(true),
+        "verify_none" => Ok(false),
+        other => Err(format!("'{other}' is neither verify_peer nor verify_none")),
+    }
+}
+
+fn version(value: &str) -> Result<TlsVersion, String> {
+    match value {
+        "tlsv1.3" => Ok(TlsVersion::V13),
+        "tlsv1.2" => Ok(TlsVersion::V12),
+        "tlsv1.1" | "tlsv1" => Err(format!("'{value}' is no longer safe and isn't spoken; use tlsv1.3 and tlsv1.2")),
+        other => Err(format!("'{other}' is no version of TLS; there are tlsv1.3 and tlsv1.2")),
+    }
+}
+
+/// The keys behind `$prefix`, which change what `$tls` finds.
+macro_rules! options {
+    ($prefix:literal, $tls:expr) => {
+        [
+            key(
+                concat!($prefix, ".certfile"),
+                "file",
+                "",
+                "the certificate, and those between it and its root, in PEM",
+                |config, _, value| {
+                    $tls(config).certfile = file(value)?;
+                    Ok(())
+                },
+            ),
+            key(
+                concat!($prefix, ".keyfile"),
+                "file",
+                "",
+                "its private key in PEM, not encrypted",
+                |config, _, value| {
+                    $tls(config).keyfile = file(value)?;
+                    Ok(())
+                },
+            ),
+            key(
+                concat!($prefix, ".cacertfile"),
+                "file",
+                "",
+                "the roots of clients' certificates in PEM",
+                |config, _, value| {
+                    $tls(config).cacertfile = file(value)?;
+                    Ok(())
+                },
+            ),
+            key(
+                concat!($prefix, ".verify"),
+                "verify_none, verify_peer",
+                "verify_none",
+                "whether a client's certificate is asked for and checked",
+                |config, _, value| {
+                    $tls(config).verify_peer = verify(value)?;
+                    Ok(())
+                },
+            ),
+            key(
+                concat!($prefix, ".fail_if_no_peer_cert"),
+                "boolean",
+                "false",
+                "whether a client without a certificate is turned away",
+                |config, _, value| {
+                    $tls(config).fail_if_no_peer_cert = boolean(value)?;
+                    Ok(())
+                },
+            ),
+            key(
+                concat!($prefix, ".depth"),
+                "integer",
+                "10",
+                "how many certificates may be between a client's and its root",
+                |config, _, value| {
+                    $tls(config).depth = integer(value, 0, 255)? as u8;
+                    Ok(())
+                },
+            ),
+            key(
+                concat!($prefix, ".versions.$n"),
+                "tlsv1.3, tlsv1.2",
+                "both",
+                "a version of TLS that is spoken",
+                |config, name, value| {
+                    let version = version(value)?;
+                    $tls(config).versions.insert(name.to_owned(), version);
+                    Ok(())
+                },
+            ),
+            key(
+                concat!($prefix, ".ciphers.$n"),
+                "name",
+                "all",
+                "a cipher suite that may be used, by OpenSSL's or IANA's name; in their order if ours counts",
+                |config, name, value| {
+                    $tls(config).ciphers.insert(name.to_owned(), value.to_owned());
+                    Ok(())
+                },
+            ),
+            key(
+                concat!($prefix, ".honor_cipher_order"),
+                "boolean",
+                "false",
+                "whether our order of cipher suites counts, not the client's",
+                |config, _, value| {
+                    $tls(config).honor_cipher_order = boolean(value)?;
+                    Ok(())
+                },
+            ),
+        ]
+    };
+}
+
+/// Options of listeners for AMQP.
+pub(super) const AMQP: &[Key] = &options!("ssl_options", amqp);
+/// Options of the HTTP API.
+pub(super) const MANAGEMENT: &[Key] = &options!("management.ssl", management_tls);
+/// Options of the metrics.
+pub(super) const PROMETHEUS: &[Key] = &options!("prometheus.ssl", prometheus_tls);
+
+/// Where TLS is spoken.
+pub(super) const LISTENERS: &[Key] = &[
+    key("listeners.ssl", "none", "", "no listener with TLS", |config, _, value| {
+        none::<()>(value)?;
+        config.ssl_listeners.clear();
+        Ok(())
+    }),
+    key("listeners.ssl.$name", "[address:]port", "", "a listener for AMQP with TLS", |config, name, value| {
+        let listener = listener(value)?;
+        config.ssl_listeners.insert(name.to_owned(), listener);
+        Ok(())
+    }),
+    key(
+        "ssl_handshake_timeout",
+        "milliseconds",
+        "5000",
+        "how long a client may take for its TLS handshake",
+        |config, _, value| {
+            config.ssl_handshake_timeout_ms = milliseconds(value, 1)?;
+            Ok(())
+        },
+    ),
+    key(
+        "management.ssl.port",
+        "port",
+        "15671",
+        "port of the HTTP API with TLS; 0 for any free one",
+        |config, _, value| {
+            management(config).endpoint.port = port(value)?;
+            Ok(())
+        },
+    ),
+    key("management.ssl.ip", "address", "all", "address of the HTTP API with TLS", |config, _, value| {
+        management(config).endpoint.ip = Some(value.to_owned());
+        Ok(())
+    }),
+    key(
+        "prometheus.ssl.port",
+        "port",
+        "15691",
+        "port of the metrics with TLS; 0 for any free one",
+        |config, _, value| {
+            prometheus(config).endpoint.port = port(value)?;
+            Ok(())
+        },
+    ),
+    key("prometheus.ssl.ip", "address", "all", "address of the metrics with TLS", |config, _, value| {
+        prometheus(config).endpoint.ip = Some(value.to_owned());
+        Ok(())
+    }),
+];

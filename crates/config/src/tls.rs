@@ -1,0 +1,68 @@
+//! What the keys of a listener with TLS say: `ssl_options.*`, `management.ssl.*` and `prometheus.ssl.*`.
+
+use std::collections::BTreeMap;
+
+use crate::config::Endpoint;
+
+/// How a listener speaks TLS. The files are read when the node starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// `certfile`: the certificate in PEM, with those between it and its root behind it.
+    pub certfile: Option<String>,
+    /// `keyfile`: its private key in PEM.
+    pub keyfile: Option<String>,
+    /// `cacertfile`: the roots of clients' certificates in PEM.
+    pub cacertfile: Option<String>,
+    /// `verify`: whether a client's certificate is asked for and checked.
+    pub verify_peer: bool,
+    /// `fail_if_no_peer_cert`: whether a client without one is turned away.
+    pub fail_if_no_peer_cert: bool,
+    /// `depth`: how many certificates may be between a client's and its root.
+    pub depth: u8,
+    /// `versions.*` by their last word; empty for 1.3 and 1.2.
+    pub versions: BTreeMap<String, TlsVersion>,
+    /// `ciphers.*` by their last word, by OpenSSL's or IANA's names; empty for all that are there.
+    pub ciphers: BTreeMap<String, String>,
+    /// `honor_cipher_order`: whether our order of ciphers counts, not the client's.
+    pub honor_cipher_order: bool,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            certfile: None,
+            keyfile: None,
+            cacertfile: None,
+            verify_peer: false,
+            fail_if_no_peer_cert: false,
+            depth: 10,
+            versions: BTreeMap::new(),
+            ciphers: BTreeMap::new(),
+            honor_cipher_order: false,
+        }
+    }
+}
+
+/// A version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// `tlsv1.2`.
+    V12,
+    /// `tlsv1.3`.
+    V13,
+}
+
+/// An HTTP server that speaks TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsEndpoint {
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// How.
+    pub tls: Tls,
+}
+
+impl TlsEndpoint {
+    pub(crate) fn on(port: u16) -> Self {
+        Self { endpoint: Endpoint { ip: None, port }, tls: Tls::default() }
+    }
+}

@@ -1,0 +1,78 @@
+//! A client's socket, with or without TLS.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, into),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, into),
+        }
+    }
+
+    /// Whether there is more to read after a read, or may be.
+    pub(crate) fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            // A read that didn't fill its buffer has emptied the socket, and the runtime knows it: this
+            // registers for the next packet without another system call.
+            Self::Plain(stream) => stream.poll_read_ready(cx).map(|_| ()),
+            // What was decrypted already can't be seen from here; the next read finds out.
+            Self::Tls(_) => Poll::Ready(()),
+        }
+    }
+
+    pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    /// Whether something that was written is encrypted and waits for the socket to take it.
+    pub(crate) fn wants_flush(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.get_ref().1.wants_write(),
+        }
+    }
+
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(_) => Poll::Ready(Ok(())),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    /// Says that nothing more comes, by TLS's own word too.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    /// Throws away what comes, without a look at it; how many bytes that was, 0 at the end.
+    pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut scratch = [0; 4096];
+        let mut into = ReadBuf::new(&mut scratch);
+        let socket = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.get_mut().0,
+        };
+        ready!(Pin::new(socket).poll_read(cx, &mut into))?;
+        Poll::Ready(Ok(into.filled().len()))
+    }
+}

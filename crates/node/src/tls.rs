@@ -1,0 +1,175 @@
+//! TLS of listeners: what their files hold, read again when they change, and what a handshake came to.
+
+mod ciphers;
+mod expiry;
+mod files;
+mod listener;
+mod verify;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use leveret_config::{Tls as Options, TlsVersion};
+use parking_lot::Mutex;
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::version::{TLS12, TLS13};
+use tokio_rustls::TlsAcceptor;
+use tracing::{error, info};
+
+pub use self::files::TlsError;
+pub use self::listener::{HttpsStream, TlsListener};
+
+use self::files::Stamps;
+
+/// How often it is looked whether files have changed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A listener's side of TLS: its certificate, key and roots as they were when they last fitted together.
+pub struct Tls {
+    /// The prefix of its keys, such as `ssl_options`.
+    prefix: &'static str,
+    options: Options,
+    patience: Duration,
+    current: ArcSwap<Loaded>,
+    /// Of the files as they were read, or as they were refused.
+    seen: Mutex<Stamps>,
+}
+
+/// What the files held.
+struct Loaded {
+    configuration: Arc<ServerConfig>,
+    /// When the first certificate of `certfile` ceases to hold, in seconds of Unix time.
+    certificate_ends: Option<u64>,
+    /// The same of `cacertfile`, if there is one.
+    roots_end: Option<u64>,
+}
+
+impl Tls {
+    /// Reads the files that the configuration names; `patience` is how long a handshake may take.
+    ///
+    /// # Errors
+    /// A key is missing, a file can't be read, or what the files hold doesn't fit together.
+    pub fn load(prefix: &'static str, options: Options, patience: Duration) -> Result<Arc<Self>, TlsError> {
+        // Before they are read: what changes meanwhile is read again.
+        let seen = Stamps::of(&options);
+        let current = ArcSwap::from_pointee(Loaded::read(&options).map_err(|error| error.behind(prefix))?);
+        Ok(Arc::new(Self { prefix, options, patience, current, seen: Mutex::new(seen) }))
+    }
+
+    /// What does the next handshake. Connections keep what theirs was done with.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.current.load().configuration.clone())
+    }
+
+    /// Whose keys it has, such as `ssl_options`.
+    #[must_use]
+    pub fn prefix(&self) -> &'static str {
+        self.prefix
+    }
+
+    /// What the configuration says.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// When the first certificates of `certfile` and of `cacertfile` cease to hold, in seconds of Unix time.
+    #[must_use]
+    pub fn ends(&self) -> (Option<u64>, Option<u64>) {
+        let loaded = self.current.load();
+        (loaded.certificate_ends, loaded.roots_end)
+    }
+
+    /// How long a handshake may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Reads the files again if one of them has changed. What can't be used is told once, and what was there stays.
+    fn renew(&self) {
+        let now = Stamps::of(&self.options);
+        let mut seen = self.seen.lock();
+        if *seen == now {
+            return;
+        }
+        match Loaded::read(&self.options) {
+            Ok(loaded) => {
+                self.current.store(Arc::new(loaded));
+                info!("{}: certificates were read again", self.prefix);
+            }
+            Err(reason) => {
+                error!("{}: the changed files are of no use, the old certificate stays: {reason}", self.prefix);
+            }
+        }
+        *seen = now;
+    }
+}
+
+/// Reads the files of these again whenever they change.
+pub(crate) async fn watch(all: Vec<Arc<Tls>>) {
+    if all.is_empty() {
+        return;
+    }
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        all.iter().for_each(|tls| tls.renew());
+    }
+}
+
+impl Loaded {
+    fn read(options: &Options) -> Result<Self, TlsError> {
+        let (chain, key) = files::identity(options)?;
+        let certificate_ends = expiry::first_end(&chain, options.certfile.as_deref().unwrap_or_default())?;
+        let roots = options.cacertfile.as_deref().map(files::certificates).transpose()?.unwrap_or_default();
+        let roots_end = expiry::first_end(&roots, options.cacertfile.as_deref().unwrap_or_default())?;
+        let configuration = Arc::new(configuration(options, chain, key)?);
+        Ok(Self { configuration, certificate_ends, roots_end })
+    }
+}
+
+fn configuration(
+    options: &Options,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, TlsError> {
+    let provider = provider(options)?;
+    let chosen: Vec<_> = match options.versions.is_empty() {
+        true => vec![&TLS13, &TLS12],
+        false => options
+            .versions
+            .values()
+            .map(|version| match version {
+                TlsVersion::V13 => &TLS13,
+                TlsVersion::V12 => &TLS12,
+            })
+            .collect(),
+    };
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&chosen)
+        .map_err(|error| TlsError::Unfit(format!("versions and ciphers leave nothing to speak: {error}")))?;
+    let mut configuration = builder
+        .with_client_cert_verifier(verify::verifier(options, &provider)?)
+        .with_single_cert(chain, key)
+        .map_err(|error| TlsError::Unfit(format!("certfile and keyfile don't fit together: {error}")))?;
+    configuration.ignore_client_order = options.honor_cipher_order;
+    Ok(configuration)
+}
+
+fn provider(options: &Options) -> Result<Arc<CryptoProvider>, TlsError> {
+    let mut provider = aws_lc_rs::default_provider();
+    if !options.ciphers.is_empty() {
+        provider.cipher_suites = ciphers::chosen(options.ciphers.values(), &provider.cipher_suites)?;
+    }
+    Ok(Arc::new(provider))
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}

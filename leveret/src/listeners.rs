@@ -1,0 +1,87 @@
+//! What the configuration says of listeners, opened.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leveret_config::{Config, Endpoint, TlsEndpoint};
+use leveret_management::Router;
+use leveret_node::{Listener, Node, Ports, StartError, Tls, amqp_addresses, amqps_addresses, http_address};
+use tracing::error;
+
+/// Every socket that the node listens on.
+pub(crate) struct Listeners {
+    pub(crate) amqp: Vec<Listener>,
+    pub(crate) http: Vec<HttpListener>,
+    pub(crate) prometheus: Vec<HttpListener>,
+    /// Whose files are read again when they change.
+    pub(crate) tls: Vec<Arc<Tls>>,
+}
+
+/// A socket that speaks HTTP.
+pub(crate) struct HttpListener(Listener);
+
+impl Listeners {
+    /// Opens them all, or says which can't be.
+    pub(crate) fn open(config: &Config) -> Result<Self, Box<dyn Error>> {
+        let patience = Duration::from_millis(config.ssl_handshake_timeout_ms);
+        let mut this = Self { amqp: Vec::new(), http: Vec::new(), prometheus: Vec::new(), tls: Vec::new() };
+        for address in amqp_addresses(config)? {
+            this.amqp.push(Listener { socket: Node::listen(address)?, tls: None });
+        }
+        let with_tls = amqps_addresses(config)?;
+        if !with_tls.is_empty() {
+            let tls = Tls::load("ssl_options", config.ssl_options.clone(), patience)?;
+            this.tls.push(tls.clone());
+            for address in with_tls {
+                this.amqp.push(Listener { socket: Node::listen(address)?, tls: Some(tls.clone()) });
+            }
+        }
+        let mut open = |prefix, plain: Option<&Endpoint>, with_tls: Option<&TlsEndpoint>| {
+            let mut opened = Vec::new();
+            if let Some(endpoint) = plain {
+                opened.push(HttpListener(Listener { socket: Node::listen(http_address(endpoint)?)?, tls: None }));
+            }
+            if let Some(TlsEndpoint { endpoint, tls }) = with_tls {
+                let tls = Tls::load(prefix, tls.clone(), patience)?;
+                this.tls.push(tls.clone());
+                opened.push(HttpListener(Listener { socket: Node::listen(http_address(endpoint)?)?, tls: Some(tls) }));
+            }
+            Ok::<_, StartError>(opened)
+        };
+        this.http = open("management.ssl", config.plain_management(), config.management_ssl.as_ref())?;
+        this.prometheus = open("prometheus.ssl", config.plain_prometheus(), config.prometheus_ssl.as_ref())?;
+        Ok(this)
+    }
+
+    /// The ports of those that speak HTTP.
+    pub(crate) fn ports(&self) -> Ports {
+        let port = |of: &[HttpListener], with_tls| {
+            let HttpListener(listener) = of.iter().find(|HttpListener(one)| one.tls.is_some() == with_tls)?;
+            listener.socket.local_addr().ok().map(|address| address.port())
+        };
+        Ports {
+            http: port(&self.http, false),
+            https: port(&self.http, true),
+            prometheus: port(&self.prometheus, false),
+            prometheus_tls: port(&self.prometheus, true),
+            ..Ports::default()
+        }
+    }
+}
+
+impl HttpListener {
+    /// Answers requests until the node is dropped.
+    pub(crate) fn serve(self, node: &Node, router: Router) {
+        let Listener { socket, tls } = self.0;
+        node.spawn(async move {
+            let served = match tls {
+                None => leveret_management::serve(socket, router).await,
+                Some(tls) => leveret_management::serve_tls(socket, tls, router).await,
+            };
+            if let Err(reason) = served {
+                error!("an HTTP listener has failed: {reason}");
+            }
+        });
+    }
+}

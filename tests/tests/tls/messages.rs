@@ -1,0 +1,65 @@
+//! Messages and requests through TLS.
+
+use leveret_tests::amqp10::Amqp10;
+use leveret_tests::http::Http;
+use leveret_tests::tls::TlsProxy;
+use leveret_tests::wire::{Wire, publish};
+
+use crate::stage::Stage;
+
+/// More than sockets and sessions of TLS hold, so that both sides have to wait.
+const LARGE: usize = 8 << 20;
+
+#[test]
+fn messages_of_all_lengths_pass_over_both_protocols() {
+    let stage = Stage::new(|options, _| options);
+    let proxy = TlsProxy::start(stage.address("amqps"), stage.authority.client(None));
+    let mut wire = Wire::open(proxy.address);
+    wire.declare(1, "encrypted", true);
+    let lengths = [0, 1, 16_384, 100_000, LARGE];
+    for length in lengths {
+        wire.send(&publish(1, "", "encrypted", &vec![7; length], true, false));
+    }
+    wire.consume(1, "encrypted", true);
+    for length in lengths {
+        let _deliver = wire.next_frame().expect("a delivery");
+        let body = wire.content().expect("its content");
+        assert!(body.len() == length && body.iter().all(|byte| *byte == 7), "{} of {length}", body.len());
+    }
+    wire.close();
+    let mut peer = Amqp10::open(proxy.address);
+    peer.sender(0, "/queues/encrypted");
+    peer.wait_credit(0, 0);
+    peer.publish_accepted(0, &vec![9; 300_000]);
+    peer.receiver(1, "/queues/encrypted", 1);
+    let received = peer.receive(1);
+    assert_eq!(received.data(), vec![9; 300_000]);
+    peer.accept(&received);
+    peer.barrier(0);
+
+    let connections = stage.node.http().get("/api/connections").expect("an answer").json();
+    let shown = connections.as_array().expect("a list").iter().find(|one| one["ssl"] == true).expect("one with TLS");
+    assert_eq!((&shown["ssl_protocol"], &shown["ssl_cipher"]), (&"tlsv1.3".into(), &"aes_256_gcm".into()), "{shown}");
+    peer.close();
+}
+
+#[test]
+fn http_and_metrics_answer_with_tls_and_are_listed() {
+    let stage = Stage::new(|options, _| options);
+    let proxy = |name| TlsProxy::start(stage.address(name), stage.authority.client(None));
+    let (https, metrics) = (proxy("https"), proxy("prometheus_tls"));
+    let overview = Http::guest(https.address.to_string()).get("/api/overview").expect("an answer");
+    assert_eq!(overview.status, 200, "guest may come from this machine: {}", overview.body);
+    let overview = overview.json();
+    let mut listed: Vec<(&str, bool)> = overview["listeners"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| (one["protocol"].as_str().expect("a protocol"), one["tls"] == true))
+        .collect();
+    listed.sort_unstable();
+    let expected = ["amqp", "amqp/ssl", "http", "http/prometheus", "https", "https/prometheus"];
+    assert_eq!(listed, expected.map(|name| (name, name.starts_with("https") || name == "amqp/ssl")));
+    let metrics = Http::guest(metrics.address.to_string()).get("/metrics").expect("an answer");
+    assert!(metrics.status == 200 && metrics.body.contains("rabbitmq_connections"), "{}", metrics.status);
+}
