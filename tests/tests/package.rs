@@ -241,7 +241,7 @@ fn both_packages_have_the_same_files_each_time_and_need_the_c_library_only() {
     }
     let needed = listed("objdump", &["-p"], &binary());
     for library in needed.lines().filter_map(|line| line.trim().strip_prefix("NEEDED")) {
-        // GCC's is linked into what `make dist` builds.
+        // GCC's runtime comes with Debian's C library.
         let known = ["libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libgcc_s.so.1"];
         assert!(known.contains(&library.trim()), "{library}");
     }
