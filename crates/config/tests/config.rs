@@ -129,11 +129,15 @@ fn every_error_of_a_file_is_reported() {
 #[test]
 fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
     let mut config = Config::default();
-    let warnings =
-        config.read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nlog.file.level = debug\n").unwrap();
+    let warnings = config
+        .read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nlog.file.level = debug\nmqtt.vhost = /\n")
+        .unwrap();
     assert_eq!(warnings[0].line, Some(1));
     assert!(warnings[0].text.contains("'vm_memory_high_watermark_paging_ratio' has no effect"));
     assert!(warnings[1].text.contains("'log.file.level' is not built yet"));
+    assert!(
+        warnings[2].text.contains("'mqtt.vhost' is not built yet and has no effect: the protocol isn't spoken yet")
+    );
     assert_eq!(config, Config::default());
     let error = error("ssl_options.crl_check = peer");
     assert!(error.contains("'ssl_options.crl_check' is not built yet: what it would forbid"), "{error}");
