@@ -8,6 +8,8 @@ use axum::response::{IntoResponse, Response};
 use futures_lite::stream;
 use serde_json::Value;
 
+use crate::list::make_way;
+
 /// A piece is about this long.
 const PIECE_BYTES: usize = 32 << 10;
 
@@ -43,6 +45,7 @@ pub(crate) fn list(mut values: impl Iterator<Item = Value> + Send + 'static) -> 
 /// A text in pieces: `next` appends one, nothing at the end.
 pub(crate) fn text(content_type: &'static str, mut next: impl FnMut(&mut Vec<u8>) + Send + 'static) -> Response {
     let pieces = std::iter::from_fn(move || {
+        make_way();
         let mut piece = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4);
         next(&mut piece);
         (!piece.is_empty()).then(|| Ok::<_, Infallible>(Bytes::from(piece)))
