@@ -38,6 +38,9 @@ use crate::tls::Authority;
 /// To whose end the certificates of cells hold.
 const YEAR: i32 = 2199;
 
+/// For a client's handshake, of TLS and of AMQP.
+const HANDSHAKE_PATIENCE_MS: u32 = 60_000;
+
 /// A cell that takes longer than this hangs.
 const CELL_PATIENCE: Duration = Duration::from_secs(90);
 
@@ -139,6 +142,9 @@ impl Certificates {
             .set("listeners.ssl.default", 0)
             .set("ssl_options.certfile", file("node.pem"))
             .set("ssl_options.keyfile", file("node.key"))
+            // Clients that start slowly on a busy machine shake hands slowly.
+            .set("ssl_handshake_timeout", HANDSHAKE_PATIENCE_MS)
+            .set("handshake_timeout", HANDSHAKE_PATIENCE_MS)
     }
 
     fn trusted(&self, transport: Transport) -> PathBuf {

@@ -80,7 +80,8 @@ def tls():
     domain = SSLDomain(SSLDomain.MODE_CLIENT)
     domain.set_trusted_ca_db(authority)
     domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
-    return {"ssl_domain": domain}
+    # The library would take the virtual host's name for the server's.
+    return {"ssl_domain": domain, "sni": address.split(":")[0]}
 
 
 class Connection(Handler):
