@@ -127,5 +127,5 @@ async fn shake(
     held.holds(HANDSHAKE_BYTES);
     let stream = tls.acceptor().accept(stream).await?;
     let encryption = tls.outcome(stream.get_ref().1);
-    Ok((Stream::Tls(Box::new(stream)), encryption))
+    Ok((Stream::tls(stream), encryption))
 }

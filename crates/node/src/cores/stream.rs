@@ -12,14 +12,48 @@ use tokio_rustls::server::TlsStream;
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<Tls>),
+}
+
+/// See [`Stream::Tls`].
+#[derive(Debug)]
+pub(crate) struct Tls {
+    stream: TlsStream<TcpStream>,
+    /// The last read took all that there was, and the runtime wakes the task when more comes.
+    is_drained: bool,
+}
+
+impl Tls {
+    /// Reads record after record until there is none, or no room: one alone is 16 KiB at most, and what is read together
+    /// takes its queue's lock once and wakes its consumer once.
+    fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let begin = into.filled().len();
+        self.is_drained = false;
+        loop {
+            let before = into.filled().len();
+            let has_read = before > begin;
+            match Pin::new(&mut self.stream).poll_read(cx, into) {
+                Poll::Ready(Ok(())) if into.filled().len() > before && into.remaining() > 0 => {}
+                // The end, or an error behind what was read, comes again with the next read.
+                Poll::Ready(read) => return Poll::Ready(if has_read { Ok(()) } else { read }),
+                Poll::Pending => {
+                    self.is_drained = true;
+                    return if has_read { Poll::Ready(Ok(())) } else { Poll::Pending };
+                }
+            }
+        }
+    }
 }
 
 impl Stream {
+    pub(crate) fn tls(stream: TlsStream<TcpStream>) -> Self {
+        Self::Tls(Box::new(Tls { stream, is_drained: false }))
+    }
+
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, into),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, into),
+            Self::Tls(tls) => tls.poll_read(cx, into),
         }
     }
 
@@ -29,7 +63,8 @@ impl Stream {
             // A read that didn't fill its buffer has emptied the socket, and the runtime knows it: this
             // registers for the next packet without another system call.
             Self::Plain(stream) => stream.poll_read_ready(cx).map(|_| ()),
-            // What was decrypted already can't be seen from here; the next read finds out.
+            // What was decrypted already can't be seen from here; unless nothing was left, the next read finds out.
+            Self::Tls(tls) if tls.is_drained => Poll::Pending,
             Self::Tls(_) => Poll::Ready(()),
         }
     }
@@ -37,7 +72,7 @@ impl Stream {
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(tls) => Pin::new(&mut tls.stream).poll_write(cx, bytes),
         }
     }
 
@@ -45,14 +80,14 @@ impl Stream {
     pub(crate) fn wants_flush(&self) -> bool {
         match self {
             Self::Plain(_) => false,
-            Self::Tls(stream) => stream.get_ref().1.wants_write(),
+            Self::Tls(tls) => tls.stream.get_ref().1.wants_write(),
         }
     }
 
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(_) => Poll::Ready(Ok(())),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(tls) => Pin::new(&mut tls.stream).poll_flush(cx),
         }
     }
 
@@ -60,7 +95,7 @@ impl Stream {
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(tls) => Pin::new(&mut tls.stream).poll_shutdown(cx),
         }
     }
 
@@ -70,7 +105,7 @@ impl Stream {
         let mut into = ReadBuf::new(&mut scratch);
         let socket = match self {
             Self::Plain(stream) => stream,
-            Self::Tls(stream) => stream.get_mut().0,
+            Self::Tls(tls) => tls.stream.get_mut().0,
         };
         ready!(Pin::new(socket).poll_read(cx, &mut into))?;
         Poll::Ready(Ok(into.filled().len()))
