@@ -11,6 +11,8 @@ pub struct Tls {
     pub certfile: Option<String>,
     /// `keyfile`: its private key in PEM.
     pub keyfile: Option<String>,
+    /// `password`: what the key is encrypted with.
+    pub password: Option<String>,
     /// `cacertfile`: the roots of clients' certificates in PEM.
     pub cacertfile: Option<String>,
     /// `verify`: whether a client's certificate is asked for and checked.
@@ -32,6 +34,7 @@ impl Default for Tls {
         Self {
             certfile: None,
             keyfile: None,
+            password: None,
             cacertfile: None,
             verify_peer: false,
             fail_if_no_peer_cert: false,

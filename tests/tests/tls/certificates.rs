@@ -103,7 +103,7 @@ fn a_node_says_what_is_missing_and_does_not_start() {
         (&[], "ssl_options: certfile isn't set"),
         (&[("certfile", &missing)], "not-there.pem"),
         (&[("certfile", &certificate)], "ssl_options: keyfile isn't set"),
-        (&[("certfile", &certificate), ("keyfile", &locked)], "the key is encrypted"),
+        (&[("certfile", &certificate), ("keyfile", &locked)], "the key is encrypted, and password isn't set"),
         (&[("certfile", &certificate), ("keyfile", &other_key)], "certfile and keyfile don't fit together"),
     ];
     for (set, expected) in cases {

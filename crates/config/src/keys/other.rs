@@ -19,7 +19,8 @@ const QUORUM: &str = "there are no quorum queues yet";
 const TUNING: &str = "it tunes how RabbitMQ stores or sends";
 const TLS: &str = "the handshake has fixed settings";
 const WEAKER: &str = "what it would forbid would be let in";
-const KEY: &str = "only a PEM file with a key that isn't encrypted is read; name it in keyfile";
+const CRL: &str = "lists of revoked certificates aren't read, so that their clients would be let in; have roots issue for a short time";
+const KEY: &str = "only a PEM file is read; name it in keyfile";
 const LEGACY: &str = "it isn't offered: TLS 1.3 and 1.2 with ephemeral elliptic curves are";
 const AUTH: &str = "only the internal backend with PLAIN, AMQPLAIN, ANONYMOUS and EXTERNAL exists, and others would decide who may log in";
 const LIMIT: &str = "the limit would not be enforced";
@@ -31,13 +32,12 @@ const HTTP: &str = "the HTTP server has fixed settings";
 /// Every key, or family of keys, that takes no effect.
 pub(super) const KEYS: &[Other] = &[
     // Before their families, so that these win.
-    refused("management.ssl.password", KEY),
     refused("management.ssl.cert", KEY),
     refused("management.ssl.cert.**", KEY),
     refused("management.ssl.key", KEY),
     refused("management.ssl.key.**", KEY),
-    refused("management.ssl.crl_check", WEAKER),
-    refused("management.ssl.crl_sources.**", WEAKER),
+    refused("management.ssl.crl_check", CRL),
+    refused("management.ssl.crl_sources.**", CRL),
     refused("management.ssl.cacerts.**", KEY),
     obsolete("management.ssl.client_renegotiation", LEGACY),
     obsolete("management.ssl.secure_renegotiate", LEGACY),
@@ -56,13 +56,12 @@ pub(super) const KEYS: &[Other] = &[
     refused("management.listener.ssl", "name the listener with management.ssl.port"),
     refused("management.listener.ssl_opts.**", "these options are called management.ssl.* by now"),
     refused("management.oauth_enabled", AUTH),
-    refused("prometheus.ssl.password", KEY),
     refused("prometheus.ssl.cert", KEY),
     refused("prometheus.ssl.cert.**", KEY),
     refused("prometheus.ssl.key", KEY),
     refused("prometheus.ssl.key.**", KEY),
-    refused("prometheus.ssl.crl_check", WEAKER),
-    refused("prometheus.ssl.crl_sources.**", WEAKER),
+    refused("prometheus.ssl.crl_check", CRL),
+    refused("prometheus.ssl.crl_sources.**", CRL),
     refused("prometheus.ssl.cacerts.**", KEY),
     obsolete("prometheus.ssl.client_renegotiation", LEGACY),
     obsolete("prometheus.ssl.secure_renegotiate", LEGACY),
@@ -164,13 +163,12 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("mqtt.**", PROTOCOL),
     refused("password_hashing_module", "passwords are hashed with SHA-256"),
     refused("prevent_startup_if_node_was_reset", "the check would not be made"),
-    refused("ssl_options.password", KEY),
     refused("ssl_options.cert", KEY),
     refused("ssl_options.cert.**", KEY),
     refused("ssl_options.key", KEY),
     refused("ssl_options.key.**", KEY),
-    refused("ssl_options.crl_check", WEAKER),
-    refused("ssl_options.crl_sources.**", WEAKER),
+    refused("ssl_options.crl_check", CRL),
+    refused("ssl_options.crl_sources.**", CRL),
     refused("ssl_options.cacerts.**", KEY),
     obsolete("ssl_options.client_renegotiation", LEGACY),
     obsolete("ssl_options.secure_renegotiate", LEGACY),

@@ -4,9 +4,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use leveret_config::Tls as Options;
+use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// RFC 1421's encryption, which OpenSSL's `PRIVATE KEY` blocks of old have.
+const LEGACY_ENCRYPTION: &str = "Proc-Type: 4,ENCRYPTED";
+/// Around an encrypted key of PKCS #8 (RFC 7468, 11).
+const ENCRYPTED_KEY: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
+const ENCRYPTED_KEY_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
 /// Why a listener can't speak TLS.
 #[derive(Debug, thiserror::Error)]
@@ -57,15 +64,39 @@ pub(super) fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, T
 pub(super) fn identity(options: &Options) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let chain = certificates(named(options.certfile.as_ref(), "certfile", "the certificate")?)?;
     let file = named(options.keyfile.as_ref(), "keyfile", "the certificate's private key")?;
-    let key = PrivateKeyDer::from_pem_file(file).map_err(|error| {
-        let encrypted = fs::read_to_string(file).is_ok_and(|text| text.contains("ENCRYPTED"));
-        let reason = match encrypted {
-            true => "the key is encrypted; write it without a password, readable by the node's user only".to_owned(),
-            false => error.to_string(),
-        };
-        TlsError::File { file: file.to_owned(), reason }
-    })?;
-    Ok((chain, key))
+    let key = key(file, options.password.as_deref());
+    Ok((chain, key.map_err(|reason| TlsError::File { file: file.to_owned(), reason })?))
+}
+
+/// The private key in a file, decrypted if it has to be.
+fn key(file: &str, password: Option<&str>) -> Result<PrivateKeyDer<'static>, String> {
+    let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
+    if text.contains(LEGACY_ENCRYPTION) {
+        return Err(format!(
+            "the key is encrypted in OpenSSL's old way, which is weak and isn't read; convert it with \
+             'openssl pkcs8 -topk8 -v2 aes-256-cbc -in {file} -out new.pem'"
+        ));
+    }
+    let Some(begin) = text.find(ENCRYPTED_KEY) else {
+        return PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| error.to_string());
+    };
+    let password = password.ok_or("the key is encrypted, and password isn't set")?;
+    let (_, encrypted) = SecretDocument::from_pem(pem_at(&text[begin..])).map_err(|error| error.to_string())?;
+    let decrypted = EncryptedPrivateKeyInfo::try_from(encrypted.as_bytes())
+        .and_then(|key| key.decrypt(password))
+        .map_err(|error| match error {
+            pkcs8::Error::EncryptedPrivateKey(_) => {
+                format!("the key can't be decrypted: the password is wrong, or the cipher isn't AES by PBES2 ({error})")
+            }
+            error => error.to_string(),
+        })?;
+    Ok(PrivatePkcs8KeyDer::from(decrypted.as_bytes().to_vec()).into())
+}
+
+/// The first block of PEM, without what follows it.
+fn pem_at(text: &str) -> &str {
+    let end = text.find(ENCRYPTED_KEY_END).map_or(text.len(), |end| end + ENCRYPTED_KEY_END.len());
+    &text[..end]
 }
 
 /// The roots of clients' certificates.
@@ -90,5 +121,51 @@ impl Stamps {
             Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
         };
         Self(files.into_iter().map(|file| file.as_ref().and_then(stamp)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pkcs8::pkcs5::pbes2::Parameters;
+    use pkcs8::{LineEnding, PrivateKeyInfo};
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    #[test]
+    fn an_encrypted_key_needs_its_password_and_the_old_way_of_encryption_is_refused() {
+        let plain = KeyPair::generate().expect("a key");
+        let der = plain.serialize_der();
+        let params = Parameters::pbkdf2_sha256_aes256cbc(1000, b"salt of a test", &[7; 16]).expect("parameters");
+        let info = PrivateKeyInfo::try_from(der.as_slice()).expect("a key");
+        let encrypted = info.encrypt_with_params(params, "hush").expect("is encrypted");
+        let encrypted = encrypted.to_pem("ENCRYPTED PRIVATE KEY", LineEnding::LF).expect("PEM");
+        let params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        let certificate = params.self_signed(&plain).expect("a certificate").pem();
+
+        let files = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, text: &str| {
+            let path = files.path().join(name);
+            fs::write(&path, text).expect("is written");
+            Some(path.display().to_string())
+        };
+        let with = |keyfile: Option<String>, password: Option<&str>| {
+            let certfile = file("node.pem", &certificate);
+            let options = Options { certfile, keyfile, password: password.map(str::to_owned), ..Options::default() };
+            identity(&options).map(|(_, key)| key.secret_der().to_vec()).map_err(|error| error.to_string())
+        };
+        // Beside something else, as OpenSSL writes it.
+        let keyfile = file("node.key", &format!("{certificate}{}{certificate}", encrypted.as_str()));
+        assert_eq!(with(keyfile.clone(), Some("hush")), Ok(der));
+        let error = with(keyfile.clone(), Some("hash")).expect_err("another password");
+        assert!(error.contains("the password is wrong"), "{error}");
+        let error = with(keyfile, None).expect_err("no password");
+        assert!(error.contains("the key is encrypted, and password isn't set"), "{error}");
+
+        let old = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END EC PRIVATE KEY-----\n";
+        let error = with(file("old.key", old), Some("hush")).expect_err("the old way");
+        assert!(error.contains("convert it with 'openssl pkcs8 -topk8 -v2 aes-256-cbc -in"), "{error}");
+        // A password that isn't needed does no harm.
+        assert!(with(file("plain.key", &plain.serialize_pem()), Some("hush")).is_ok());
     }
 }
