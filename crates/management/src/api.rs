@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use leveret_broker::Broker;
 use leveret_broker::clients::Client;
-use leveret_config::LogLevel;
 use leveret_model::Topology;
-use leveret_node::NodeHandle;
+use leveret_node::{Log, NodeHandle};
 use parking_lot::Mutex;
 
 use crate::history::{Histories, Ranges, Subject};
@@ -29,11 +28,8 @@ struct Inner {
     sampler: Sampler,
     histories: Histories,
     configuration: Mutex<String>,
-    change_log_level: OnceLock<ChangeLogLevel>,
+    log: OnceLock<Log>,
 }
-
-/// Changes how much is logged.
-type ChangeLogLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
 
 /// Logins over HTTP so far.
 #[derive(Default)]
@@ -67,7 +63,7 @@ impl Api {
             sampler: Sampler::default(),
             histories: Histories::default(),
             configuration: Mutex::default(),
-            change_log_level: OnceLock::new(),
+            log: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -81,14 +77,13 @@ impl Api {
         self.inner.configuration.lock().clone()
     }
 
-    /// Says how the level of the log is changed. What is said first stays.
-    pub fn on_log_level(&self, change: impl Fn(LogLevel) + Send + Sync + 'static) {
-        let _ = self.inner.change_log_level.set(Box::new(change));
+    /// Says where the process logs. What is said first stays.
+    pub fn set_log(&self, log: Log) {
+        let _ = self.inner.log.set(log);
     }
 
-    /// Changes how much is logged; false if nobody said how.
-    pub fn change_log_level(&self, level: LogLevel) -> bool {
-        self.inner.change_log_level.get().map(|change| change(level)).is_some()
+    pub(crate) fn log(&self) -> Option<&Log> {
+        self.inner.log.get()
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

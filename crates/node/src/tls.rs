@@ -2,6 +2,7 @@
 
 mod certificate;
 mod ciphers;
+mod client;
 mod expiry;
 mod files;
 mod listener;
@@ -22,6 +23,7 @@ use rustls::{ServerConfig, ServerConnection};
 use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
+pub(crate) use self::client::client_config;
 pub use self::files::TlsError;
 pub use self::listener::{HttpsStream, TlsListener};
 
