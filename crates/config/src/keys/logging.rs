@@ -247,7 +247,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     key("log.syslog.ip", "address", "127.0.0.1", "the server's address", |config, _, value| {
-        let address: Result<std::net::IpAddr, _> = value.parse();
+        let address: Result<core::net::IpAddr, _> = value.parse();
         config.log.syslog.server.host = address.map_err(|_| format!("'{value}' is no address"))?.to_string();
         Ok(())
     }),
