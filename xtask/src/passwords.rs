@@ -11,6 +11,9 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 /// Shorter ones are in words that have nothing to do with them: they are looked for beside their user and encoded only.
 const PLAIN_LENGTH_MIN: usize = 6;
 
+/// Stands for the password of whoever has none.
+const BY_CERTIFICATE: &str = "(certificate)";
+
 /// What was looked for, and where.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -25,7 +28,7 @@ pub struct Report {
 }
 
 /// Looks in all logs of a directory for the passwords that its file `passwords` has, `["user", "password"]` per line, and
-/// for those of scripts that can't note what they use: a file with `user password` per line.
+/// for those of scripts that can't note what they use: a user, a tab and a password per line.
 ///
 /// A user who logged in and of whom neither knows is an error: somebody's password wasn't looked for.
 ///
@@ -40,8 +43,12 @@ pub fn search(directory: &Path, scripts: &Path) -> io::Result<Report> {
     }
     for line in fs::read_to_string(scripts)?.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (user, password) =
-            line.split_once(' ').ok_or_else(|| wrong(format!("'{line}' is no user and password")))?;
-        secrets.add(user.to_owned(), password.to_owned());
+            line.split_once('\t').ok_or_else(|| wrong(format!("'{line}' is no user and password")))?;
+        if password == BY_CERTIFICATE {
+            secrets.users.insert(user.to_owned());
+        } else {
+            secrets.add(user.to_owned(), password.to_owned());
+        }
     }
     let mut report = Report { passwords: secrets.passwords.len(), ..Report::default() };
     let mut strangers = BTreeSet::new();
@@ -120,7 +127,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("is written");
         write("passwords", "[\"guest\", \"guest\"]\n[\"\", \"s3cret-word\"]\n");
-        write("scripts.txt", "# of scripts\nme other-word\n");
+        write("scripts.txt", "# of scripts\nme\tother-word\n");
         write("a.log", &format!("accepting AMQP connection: user 'guest'\n{line}\n"));
         let report = search(directory.path(), &directory.path().join("scripts.txt")).expect("can be read");
         assert_eq!((report.passwords, report.logs, report.lines), (3, 1, 2));
