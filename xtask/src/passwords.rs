@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
 /// Shorter ones are in words that have nothing to do with them: they are looked for beside their user and encoded only.
-const PLAIN_LENGTH_MIN: usize = 6;
+const PLAIN_LENGTH_MIN: usize = 7;
 
 /// Stands for the password of whoever has none.
 const BY_CERTIFICATE: &str = "(certificate)";
@@ -92,13 +92,12 @@ struct Secrets {
 
 impl Secrets {
     fn add(&mut self, user: String, password: String) {
-        self.users.insert(user);
         let bytes = password.as_bytes();
         // The test user's password is its name, which every second line has; what it looks like encoded is looked for.
         if bytes.len() >= PLAIN_LENGTH_MIN {
             self.forms.insert(password.clone());
         }
-        for user in ["guest", password.as_str()] {
+        for user in [user.as_str(), password.as_str()] {
             self.forms.insert(format!("{user}:{password}"));
             for joined in [format!("{user}:{password}"), format!("\0{user}\0{password}")] {
                 self.forms.insert(STANDARD.encode(&joined));
@@ -116,6 +115,7 @@ impl Secrets {
             self.forms.insert(format!("00{hexadecimal}"));
         }
         self.passwords.insert(password);
+        self.users.insert(user);
     }
 }
 
