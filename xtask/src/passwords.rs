@@ -98,7 +98,10 @@ impl Secrets {
             self.forms.insert(password.clone());
         }
         for user in [user.as_str(), password.as_str()] {
-            self.forms.insert(format!("{user}:{password}"));
+            let joined = format!("{user}:{password}");
+            if joined.len() >= PLAIN_LENGTH_MIN {
+                self.forms.insert(joined);
+            }
             for joined in [format!("{user}:{password}"), format!("\0{user}\0{password}")] {
                 self.forms.insert(STANDARD.encode(&joined));
                 self.forms.insert(STANDARD_NO_PAD.encode(&joined));
