@@ -9,6 +9,7 @@ mod definitions;
 mod exchanges;
 mod feature_flags;
 mod general;
+mod granted;
 mod health;
 mod life;
 mod limits;
