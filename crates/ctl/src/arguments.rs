@@ -73,8 +73,16 @@ impl Options {
     }
 }
 
-/// Flags of `rabbitmq-plugins list` with one letter.
-const SHORT: &[(&str, char)] = &[("enabled", 'E'), ("implicitly-enabled", 'e'), ("minimal", 'm'), ("verbose", 'v')];
+/// Options of commands that have one letter, too.
+const SHORT: &[(&str, char)] = &[
+    ("enabled", 'E'),
+    ("if-empty", 'e'),
+    ("if-unused", 'u'),
+    ("implicitly-enabled", 'e'),
+    ("minimal", 'm'),
+    ("pid", 'P'),
+    ("verbose", 'v'),
+];
 
 /// The command line of a tool, for parsing, completion and manual pages.
 #[must_use]
@@ -110,10 +118,10 @@ fn subcommand(command: &'static Command) -> clap::Command {
                 let arg = Arg::new(name).required(required);
                 if many { arg.num_args(0..).action(ArgAction::Append) } else { arg }
             }
-            Part::Option { name, takes_value: true } => Arg::new(name).long(name).num_args(1),
-            Part::Option { name, takes_value: false } => {
+            Part::Option { name, takes_value } => {
                 let short = SHORT.iter().find(|(long, _)| *long == name).map(|(_, short)| *short);
-                Arg::new(name).long(name).short(short).action(ArgAction::SetTrue)
+                let arg = Arg::new(name).long(name).short(short);
+                if takes_value { arg.num_args(1) } else { arg.action(ArgAction::SetTrue) }
             }
         });
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use leveret_broker::Broker;
 use leveret_broker::clients::Client;
-use leveret_config::LogLevel;
+use leveret_config::{EnabledPlugins, LogLevel};
 use leveret_model::Topology;
 use leveret_node::NodeHandle;
 use parking_lot::Mutex;
@@ -29,11 +29,32 @@ struct Inner {
     sampler: Sampler,
     histories: Histories,
     configuration: Mutex<String>,
+    plugins: OnceLock<Plugins>,
     change_log_level: OnceLock<ChangeLogLevel>,
 }
 
 /// Changes how much is logged.
 type ChangeLogLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
+
+/// Which plugins of RabbitMQ the node stands for.
+#[derive(Debug)]
+pub(crate) struct Plugins {
+    /// The file that lists them, whether it is there or not.
+    pub(crate) file: Option<PathBuf>,
+    /// Those that were asked for.
+    pub(crate) explicit: Vec<String>,
+    /// Those and what they need.
+    pub(crate) running: Vec<String>,
+}
+
+impl Plugins {
+    fn of(file: Option<PathBuf>, enabled: &EnabledPlugins) -> Self {
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        // Tools may run elsewhere.
+        let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
+        Plugins { file, explicit: owned(enabled.explicit()), running: owned(enabled.running()) }
+    }
+}
 
 /// Logins over HTTP so far.
 #[derive(Default)]
@@ -67,6 +88,7 @@ impl Api {
             sampler: Sampler::default(),
             histories: Histories::default(),
             configuration: Mutex::default(),
+            plugins: OnceLock::new(),
             change_log_level: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
@@ -79,6 +101,15 @@ impl Api {
 
     pub(crate) fn configuration(&self) -> String {
         self.inner.configuration.lock().clone()
+    }
+
+    /// Says which plugins are wanted, and which file lists them. What is said first stays: they take effect at a start.
+    pub fn set_plugins(&self, file: Option<PathBuf>, enabled: &EnabledPlugins) {
+        let _ = self.inner.plugins.set(Plugins::of(file, enabled));
+    }
+
+    pub(crate) fn plugins(&self) -> &Plugins {
+        self.inner.plugins.get_or_init(|| Plugins::of(None, &EnabledPlugins::default()))
     }
 
     /// Says how the level of the log is changed. What is said first stays.

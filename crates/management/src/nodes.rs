@@ -108,7 +108,7 @@ pub(crate) fn view(api: &Api) -> Value {
         "db_dir": api.data_directory().display().to_string(),
         "config_files": [],
         "log_files": ["<stdout>"],
-        "enabled_plugins": ["rabbitmq_management", "rabbitmq_prometheus"],
+        "enabled_plugins": api.plugins().explicit,
         "applications": [{
             "name": "rabbit",
             "description": "Leveret",

@@ -39,4 +39,4 @@ pub use local_socket::{LocalSocket, LocalSocketError};
 pub use lock::{DirectoryLock, LockError};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::Ports;
-pub use tls::{HttpsStream, Tls, TlsError, TlsListener};
+pub use tls::{HttpsStream, Tls, TlsError, TlsListener, cipher_suites, tls_versions};
