@@ -5,7 +5,6 @@ mod banner;
 mod configuration;
 mod listeners;
 mod log;
-mod logging;
 mod manual;
 mod notify;
 mod reload;

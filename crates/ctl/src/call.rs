@@ -37,6 +37,11 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// What was said so far, for a command that writes as it goes.
+    pub(crate) fn take_output(&mut self) -> String {
+        std::mem::take(self.output)
+    }
+
     /// A node to ask.
     ///
     /// # Errors

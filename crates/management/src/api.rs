@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use leveret_broker::Broker;
 use leveret_broker::clients::Client;
-use leveret_config::{EnabledPlugins, LogLevel};
+use leveret_config::EnabledPlugins;
 use leveret_model::Topology;
-use leveret_node::NodeHandle;
+use leveret_node::{Log, NodeHandle};
 use parking_lot::Mutex;
 
 use crate::history::{Histories, Ranges, Subject};
@@ -30,11 +30,8 @@ struct Inner {
     histories: Histories,
     configuration: Mutex<String>,
     plugins: OnceLock<Plugins>,
-    change_log_level: OnceLock<ChangeLogLevel>,
+    log: OnceLock<Log>,
 }
-
-/// Changes how much is logged.
-type ChangeLogLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
 
 /// Which plugins of RabbitMQ the node stands for.
 #[derive(Debug)]
@@ -89,7 +86,7 @@ impl Api {
             histories: Histories::default(),
             configuration: Mutex::default(),
             plugins: OnceLock::new(),
-            change_log_level: OnceLock::new(),
+            log: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -112,14 +109,13 @@ impl Api {
         self.inner.plugins.get_or_init(|| Plugins::of(None, &EnabledPlugins::default()))
     }
 
-    /// Says how the level of the log is changed. What is said first stays.
-    pub fn on_log_level(&self, change: impl Fn(LogLevel) + Send + Sync + 'static) {
-        let _ = self.inner.change_log_level.set(Box::new(change));
+    /// Says where the process logs. What is said first stays.
+    pub fn set_log(&self, log: Log) {
+        let _ = self.inner.log.set(log);
     }
 
-    /// Changes how much is logged; false if nobody said how.
-    pub fn change_log_level(&self, level: LogLevel) -> bool {
-        self.inner.change_log_level.get().map(|change| change(level)).is_some()
+    pub(crate) fn log(&self) -> Option<&Log> {
+        self.inner.log.get()
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

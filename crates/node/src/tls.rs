@@ -2,6 +2,7 @@
 
 mod certificate;
 mod ciphers;
+mod client;
 mod expiry;
 mod files;
 mod listener;
@@ -23,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
 pub use self::ciphers::cipher_suites;
+pub(crate) use self::client::client_config;
 pub use self::files::TlsError;
 pub use self::listener::{HttpsStream, TlsListener};
 

@@ -10,7 +10,6 @@ const POLICIES: &str = "policies aren't built yet";
 const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4, whose command ends with a stack trace";
 const CLUSTER: &str = "clusters aren't built yet: a node is alone";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
-const LOGS: &str = "a node logs to its standard output, which the system's journal keeps";
 const TRACING: &str = "tracing isn't built yet";
 const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
 const PARAMETERS: &str = "components with parameters, shovels and federation, aren't built yet";
@@ -45,9 +44,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "eval", ERLANG),
     missing(CTL, "eval_file", ERLANG),
     missing(CTL, "exec", ERLANG),
-    missing(CTL, "rotate_logs", LOGS),
-    missing(CHECK, "log_tail", LOGS),
-    missing(CHECK, "log_tail_stream", LOGS),
     missing(CTL, "trace_on", TRACING),
     missing(CTL, "trace_off", TRACING),
     missing(CTL, "encode", ENCRYPTION),

@@ -26,6 +26,8 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Post "/local/authenticate" Administrator login::check, "Whether a user has this password"),
     route!(Put "/local/alarm-limits/memory" Administrator limits::memory, "Sets the memory watermark until the node stops"),
     route!(Put "/local/alarm-limits/disk" Administrator limits::disk, "Sets the least free disk until the node stops"),
+    route!(Post "/local/log/rotate" Administrator log::rotate, "Puts the log's files aside, or opens them again"),
+    route!(Get "/local/log/tail" Administrator log::tail, "Lines of the log's file"),
     route!(Put "/local/log-level" Administrator log::change, "Sets the log level until the node stops"),
     route!(Post "/local/connections/close" Administrator connections::close, "Closes connections of a virtual host, a user or all"),
 ];
