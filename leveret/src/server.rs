@@ -42,6 +42,10 @@ pub(crate) struct ServerArguments {
     /// A file in the format of advanced.config, whose terms win over those files
     #[arg(long, value_name = "FILE", env = "RABBITMQ_ADVANCED_CONFIG_FILE")]
     pub(crate) advanced_config: Option<PathBuf>,
+    /// A file with the plugins that are wanted, in the format of RabbitMQ's enabled_plugins: of what is built in, what it
+    /// doesn't name is off. Where there is no such file, all is on
+    #[arg(long, value_name = "FILE", env = "RABBITMQ_ENABLED_PLUGINS_FILE")]
+    pub(crate) enabled_plugins: Option<PathBuf>,
     /// A file of variables, in the format of rabbitmq-env.conf; the environment wins over it
     #[arg(long, value_name = "FILE", env = "RABBITMQ_CONF_ENV_FILE")]
     pub(crate) env_file: Option<PathBuf>,
@@ -100,6 +104,7 @@ impl ServerArguments {
             .mut_arg("config", |config| config.default_value("/etc/rabbitmq/rabbitmq.conf"))
             .mut_arg("config_dir", |directory| directory.default_value("/etc/rabbitmq/conf.d"))
             .mut_arg("advanced_config", |config| config.default_value("/etc/rabbitmq/advanced.config"))
+            .mut_arg("enabled_plugins", |file| file.default_value("/etc/rabbitmq/enabled_plugins"))
             .mut_arg("env_file", |file| file.default_value("/etc/rabbitmq/rabbitmq-env.conf"))
             .mut_arg("data_dir", |directory| directory.default_value("/var/lib/rabbitmq/leveret"))
     }
@@ -148,6 +153,7 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
     let durability = durability(config);
     let api = Api::new(node.handle(), node_name(config), arguments.data_dir.clone(), durability.to_owned());
     api.set_configuration(config.effective());
+    api.set_plugins(arguments.enabled_plugins.clone(), &config.plugins);
     api.set_log(log.clone());
     if let Some(definitions) = definitions {
         let loading = definitions.load(&api, config.definitions_skip_if_unchanged);

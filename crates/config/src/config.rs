@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use crate::amqp10::Amqp10;
 use crate::interceptors::Interceptors;
 use crate::logging::Logging;
+use crate::plugins::EnabledPlugins;
 use crate::quotas::Quotas;
 use crate::tls::{CertificateLogin, Tls, TlsEndpoint};
 use crate::vhost_defaults::VhostDefaults;
@@ -77,6 +78,8 @@ pub struct Config {
     pub cluster_name: Option<String>,
     /// The keys that were set, with what they were set to.
     pub(crate) assigned: Assigned,
+    /// What the file enabled_plugins says.
+    pub plugins: EnabledPlugins,
     /// A file or folder with definitions to load at every start (`load_definitions`).
     pub load_definitions: Option<String>,
     /// Whether definitions that were loaded before are loaded again (`definitions.skip_if_unchanged`).
@@ -271,6 +274,7 @@ impl Default for Config {
             node_name: None,
             cluster_name: None,
             assigned: Assigned::default(),
+            plugins: EnabledPlugins::default(),
             management_path_prefix: String::new(),
             load_definitions: None,
             definitions_skip_if_unchanged: false,

@@ -11,16 +11,15 @@ const PREFIX: &str = "RABBITMQ_";
 const KEYS: [(&str, &str); 3] =
     [("DEFAULT_USER", "default_user"), ("DEFAULT_PASS", "default_pass"), ("DEFAULT_VHOST", "default_vhost")];
 /// Those that tune what isn't here, and why.
-const WITHOUT_EFFECT: [(&str, &str); 12] = [
+const WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("ADVANCED_CONFIG_FILES", "name one file by RABBITMQ_ADVANCED_CONFIG_FILE"),
     ("CTL_ERL_ARGS", ERLANG),
     ("DIST_PORT", ERLANG),
-    ("ENABLED_PLUGINS_FILE", "there are no plugins: what is built is on"),
     ("ERLANG_COOKIE", "the command line's tools come by a socket that only the node's user may open"),
     ("IO_THREAD_POOL_SIZE", ERLANG),
     ("MAX_OPEN_FILES", "the node raises its limit to what the system allows"),
-    ("PLUGINS_DIR", "there are no plugins: what is built is on"),
-    ("PLUGINS_EXPAND_DIR", "there are no plugins: what is built is on"),
+    ("PLUGINS_DIR", "plugins are built in"),
+    ("PLUGINS_EXPAND_DIR", "plugins are built in"),
     ("SERVER_ADDITIONAL_ERL_ARGS", ERLANG),
     ("SERVER_ERL_ARGS", ERLANG),
     ("USE_LONGNAME", "a node's name may have dots without it"),

@@ -15,6 +15,8 @@ mod tls;
 mod vhost_defaults;
 mod working;
 
+pub use effective::is_secret;
+
 /// Puts a value into the configuration. The second argument is what the `$` part of the key stands for.
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 

@@ -17,6 +17,7 @@ mod grammar;
 mod interceptors;
 mod keys;
 mod logging;
+mod plugins;
 mod quotas;
 mod reload;
 mod suggest;
@@ -33,12 +34,13 @@ pub use environment::environment_file;
 pub use error::{ConfigError, Warning};
 pub use example::example;
 pub use interceptors::Interceptors;
-pub use keys::{KeyDoc, KeyState, documented};
+pub use keys::{KeyDoc, KeyState, documented, is_secret};
 pub use logging::{
     CategoryLog, ConsoleLog, Facility, FieldMap, FileLog, Format, JournaldField, JournaldFields, JournaldLog,
     LevelFormat, Levels, LogCategory, LogLevel, LogPlaces, Logging, Output, Period, Piece, Place, Rotation,
     RotationDate, Syslog, SyslogLog, SyslogProtocol, Target, TimeFormat, Transport,
 };
+pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;
 pub use tls::{AlternativeName, CertificateLogin, CertificateName, Tls, TlsEndpoint, TlsVersion};

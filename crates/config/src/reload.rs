@@ -22,6 +22,9 @@ impl Config {
         let mut reloaded = Reloaded::default();
         let keys: BTreeSet<&String> = self.assigned.0.keys().chain(newer.assigned.0.keys()).collect();
         let keys: Vec<String> = keys.into_iter().cloned().collect();
+        if self.plugins != newer.plugins {
+            reloaded.needs_restart.push("enabled_plugins".to_owned());
+        }
         for key in keys {
             let value = newer.assigned.0.get(&key);
             if self.assigned.0.get(&key) == value {

@@ -77,9 +77,12 @@ impl Options {
 const SHORT: &[(&str, char)] = &[
     ("duration", 'd'),
     ("enabled", 'E'),
+    ("if-empty", 'e'),
+    ("if-unused", 'u'),
     ("implicitly-enabled", 'e'),
     ("minimal", 'm'),
     ("number", 'N'),
+    ("pid", 'P'),
     ("verbose", 'v'),
 ];
 

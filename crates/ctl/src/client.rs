@@ -47,7 +47,8 @@ impl Response {
     }
 }
 
-fn bare(value: &Value) -> String {
+/// A text without quotes, and everything else as JSON.
+pub(crate) fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

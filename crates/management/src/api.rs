@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use leveret_broker::Broker;
 use leveret_broker::clients::Client;
+use leveret_config::EnabledPlugins;
 use leveret_model::Topology;
 use leveret_node::{Log, NodeHandle};
 use parking_lot::Mutex;
@@ -28,7 +29,28 @@ struct Inner {
     sampler: Sampler,
     histories: Histories,
     configuration: Mutex<String>,
+    plugins: OnceLock<Plugins>,
     log: OnceLock<Log>,
+}
+
+/// Which plugins of RabbitMQ the node stands for.
+#[derive(Debug)]
+pub(crate) struct Plugins {
+    /// The file that lists them, whether it is there or not.
+    pub(crate) file: Option<PathBuf>,
+    /// Those that were asked for.
+    pub(crate) explicit: Vec<String>,
+    /// Those and what they need.
+    pub(crate) running: Vec<String>,
+}
+
+impl Plugins {
+    fn of(file: Option<PathBuf>, enabled: &EnabledPlugins) -> Self {
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        // Tools may run elsewhere.
+        let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
+        Plugins { file, explicit: owned(enabled.explicit()), running: owned(enabled.running()) }
+    }
 }
 
 /// Logins over HTTP so far.
@@ -63,6 +85,7 @@ impl Api {
             sampler: Sampler::default(),
             histories: Histories::default(),
             configuration: Mutex::default(),
+            plugins: OnceLock::new(),
             log: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
@@ -75,6 +98,15 @@ impl Api {
 
     pub(crate) fn configuration(&self) -> String {
         self.inner.configuration.lock().clone()
+    }
+
+    /// Says which plugins are wanted, and which file lists them. What is said first stays: they take effect at a start.
+    pub fn set_plugins(&self, file: Option<PathBuf>, enabled: &EnabledPlugins) {
+        let _ = self.inner.plugins.set(Plugins::of(file, enabled));
+    }
+
+    pub(crate) fn plugins(&self) -> &Plugins {
+        self.inner.plugins.get_or_init(|| Plugins::of(None, &EnabledPlugins::default()))
     }
 
     /// Says where the process logs. What is said first stays.

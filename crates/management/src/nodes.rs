@@ -109,7 +109,7 @@ pub(crate) fn view(api: &Api) -> Value {
         "db_dir": api.data_directory().display().to_string(),
         "config_files": [],
         "log_files": api.log().map(Log::locations).unwrap_or_default(),
-        "enabled_plugins": ["rabbitmq_management", "rabbitmq_prometheus"],
+        "enabled_plugins": api.plugins().explicit,
         "applications": [{
             "name": "rabbit",
             "description": "Leveret",

@@ -41,4 +41,4 @@ pub use lock::{DirectoryLock, LockError};
 pub use logging::{Log, LogError, Tail};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::Ports;
-pub use tls::{HttpsStream, Tls, TlsError, TlsListener};
+pub use tls::{HttpsStream, Tls, TlsError, TlsListener, cipher_suites, tls_versions};
