@@ -13,21 +13,30 @@
 //! | `peer JSON` | the 0-9-1 peer of [`crate::peer`] does as it is told | JSON |
 //! | `mute` | nothing that the client sends arrives any more, until the broker closes | `closed` |
 //!
+//! Over TLS the URI is `amqps://guest:guest@localhost:PORT/%2F`, and LEVERET_TEST_CA names the file of the authority
+//! that the program trusts, alone; it verifies that the certificate is the host's. Nothing can be injected then.
+//!
 //! Queues and exchanges that a program makes start with `cell.` and the scenario's name.
 
-use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use tempfile::TempDir;
 
 use crate::broker::Broker;
 use crate::node::Options;
 use crate::peer::Peer;
 use crate::table::Scenario;
 use crate::tap::Tap;
+use crate::tls::Authority;
+
+/// To whose end the certificates of cells hold.
+const YEAR: i32 = 2199;
 
 /// A cell that takes longer than this hangs.
 const CELL_PATIENCE: Duration = Duration::from_secs(90);
@@ -37,17 +46,54 @@ pub fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients")
 }
 
+/// How the program reaches the broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// As it comes.
+    Plain,
+    /// With TLS of the client's own.
+    Tls,
+    /// The same, and the client has no reason to trust the broker.
+    Untrusted(Distrust),
+}
+
+/// Why a client must not trust the broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distrust {
+    /// Another authority issued its certificate.
+    Authority,
+    /// Its certificate is another host's.
+    Host,
+}
+
 /// Runs one cell to its end.
 ///
 /// # Errors
 /// The reason that the program gave, or what went wrong around it.
-pub fn run(mut command: Command, scenario: &Scenario) -> Result<(), String> {
+pub fn run(mut command: Command, scenario: &Scenario, transport: Transport) -> Result<(), String> {
     let Scenario { name, settings, terminates_the_broker, .. } = *scenario;
-    let options = settings.iter().fold(Options::new().with_alarms(), |options, (key, value)| options.set(key, value));
+    let mut options =
+        settings.iter().fold(Options::new().with_alarms(), |options, (key, value)| options.set(key, value));
+    let certificates = (transport != Transport::Plain).then(Certificates::new);
+    if let Some(certificates) = &certificates {
+        options = certificates.of_the_broker(options);
+        command.env("LEVERET_TEST_CA", certificates.trusted(transport));
+    }
     let mut broker = Broker::start_with(options);
     let mut peer = Peer::to(broker.amqp());
-    let tap = Tap::to(broker.amqp());
-    let uri = format!("amqp://guest:guest@{}/%2F", tap.address());
+    let (tap, uri) = match broker.node() {
+        Some(node) if certificates.is_some() => {
+            let tap = Tap::to_tls(node.amqps());
+            let host = if transport == Transport::Untrusted(Distrust::Host) { "127.0.0.1" } else { "localhost" };
+            let uri = format!("amqps://guest:guest@{host}:{}/%2F", tap.address().port());
+            (tap, uri)
+        }
+        _ => {
+            let tap = Tap::to(broker.amqp());
+            let uri = format!("amqp://guest:guest@{}/%2F", tap.address());
+            (tap, uri)
+        }
+    };
     let mut child = command
         .args([&uri, &broker.http().uri(), "stdio", name])
         .stdin(Stdio::piped())
@@ -71,6 +117,34 @@ pub fn run(mut command: Command, scenario: &Scenario) -> Result<(), String> {
         broker.finish(&format!("cell.{name}."));
     }
     verdict
+}
+
+/// The files of a cell over TLS.
+struct Certificates(TempDir);
+
+impl Certificates {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let authority = Authority::new("the root");
+        authority.issue("the node", YEAR).write(directory.path(), "node");
+        for (file, authority) in [("root.pem", authority), ("another.pem", Authority::new("another root"))] {
+            fs::write(directory.path().join(file), authority.pem()).expect("is written");
+        }
+        Self(directory)
+    }
+
+    fn of_the_broker(&self, options: Options) -> Options {
+        let file = |name: &str| self.0.path().join(name).display().to_string();
+        options
+            .set("listeners.ssl.default", 0)
+            .set("ssl_options.certfile", file("node.pem"))
+            .set("ssl_options.keyfile", file("node.key"))
+    }
+
+    fn trusted(&self, transport: Transport) -> PathBuf {
+        let another = transport == Transport::Untrusted(Distrust::Authority);
+        self.0.path().join(if another { "another.pem" } else { "root.pem" })
+    }
 }
 
 /// Kills the program when the cell ends early.

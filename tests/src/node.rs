@@ -84,6 +84,8 @@ impl Options {
 pub struct Ports {
     /// AMQP.
     pub amqp: u16,
+    /// AMQP over TLS.
+    pub amqps: u16,
     /// The HTTP API.
     pub http: u16,
     /// Metrics.
@@ -106,6 +108,7 @@ impl Ports {
         let port = |name: &str| u16::try_from(json[name].as_u64().unwrap_or(0)).expect("a port");
         Self {
             amqp: port("amqp"),
+            amqps: port("amqps"),
             http: port("http"),
             prometheus: port("prometheus"),
             pid: u32::try_from(field("pid")).expect("a process id"),
@@ -280,6 +283,11 @@ impl Node {
         SocketAddr::from(([127, 0, 0, 1], self.ports.amqp))
     }
 
+    /// Where AMQP is spoken over TLS.
+    pub fn amqps(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.ports.amqps))
+    }
+
     /// The HTTP API as guest.
     pub fn http(&self) -> Http {
         Http::guest(format!("127.0.0.1:{}", self.ports.http))
@@ -342,14 +350,19 @@ impl Node {
     /// Starts it again on the same directory and the same AMQP and HTTP ports.
     pub fn restart(&mut self) {
         self.process = None;
+        let options = self.options_with_ports();
+        let (process, ports) = launch(self.directory.path(), &options);
+        self.process = Some(process);
+        self.ports = ports;
+    }
+
+    fn options_with_ports(&self) -> Options {
         let options = self
             .options
             .clone()
             .set("listeners.tcp.default", self.ports.amqp)
             .set("management.tcp.port", self.ports.http);
-        let (process, ports) = launch(self.directory.path(), &options);
-        self.process = Some(process);
-        self.ports = ports;
+        if self.ports.amqps == 0 { options } else { options.set("listeners.ssl.default", self.ports.amqps) }
     }
 
     /// Starts it on the same directory and kills it before it serves: at its first word, if it has one.
@@ -362,11 +375,7 @@ impl Node {
     pub fn try_restart(&mut self) -> bool {
         self.process = None;
         let _ = fs::remove_file(self.directory.path().join("ports.json"));
-        let options = self
-            .options
-            .clone()
-            .set("listeners.tcp.default", self.ports.amqp)
-            .set("management.tcp.port", self.ports.http);
+        let options = self.options_with_ports();
         let mut process = Process::spawn(&options.arguments(self.directory.path()));
         let is_ready = process.wait_for_line(READY);
         self.ports.pid = process.pid();

@@ -22,6 +22,8 @@ pub struct Table {
     pub clients: &'static [Client],
     /// The rows.
     pub scenarios: &'static [Scenario],
+    /// The rows that every run repeats over TLS.
+    pub over_tls: &'static [&'static str],
 }
 
 /// A client library with the version that is pinned in tests/clients.

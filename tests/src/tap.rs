@@ -23,6 +23,7 @@ pub struct Tap {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
     closes: Receiver<()>,
+    encrypted: bool,
 }
 
 impl Tap {
@@ -31,6 +32,18 @@ impl Tap {
     /// # Panics
     /// When no port is free.
     pub fn to(broker: SocketAddr) -> Self {
+        Self::new(broker, false)
+    }
+
+    /// The same for a port with TLS, into whose stream it can't put anything.
+    ///
+    /// # Panics
+    /// As [`Tap::to`].
+    pub fn to_tls(broker: SocketAddr) -> Self {
+        Self::new(broker, true)
+    }
+
+    fn new(broker: SocketAddr, encrypted: bool) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(Mutex::new(State::default()));
@@ -43,7 +56,7 @@ impl Tap {
                 }
             }
         });
-        Self { address, state, closes }
+        Self { address, state, closes, encrypted }
     }
 
     /// Where clients connect.
@@ -54,8 +67,11 @@ impl Tap {
     /// Puts `bytes` on the last connection, as if the client had sent them. The client must be idle.
     ///
     /// # Errors
-    /// `NotConnected` before any client came, else what the socket says.
+    /// `NotConnected` before any client came, `Unsupported` over TLS, else what the socket says.
     pub fn inject(&self, bytes: &[u8]) -> io::Result<()> {
+        if self.encrypted {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         match &mut self.state.lock().expect("the tap").upstream {
             Some(upstream) => upstream.write_all(bytes),
             None => Err(io::ErrorKind::NotConnected.into()),

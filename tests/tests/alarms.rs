@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use leveret_tests::amqp10::{Amqp10, CHANNEL};
 use leveret_tests::broker::is_given;
+use leveret_tests::cell::{self, Transport};
 use leveret_tests::http::{Answer, Http};
 use leveret_tests::node::{Node, Options};
 use leveret_tests::table::Scenario;
 use leveret_tests::wire::{Wire, method, publish};
-use leveret_tests::{PATIENCE, cell, conservation};
+use leveret_tests::{PATIENCE, conservation};
 use serde_json::json;
 
 const ALARMS: &str = "/api/health/checks/alarms";
@@ -222,7 +223,7 @@ fn a_client_of_pika_hears_of_it() {
         stops_the_broker: false,
         terminates_the_broker: false,
     };
-    cell::run(command, &scenario).unwrap_or_else(|reason| panic!("{reason}"));
+    cell::run(command, &scenario, Transport::Plain).unwrap_or_else(|reason| panic!("{reason}"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Command line of `leveret bench`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::Scenario;
@@ -11,7 +13,7 @@ pub struct BenchArgs {
     #[arg(value_enum, value_name = "SCENARIO", default_value = "classic-amqp091")]
     pub scenarios: Vec<Scenario>,
 
-    /// The broker to measure
+    /// The broker to measure; amqps:// for TLS
     #[arg(long, default_value = "amqp://guest:guest@127.0.0.1:5672")]
     pub uri: String,
 
@@ -34,6 +36,18 @@ pub struct BenchArgs {
     /// Metrics port of the second broker
     #[arg(long, value_name = "PORT")]
     pub vs_metrics_port: Option<u16>,
+
+    /// Whom to trust over TLS, in PEM [default: the system's certificates]
+    #[arg(long, value_name = "FILE")]
+    pub cacertfile: Option<PathBuf>,
+
+    /// The certificate to show to a broker that asks for one, in PEM
+    #[arg(long, value_name = "FILE", requires = "keyfile")]
+    pub certfile: Option<PathBuf>,
+
+    /// Its private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "certfile")]
+    pub keyfile: Option<PathBuf>,
 
     /// How often each scenario runs against each broker [default: 1, with --vs 3]
     #[arg(long, default_value_t = 1, default_value_if("vs", clap::builder::ArgPredicate::IsPresent, "3"))]

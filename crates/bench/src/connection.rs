@@ -1,6 +1,6 @@
 //! A blocking socket around the strict client.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,8 @@ use std::time::Duration;
 use leveret_strict_client::Violation;
 
 use crate::BenchError;
-use crate::uri::Uri;
+use crate::round::Target;
+use crate::stream::Stream;
 
 /// Bytes read at once at most.
 const READ_MAX: usize = 256 << 10;
@@ -32,7 +33,7 @@ pub(crate) struct Connection<C: Client> {
     pub(crate) client: C,
     broker_name: String,
     address: String,
-    stream: TcpStream,
+    stream: Stream,
     input: Vec<u8>,
     /// Bytes at the front of `input` that were read and not taken.
     filled: usize,
@@ -57,12 +58,13 @@ impl Stopper {
 
 impl<C: Client> Connection<C> {
     pub(crate) fn stopper(&self) -> Result<Stopper, BenchError> {
-        let stream = self.stream.try_clone().map_err(|error| self.socket_error("share the socket", error))?;
+        let stream = self.stream.socket().try_clone().map_err(|error| self.socket_error("share the socket", error))?;
         Ok(Stopper { stream, stopped: self.stopped.clone() })
     }
 
     /// Connects. A broker that says nothing for `silence_max` while something is due is an error.
-    pub(crate) fn connect(uri: &Uri, client: C, silence_max: Duration) -> Result<Self, BenchError> {
+    pub(crate) fn connect(target: &Target, client: C) -> Result<Self, BenchError> {
+        let Target { uri, tls, silence_max, .. } = target;
         let address = uri.address();
         let failed = |doing: &'static str| {
             let broker = address.clone();
@@ -70,8 +72,12 @@ impl<C: Client> Connection<C> {
         };
         let stream = TcpStream::connect(&address).map_err(failed("connect"))?;
         stream.set_nodelay(true).map_err(failed("configure the socket"))?;
-        stream.set_read_timeout(Some(silence_max)).map_err(failed("configure the socket"))?;
-        stream.set_write_timeout(Some(silence_max)).map_err(failed("configure the socket"))?;
+        stream.set_read_timeout(Some(*silence_max)).map_err(failed("configure the socket"))?;
+        stream.set_write_timeout(Some(*silence_max)).map_err(failed("configure the socket"))?;
+        let stream = match tls {
+            None => Stream::Plain(stream),
+            Some(tls) => Stream::tls(stream, tls.session(&uri.host)?).map_err(failed("make the TLS handshake"))?,
+        };
         Ok(Self {
             client,
             broker_name: String::new(),
@@ -81,7 +87,7 @@ impl<C: Client> Connection<C> {
             filled: 0,
             events: Vec::new(),
             stopped: Arc::default(),
-            silence_max,
+            silence_max: *silence_max,
         })
     }
 

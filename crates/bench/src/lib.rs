@@ -20,6 +20,8 @@ mod process;
 mod report;
 mod round;
 mod scenario;
+mod stream;
+mod tls;
 mod uri;
 mod verifier;
 

@@ -12,15 +12,18 @@ use crate::measured::{Consumed, Published, SentAt};
 use crate::metrics_endpoint::{Metrics, scrape};
 use crate::process::{self, Memory};
 use crate::scenario::{Protocol, Settings};
+use crate::tls::Tls;
 use crate::uri::Uri;
 use crate::{BenchArgs, BenchError};
 
 /// A broker to measure.
 pub(crate) struct Target {
-    uri: Uri,
+    pub(crate) uri: Uri,
+    /// Where the URI asks for it.
+    pub(crate) tls: Option<Tls>,
     pid: Option<u32>,
     metrics_port: Option<u16>,
-    silence_max: Duration,
+    pub(crate) silence_max: Duration,
     /// Before the broker's name, where two are compared.
     label: &'static str,
 }
@@ -28,21 +31,31 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
         let silence_max = Duration::from_secs(args.silence_max_s);
+        let tls = |uri: &Uri| uri.secure.then(|| Tls::new(args)).transpose();
+        let uri = Uri::parse(&args.uri)?;
         let mut targets = vec![Self {
-            uri: Uri::parse(&args.uri)?,
+            tls: tls(&uri)?,
+            uri,
             pid: args.pid,
             metrics_port: args.metrics_port,
             silence_max,
             label: if args.vs.is_some() { "A: " } else { "" },
         }];
         if let Some(vs) = &args.vs {
+            let uri = Uri::parse(vs)?;
             targets.push(Self {
-                uri: Uri::parse(vs)?,
+                tls: tls(&uri)?,
+                uri,
                 pid: args.vs_pid,
                 metrics_port: args.vs_metrics_port,
                 silence_max,
                 label: "B: ",
             });
+        }
+        if targets.iter().all(|target| target.tls.is_none()) && (args.cacertfile.is_some() || args.certfile.is_some()) {
+            return Err(BenchError::Usage(
+                "--cacertfile and --certfile are for TLS: the URI must begin with amqps://".into(),
+            ));
         }
         for target in &targets {
             if let Some(pid) = target.pid
@@ -87,7 +100,7 @@ pub(crate) struct Outcome {
 /// What a protocol must be able to do.
 pub(crate) trait Load: Client + Sized + Send {
     /// Connects and logs in.
-    fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Connection<Self>, BenchError>;
+    fn open(target: &Target, name: &str) -> Result<Connection<Self>, BenchError>;
 
     /// Makes the queue, empties it, starts the consumer.
     fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError>;
@@ -127,9 +140,9 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Outcome, Bench
 }
 
 fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Outcome, BenchError> {
-    let mut consuming = L::open(&target.uri, "consumer", target.silence_max)?;
+    let mut consuming = L::open(target, "consumer")?;
     L::prepare_consumer(&mut consuming, settings)?;
-    let mut publishing = L::open(&target.uri, "publisher", target.silence_max)?;
+    let mut publishing = L::open(target, "publisher")?;
     L::prepare_publisher(&mut publishing, settings)?;
     let broker = format!("{}{}", target.label, publishing.broker_name());
     let sent_at: Vec<AtomicU64> = (0..settings.messages).map(|_| AtomicU64::new(0)).collect();

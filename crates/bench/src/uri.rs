@@ -1,10 +1,12 @@
-//! `amqp://user:password@host:port/vhost`.
+//! `amqp://user:password@host:port/vhost`, and `amqps` for TLS.
 
 use crate::BenchError;
 
 /// Where a broker listens, and as whom to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Uri {
+    /// Over TLS.
+    pub(crate) secure: bool,
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) host: String,
@@ -15,7 +17,11 @@ pub(crate) struct Uri {
 impl Uri {
     pub(crate) fn parse(text: &str) -> Result<Self, BenchError> {
         let wrong = |why: &str| BenchError::Usage(format!("{text:?} is no AMQP URI: {why}"));
-        let rest = text.strip_prefix("amqp://").ok_or_else(|| wrong("it must begin with amqp://"))?;
+        let (secure, rest) = match (text.strip_prefix("amqp://"), text.strip_prefix("amqps://")) {
+            (Some(rest), _) => (false, rest),
+            (None, Some(rest)) => (true, rest),
+            (None, None) => return Err(wrong("it must begin with amqp:// or amqps://")),
+        };
         let (authority, path) = match rest.split_once('/') {
             Some((authority, path)) => (authority, Some(path)),
             None => (rest, None),
@@ -27,11 +33,12 @@ impl Uri {
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().map_err(|_| wrong("the port is no number up to 65535"))?)
             }
-            _ => (address, 5672),
+            _ => (address, if secure { 5671 } else { 5672 }),
         };
         let decode = |part: &str| percent_decode(part).ok_or_else(|| wrong("a % isn't followed by two hex digits"));
         let host = host.trim_start_matches('[').trim_end_matches(']');
         Ok(Self {
+            secure,
             user: decode(user)?,
             password: decode(password)?,
             host: if host.is_empty() { "127.0.0.1".into() } else { host.into() },
@@ -82,6 +89,8 @@ mod tests {
             ("guest", "127.0.0.1:5672", "/")
         );
         assert_eq!(Uri::parse("amqp://[::1]:1/").unwrap().address(), "[::1]:1");
+        let tls = Uri::parse("amqps://broker").unwrap();
+        assert!(tls.secure && tls.address() == "broker:5671", "{tls:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 import sys
 import time
 
@@ -9,6 +10,8 @@ import aio_pika
 from aio_pika.patterns import RPC
 
 uri, http_uri, control, scenario = sys.argv[1:5]
+authority = os.environ.get("LEVERET_TEST_CA")
+tls = {"ssl_context": ssl.create_default_context(cafile=authority)} if authority else {}
 prefix = f"cell.{scenario}.{os.getpid()}"
 PATIENCE = 60
 
@@ -32,7 +35,7 @@ def message(body, **options):
 
 
 async def tasks():
-    async with await aio_pika.connect(uri) as connection:
+    async with await aio_pika.connect(uri, **tls) as connection:
         channel = await connection.channel()
         await channel.set_qos(prefetch_count=10)
         exchange = await channel.declare_exchange(f"{prefix}.x", aio_pika.ExchangeType.TOPIC, auto_delete=True)
@@ -51,7 +54,7 @@ async def tasks():
 
 
 async def retry():
-    async with await aio_pika.connect(uri) as connection:
+    async with await aio_pika.connect(uri, **tls) as connection:
         channel = await connection.channel()
         queue = await channel.declare_queue(f"{prefix}.q", durable=True)
         await channel.default_exchange.publish(message(b"again"), queue.name)
@@ -66,7 +69,7 @@ async def retry():
 
 
 async def later():
-    async with await aio_pika.connect(uri) as connection:
+    async with await aio_pika.connect(uri, **tls) as connection:
         channel = await connection.channel()
         target = await channel.declare_queue(f"{prefix}.target", durable=True)
         arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target.name}
@@ -84,7 +87,7 @@ async def later():
 
 
 async def control_():
-    async with await aio_pika.connect(uri) as connection:
+    async with await aio_pika.connect(uri, **tls) as connection:
         channel = await connection.channel()
         rpc = await RPC.create(channel)
 
@@ -97,7 +100,7 @@ async def control_():
 
 
 async def recover():
-    connection = await aio_pika.connect_robust(uri, reconnect_interval=0.2)
+    connection = await aio_pika.connect_robust(uri, reconnect_interval=0.2, **tls)
     async with connection:
         channel = await connection.channel()
         queue = await channel.declare_queue(f"{prefix}.q", durable=True)

@@ -1,6 +1,5 @@
 //! What a message carries, also from and to AMQP 0-9-1.
 
-use fe2o3_amqp::Connection;
 use fe2o3_amqp::types::messaging::{
     ApplicationProperties, Body, Footer, Header, Message, MessageAnnotations, MessageId, Properties,
 };
@@ -8,17 +7,14 @@ use fe2o3_amqp::types::primitives::{Binary, OrderedMap, SimpleValue, Symbol, Tim
 use serde_json::{Value as Json, json};
 
 use super::session::{
-    Cell, Outcome, accepted, annotation, body, check, client, debug, equal, message, peer, take, take_text, within,
+    Asked, Cell, Outcome, accepted, annotation, body, check, client, debug, equal, message, peer, take, take_text,
+    within,
 };
 
 pub(crate) async fn big_message(cell: &Cell) -> Outcome {
     let (_, address) = cell.queue("q", json!({})).await?;
-    let connection = Connection::builder()
-        .container_id(cell.unique())
-        .max_frame_size(4096u32)
-        .open(cell.uri.as_str())
-        .await
-        .map_err(debug)?;
+    let small = Asked { max_frame_size: Some(4096), ..Asked::default() };
+    let connection = cell.open(&cell.uri, small).await.map_err(debug)?;
     let mut client = client(connection).await?;
     let mut sender = cell.sender(&mut client.session, &address).await?;
     let mut receiver = cell.receiver(&mut client.session, address.as_str()).await?;

@@ -1,13 +1,13 @@
 //! Connections that end, and what the broker refuses.
 
-use fe2o3_amqp::sasl_profile::SaslProfile;
+use fe2o3_amqp::Session;
 use fe2o3_amqp::types::messaging::{Data, Message, MessageAnnotations, Properties};
 use fe2o3_amqp::types::primitives::Binary;
-use fe2o3_amqp::{Connection, Session};
 use serde_json::json;
 
 use super::session::{
-    Cell, Client, Outcome, accepted, ask, check, client, count, debug, equal, fails, message, peer, send, take, within,
+    Asked, Cell, Client, Outcome, accepted, ask, check, client, count, debug, equal, fails, message, peer, send, take,
+    within,
 };
 
 pub(crate) async fn run(cell: &Cell, scenario: &str) -> Outcome {
@@ -36,17 +36,15 @@ pub(crate) async fn run(cell: &Cell, scenario: &str) -> Outcome {
 pub(crate) async fn login(cell: &Cell) -> Outcome {
     cell.connect().await?.connection.close().await.map_err(debug)?;
     let host = cell.uri.replace("guest:guest@", "");
-    let anonymous = Connection::builder().container_id(cell.unique()).sasl_profile(SaslProfile::Anonymous);
-    client(anonymous.open(host.as_str()).await.map_err(debug)?).await?.connection.close().await.map_err(debug)?;
+    let anonymous = cell.open(&host, Asked { anonymous: true, ..Asked::default() }).await;
+    client(anonymous.map_err(debug)?).await?.connection.close().await.map_err(debug)?;
     let wrong = cell.uri.replace("guest:guest@", "guest:wrong@");
-    fails(Connection::open(cell.unique(), wrong.as_str()).await.map_err(debug), "Auth", "")
+    fails(cell.open(&wrong, Asked::default()).await.map_err(debug), "Auth", "")
 }
 
 pub(crate) async fn vhost(cell: &Cell) -> Outcome {
     let (name, address) = cell.queue("q", json!({})).await?;
-    let open = |hostname: &'static str| {
-        Connection::builder().container_id(cell.unique()).hostname(hostname).open(cell.uri.as_str())
-    };
+    let open = |hostname: &'static str| cell.open(&cell.uri, Asked { hostname: Some(hostname), ..Asked::default() });
     let mut here = client(open("vhost:/").await.map_err(debug)?).await?;
     accepted(&mut cell.sender(&mut here.session, &address).await?, message("here")).await?;
     equal(count(&name).await?, 1, "messages")?;

@@ -3,18 +3,25 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::io::{self, BufRead};
-use std::process;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use std::{env, process};
 
-use fe2o3_amqp::connection::ConnectionHandle;
+use fe2o3_amqp::connection::{ConnectionHandle, OpenError};
 use fe2o3_amqp::link::delivery::{Delivery, Sendable};
 use fe2o3_amqp::link::receiver::CreditMode;
+use fe2o3_amqp::sasl_profile::SaslProfile;
 use fe2o3_amqp::session::SessionHandle;
 use fe2o3_amqp::types::messaging::{self, Body, Data, Header, Message, Source};
 use fe2o3_amqp::types::primitives::{Binary, Value};
 use fe2o3_amqp::{Connection, Receiver, Sender, Session};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value as Json, json};
+use tokio_rustls::TlsConnector;
 
 /// A scenario's end: nothing, or why it failed.
 pub(crate) type Outcome<T = ()> = Result<T, String>;
@@ -29,6 +36,14 @@ pub(crate) struct Cell {
     pub(crate) uri: String,
     pub(crate) prefix: String,
     links: AtomicU32,
+}
+
+/// What a connection asks for besides the usual.
+#[derive(Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) hostname: Option<&'a str>,
+    pub(crate) max_frame_size: Option<u32>,
+    pub(crate) anonymous: bool,
 }
 
 /// A connection with a session. The connection closes when it is dropped.
@@ -49,7 +64,23 @@ impl Cell {
     }
 
     pub(crate) async fn connect(&self) -> Outcome<Client> {
-        client(Connection::open(self.unique(), self.uri.as_str()).await.map_err(text)?).await
+        client(self.open(&self.uri, Asked::default()).await.map_err(text)?).await
+    }
+
+    /// Opens a connection, over TLS where there is an authority to trust.
+    pub(crate) async fn open(&self, uri: &str, asked: Asked<'_>) -> Result<ConnectionHandle<()>, OpenError> {
+        let mut builder = Connection::builder().container_id(self.unique()).hostname(asked.hostname);
+        if let Some(bytes) = asked.max_frame_size {
+            builder = builder.max_frame_size(bytes);
+        }
+        if asked.anonymous {
+            builder = builder.sasl_profile(SaslProfile::Anonymous);
+        }
+        match env::var_os("LEVERET_TEST_CA") {
+            None => builder.open(uri).await,
+            // The broker's port has TLS from the first byte, as AMQP's `amqps` has.
+            Some(file) => builder.rustls_connector(trusting(file.as_ref())).alt_tls_establishment(true).open(uri).await,
+        }
     }
 
     /// Declares a durable queue: its name and its address.
@@ -79,6 +110,14 @@ impl Cell {
         receiver.close().await.map_err(debug)?;
         Ok(received)
     }
+}
+
+fn trusting(authority: &Path) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority).expect("the authority")).expect("a root");
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
+    let versions = builder.with_safe_default_protocol_versions().expect("versions");
+    Arc::new(versions.with_root_certificates(roots).with_no_client_auth()).into()
 }
 
 pub(crate) async fn client(mut connection: ConnectionHandle<()>) -> Outcome<Client> {

@@ -22,7 +22,15 @@ func main() {
 }
 
 func connectWith(user, password string, options *amqp.ConnOptions) (*amqp.Conn, error) {
-	return amqp.Dial(Within(), fmt.Sprintf("amqp://%s:%s@%s", user, password, Authority), options)
+	return dial(user+":"+password+"@", options)
+}
+
+func dial(userinfo string, options *amqp.ConnOptions) (*amqp.Conn, error) {
+	if options == nil {
+		options = &amqp.ConnOptions{}
+	}
+	options.TLSConfig = TLS()
+	return amqp.Dial(Within(), fmt.Sprintf("%s://%s%s", Scheme, userinfo, Authority), options)
 }
 
 func connect() *amqp.Conn { return Got(connectWith("guest", "guest", nil)) }

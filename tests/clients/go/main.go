@@ -3,6 +3,8 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +21,9 @@ var (
 )
 
 const patience = 20 * time.Second
+
+// usual is what the library connects with if nothing is asked for.
+var usual = amqp.Config{Locale: "en_US"}
 
 // failure is what a scenario panics with.
 type failure string
@@ -50,8 +55,19 @@ func ask(line, answer string) {
 	equal(strings.TrimSpace(reply), answer, "control")
 }
 
+// dial connects, over TLS where there is an authority to trust.
+func dial(uri string, config amqp.Config) (*amqp.Connection, error) {
+	if authority := os.Getenv("LEVERET_TEST_CA"); authority != "" {
+		pem, err := os.ReadFile(authority)
+		must(err)
+		config.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
+		check(config.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem), "no certificate in %s", authority)
+	}
+	return amqp.DialConfig(uri, config)
+}
+
 func connect() *amqp.Connection {
-	c, err := amqp.Dial(uri)
+	c, err := dial(uri, usual)
 	must(err)
 	return c
 }
@@ -523,7 +539,7 @@ func reconnect() {
 }
 
 func heartbeatLoss() {
-	c, err := amqp.DialConfig(uri, amqp.Config{Heartbeat: time.Second})
+	c, err := dial(uri, amqp.Config{Heartbeat: time.Second})
 	must(err)
 	barrier(c)
 	closed := c.NotifyClose(make(chan *amqp.Error, 1))
@@ -573,7 +589,7 @@ func error403() {
 		return ch.Publish(prefix+".internal", "", false, false, persistent("x"))
 	})
 	must(holder.ExchangeDelete(prefix+".internal", false, false))
-	_, err = amqp.Dial(strings.Replace(uri, "guest:guest@", "guest:wrong@", 1))
+	_, err = dial(strings.Replace(uri, "guest:guest@", "guest:wrong@", 1), usual)
 	is(err, 403, "username or password not allowed") // the client's own words
 }
 
@@ -693,7 +709,7 @@ func error530() {
 		_, err = ch.Consume(name, "tag", false, false, false, false, nil)
 		return err
 	})
-	_, err := amqp.Dial(strings.TrimSuffix(uri, "%2F") + "no%20such")
+	_, err := dial(strings.TrimSuffix(uri, "%2F") + "no%20such", usual)
 	is(err, 530, "NOT_ALLOWED - vhost no such not found")
 }
 

@@ -5,8 +5,11 @@ package gocell
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -19,6 +22,8 @@ const Patience = 20 * time.Second
 var (
 	// Scenario is the one to run.
 	Scenario string
+	// Scheme is amqp, or amqps for TLS.
+	Scheme string
 	// Authority is the broker's host and port.
 	Authority string
 	stdin     = bufio.NewReader(os.Stdin)
@@ -34,7 +39,7 @@ func Main(scenarios map[string]func()) {
 		fmt.Println(err)
 		os.Exit(2)
 	}
-	Authority, Scenario = uri.Host, os.Args[4]
+	Scheme, Authority, Scenario = uri.Scheme, uri.Host, os.Args[4]
 	run, ok := scenarios[Scenario]
 	if !ok {
 		fmt.Printf("fail %s: no such scenario\n", Scenario)
@@ -52,6 +57,20 @@ func Main(scenarios map[string]func()) {
 	}()
 	run()
 	fmt.Printf("ok %s\n", Scenario)
+}
+
+// TLS is what a client trusts; nil without TLS.
+func TLS() *tls.Config {
+	authority := os.Getenv("LEVERET_TEST_CA")
+	if authority == "" {
+		return nil
+	}
+	roots := x509.NewCertPool()
+	Check(roots.AppendCertsFromPEM(Got(os.ReadFile(authority))), "no certificate in %s", authority)
+	// RabbitMQ's client would take the virtual host's name for the server's.
+	host, _, err := net.SplitHostPort(Authority)
+	Must(err)
+	return &tls.Config{RootCAs: roots, ServerName: host}
 }
 
 // Name is the name of an object of this run.

@@ -15,11 +15,14 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import javax.net.ssl.SSLContext;
 
 final class Cell {
   static final int PATIENCE_MS = 20_000;
   static String host;
   static int port;
+  /** What is trusted; null without TLS. */
+  static SSLContext tls;
   private static final BufferedReader STDIN =
       new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
   private static String scenario;
@@ -43,6 +46,7 @@ final class Cell {
     scenario = arguments[3];
     int status = 0;
     try {
+      tls = Trust.tls();
       Scenario run = scenarios.get(scenario);
       check(run != null, "no such scenario");
       run.run();

@@ -3,14 +3,16 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::io::{self, BufRead};
-use std::process;
 use std::time::Duration;
+use std::{env, fs, process};
 
 use futures_lite::StreamExt as _;
 use lapin::message::BasicGetMessage;
 use lapin::options::{
     BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions,
 };
+use lapin::runtime::default_runtime;
+use lapin::tcp::OwnedTLSConfig;
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, Consumer, ErrorKind, Event};
 
@@ -57,8 +59,11 @@ impl Session {
     }
 }
 
+/// Over TLS where there is an authority to trust.
 pub(crate) async fn connect(uri: &str) -> lapin::Result<Connection> {
-    Connection::connect(uri, ConnectionProperties::default()).await
+    let trusted = env::var_os("LEVERET_TEST_CA").map(|file| fs::read_to_string(file).expect("the authority"));
+    let tls = OwnedTLSConfig { identity: None, cert_chain: trusted };
+    Connection::connect_with_config(uri, ConnectionProperties::default(), tls, default_runtime()?).await
 }
 
 pub(crate) async fn confirming(connection: &Connection) -> Outcome<Channel> {

@@ -2,6 +2,7 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
 const path = require('node:path');
 const readline = require('node:readline');
 const amqp = require('amqplib');
@@ -10,6 +11,8 @@ const defs = require(path.join(path.dirname(require.resolve('amqplib')), 'lib/de
 
 const [uri, , , scenario] = process.argv.slice(2);
 const prefix = `cell.${scenario}.${process.pid}`;
+const authority = process.env.LEVERET_TEST_CA;
+const tls = authority ? { ca: [fs.readFileSync(authority)] } : {};
 const kinds = ['direct', 'fanout', 'topic', 'headers'];
 const replies = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
@@ -21,7 +24,7 @@ async function ask(line, answer) {
 const quiet = () => {};
 
 async function connect(target = uri) {
-  const connection = await amqp.connect(target);
+  const connection = await amqp.connect(target, tls);
   connection.reason = new Promise((resolve) => {
     let last = null;
     connection.on('error', (error) => (last = error));

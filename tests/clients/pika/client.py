@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import os
+import ssl
 import sys
 import urllib.parse
 
@@ -10,6 +11,7 @@ import pika
 from pika import exceptions
 
 uri, http_uri, control, scenario = sys.argv[1:5]
+authority = os.environ.get("LEVERET_TEST_CA")
 prefix = f"cell.{scenario}.{os.getpid()}"
 
 
@@ -34,6 +36,8 @@ def ask(line):
 
 def connect(target=uri, **options):
     parameters = pika.URLParameters(target)
+    if authority:
+        parameters.ssl_options = pika.SSLOptions(ssl.create_default_context(cafile=authority), parameters.host)
     for name, value in options.items():
         setattr(parameters, name, value)
     return pika.BlockingConnection(parameters)

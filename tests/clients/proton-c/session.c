@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <proton/sasl.h>
+#include <proton/ssl.h>
 #include <proton/transport.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,8 @@ const char *scenario;
 char prefix[TEXT_MAX], folder[TEXT_MAX];
 
 static char host[TEXT_MAX], port[TEXT_MAX];
+/* What is trusted over TLS; NULL without it. */
+static pn_ssl_domain_t *trusted;
 static client_t *clients[CLIENTS_MAX];
 static size_t clients_count;
 
@@ -30,10 +33,18 @@ void setup(int argc, char **argv) {
   scenario = argv[4];
   const char *authority = strchr(argv[1], '@');
   if (!authority || sscanf(authority, "@%1000[^:]:%1000[0-9]", host, port) != 2) fail("no host and port in %s", argv[1]);
+  const char *authority_file = getenv("LEVERET_TEST_CA");
+  if (authority_file) {
+    trusted = pn_ssl_domain(PN_SSL_MODE_CLIENT);
+    CHECK(trusted && pn_ssl_domain_set_trusted_ca_db(trusted, authority_file) == 0 &&
+          pn_ssl_domain_set_peer_authentication(trusted, PN_SSL_VERIFY_PEER_NAME, NULL) == 0, "no TLS");
+  }
   const char *slash = strrchr(argv[0], '/');
   snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - argv[0]) : 1, slash ? argv[0] : ".");
   snprintf(prefix, sizeof prefix, "cell.%s.%d", scenario, (int)getpid());
 }
+
+bool over_tls(void) { return trusted; }
 
 void where(char *to_host, char *to_port) {
   strcpy(to_host, host);
@@ -126,6 +137,11 @@ client_t *connect_with(options_t options) {
   pn_transport_t *transport = client->driver.transport;
   if (options.max_frame_size) pn_transport_set_max_frame(transport, options.max_frame_size);
   if (options.idle_timeout_ms) pn_transport_set_idle_timeout(transport, options.idle_timeout_ms);
+  if (trusted) {
+    pn_ssl_t *ssl = pn_ssl(transport);
+    CHECK(ssl && pn_ssl_init(ssl, trusted, NULL) == 0, "no TLS");
+    pn_ssl_set_peer_hostname(ssl, host);
+  }
   pn_sasl_t *sasl = pn_sasl(transport);
   pn_sasl_set_allow_insecure_mechs(sasl, true);
   pn_sasl_allowed_mechs(sasl, options.mechanisms ? options.mechanisms : "PLAIN");

@@ -47,6 +47,7 @@ extern char folder[TEXT_MAX];
 void setup(int argc, char **argv);
 /* Where the broker is. */
 void where(char *to_host, char *to_port);
+bool over_tls(void);
 /* The scenario's end with a reason. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 #define CHECK(condition, ...) do { if (!(condition)) fail(__VA_ARGS__); } while (0)

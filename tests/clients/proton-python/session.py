@@ -5,11 +5,12 @@ import os
 import sys
 import time
 
-from proton import Delivery, Endpoint, Handler, Link, Message, Terminus, symbol, ulong
+from proton import Delivery, Endpoint, Handler, Link, Message, SSLDomain, Terminus, symbol, ulong
 from proton.reactor import Container
 
 uri, http_uri, control, scenario = sys.argv[1:5]
 address = uri.split("@")[1].split("/")[0]
+authority = os.environ.get("LEVERET_TEST_CA")
 prefix = f"cell.{scenario}.{os.getpid()}"
 
 PATIENCE_S = 30
@@ -72,6 +73,16 @@ def wait(condition, what, connection=None):
         container.process()
 
 
+def tls():
+    """What a connection is made with, where there is an authority to trust."""
+    if not authority:
+        return {}
+    domain = SSLDomain(SSLDomain.MODE_CLIENT)
+    domain.set_trusted_ca_db(authority)
+    domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
+    return {"ssl_domain": domain}
+
+
 class Connection(Handler):
     """One connection, driven from outside by `wait`."""
 
@@ -81,8 +92,8 @@ class Connection(Handler):
         self.detached = set()
         self.gone = False
         self.transport_condition = None
-        options = {"user": "guest", "password": "guest", "allowed_mechs": "PLAIN", "reconnect": False, **options}
-        self.raw = container.connect(url=f"amqp://{address}", handler=self, **options)
+        options = {"user": "guest", "password": "guest", "allowed_mechs": "PLAIN", "reconnect": False, **tls(), **options}
+        self.raw = container.connect(url=f"{uri.split(':')[0]}://{address}", handler=self, **options)
         self.session = None
         if opened:
             self.await_open()

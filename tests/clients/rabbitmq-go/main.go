@@ -25,7 +25,11 @@ func main() {
 }
 
 func connectWith(userinfo, path string, options *rabbit.AmqpConnOptions) (*rabbit.AmqpConnection, error) {
-	return rabbit.Dial(Within(), "amqp://"+userinfo+Authority+"/"+path, options)
+	if options == nil {
+		options = &rabbit.AmqpConnOptions{}
+	}
+	options.TLSConfig = TLS()
+	return rabbit.Dial(Within(), Scheme+"://"+userinfo+Authority+"/"+path, options)
 }
 
 // connect opens a connection that isn't opened again by the library.

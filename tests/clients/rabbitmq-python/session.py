@@ -7,9 +7,10 @@ import sys
 from rabbitmq_amqp_python_client import (
     AddressHelper, AMQPMessagingHandler, ConsumerOptions, ConsumerSettleStrategy, Converter, Environment,
     ExchangeSpecification, ExchangeToQueueBindingSpecification, ExchangeType, Message, ClassicQueueSpecification,
-    RecoveryConfiguration, symbol)
+    PosixSslConfigurationContext, RecoveryConfiguration, symbol)
 
 uri, http_uri, control, scenario = sys.argv[1:5]
+authority = os.environ.get("LEVERET_TEST_CA")
 prefix = f"cell.{scenario}.{os.getpid()}"
 
 
@@ -51,7 +52,9 @@ def count(name):
 
 def connect(target=uri):
     recovery = RecoveryConfiguration(active_recovery=False)
-    connection = Environment(target.replace("%2F", ""), recovery_configuration=recovery).connection()
+    tls = PosixSslConfigurationContext(ca_cert=authority) if authority else None
+    environment = Environment(target.replace("%2F", ""), ssl_context=tls, recovery_configuration=recovery)
+    connection = environment.connection()
     connection.dial()
     return connection
 

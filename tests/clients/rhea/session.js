@@ -2,11 +2,14 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
 const readline = require('node:readline');
 const rhea = require('rhea');
 
 const [uri, , , scenario] = process.argv.slice(2);
 const [host, port] = uri.split('@')[1].split('/')[0].split(':');
+const authority = process.env.LEVERET_TEST_CA;
+const tls = authority ? { transport: 'tls', ca: [fs.readFileSync(authority)] } : {};
 const prefix = `cell.${scenario}.${process.pid}`;
 const replies = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const patienceMs = 30_000;
@@ -94,7 +97,7 @@ function isCondition(error, condition, words = '') {
 
 async function start(options = {}) {
   const connection = container.connect({
-    host, port: Number(port), username: 'guest', password: 'guest', reconnect: false, ...options,
+    host, port: Number(port), username: 'guest', password: 'guest', reconnect: false, ...tls, ...options,
   });
   connection.gone = false;
   return connection;

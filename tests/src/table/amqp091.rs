@@ -3,7 +3,8 @@
 use super::{Client, Program, Scenario, Table, client, scenario};
 
 /// The table.
-pub(super) const TABLE: Table = Table { title: "AMQP 0-9-1", clients: CLIENTS, scenarios: SCENARIOS };
+pub(super) const TABLE: Table =
+    Table { title: "AMQP 0-9-1", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
 
 const CLIENTS: &[Client] = &[
     client("pika", "pika 1.4.4 (Python)", Program::Python("pika/client.py")),
@@ -12,6 +13,8 @@ const CLIENTS: &[Client] = &[
     client("node", "amqplib 2.3.1 (node)", Program::Node("node/client.js")),
     client("lapin", "lapin 4.12.3 (Rust)", Program::Ours("lapin-client")),
 ];
+
+const OVER_TLS: &[&str] = &["publish_confirm", "ack", "big_body"];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("declare", "declare, redeclare, passive, server-named, bind, unbind, delete; 406 names what differs"),

@@ -3,7 +3,7 @@
 use super::{Client, Program, Scenario, Table, client, scenario};
 
 /// The table.
-pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, scenarios: SCENARIOS };
+pub(super) const TABLE: Table = Table { title: "AMQP 1.0", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
 
 const CLIENTS: &[Client] = &[
     client("proton-python", "python-qpid-proton 0.40.0", Program::Python("proton-python/client.py")),
@@ -20,6 +20,8 @@ const CLIENTS: &[Client] = &[
     ),
     client("qpid-jms", "Qpid JMS 2.10.0", Program::Java { folder: "qpid-jms", main: "JmsClient" }),
 ];
+
+const OVER_TLS: &[&str] = &["login", "publish", "detach_requeues", "big_message"];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("login", "PLAIN, ANONYMOUS, a wrong password"),

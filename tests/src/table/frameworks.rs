@@ -3,13 +3,16 @@
 use super::{Client, Program, Scenario, Table, client, scenario};
 
 /// The table.
-pub(super) const TABLE: Table = Table { title: "Frameworks", clients: CLIENTS, scenarios: SCENARIOS };
+pub(super) const TABLE: Table =
+    Table { title: "Frameworks", clients: CLIENTS, scenarios: SCENARIOS, over_tls: OVER_TLS };
 
 const CLIENTS: &[Client] = &[
     client("celery", "Celery 5.7.0 (Python)", Program::Python("celery/client.py")),
     client("aio-pika", "aio-pika 10.2.1 (Python)", Program::Python("aio-pika/client.py")),
     client("spring-amqp", "Spring AMQP 3.2.6 (Java)", Program::Java { folder: "spring-amqp", main: "SpringClient" }),
 ];
+
+const OVER_TLS: &[&str] = &["tasks"];
 
 const SCENARIOS: &[Scenario] = &[
     scenario("tasks", "tasks or messages with confirms, each done once, in order where the framework keeps one"),

@@ -175,10 +175,12 @@ fn the_level_of_the_log_changes_while_the_node_runs() {
     well(&node, "rabbitmqctl set_log_level none");
     well(&node, "rabbitmqctl set_disk_free_limit 80MB");
     well(&node, "rabbitmqctl set_log_level notice");
+    well(&node, "rabbitmqctl set_disk_free_limit 85MB");
+    well(&node, "rabbitmqctl set_log_level debug");
     well(&node, "rabbitmqctl set_disk_free_limit 90MB");
     assert!(node.wait_for_line("Disk free limit set to 90000000 bytes"));
     let log = node.log();
-    assert!(!log.contains("60000000") && !log.contains("80000000"), "{log}");
+    assert!(!log.contains("60000000") && !log.contains("80000000") && !log.contains("85000000"), "{log}");
 }
 
 #[test]
@@ -229,6 +231,7 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         include_str!("plugins.rs"),
         include_str!("points.rs"),
         include_str!("place.rs"),
+        include_str!("../logging.rs"),
         include_str!("../../golden/ctl/scene.txt"),
     ];
     for tool in ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade"] {

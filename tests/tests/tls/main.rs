@@ -1,5 +1,6 @@
 //! Listeners with TLS: messages through them, certificates that change, clients who come to the wrong port.
 
+mod bench;
 mod certificates;
 mod external;
 mod messages;

@@ -14,7 +14,7 @@ const CHECKS: [&str; 7] =
 #[ignore = "minutes, and needs testssl.sh: make scan"]
 fn testssl_finds_nothing_of_medium_severity_or_above() {
     let stage = Stage::new(|options, _| options);
-    for (name, scheme) in [("amqps", ""), ("https", "https://")] {
+    for (name, scheme) in [("amqps", ""), ("https", "https://"), ("prometheus_tls", "https://")] {
         let (found, root) = (stage.files.path().join(format!("{name}.json")), stage.files.path().join("root.pem"));
         let target = format!("{scheme}localhost:{}", stage.address(name).port());
         let mut scan = Command::new("testssl");

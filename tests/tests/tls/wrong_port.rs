@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::Instant;
 
 use leveret_tests::PATIENCE;
 use leveret_tests::tls::connect;
@@ -26,7 +28,13 @@ fn http_on_a_port_for_amqp_is_told_the_right_one() {
         let heard = answer(stage.address(name), b"GET /api/overview HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let heard = String::from_utf8_lossy(&heard).into_owned();
         assert!(heard.starts_with("HTTP/1.1 400 ") && heard.contains(&format!("port {http}")), "{name}: {heard}");
-        assert!(stage.node.wait_for_line("a client speaks HTTP on a port for AMQP"), "{}", stage.node.log());
+        let port = format!("-> {}", stage.address(name));
+        let is_it = |line: &str| line.contains("a client speaks HTTP on a port for AMQP") && line.contains(&port);
+        let deadline = Instant::now() + PATIENCE;
+        while !stage.node.log().lines().any(is_it) {
+            assert!(Instant::now() < deadline, "nothing of {name}, {port}: {}", stage.node.log());
+            thread::yield_now();
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 mod consumer;
 mod publisher;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use leveret_amqp091::FieldValue;
 use leveret_strict_client::Violation;
@@ -12,9 +12,8 @@ use leveret_strict_client::amqp091::{Client, Event, Options};
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
 use crate::measured::{Consumed, Published, SentAt};
-use crate::round::Load;
+use crate::round::{Load, Target};
 use crate::scenario::Settings;
-use crate::uri::Uri;
 
 /// The only channel that a connection opens.
 const CHANNEL: u16 = 1;
@@ -48,7 +47,8 @@ impl connection::Client for Client {
 }
 
 impl Load for Client {
-    fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Connection<Self>, BenchError> {
+    fn open(target: &Target, name: &str) -> Result<Connection<Self>, BenchError> {
+        let uri = &target.uri;
         let mut options = Options {
             user: uri.user.clone(),
             password: uri.password.clone(),
@@ -56,7 +56,7 @@ impl Load for Client {
             ..Options::default()
         };
         options.properties.insert("product", "leveret bench").insert("connection_name", name);
-        let mut connection = Connection::connect(uri, Self::new(options), silence_max)?;
+        let mut connection = Connection::connect(target, Self::new(options))?;
         connection.wait(|_, event| matches!(event, Event::Connected))?;
         connection.client.open_channel(CHANNEL);
         connection.reply("channel.open-ok")?;

@@ -3,7 +3,7 @@
 mod consumer;
 mod publisher;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use leveret_amqp10::{OwnedValue, Role};
 use leveret_strict_client::Violation;
@@ -12,9 +12,8 @@ use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
 use crate::measured::{Consumed, Published, SentAt};
-use crate::round::Load;
+use crate::round::{Load, Target};
 use crate::scenario::Settings;
-use crate::uri::Uri;
 
 /// The only channel that a connection uses.
 const CHANNEL: u16 = 0;
@@ -59,14 +58,15 @@ impl connection::Client for Client {
 }
 
 impl Load for Client {
-    fn open(uri: &Uri, name: &str, silence_max: Duration) -> Result<Connection<Self>, BenchError> {
+    fn open(target: &Target, name: &str) -> Result<Connection<Self>, BenchError> {
+        let uri = &target.uri;
         let options = Options {
             mechanism: Mechanism::Plain { user: uri.user.clone(), password: uri.password.clone() },
             container_id: format!("leveret bench {name}"),
             hostname: Some(format!("vhost:{}", uri.virtual_host)),
             ..Options::default()
         };
-        let mut connection = Connection::connect(uri, Self::new(options), silence_max)?;
+        let mut connection = Connection::connect(target, Self::new(options))?;
         connection.wait(|_, event| matches!(event, Event::Opened { .. }))?;
         let session = SessionOptions { incoming_window: 10_000, ..SessionOptions::default() };
         connection.client.begin(CHANNEL, session);

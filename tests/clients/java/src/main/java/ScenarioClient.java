@@ -31,6 +31,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import javax.net.ssl.SSLContext;
 
 public final class ScenarioClient {
   private static final int PATIENCE_MS = 20_000;
@@ -128,6 +129,11 @@ public final class ScenarioClient {
   private static ConnectionFactory factory() throws Exception {
     ConnectionFactory factory = new ConnectionFactory();
     factory.setUri(uri);
+    SSLContext tls = Trust.tls();
+    if (tls != null) {
+      factory.useSslProtocol(tls);
+      factory.enableHostnameVerification();
+    }
     factory.setAutomaticRecoveryEnabled(false);
     factory.setChannelRpcTimeout(PATIENCE_MS);
     return factory;

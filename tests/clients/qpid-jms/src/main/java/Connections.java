@@ -103,9 +103,9 @@ final class Connections {
 
   private static void reconnect() throws Exception {
     String q = Cell.queue("q");
-    String uri = "failover:(amqp://" + Cell.host + ":" + Cell.port + ")?failover.reconnectDelay=100"
+    String uri = "failover:(" + JmsClient.broker() + ")?failover.reconnectDelay=100"
         + "&failover.useReconnectBackOff=false&failover.maxReconnectAttempts=100";
-    Connection c = new JmsConnectionFactory("guest", "guest", uri).createConnection();
+    Connection c = JmsClient.at(uri).createConnection();
     CountDownLatch restored = new CountDownLatch(1);
     Class<?>[] listener = {JmsConnectionListener.class};
     Object heard = Proxy.newProxyInstance(Connections.class.getClassLoader(), listener, (proxy, event, arguments) -> {

@@ -40,7 +40,19 @@ public final class JmsClient {
   }
 
   static JmsConnectionFactory factory(String options) {
-    return new JmsConnectionFactory("guest", "guest", "amqp://" + Cell.host + ":" + Cell.port + "?" + options);
+    return at(broker() + "?" + options);
+  }
+
+  static String broker() {
+    return (Cell.tls == null ? "amqp://" : "amqps://") + Cell.host + ":" + Cell.port;
+  }
+
+  static JmsConnectionFactory at(String uri) {
+    JmsConnectionFactory factory = new JmsConnectionFactory("guest", "guest", uri);
+    if (Cell.tls != null) {
+      factory.setSslContext(Cell.tls);
+    }
+    return factory;
   }
 
   /** A started connection. */

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
+import javax.net.ssl.SSLContext;
 
 public final class RabbitClient {
   private static final Environment ENVIRONMENT = new AmqpEnvironmentBuilder().build();
@@ -74,9 +75,14 @@ public final class RabbitClient {
 
   static ConnectionBuilder builder() {
     // One thread hands messages over, so that they keep their order.
-    return ENVIRONMENT.connectionBuilder().host(Cell.host).port(Cell.port).username("guest").password("guest")
+    return over(ENVIRONMENT.connectionBuilder(), Cell.tls)
+        .host(Cell.host).port(Cell.port).username("guest").password("guest")
         .dispatchingExecutor(Executors.newSingleThreadExecutor())
         .recovery().activated(false).connectionBuilder();
+  }
+
+  private static ConnectionBuilder over(ConnectionBuilder builder, SSLContext tls) {
+    return tls == null ? builder : builder.tls().sslContext(tls).hostnameVerification().connection();
   }
 
   static Connection connect() {

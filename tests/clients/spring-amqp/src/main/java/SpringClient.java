@@ -37,6 +37,10 @@ public final class SpringClient {
 
   private static CachingConnectionFactory factory() {
     CachingConnectionFactory factory = new CachingConnectionFactory(Cell.host, Cell.port);
+    if (Cell.tls != null) {
+      factory.getRabbitConnectionFactory().useSslProtocol(Cell.tls);
+      factory.getRabbitConnectionFactory().enableHostnameVerification();
+    }
     factory.setUsername("guest");
     factory.setPassword("guest");
     factory.setPublisherConfirmType(ConfirmType.CORRELATED);

@@ -1,10 +1,13 @@
-//! The table of scenarios by clients: one test per cell, named `client::scenario`.
+//! The table of scenarios by clients: one test per cell, named `client::scenario`, and once more over TLS, named
+//! `tls::client::scenario`. Of those some run always, and all with LEVERET_TLS_TABLE=whole (`make -C tests tls`).
+
+mod over_tls;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use leveret_tests::cell;
+use leveret_tests::cell::{self, Transport};
 use leveret_tests::table::{Program, TABLES, Table, exception, strays};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -26,12 +29,13 @@ fn main() -> ExitCode {
                 let skipped =
                     exception(client, scenario.name).is_some() || (given && !scenario.runs_on_a_given_broker());
                 let trial = Trial::test(format!("{}::{}", client.name, scenario.name), move || {
-                    cell::run(command(client.program), scenario).map_err(Failed::from)
+                    cell::run(command(client.program), scenario, Transport::Plain).map_err(Failed::from)
                 });
                 trials.push(trial.with_ignored_flag(skipped));
             }
         }
     }
+    trials.extend(over_tls::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
