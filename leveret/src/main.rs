@@ -9,6 +9,7 @@ mod manual;
 mod notify;
 mod reload;
 mod server;
+mod unwinding;
 mod verify;
 
 use std::ffi::OsString;
@@ -59,6 +60,9 @@ enum Command {
     Completion(manual::CompletionArguments),
     /// Print a manual page
     Man(manual::ManualArguments),
+    /// Exit with 0 if a panic unwinds
+    #[command(hide = true)]
+    CheckUnwinding,
 }
 
 /// What stands behind the name of a tool, which reads it itself.
@@ -89,5 +93,6 @@ fn main() -> ExitCode {
         Command::Config(arguments) => configuration::run(&arguments),
         Command::Completion(arguments) => manual::complete(&arguments),
         Command::Man(arguments) => manual::manual(&arguments),
+        Command::CheckUnwinding => unwinding::check(),
     }
 }
