@@ -142,7 +142,7 @@ pub(crate) trait Load: Client + Sized + Send {
 
 /// Runs `settings` against `target` once.
 pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
-    if settings.publishers % settings.queues != 0 || settings.consumers % settings.queues != 0 {
+    if ![settings.publishers, settings.consumers].iter().all(|count| count.is_multiple_of(settings.queues)) {
         return Err(BenchError::Usage(format!(
             "{} publishers and {} consumers can't be shared out evenly among {} queues",
             settings.publishers, settings.consumers, settings.queues
@@ -185,7 +185,9 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     };
     let prepare_consumers = |consuming: &mut [Connection<L>]| {
         let numbered = (0..).zip(consuming.iter_mut());
-        numbered.map(|(number, connection)| L::prepare_consumer(connection, settings, queue_of(number))).collect()
+        numbered
+            .into_iter()
+            .try_for_each(|(number, connection)| L::prepare_consumer(connection, settings, queue_of(number)))
     };
 
     let mut outcomes = Vec::new();
