@@ -67,6 +67,18 @@ fn what_a_full_queue_drops_is_what_the_node_counted() {
 }
 
 #[test]
+fn connections_that_do_nothing_are_weighed() {
+    let node = Node::start(Options::new());
+    let rounds = rounds(&node, "idle-amqp091 idle-amqp10 --connections 200 --sessions 3 --idle-s 0");
+    assert_eq!(rounds.len(), 2);
+    for round in rounds {
+        assert_eq!((&round["connections"], &round["sessions"]), (&200.into(), &3.into()));
+        assert!(round["opened_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{round}");
+        assert!(round["bytes_per_connection"].is_number() && round["given_back"].is_number(), "{round}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let node = Node::start(Options::new());
     let uri = format!("amqp://{}", node.amqp());

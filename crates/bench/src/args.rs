@@ -96,6 +96,21 @@ pub struct BenchArgs {
     #[arg(long)]
     pub multi_ack_every: Option<u64>,
 
+    /// Connections of the idle scenarios
+    #[arg(long, default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: u32,
+
+    /// Sessions, or channels, of each of them
+    #[arg(long, default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub sessions: u16,
+
+    /// Seconds for which they do nothing
+    #[arg(long, default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub idle_s: u64,
+
     /// Seconds without a word from the broker after which what is missing counts as lost
     #[arg(long, default_value_t = 30)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]

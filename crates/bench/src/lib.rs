@@ -13,6 +13,7 @@ mod amqp10;
 mod args;
 mod connection;
 mod error;
+mod idle;
 mod measured;
 mod message;
 mod metrics_endpoint;
@@ -58,11 +59,19 @@ pub fn measure(args: &BenchArgs) -> Result<(), BenchError> {
     if !args.json {
         println!("{machine}");
     }
-    let mut results = Vec::new();
+    let (mut results, mut idle_rounds) = (Vec::new(), Vec::new());
     for scenario in &args.scenarios {
         // The brokers take turns, so that a machine that slows down slows both.
         for round in 1..=args.rounds {
             for target in &targets {
+                if let Some(protocol) = scenario.idle() {
+                    let outcome = idle::run(protocol, args, target)?;
+                    if !args.json {
+                        println!("{}", outcome.text(round));
+                    }
+                    idle_rounds.push(outcome.json(round));
+                    continue;
+                }
                 for outcome in round::run(&scenario.settings(args), target)? {
                     if !args.json {
                         println!("{}", outcome.text(round));
@@ -73,7 +82,7 @@ pub fn measure(args: &BenchArgs) -> Result<(), BenchError> {
         }
     }
     if args.json {
-        println!("{}", report::json(&machine, &results));
+        println!("{}", report::json(&machine, &results, idle_rounds));
     } else if args.rounds > 1 || targets.len() > 1 {
         println!("{}", report::summary(&results));
     }

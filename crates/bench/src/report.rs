@@ -171,11 +171,12 @@ fn describe(settings: &crate::scenario::Settings) -> String {
 }
 
 /// Every round as one JSON document.
-pub(crate) fn json(machine: &Machine, results: &[(u32, Outcome)]) -> Value {
+pub(crate) fn json(machine: &Machine, results: &[(u32, Outcome)], idle: Vec<Value>) -> Value {
+    let rounds = results.iter().map(|(round, outcome)| outcome.json(*round));
     json!({
         "kernel": machine.kernel,
         "cores": machine.cores,
-        "rounds": results.iter().map(|(round, outcome)| outcome.json(*round)).collect::<Vec<_>>(),
+        "rounds": rounds.chain(idle).collect::<Vec<_>>(),
     })
 }
 

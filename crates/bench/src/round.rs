@@ -25,11 +25,11 @@ pub(crate) struct Target {
     pub(crate) uri: Uri,
     /// Where the URI asks for it.
     pub(crate) tls: Option<Tls>,
-    pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
     metrics_port: Option<u16>,
     pub(crate) silence_max: Duration,
     /// Before the broker's name, where two are compared.
-    label: &'static str,
+    pub(crate) label: &'static str,
 }
 
 impl Target {
@@ -113,6 +113,9 @@ pub(crate) struct Outcome {
 pub(crate) trait Load: Client + Sized + Send {
     /// Connects and logs in.
     fn open(target: &Target, name: &str) -> Result<Connection<Self>, BenchError>;
+
+    /// Opens a session (channel) beside those that are open; `number` counts them from 0.
+    fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError>;
 
     /// Makes a queue and empties it.
     fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError>;

@@ -39,6 +39,10 @@ pub enum Scenario {
     ManyQueues,
     /// 500 durable queues at 10 messages per second each: confirm window 10, prefetch 100, acks every 100
     SlowQueues,
+    /// --connections with --sessions each that do nothing for --idle-s, one session more on each, then all dropped at once
+    IdleAmqp091,
+    /// The same over AMQP 1.0
+    IdleAmqp10,
 }
 
 /// What is spoken.
@@ -105,6 +109,15 @@ impl Settings {
 }
 
 impl Scenario {
+    /// What is spoken by connections that do nothing; `None` for loads of messages.
+    pub(crate) fn idle(self) -> Option<Protocol> {
+        match self {
+            Self::IdleAmqp091 => Some(Protocol::Amqp091),
+            Self::IdleAmqp10 => Some(Protocol::Amqp10),
+            _ => None,
+        }
+    }
+
     /// What the scenario says, and in its place what the command line says.
     pub(crate) fn settings(self, args: &BenchArgs) -> Settings {
         let mut settings = self.of_its_own();
@@ -165,7 +178,8 @@ impl Scenario {
         let pairs10 = Settings { name: "two-pairs-amqp10", protocol: Protocol::Amqp10, ack_every: 1000, ..pairs };
         let limited = Settings { name: "transient", size: 1000, max_length: Some(10_000), ..transient };
         match self {
-            Self::ClassicAmqp091 => classic,
+            // Those that do nothing send nothing.
+            Self::ClassicAmqp091 | Self::IdleAmqp091 | Self::IdleAmqp10 => classic,
             Self::ClassicAmqp0913000 => Settings {
                 name: "classic-amqp091-3000",
                 confirm_window: 3000,

@@ -61,6 +61,11 @@ impl Load for Client {
         Ok(connection)
     }
 
+    fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError> {
+        connection.client.open_channel(CHANNEL + number);
+        connection.reply("channel.open-ok")
+    }
+
     fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
         consumer::prepare_queue(connection, settings, queue)
     }

@@ -72,6 +72,11 @@ impl Load for Client {
         Ok(connection)
     }
 
+    fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError> {
+        connection.client.begin(CHANNEL + number, SessionOptions::default());
+        connection.wait(|_, event| matches!(event, Event::Begun { .. })).map(drop)
+    }
+
     fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
         consumer::prepare_queue(connection, settings, queue)
     }
