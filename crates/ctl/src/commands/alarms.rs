@@ -141,6 +141,12 @@ fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(unit)
 }
 
+fn activate(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let name = call.node()?.name();
+    call.say(&format!("[Re-]activating free disk space monitoring on node {name}..."));
+    Ok(Answer::Done)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,10 +157,4 @@ mod tests {
         let expected = [Some(5), Some(48 << 20), Some(2 << 30), Some(50_000_000), Some(1024), None, None, None];
         assert_eq!(read, expected);
     }
-}
-
-fn activate(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let name = call.node()?.name();
-    call.say(&format!("[Re-]activating free disk space monitoring on node {name}..."));
-    Ok(Answer::Done)
 }
