@@ -90,6 +90,10 @@ impl Root {
         command.args(line("ExecStart=").split(' ')).env_remove("LEVERET_DATA_DIR");
         let mut process = Process::of(command);
         assert!(process.wait_for_line("Server startup complete"), "{}", process.log());
+        let logs = fs::read_dir(self.path().join("var/log/rabbitmq")).expect("the directory of logs");
+        let logs = logs.map(|log| log.expect("is there").path()).collect::<Vec<_>>();
+        let [log] = logs.as_slice() else { panic!("one log: {logs:?}") };
+        assert!(log.file_name().is_some_and(|name| name.to_string_lossy().starts_with("leveret@")), "{logs:?}");
         let ports: serde_json::Value = serde_json::from_str(&self.read(&format!("{DATA}/ports.json"))).expect("JSON");
         let port = ports["amqp"].as_u64().and_then(|port| u16::try_from(port).ok());
         (process, port.expect("a port"))

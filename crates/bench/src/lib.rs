@@ -1,6 +1,6 @@
 //! The load generator behind `leveret bench`: scenarios, measurement, report.
 //!
-//! A publisher and a consumer each have a thread and a socket. Many frames go into one write, every read is as
+//! Each publisher and each consumer has a thread and a socket. Many frames go into one write, every read is as
 //! large as the kernel gives, and the protocol runs through the strict client, so that a broker that breaks a rule
 //! of AMQP doesn't get a figure. Every message carries its sequence number and a checksum; a lost, duplicated or
 //! reordered message voids the run.
@@ -16,14 +16,15 @@ mod error;
 mod measured;
 mod message;
 mod metrics_endpoint;
+mod pace;
 mod process;
 mod report;
 mod round;
 mod scenario;
 mod stream;
+mod tally;
 mod tls;
 mod uri;
-mod verifier;
 
 use std::process::ExitCode;
 
@@ -62,11 +63,12 @@ pub fn measure(args: &BenchArgs) -> Result<(), BenchError> {
         // The brokers take turns, so that a machine that slows down slows both.
         for round in 1..=args.rounds {
             for target in &targets {
-                let result = round::run(&scenario.settings(args), target)?;
-                if !args.json {
-                    println!("{}", result.text(round));
+                for outcome in round::run(&scenario.settings(args), target)? {
+                    if !args.json {
+                        println!("{}", outcome.text(round));
+                    }
+                    results.push((round, outcome));
                 }
-                results.push((round, result));
             }
         }
     }
