@@ -14,7 +14,7 @@ use crate::place::{Place, unreachable};
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
 
 /// A node that answers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Client {
     socket: PathBuf,
     timeout: Duration,
