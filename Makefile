@@ -43,7 +43,7 @@ deny:
 # Asks a RabbitMQ 4.3 that runs on this machine, with guest/guest as administrator.
 RABBITMQ_AMQP_PORT ?= 5672
 RABBITMQ_HTTP_PORT ?= 15672
-# What runs rabbitmqctl there, and another tool if its first word is `diagnostics` or `plugins`.
+# What runs rabbitmqctl there, and another tool if its first word is `diagnostics`, `plugins` or `upgrade`.
 RABBITMQ_CTL ?= rabbitmqctl
 
 golden:

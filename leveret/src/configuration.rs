@@ -14,7 +14,8 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Say what is wrong with files in the format of rabbitmq.conf, or of advanced.config by that end of the name
+    /// Say what is wrong with files in the format of rabbitmq.conf, of advanced.config by that end of the name, or of
+    /// enabled_plugins by that name
     Check {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
@@ -44,7 +45,7 @@ pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
 }
 
 /// What a node is configured with. Later ones win: rabbitmq.conf, conf.d, advanced.config, rabbitmq-env.conf, the
-/// environment, `--set`.
+/// environment, `--set`; what stands in enabled_plugins stands nowhere else.
 ///
 /// # Errors
 /// Every mistake, not only the first.
@@ -57,6 +58,10 @@ pub(crate) fn of_server(arguments: &ServerArguments) -> Result<(Config, Vec<Warn
     }
     if let Some(path) = &arguments.advanced_config {
         reading.file(&with_extension(path, "config"), Config::read_advanced);
+    }
+    // Where there is none, nobody has chosen.
+    if let Some(path) = arguments.enabled_plugins.as_ref().filter(|path| path.exists()) {
+        reading.file(path, Config::read_plugins);
     }
     if let Some(path) = &arguments.env_file {
         reading.file(path, |config, source, text| config.read_environment(environment_file(source, text)?));
@@ -127,11 +132,13 @@ fn files_of(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// Files in the format of rabbitmq.conf, or of advanced.config if they are called so.
+/// Files in the format of rabbitmq.conf, or of advanced.config or enabled_plugins if they are called so.
 fn check(files: &[PathBuf]) -> Result<(Config, Vec<Warning>), Vec<String>> {
     let mut reading = Reading::default();
     for path in files {
+        let is_plugins = path.file_name().is_some_and(|name| name == "enabled_plugins");
         match path.extension().is_some_and(|extension| extension == "config") {
+            _ if is_plugins => reading.file(path, Config::read_plugins),
             true => reading.file(path, Config::read_advanced),
             false => reading.file(path, Config::read),
         }

@@ -5,11 +5,11 @@ mod banner;
 mod configuration;
 mod listeners;
 mod log;
-mod logging;
 mod manual;
 mod notify;
 mod reload;
 mod server;
+mod unwinding;
 mod verify;
 
 use std::ffi::OsString;
@@ -60,6 +60,9 @@ enum Command {
     Completion(manual::CompletionArguments),
     /// Print a manual page
     Man(manual::ManualArguments),
+    /// Exit with 0 if a panic unwinds
+    #[command(hide = true)]
+    CheckUnwinding,
 }
 
 /// What stands behind the name of a tool, which reads it itself.
@@ -90,5 +93,6 @@ fn main() -> ExitCode {
         Command::Config(arguments) => configuration::run(&arguments),
         Command::Completion(arguments) => manual::complete(&arguments),
         Command::Man(arguments) => manual::manual(&arguments),
+        Command::CheckUnwinding => unwinding::check(),
     }
 }

@@ -2,7 +2,7 @@
 
 use leveret_config::Config;
 use leveret_management::Api;
-use leveret_node::{NodeHandle, alarm_limits};
+use leveret_node::{Log, NodeHandle, alarm_limits};
 use tracing::{error, info, warn};
 
 use crate::configuration;
@@ -15,6 +15,7 @@ pub(crate) struct Reload {
     pub(crate) running: Config,
     pub(crate) api: Api,
     pub(crate) node: NodeHandle,
+    pub(crate) log: Log,
 }
 
 impl Reload {
@@ -29,7 +30,9 @@ impl Reload {
         };
         warnings.iter().for_each(|warning| warn!("{warning}"));
         let reloaded = self.running.reload(&newer);
-        self.api.change_log_level(self.running.log.level);
+        if let Err(reason) = self.log.reload(&self.running.log) {
+            error!("the log stays as it is: {reason}");
+        }
         let limits = alarm_limits(&self.running);
         self.node.change_alarm_limits(|current| *current = limits);
         self.api.set_configuration(self.running.effective());

@@ -4,18 +4,18 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{Args, FromArgMatches};
-use leveret_config::{Config, Durability};
+use leveret_config::{Config, Durability, LogLevel, LogPlaces};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions};
-use leveret_node::{DirectoryLock, LocalSocket, Node, NodeOptions, node_name};
+use leveret_node::{DirectoryLock, LocalSocket, Log, Node, NodeOptions, node_name};
 use tracing::{error, info, warn};
 
 use crate::banner::Banner;
 use crate::listeners::Listeners;
-use crate::logging::Log;
 use crate::reload::Reload;
 use crate::{configuration, notify};
 
@@ -42,6 +42,10 @@ pub(crate) struct ServerArguments {
     /// A file in the format of advanced.config, whose terms win over those files
     #[arg(long, value_name = "FILE", env = "RABBITMQ_ADVANCED_CONFIG_FILE")]
     pub(crate) advanced_config: Option<PathBuf>,
+    /// A file with the plugins that are wanted, in the format of RabbitMQ's enabled_plugins: of what is built in, what it
+    /// doesn't name is off. Where there is no such file, all is on
+    #[arg(long, value_name = "FILE", env = "RABBITMQ_ENABLED_PLUGINS_FILE")]
+    pub(crate) enabled_plugins: Option<PathBuf>,
     /// A file of variables, in the format of rabbitmq-env.conf; the environment wins over it
     #[arg(long, value_name = "FILE", env = "RABBITMQ_CONF_ENV_FILE")]
     pub(crate) env_file: Option<PathBuf>,
@@ -51,7 +55,15 @@ pub(crate) struct ServerArguments {
     /// A key of rabbitmq.conf; wins over the files
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Whether RabbitMQ's paths are those of the node.
+    #[arg(skip)]
+    is_installed: bool,
 }
+
+/// Where an installed node logs.
+const LOG_DIRECTORY: &str = "/var/log/rabbitmq";
+/// What a fatal error waits for its line to be written.
+const LAST_LINE_PATIENCE: Duration = Duration::from_secs(1);
 
 impl ServerArguments {
     /// What stands behind `rabbitmq-server`: RabbitMQ's paths, where nothing else is said and they are there.
@@ -72,7 +84,17 @@ impl ServerArguments {
         }
         arguments.advanced_config = arguments.advanced_config.filter(|path| is_there("advanced_config", path));
         arguments.env_file = arguments.env_file.filter(|path| is_there("env_file", path));
+        arguments.is_installed = true;
         arguments
+    }
+
+    /// Where files of the log are, if nothing else is said.
+    fn log_places(&self, config: &Config) -> LogPlaces {
+        let directory = match self.is_installed {
+            true => LOG_DIRECTORY.to_owned(),
+            false => self.data_dir.join("log").display().to_string(),
+        };
+        LogPlaces { directory, file: format!("{}.log", node_name(config)), is_installed: self.is_installed }
     }
 
     /// The command line of `rabbitmq-server`.
@@ -82,6 +104,7 @@ impl ServerArguments {
             .mut_arg("config", |config| config.default_value("/etc/rabbitmq/rabbitmq.conf"))
             .mut_arg("config_dir", |directory| directory.default_value("/etc/rabbitmq/conf.d"))
             .mut_arg("advanced_config", |config| config.default_value("/etc/rabbitmq/advanced.config"))
+            .mut_arg("enabled_plugins", |file| file.default_value("/etc/rabbitmq/enabled_plugins"))
             .mut_arg("env_file", |file| file.default_value("/etc/rabbitmq/rabbitmq-env.conf"))
             .mut_arg("data_dir", |directory| directory.default_value("/var/lib/rabbitmq/leveret"))
     }
@@ -96,15 +119,21 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let log = Log::to_stdout(&config);
-    warnings.iter().for_each(|warning| warn!("{warning}"));
-    match serve(&config, arguments, &log) {
-        Ok(()) => ExitCode::SUCCESS,
+    let log = match Log::start(&config.log, arguments.log_places(&config)) {
+        Ok(log) => log,
         Err(reason) => {
             eprintln!("leveret: {reason}");
-            ExitCode::FAILURE
+            return ExitCode::FAILURE;
         }
+    };
+    warnings.iter().for_each(|warning| warn!("{warning}"));
+    let served = serve(&config, arguments, &log);
+    if let Err(reason) = &served {
+        error!(critical = true, "{reason}");
+        eprintln!("leveret: {reason}");
     }
+    log.stop();
+    if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), Box<dyn Error>> {
@@ -113,7 +142,8 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
     let listeners = Listeners::open(config)?;
 
     let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
-    let mut options = NodeOptions::new(config, Arc::new(end_the_process));
+    let last_words = log.clone();
+    let mut options = NodeOptions::new(config, Arc::new(move |text: &str| end_the_process(text, &last_words)));
     if definitions.as_ref().is_some_and(Definitions::have_users) {
         // As in RabbitMQ: whoever brings users wants no guest.
         options.first_user = None;
@@ -123,7 +153,8 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
     let durability = durability(config);
     let api = Api::new(node.handle(), node_name(config), arguments.data_dir.clone(), durability.to_owned());
     api.set_configuration(config.effective());
-    api.on_log_level(log.change());
+    api.set_plugins(arguments.enabled_plugins.clone(), &config.plugins);
+    api.set_log(log.clone());
     if let Some(definitions) = definitions {
         let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
         match node.side_runtime().block_on(loading)? {
@@ -142,15 +173,24 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
         listener.serve(&node, leveret_management::metrics(api.clone(), pages.clone()));
     }
     let local_socket = serve_commands(&node, api.clone());
-    let mut reload =
-        Reload { arguments: arguments.clone(), running: config.clone(), api: api.clone(), node: node.handle() };
+    let mut reload = Reload {
+        arguments: arguments.clone(),
+        running: config.clone(),
+        api: api.clone(),
+        node: node.handle(),
+        log: log.clone(),
+    };
     node.on_hangup(move || reload.now())?;
     let ports = node.accept(listeners.amqp, others, listeners.tls)?;
 
     let cores = node.handle().connections_per_core().len();
     let banner = Banner { ports, data_directory: &arguments.data_dir, durability, cores };
     // A closed stdout is no reason not to serve.
-    let _ = writeln!(std::io::stdout(), "{banner}\nServer startup complete");
+    let _ = writeln!(std::io::stdout(), "{banner}");
+    info!("Server startup complete");
+    if !log.is_on_stdout(LogLevel::Info) {
+        let _ = writeln!(std::io::stdout(), "Server startup complete");
+    }
     notify::manager("READY=1");
 
     let signal = node.wait_for_signal();
@@ -198,8 +238,9 @@ fn tell(report: &Report) {
 }
 
 /// Storage has failed: nothing may be confirmed any more.
-fn end_the_process(text: &str) {
-    error!("{text}");
+fn end_the_process(text: &str, log: &Log) {
+    error!(critical = true, "{text}");
+    log.flush(LAST_LINE_PATIENCE);
     eprintln!("leveret: {text}");
     std::process::exit(1);
 }

@@ -3,11 +3,13 @@
     ctl.py PROGRAM AMQP_PORT
 
 PROGRAM runs a tool inside its node: `PROGRAM list_queues` is rabbitmqctl, `PROGRAM diagnostics ping` another one.
+Beside the scene it writes golden/ctl/commands.txt, the names of all commands of these tools.
 """
 
 import datetime
 import json
 import pathlib
+import re
 import shlex
 import socket
 import struct
@@ -17,7 +19,9 @@ import sys
 # What these say is of the machine; only their exit code is kept, and the keys of their JSON.
 OF_MACHINE = ["no_such_command", "status", "memory_breakdown", "environment", "listeners", "export_definitions",
               "hash_password", "list_feature_flags", "plugins list", "directories", "log_location", "pretty_table",
-              "check_port_connectivity", "erlang_version", "formatter nonsense"]
+              "check_port_connectivity", "erlang_version", "formatter nonsense", " help", "cipher_suites", "tls_versions",
+              "os_env", "command_line_arguments", "resolve_hostname localhost", "resolver_info", "message_size_stats",
+              "runtime_thread_stats", "report", "list_global_parameters"]
 
 HERE = pathlib.Path(__file__).parent / "ctl"
 
@@ -93,8 +97,18 @@ def kept(line, status, lines):
     return {"command": line, "exit": status, "stdout": lines}
 
 
+def commands(program):
+    """The names of all commands, each behind its tool."""
+    for name in ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-plugins", "rabbitmq-upgrade"]:
+        tool = [] if name == "rabbitmqctl" else [name.removeprefix("rabbitmq-")]
+        said = subprocess.run(program + tool + ["help"], capture_output=True, text=True).stdout
+        for command in sorted(set(re.findall("^   ([a-z_0-9]+) ", said, re.MULTILINE))):
+            yield f"{name} {command}\n"
+
+
 def main():
     program, port = shlex.split(sys.argv[1]), int(sys.argv[2])
+    (HERE / "commands.txt").write_text("".join(commands(program)))
     answers, client = [], None
     for line in (HERE / "scene.txt").read_text().splitlines():
         if not line or line.startswith("#"):

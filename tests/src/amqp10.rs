@@ -13,9 +13,9 @@ use leveret_amqp10::performative::Attach;
 use leveret_amqp10::transaction::Coordinator;
 use leveret_amqp10::{OwnedValue, Performative, Role, Serial, Source, TargetArchetype};
 use leveret_strict_client::Violation;
-use leveret_strict_client::amqp10::{Client, Event, Options, PeerError, Send, SessionOptions, State};
+use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError, Send, SessionOptions, State};
 
-use crate::PATIENCE;
+use crate::{PATIENCE, secrets};
 
 /// The channel of the session that [`Amqp10::open`] begins.
 pub const CHANNEL: u16 = 0;
@@ -104,6 +104,9 @@ impl Amqp10 {
     /// # Panics
     /// When nobody listens.
     pub fn connect(address: SocketAddr, options: Options) -> Self {
+        if let Mechanism::Plain { user, password } = &options.mechanism {
+            secrets::used(user, password);
+        }
         let socket = TcpStream::connect(address).expect("connect");
         socket.set_write_timeout(Some(PATIENCE)).expect("a write timeout");
         socket.set_nodelay(true).expect("no delay");

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::PATIENCE;
+use crate::{PATIENCE, secrets};
 
 /// An answer of the HTTP API.
 #[derive(Debug, Clone)]
@@ -103,6 +103,8 @@ impl Http {
         let mut socket = TcpStream::connect(&self.authority)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let (user, password) = &self.credentials;
+        secrets::used(user, password);
+        secrets::used_in(body);
         let authorization = match user.as_str() {
             "" => String::new(),
             user => format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}"))),

@@ -24,6 +24,7 @@ pub mod peer;
 pub mod prometheus;
 pub mod python_suite;
 pub mod random;
+pub mod secrets;
 pub mod small_disk;
 pub mod table;
 pub mod tap;

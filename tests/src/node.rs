@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 use crate::PATIENCE;
 use crate::http::Http;
+use crate::secrets;
 use crate::small_disk::SmallDisk;
 
 /// The line with which a node says that it accepts connections.
@@ -66,7 +67,11 @@ impl Options {
             arguments.push("--set".into());
             arguments.push(format!("debug.alarms_file={}", directory.join(ALARMS_FILE).display()));
         }
-        for (key, value) in &self.settings {
+        let watched = secrets::log_of(directory);
+        for (key, value) in watched.iter().chain(&self.settings) {
+            if key == "default_pass" {
+                secrets::used("", value);
+            }
             arguments.push("--set".into());
             arguments.push(format!("{key}={value}"));
         }
@@ -324,6 +329,11 @@ impl Node {
         let mut process = self.process.take().expect("a running node");
         process.signal(Signal::TERM);
         process.wait()
+    }
+
+    /// SIGHUP: it reads its files again.
+    pub fn hang_up(&self) {
+        self.process.as_ref().expect("a running node").signal(Signal::HUP);
     }
 
     /// SIGTERM without waiting, for a test that watches what connections see.

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 
 pub use arguments::{Reader, Writer};
 
-use crate::PATIENCE;
+use crate::{PATIENCE, secrets};
 
 /// Class and method ids that the tests use (specification, section 1.2).
 pub mod method {
@@ -330,6 +330,7 @@ impl Wire {
     /// # Panics
     /// When the socket fails.
     pub fn log_in(&mut self, tuning: Tuning, login: &Login<'_>) -> Result<(), Frame> {
+        secrets::used(login.user, login.password);
         let mut capabilities = Writer::new();
         for capability in login.capabilities {
             capabilities.put_short_string(capability).put(b"t\x01");

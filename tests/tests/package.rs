@@ -90,6 +90,10 @@ impl Root {
         command.args(line("ExecStart=").split(' ')).env_remove("LEVERET_DATA_DIR");
         let mut process = Process::of(command);
         assert!(process.wait_for_line("Server startup complete"), "{}", process.log());
+        let logs = fs::read_dir(self.path().join("var/log/rabbitmq")).expect("the directory of logs");
+        let logs = logs.map(|log| log.expect("is there").path()).collect::<Vec<_>>();
+        let [log] = logs.as_slice() else { panic!("one log: {logs:?}") };
+        assert!(log.file_name().is_some_and(|name| name.to_string_lossy().starts_with("leveret@")), "{logs:?}");
         let ports: serde_json::Value = serde_json::from_str(&self.read(&format!("{DATA}/ports.json"))).expect("JSON");
         let port = ports["amqp"].as_u64().and_then(|port| u16::try_from(port).ok());
         (process, port.expect("a port"))
@@ -235,14 +239,16 @@ fn both_packages_have_the_same_files_each_time_and_need_the_c_library_only() {
         }
     }
     assert!(in_package.contains(UNIT) && in_package.contains("rabbitmq.conf.example"));
+    let unwinds = Command::new(binary()).arg("check-unwinding").status().expect("runs");
+    assert!(unwinds.success(), "a panic doesn't unwind");
     let control = listed("dpkg-deb", &["--field"], &package);
     for line in ["Conflicts: rabbitmq-server", "Provides: rabbitmq-server", "Depends: libc6 (>= 2."] {
         assert!(control.contains(line), "{line} in {control}");
     }
     let needed = listed("objdump", &["-p"], &binary());
     for library in needed.lines().filter_map(|line| line.trim().strip_prefix("NEEDED")) {
-        // GCC's runtime comes with Debian's C library.
-        let known = ["libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libgcc_s.so.1"];
+        // All of the C library; what unwinds a panic is linked in.
+        let known = ["libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"];
         assert!(known.contains(&library.trim()), "{library}");
     }
 }

@@ -54,15 +54,62 @@ pub struct BenchArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
-    /// Messages per round
-    #[arg(long, default_value_t = 1_000_000)]
+    /// Messages per round [default: 1,000,000, or 10 seconds' worth at a fixed rate]
+    #[arg(long)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub messages: u64,
+    pub messages: Option<u64>,
 
-    /// Bytes per message body; the first 12 hold sequence number and checksum
-    #[arg(long, default_value_t = 12)]
-    #[arg(value_parser = clap::value_parser!(u32).range(12..=134_217_728))]
-    pub size: u32,
+    /// Bytes per message body; the first 10 hold sequence number and checksum [default: the scenario's]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(10..=134_217_728))]
+    pub size: Option<u32>,
+
+    /// Publishers, each with a connection of its own [default: the scenario's]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
+    pub producers: Option<u32>,
+
+    /// Consumers, each with a connection of its own [default: the scenario's]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
+    pub consumers: Option<u32>,
+
+    /// Queues, with a publisher and a consumer each if it isn't said how many there are [default: the scenario's]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
+    pub queues: Option<u32>,
+
+    /// Messages per second of all publishers together; latency counts from when each was due [default: the scenario's]
+    #[arg(long, value_parser = rate)]
+    pub rate: Option<f64>,
+
+    /// Most unconfirmed publishes (unsettled messages), 0 for no confirms [default: the scenario's]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub confirm: Option<u32>,
+
+    /// Prefetch, or link credit [default: the scenario's]
+    #[arg(long)]
+    pub qos: Option<u16>,
+
+    /// Deliveries per acknowledgement, 0 for automatic ones [default: the scenario's]
+    #[arg(long)]
+    pub multi_ack_every: Option<u64>,
+
+    /// Connections of the idle scenarios
+    #[arg(long, default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: u32,
+
+    /// Sessions, or channels, of each of them
+    #[arg(long, default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub sessions: u16,
+
+    /// Seconds for which they do nothing
+    #[arg(long, default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub idle_s: u64,
 
     /// Seconds without a word from the broker after which what is missing counts as lost
     #[arg(long, default_value_t = 30)]
@@ -72,4 +119,9 @@ pub struct BenchArgs {
     /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| (0.001..=1e9).contains(rate));
+    rate.ok_or_else(|| format!("expected messages per second from 0.001 to 1000000000, got '{text}'"))
 }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leveret_strict_client::Violation;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::BenchError;
 use crate::round::Target;
@@ -119,6 +121,30 @@ impl<C: Client> Connection<C> {
         }
     }
 
+    /// Whether there is something to read within this time.
+    pub(crate) fn is_readable_within(&self, patience: Duration) -> Result<bool, BenchError> {
+        if self.stream.has_read_ahead() {
+            return Ok(true);
+        }
+        let patience = Timespec::try_from(patience).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let mut sockets = [PollFd::new(self.stream.socket(), PollFlags::IN)];
+        match poll(&mut sockets, Some(&patience)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(self.socket_error("wait for", error.into())),
+        }
+    }
+
+    /// How long a broker may be silent that has something to say.
+    pub(crate) fn silence_max(&self) -> Duration {
+        self.silence_max
+    }
+
+    /// The error of a broker that was silent for too long.
+    pub(crate) fn silent(&self) -> BenchError {
+        BenchError::Refused(format!("said nothing for {} s", self.silence_max.as_secs()))
+    }
+
     /// Waits for bytes and takes what they mean; never an empty list.
     ///
     /// What the broker refuses is an error: a closed connection or channel, a return, a negative confirm, a cancelled
@@ -136,7 +162,7 @@ impl<C: Client> Connection<C> {
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Err(BenchError::Refused(format!("said nothing for {} s", self.silence_max.as_secs())));
+                    return Err(self.silent());
                 }
                 Err(error) => return Err(self.socket_error("read", error)),
             }

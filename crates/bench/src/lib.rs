@@ -1,6 +1,6 @@
 //! The load generator behind `leveret bench`: scenarios, measurement, report.
 //!
-//! A publisher and a consumer each have a thread and a socket. Many frames go into one write, every read is as
+//! Each publisher and each consumer has a thread and a socket. Many frames go into one write, every read is as
 //! large as the kernel gives, and the protocol runs through the strict client, so that a broker that breaks a rule
 //! of AMQP doesn't get a figure. Every message carries its sequence number and a checksum; a lost, duplicated or
 //! reordered message voids the run.
@@ -13,17 +13,19 @@ mod amqp10;
 mod args;
 mod connection;
 mod error;
+mod idle;
 mod measured;
 mod message;
 mod metrics_endpoint;
+mod pace;
 mod process;
 mod report;
 mod round;
 mod scenario;
 mod stream;
+mod tally;
 mod tls;
 mod uri;
-mod verifier;
 
 use std::process::ExitCode;
 
@@ -57,21 +59,30 @@ pub fn measure(args: &BenchArgs) -> Result<(), BenchError> {
     if !args.json {
         println!("{machine}");
     }
-    let mut results = Vec::new();
+    let (mut results, mut idle_rounds) = (Vec::new(), Vec::new());
     for scenario in &args.scenarios {
         // The brokers take turns, so that a machine that slows down slows both.
         for round in 1..=args.rounds {
             for target in &targets {
-                let result = round::run(&scenario.settings(args), target)?;
-                if !args.json {
-                    println!("{}", result.text(round));
+                if let Some(protocol) = scenario.idle() {
+                    let outcome = idle::run(protocol, args, target)?;
+                    if !args.json {
+                        println!("{}", outcome.text(round));
+                    }
+                    idle_rounds.push(outcome.json(round));
+                    continue;
                 }
-                results.push((round, result));
+                for outcome in round::run(&scenario.settings(args), target)? {
+                    if !args.json {
+                        println!("{}", outcome.text(round));
+                    }
+                    results.push((round, outcome));
+                }
             }
         }
     }
     if args.json {
-        println!("{}", report::json(&machine, &results));
+        println!("{}", report::json(&machine, &results, idle_rounds));
     } else if args.rounds > 1 || targets.len() > 1 {
         println!("{}", report::summary(&results));
     }

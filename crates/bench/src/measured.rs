@@ -1,33 +1,122 @@
 //! What the two sides of a round share and measure.
 
-use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use crate::BenchError;
+use crate::scenario::Settings;
+use crate::tally::{Order, Tally};
+
 /// Bytes written at once at most.
 pub(crate) const WRITE_MAX: usize = 64 << 10;
+/// A queue that drops by design is empty if nothing comes for this long after everything was published.
+const DROPPED_AFTER: Duration = Duration::from_millis(500);
+/// So often consumers that share a queue look whether the others have had the rest.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// So often those look that have a queue of their own, where there are many.
+const LOOK_ALONE_EVERY: Duration = Duration::from_millis(200);
 
-/// When each message was encoded: nanoseconds since the start, by sequence number. Bodies are too small to carry it.
+/// When each message was encoded, or was due: nanoseconds since the start, by publisher and number. Bodies are too small
+/// to carry it.
 pub(crate) type SentAt = [AtomicU64];
 
-/// What the publisher measured.
+/// What one connection of a round works with.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'r> {
+    pub(crate) settings: &'r Settings,
+    /// The queue that it publishes to or consumes from.
+    pub(crate) queue: &'r str,
+    /// Which publisher it is, or which consumer.
+    pub(crate) number: u32,
+    pub(crate) sent_at: &'r SentAt,
+    pub(crate) tally: &'r Tally,
+    pub(crate) start: Instant,
+}
+
+impl Part<'_> {
+    /// Nanoseconds since the start.
+    pub(crate) fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// When a message of this publisher was sent.
+    pub(crate) fn sent_at(&self, message: u64) -> &AtomicU64 {
+        &self.sent_at[(u64::from(self.number) * self.settings.messages_each + message) as usize]
+    }
+
+    /// How often a consumer must look up from its socket: what it waits for may not come there. `None` for never.
+    pub(crate) fn look_every(&self) -> Option<Duration> {
+        let is_alone = self.settings.consumers == self.settings.queues;
+        let must = self.settings.consumers > 1 || self.settings.max_length.is_some();
+        must.then_some(if is_alone { LOOK_ALONE_EVERY } else { LOOK_EVERY })
+    }
+}
+
+/// What a consumer has had.
+pub(crate) struct Intake<'r> {
+    part: Part<'r>,
+    order: Order,
+    pub(crate) latency: Histogram<u64>,
+    /// When something came last, in nanoseconds since the start.
+    last: u64,
+}
+
+impl<'r> Intake<'r> {
+    pub(crate) fn new(part: Part<'r>) -> Self {
+        Self { part, order: part.tally.order(part.settings), latency: histogram(), last: part.now() }
+    }
+
+    /// Takes the sequence number of a message, `None` if its body was not as sent.
+    #[inline]
+    pub(crate) fn take(&mut self, sequence: Option<u64>, now: u64) {
+        self.last = now;
+        if let Some(index) = self.part.tally.receive(&mut self.order, sequence) {
+            let sent = self.part.sent_at[index].load(Ordering::Relaxed);
+            self.latency.saturating_record(now.saturating_sub(sent));
+        }
+    }
+
+    /// Nothing has come for so long, so that what is missing was dropped.
+    pub(crate) fn is_over(&self) -> bool {
+        self.part.tally.may_be_over() && self.silence() >= DROPPED_AFTER
+    }
+
+    /// How long nothing has come.
+    pub(crate) fn silence(&self) -> Duration {
+        Duration::from_nanos(self.part.now().saturating_sub(self.last))
+    }
+
+    /// What it came to, once nothing more is due.
+    ///
+    /// # Errors
+    /// Something was lost, duplicated, reordered or changed.
+    pub(crate) fn finish(self, cpu: Duration) -> Result<Consumed, BenchError> {
+        match self.part.tally.verdict() {
+            Some(fault) => Err(BenchError::Void(fault)),
+            None => Ok(Consumed { elapsed: Duration::from_nanos(self.last), cpu, latency: self.latency }),
+        }
+    }
+}
+
+/// What a publisher measured.
 pub(crate) struct Published {
     /// From the start until the last confirm, or the last write without confirms.
     pub(crate) elapsed: Duration,
     /// CPU time of the thread.
     pub(crate) cpu: Duration,
-    /// Nanoseconds from encoding to confirm.
+    /// Nanoseconds from encoding, or from when it was due, to confirm.
     pub(crate) confirm_latency: Histogram<u64>,
 }
 
-/// What the consumer measured.
+/// What a consumer measured.
 pub(crate) struct Consumed {
     /// From the start until the last message.
     pub(crate) elapsed: Duration,
     /// CPU time of the thread.
     pub(crate) cpu: Duration,
-    /// Nanoseconds from encoding at the publisher to decoding here.
+    /// Nanoseconds from encoding at the publisher, or from when it was due, to decoding here.
     pub(crate) latency: Histogram<u64>,
 }
 

@@ -1,7 +1,9 @@
 //! The body of a message: sequence number, checksum, filler.
 
-/// Bytes that every body has: a `u64` sequence number and a `u32` CRC-32C, little endian.
-const FIXED: usize = 12;
+/// Bytes of the sequence number, little endian.
+const SEQUENCE: usize = 6;
+/// Bytes that every body has: the sequence number and a `u32` CRC-32C, little endian.
+pub(crate) const FIXED: usize = 10;
 
 /// Writes bodies of one size. The checksum covers the sequence number and the filler.
 #[derive(Debug)]
@@ -11,7 +13,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// # Panics
-    /// If `size` is under 12.
+    /// If `size` is under 10.
     pub(crate) fn new(size: usize) -> Self {
         assert!(size >= FIXED, "a body has at least {FIXED} bytes");
         Self { body: (0..size).map(|index| index as u8).collect() }
@@ -19,9 +21,9 @@ impl Writer {
 
     /// The body of a message, good until the next call.
     pub(crate) fn write(&mut self, sequence: u64) -> &[u8] {
-        self.body[..8].copy_from_slice(&sequence.to_le_bytes());
+        self.body[..SEQUENCE].copy_from_slice(&sequence.to_le_bytes()[..SEQUENCE]);
         let sum = checksum(&self.body);
-        self.body[8..FIXED].copy_from_slice(&sum.to_le_bytes());
+        self.body[SEQUENCE..FIXED].copy_from_slice(&sum.to_le_bytes());
         &self.body
     }
 }
@@ -31,13 +33,15 @@ pub(crate) fn read(body: &[u8], size: usize) -> Option<u64> {
     if body.len() != size {
         return None;
     }
-    let sequence = u64::from_le_bytes(*body.first_chunk()?);
-    let sum = u32::from_le_bytes(body[8..FIXED].try_into().ok()?);
+    let mut sequence = [0; 8];
+    sequence[..SEQUENCE].copy_from_slice(&body[..SEQUENCE]);
+    let sequence = u64::from_le_bytes(sequence);
+    let sum = u32::from_le_bytes(body[SEQUENCE..FIXED].try_into().ok()?);
     (checksum(body) == sum).then_some(sequence)
 }
 
 fn checksum(body: &[u8]) -> u32 {
-    let sum = crc32c::crc32c(&body[..8]);
+    let sum = crc32c::crc32c(&body[..SEQUENCE]);
     if body.len() == FIXED { sum } else { crc32c::crc32c_append(sum, &body[FIXED..]) }
 }
 
@@ -47,7 +51,7 @@ mod tests {
 
     #[test]
     fn any_changed_bit_is_noticed() {
-        for size in [12, 100] {
+        for size in [10, 12, 100] {
             let body = Writer::new(size).write(0x1234_5678).to_vec();
             assert_eq!(read(&body, size), Some(0x1234_5678));
             assert_eq!(read(&body[1..], size), None);

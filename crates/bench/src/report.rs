@@ -32,33 +32,50 @@ impl fmt::Display for Machine {
 }
 
 impl Outcome {
-    fn per_second(&self, time: Duration) -> f64 {
-        self.settings.messages as f64 / time.as_secs_f64()
+    fn sent_per_second(&self) -> Option<f64> {
+        self.send_time.map(|time| self.messages as f64 / time.as_secs_f64())
+    }
+
+    fn received(&self) -> u64 {
+        self.messages - self.dropped
+    }
+
+    fn received_per_second(&self) -> Option<f64> {
+        self.receive_time.map(|time| self.received() as f64 / time.as_secs_f64())
     }
 
     fn broker_cpu_per_million(&self) -> Option<f64> {
-        self.broker_cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.settings.messages as f64)
+        self.broker_cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.messages as f64)
     }
 
     fn messages_per_cpu_second(&self) -> Option<f64> {
-        self.broker_cpu.map(|cpu| self.settings.messages as f64 / cpu.as_secs_f64())
+        self.broker_cpu.map(|cpu| self.messages as f64 / cpu.as_secs_f64())
     }
 
     fn nanos_per_message(&self, cpu: Duration) -> f64 {
-        cpu.as_nanos() as f64 / self.settings.messages as f64
+        cpu.as_nanos() as f64 / self.messages as f64
     }
 
     /// The round as a paragraph.
     pub(crate) fn text(&self, round: u32) -> String {
         let settings = &self.settings;
-        let mut out = format!("\n{} round {round}: {}\n", settings.name, self.broker);
+        let mut out = format!("\n{} round {round}: {}\n", self.name, self.broker);
         let mut line = |label: &str, value: String| {
             let _ = writeln!(out, "  {label:<18} {value}");
         };
         line("load", describe(settings));
-        line("sent", format!("{:.0} /s", self.per_second(self.send_time)));
-        line("received", format!("{:.0} /s, verified", self.per_second(self.receive_time)));
-        line("latency", percentiles_text(&self.latency));
+        if let Some(rate) = self.sent_per_second() {
+            line("sent", format!("{rate:.0} /s"));
+        }
+        if let Some(rate) = self.received_per_second() {
+            line("received", format!("{rate:.0} /s, verified"));
+        }
+        if !self.latency.is_empty() {
+            line("latency", percentiles_text(&self.latency));
+        }
+        if self.dropped > 0 {
+            line("dropped", format!("{} by the queue's limit", self.dropped));
+        }
         if !self.confirm_latency.is_empty() {
             line("confirm latency", percentiles_text(&self.confirm_latency));
         }
@@ -74,7 +91,7 @@ impl Outcome {
         }
         line(
             "syncs per message",
-            self.syncs.map_or("-".into(), |syncs| format!("{:.5} ({syncs:.0})", syncs / settings.messages as f64)),
+            self.syncs.map_or("-".into(), |syncs| format!("{:.5} ({syncs:.0})", syncs / self.messages as f64)),
         );
         line("durability", self.durability.clone().unwrap_or_else(|| "-".into()));
         line(
@@ -91,17 +108,23 @@ impl Outcome {
 
     fn json(&self, round: u32) -> Value {
         json!({
-            "scenario": self.settings.name,
+            "scenario": self.name,
             "round": round,
             "broker": self.broker,
-            "messages": self.settings.messages,
+            "messages": self.messages,
+            "dropped": self.dropped,
+            "queues": self.settings.queues,
+            "publishers": self.settings.publishers,
+            "consumers": self.settings.consumers,
+            "rate": self.settings.rate,
+            "max_length": self.settings.max_length,
             "size": self.settings.size,
             "confirm_window": self.settings.confirm_window,
             "prefetch": self.settings.prefetch,
             "ack_every": self.settings.ack_every,
             "durable": self.settings.durable,
-            "sent_per_second": self.per_second(self.send_time),
-            "received_per_second": self.per_second(self.receive_time),
+            "sent_per_second": self.sent_per_second(),
+            "received_per_second": self.received_per_second(),
             "latency_us": percentiles_json(&self.latency),
             "confirm_latency_us": percentiles_json(&self.confirm_latency),
             "broker_cpu_seconds_per_million": self.broker_cpu_per_million(),
@@ -110,7 +133,7 @@ impl Outcome {
             "resident_bytes_max": self.memory.map(|memory| memory.resident_max),
             "resident_max_is_of_this_round": self.peak_is_fresh,
             "syncs": self.syncs,
-            "syncs_per_message": self.syncs.map(|syncs| syncs / self.settings.messages as f64),
+            "syncs_per_message": self.syncs.map(|syncs| syncs / self.messages as f64),
             "durability": self.durability,
             "publisher_cpu_ns_per_message": self.nanos_per_message(self.publisher_cpu),
             "consumer_cpu_ns_per_message": self.nanos_per_message(self.consumer_cpu),
@@ -119,7 +142,17 @@ impl Outcome {
 }
 
 fn describe(settings: &crate::scenario::Settings) -> String {
-    let mut text = format!("{} x {} bytes", settings.messages, settings.size);
+    let mut text = format!("{} x {} bytes", settings.messages(), settings.size);
+    if let Some(rate) = settings.rate {
+        let _ = write!(text, " at {rate} /s");
+    }
+    if (settings.publishers, settings.consumers, settings.queues) != (1, 1, 1) {
+        let (publishers, consumers, queues) = (settings.publishers, settings.consumers, settings.queues);
+        let _ = write!(text, ", {publishers} publishers, {consumers} consumers, {queues} queues");
+    }
+    if let Some(length) = settings.max_length {
+        let _ = write!(text, ", at most {length} in a queue");
+    }
     text += if settings.durable { ", persistent, durable queue" } else { ", transient, transient queue" };
     let prefetch = settings.prefetch;
     let _ = match (settings.protocol, settings.confirm_window) {
@@ -138,11 +171,12 @@ fn describe(settings: &crate::scenario::Settings) -> String {
 }
 
 /// Every round as one JSON document.
-pub(crate) fn json(machine: &Machine, results: &[(u32, Outcome)]) -> Value {
+pub(crate) fn json(machine: &Machine, results: &[(u32, Outcome)], idle: Vec<Value>) -> Value {
+    let rounds = results.iter().map(|(round, outcome)| outcome.json(*round));
     json!({
         "kernel": machine.kernel,
         "cores": machine.cores,
-        "rounds": results.iter().map(|(round, outcome)| outcome.json(*round)).collect::<Vec<_>>(),
+        "rounds": rounds.chain(idle).collect::<Vec<_>>(),
     })
 }
 
@@ -150,7 +184,7 @@ pub(crate) fn json(machine: &Machine, results: &[(u32, Outcome)]) -> Value {
 pub(crate) fn summary(results: &[(u32, Outcome)]) -> String {
     let mut groups: Vec<(&str, &str)> = Vec::new();
     for (_, outcome) in results {
-        let group = (outcome.settings.name, outcome.broker.as_str());
+        let group = (outcome.name.as_str(), outcome.broker.as_str());
         if !groups.contains(&group) {
             groups.push(group);
         }
@@ -161,12 +195,12 @@ pub(crate) fn summary(results: &[(u32, Outcome)]) -> String {
             median(
                 results
                     .iter()
-                    .filter(|(_, outcome)| (outcome.settings.name, outcome.broker.as_str()) == (name, broker))
+                    .filter(|(_, outcome)| (outcome.name.as_str(), outcome.broker.as_str()) == (name, broker))
                     .filter_map(|(_, outcome)| figure(outcome))
                     .collect(),
             )
         };
-        let rate = of(&|outcome| Some(outcome.per_second(outcome.receive_time))).unwrap_or_default();
+        let rate = of(&|outcome| outcome.received_per_second().or(outcome.sent_per_second())).unwrap_or_default();
         let _ = write!(out, "  {name:<22} {broker:<40} {rate:>10.0} /s");
         if let Some(rate) = of(&Outcome::messages_per_cpu_second) {
             let _ = write!(out, "  {rate:>10.0} per broker CPU-second");

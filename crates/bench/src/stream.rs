@@ -30,6 +30,14 @@ impl Stream {
         }
     }
 
+    /// Whether bytes were read that nobody has taken: a socket doesn't tell of those.
+    pub(crate) fn has_read_ahead(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => !stream.conn.wants_read(),
+        }
+    }
+
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.read(into),

@@ -58,6 +58,11 @@ pub(crate) fn log_in(broker: &Broker, peer: &Peer, mechanism: &str, response: Co
     broker.authenticator.authenticate(&topology, mechanism, &response, peer.is_loopback())
 }
 
+/// By what name somebody tried to log in, from a response in PLAIN's form (RFC 4616).
+pub(crate) fn claimed(response: &[u8]) -> Option<&str> {
+    std::str::from_utf8(response.split(|byte| *byte == 0).nth(1)?).ok()
+}
+
 /// What a client would say that logged in by PLAIN, and by which mechanism that is checked: whoever is anonymous has the
 /// configured user's password, which is checked like any other. None if nobody may be anonymous.
 fn anonymous<'a>(settings: &Settings, mechanism: &'a str, response: Cow<'a, [u8]>) -> Option<(&'a str, Cow<'a, [u8]>)> {

@@ -33,6 +33,7 @@ use crate::reply_to::ReplyTargets;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
+use crate::told::category;
 use crate::traffic::{CoreCounters, Protocol};
 use crate::unauthenticated::{Handshake, Unauthenticated};
 
@@ -231,7 +232,9 @@ impl Broker {
                     counters.queues_deleted.add(submitted.deleted.len() as u64);
                     self.publish_later(submitted.position);
                 }
-                Err(refused) => tracing::warn!(queue = %queue.name, %refused, "queue could not be deleted"),
+                Err(refused) => {
+                    tracing::warn!(target: category::QUEUE, queue = %queue.name, %refused, "queue could not be deleted")
+                }
             }
         }
     }

@@ -16,6 +16,7 @@ use crate::foreign::Foreign;
 use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::time::{Nanos, Now};
+use crate::told::Told;
 use crate::traffic::{CoreCounters, Protocol, Traffic};
 use crate::unauthenticated::Part;
 
@@ -81,6 +82,8 @@ struct Unknown {
     counters: CoreCounters,
     output: Output,
     deadline: Nanos,
+    /// When it was accepted.
+    connected: Nanos,
     events: Vec<Event>,
     finished: bool,
     gone: bool,
@@ -106,6 +109,7 @@ impl Connection {
             counters,
             output,
             deadline,
+            connected: now.monotonic,
             events: Vec::new(),
             finished: false,
             gone: false,
@@ -130,10 +134,12 @@ impl Connection {
         }
         let Protocols::Unknown(unknown) = &mut self.protocol else { return 0 };
         if begins(PROTOCOL_HEADER) {
+            unknown.told(&unknown.peer.connection_name()).accepted();
             let mut session = unknown.amqp091(now);
             session.start(now);
             self.protocol = Protocols::Amqp091(Box::new(session));
         } else if begins(HEADER_SASL) {
+            unknown.told(&unknown.peer.connection_name()).accepted();
             let mut connection = unknown.amqp10(now);
             connection.start();
             self.protocol = Protocols::Amqp10(Box::new(connection));
@@ -234,7 +240,7 @@ impl Connection {
     pub fn disconnected(&mut self, now: Now) {
         self.unauthenticated = None;
         match &mut self.protocol {
-            Protocols::Unknown(unknown) => unknown.disconnected(),
+            Protocols::Unknown(unknown) => unknown.disconnected(now),
             Protocols::Amqp091(session) => session.disconnected(now),
             Protocols::Amqp10(connection) => connection.disconnected(now),
         }
@@ -264,37 +270,41 @@ impl Unknown {
     fn refuse(&mut self, received: &[u8]) {
         self.finished = true;
         if let Some(foreign) = Foreign::recognise(received) {
-            let name = self.peer.connection_name();
-            tracing::warn!(connection = name, "{}", foreign.reason());
+            self.told(&self.peer.connection_name()).failed("pre_init", foreign.reason());
             let http = self.broker.http_port.get().copied();
             self.output.buffer().extend(foreign.answer(self.peer.local.port(), http));
             return;
         }
         let answer = if received.starts_with(b"AMQP\x00\x00\x09") { PROTOCOL_HEADER } else { HEADER_SASL };
-        let name = self.peer.connection_name();
-        tracing::warn!(connection = name, ?received, ?answer, "protocol header that isn't spoken here");
+        let why = format!("bad_header: {received:?} is nothing that is spoken here; the answer is {answer:?}");
+        self.told(&self.peer.connection_name()).failed("pre_init", &why);
         self.output.buffer().extend_from_slice(&answer);
     }
 
     fn turn(&mut self, now: Now) {
         self.outbox.drain(&mut self.events);
-        for event in self.events.drain(..) {
+        for event in std::mem::take(&mut self.events) {
             if let Event::Close(reason) | Event::Shed(reason) = event {
-                let name = self.peer.connection_name();
-                tracing::warn!(connection = name, error = %reason, "connection closed");
+                self.told(&self.peer.connection_name()).cut(&reason, now);
                 self.finished = true;
             }
         }
         if now.monotonic >= self.deadline && !self.finished {
-            let name = self.peer.connection_name();
-            tracing::warn!(connection = name, "handshake_timeout: no protocol header came in time");
+            self.told(&self.peer.connection_name()).cut("handshake_timeout: no protocol header came in time", now);
             self.finished = true;
         }
     }
 
-    fn disconnected(&mut self) {
+    fn told<'a>(&self, name: &'a str) -> Told<'a> {
+        Told { id: self.id, name, client_name: "", vhost: "", user: "", connected: self.connected }
+    }
+
+    fn disconnected(&mut self, now: Now) {
         if std::mem::replace(&mut self.gone, true) {
             return;
+        }
+        if !self.finished {
+            self.told(&self.peer.connection_name()).said_nothing(now);
         }
         self.finished = true;
         self.broker.forget_connection(self.id);

@@ -7,6 +7,7 @@ use leveret_model::{Command, DeleteQueue, Permit};
 use crate::broker::Broker;
 use crate::queue_handle::QueueRef;
 use crate::time::Now;
+use crate::told::category;
 
 /// Messages that one turn lets expire at most.
 const TURN_MESSAGES_MAX: u64 = 256;
@@ -34,7 +35,9 @@ impl Broker {
         });
         match self.registry.submit(Permit::system(), command, now.monotonic) {
             Ok(submitted) => self.publish_later(submitted.position),
-            Err(refused) => tracing::warn!(queue = %info.name, %refused, "unused queue could not be deleted"),
+            Err(refused) => {
+                tracing::warn!(target: category::QUEUE, queue = %info.name, %refused, "unused queue could not be deleted")
+            }
         }
     }
 }

@@ -48,6 +48,7 @@ pub mod shared_messages;
 pub mod stats;
 mod ticket;
 pub mod time;
+mod told;
 pub mod traffic;
 pub mod transaction;
 pub mod unauthenticated;
@@ -68,6 +69,7 @@ pub use quota::Quota;
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};
+pub use told::category;
 pub use unauthenticated::{Handshake, Unauthenticated};
 
 /// What listings of queues and consumers show.

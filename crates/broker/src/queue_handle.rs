@@ -30,6 +30,7 @@ use crate::registry::Services;
 use crate::shared_messages::SharedMessages;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
+use crate::told::category;
 
 mod groups;
 mod moves;
@@ -161,12 +162,12 @@ impl QueueHandle {
                 result
             }));
             if result.is_err() {
-                tracing::error!(queue = %self.info.name, "queue panicked and stays stopped until restart");
+                tracing::error!(target: category::QUEUE, queue = %self.info.name, "queue panicked and stays stopped until restart");
                 effects = Effects::default();
                 queue.fail("internal error".into(), &mut effects);
             }
             if !had_failed && let QueueState::Failed(reason) = queue.state() {
-                tracing::error!(queue = %self.info.name, reason, "queue failed");
+                tracing::error!(target: category::QUEUE, queue = %self.info.name, reason, "queue failed");
             }
             self.place.write(&queue.gauges());
             (result, !had_failed && has_failed(&queue))

@@ -27,6 +27,7 @@ use crate::recovery::RecoveredQueue;
 use crate::reply_to::ReplyTargets;
 use crate::shared_messages::SharedMessages;
 use crate::time::{Nanos, Now};
+use crate::told::changes;
 
 /// Kind of the control records of the metadata log that carry a model command.
 pub const CONTROL_MODEL_COMMAND: u8 = 1;
@@ -234,7 +235,9 @@ impl Registry {
     /// [`Refused`] with RabbitMQ's words; nothing has changed then.
     pub fn submit(&self, permit: Permit, command: Command, now: Nanos) -> Result<Submitted, Refused> {
         let mut staged = self.staged.lock();
+        let told = changes::lines(&staged.model.topology(), &command);
         let submitted = staged.model.submit(permit, command)?;
+        told.iter().for_each(|line| tracing::info!("{line}"));
         let position = self.log(&mut staged, submitted.record.as_deref());
         let next = self.next(&staged.latest, &staged.model, &submitted.changes, now);
         let deleted = self.stage(staged, next, position);
@@ -252,6 +255,13 @@ impl Registry {
         commands: &[Command],
         now: Nanos,
     ) -> Result<(Vec<Outcome>, Position), (usize, Refused)> {
+        let before = self.staged.lock().model.topology();
+        let tell = || {
+            commands
+                .iter()
+                .flat_map(|command| changes::lines(&before, command))
+                .for_each(|line| tracing::info!("{line}"))
+        };
         for _ in 0..TRIES {
             let (version, model, latest) = {
                 let staged = self.staged.lock();
@@ -260,11 +270,13 @@ impl Registry {
             let tried = self.try_all(model, &latest, permit, commands, now)?;
             let staged = self.staged.lock();
             if staged.version == version {
+                tell();
                 return Ok(self.take_over(staged, tried));
             }
         }
         let staged = self.staged.lock();
         let tried = self.try_all(staged.model.clone(), &staged.latest, permit, commands, now)?;
+        tell();
         Ok(self.take_over(staged, tried))
     }
 

@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10;
 use crate::interceptors::Interceptors;
+use crate::logging::Logging;
+use crate::plugins::EnabledPlugins;
 use crate::quotas::Quotas;
 use crate::tls::{CertificateLogin, Tls, TlsEndpoint};
 use crate::vhost_defaults::VhostDefaults;
@@ -76,6 +78,8 @@ pub struct Config {
     pub cluster_name: Option<String>,
     /// The keys that were set, with what they were set to.
     pub(crate) assigned: Assigned,
+    /// What the file enabled_plugins says.
+    pub plugins: EnabledPlugins,
     /// A file or folder with definitions to load at every start (`load_definitions`).
     pub load_definitions: Option<String>,
     /// Whether definitions that were loaded before are loaded again (`definitions.skip_if_unchanged`).
@@ -196,15 +200,6 @@ pub enum MemoryWatermark {
     Relative(f64),
 }
 
-/// See [`Config::log`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logging {
-    /// `log.console`.
-    pub console: bool,
-    /// `log.console.level`, or `log.level` if it came later.
-    pub level: LogLevel,
-}
-
 /// What a confirm means in durable queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -214,35 +209,6 @@ pub enum Durability {
     Os,
     /// In memory.
     Memory,
-}
-
-/// How much is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// Nothing.
-    None,
-    /// What stops us.
-    Error,
-    /// What somebody should look at.
-    Warning,
-    /// What happens.
-    Info,
-    /// What happens inside.
-    Debug,
-}
-
-impl LogLevel {
-    /// The level of this name; those of RabbitMQ that aren't here are the next that says less.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "none" => Some(LogLevel::None),
-            "emergency" | "alert" | "critical" | "error" => Some(LogLevel::Error),
-            "warning" => Some(LogLevel::Warning),
-            "notice" | "info" => Some(LogLevel::Info),
-            "debug" => Some(LogLevel::Debug),
-            _ => None,
-        }
-    }
 }
 
 /// What was said, whether or not it is the default: it makes no two configurations differ.
@@ -304,10 +270,11 @@ impl Default for Config {
             },
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
             memory_high_watermark: MemoryWatermark::Relative(0.6),
-            log: Logging { console: true, level: LogLevel::Info },
+            log: Logging::default(),
             node_name: None,
             cluster_name: None,
             assigned: Assigned::default(),
+            plugins: EnabledPlugins::default(),
             management_path_prefix: String::new(),
             load_definitions: None,
             definitions_skip_if_unchanged: false,

@@ -4,22 +4,22 @@
 use crate::config::Config;
 use crate::error::{ConfigError, Warning};
 use crate::grammar::Assignment;
+use crate::logging::Place;
 
 const PREFIX: &str = "RABBITMQ_";
 /// Those that stand for a key, without their prefix.
 const KEYS: [(&str, &str); 3] =
     [("DEFAULT_USER", "default_user"), ("DEFAULT_PASS", "default_pass"), ("DEFAULT_VHOST", "default_vhost")];
 /// Those that tune what isn't here, and why.
-const WITHOUT_EFFECT: [(&str, &str); 12] = [
+const WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("ADVANCED_CONFIG_FILES", "name one file by RABBITMQ_ADVANCED_CONFIG_FILE"),
     ("CTL_ERL_ARGS", ERLANG),
     ("DIST_PORT", ERLANG),
-    ("ENABLED_PLUGINS_FILE", "there are no plugins: what is built is on"),
     ("ERLANG_COOKIE", "the command line's tools come by a socket that only the node's user may open"),
     ("IO_THREAD_POOL_SIZE", ERLANG),
     ("MAX_OPEN_FILES", "the node raises its limit to what the system allows"),
-    ("PLUGINS_DIR", "there are no plugins: what is built is on"),
-    ("PLUGINS_EXPAND_DIR", "there are no plugins: what is built is on"),
+    ("PLUGINS_DIR", "plugins are built in"),
+    ("PLUGINS_EXPAND_DIR", "plugins are built in"),
     ("SERVER_ADDITIONAL_ERL_ARGS", ERLANG),
     ("SERVER_ERL_ARGS", ERLANG),
     ("USE_LONGNAME", "a node's name may have dots without it"),
@@ -50,12 +50,9 @@ impl Config {
                     host = Some(value).filter(|host| host != "auto");
                     continue;
                 }
-                "LOGS" if value == "-" => continue,
-                "LOGS" => Ok(Some(format!("{variable} has no effect: the log goes to standard output"))),
-                "LOG" => match value.contains('.') {
-                    false => set("log.level"),
-                    true => Ok(Some(format!("{variable} has no effect: one level, such as debug, is taken for all"))),
-                },
+                "LOGS" => self.log_to(&value),
+                "LOG" => self.log_levels(&value),
+                "LOG_BASE" => set("log.dir"),
                 _ => match KEYS.iter().find(|(known, _)| *known == name) {
                     Some((_, key)) => set(key),
                     None => {
@@ -79,6 +76,42 @@ impl Config {
         if errors.is_empty() { Ok(warnings) } else { Err(errors) }
     }
 
+    /// `RABBITMQ_LOGS`: `-` for standard output, `-stderr`, `syslog:`, `journald:`, or a file.
+    fn log_to(&mut self, value: &str) -> Result<Option<String>, String> {
+        self.log.only = Some(match value {
+            "-" => Place::Stdout,
+            "-stderr" => Place::Stderr,
+            _ if value.starts_with("syslog:") => Place::Syslog,
+            _ if value.starts_with("journald:") => Place::Journald,
+            _ if value.starts_with("exchange:") => {
+                return Ok(Some(format!("RABBITMQ_LOGS={value} isn't built yet and has no effect")));
+            }
+            file => Place::File(file.to_owned()),
+        });
+        Ok(None)
+    }
+
+    /// `RABBITMQ_LOG`: `level`, `category=level` and the switches `+color`, `+json` and `+single_line` (`-` for off).
+    fn log_levels(&mut self, value: &str) -> Result<Option<String>, String> {
+        for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (key, value) = match (word.split_once('='), word.strip_prefix('+'), word.strip_prefix('-')) {
+                (Some((category, level)), _, _) => (format!("log.{category}.level"), level),
+                (None, Some("color"), _) => ("log.console.use_colors".to_owned(), "on"),
+                (None, _, Some("color")) => ("log.console.use_colors".to_owned(), "off"),
+                (None, Some("json"), _) => ("log.console.formatter".to_owned(), "json"),
+                (None, _, Some("json")) => ("log.console.formatter".to_owned(), "plaintext"),
+                (None, Some("single_line"), _) => ("log.console.formatter.single_line".to_owned(), "on"),
+                (None, _, Some("single_line")) => ("log.console.formatter.single_line".to_owned(), "off"),
+                (None, None, None) => ("log.level".to_owned(), word),
+                (None, _, _) => return Err(format!("RABBITMQ_LOG: '{word}' is no switch: color, json, single_line")),
+            };
+            for key in also_of_files(key) {
+                self.assign(Assignment { key: &key, value }).map_err(|text| format!("RABBITMQ_LOG: {text}"))?;
+            }
+        }
+        Ok(None)
+    }
+
     fn take_node_name(&mut self, value: &str) -> Result<Option<String>, String> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '@');
         if !value.chars().all(allowed) || value.starts_with('@') || value.split('@').count() > 2 {
@@ -87,6 +120,12 @@ impl Config {
         self.node_name = Some(value.to_owned());
         Ok(None)
     }
+}
+
+/// A switch of `RABBITMQ_LOG` is for files too.
+fn also_of_files(key: String) -> Vec<String> {
+    let of_file = key.strip_prefix("log.console.formatter").map(|rest| format!("log.file.formatter{rest}"));
+    std::iter::once(key).chain(of_file).collect()
 }
 
 fn note(done: Result<Option<String>, String>, warnings: &mut Vec<Warning>, errors: &mut Vec<ConfigError>) {

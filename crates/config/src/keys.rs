@@ -9,10 +9,13 @@ mod amqp10;
 mod effective;
 mod interceptors;
 mod limits;
+mod logging;
 mod other;
 mod tls;
 mod vhost_defaults;
 mod working;
+
+pub use effective::is_secret;
 
 /// Puts a value into the configuration. The second argument is what the `$` part of the key stands for.
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
@@ -83,8 +86,9 @@ pub fn documented() -> impl Iterator<Item = KeyDoc> {
 
 fn working_keys() -> impl Iterator<Item = &'static Key> {
     let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
+    let log = [logging::CONSOLE_FORMATTER, logging::FILE_FORMATTER, logging::SYSLOG_FORMATTER, logging::KEYS];
     let others = [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS, interceptors::KEYS];
-    others.into_iter().chain(tls).flatten()
+    others.into_iter().chain(tls).chain(log).flatten()
 }
 
 impl Config {

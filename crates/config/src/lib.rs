@@ -16,6 +16,8 @@ mod example;
 mod grammar;
 mod interceptors;
 mod keys;
+mod logging;
+mod plugins;
 mod quotas;
 mod reload;
 mod suggest;
@@ -25,14 +27,20 @@ mod vhost_defaults;
 
 pub use amqp10::Amqp10;
 pub use config::{
-    Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, LogLevel, Logging,
-    MAX_MESSAGE_SIZE_CAP, MemoryWatermark, MetricsPages, TcpOptions,
+    Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark,
+    MetricsPages, TcpOptions,
 };
 pub use environment::environment_file;
 pub use error::{ConfigError, Warning};
 pub use example::example;
 pub use interceptors::Interceptors;
-pub use keys::{KeyDoc, KeyState, documented};
+pub use keys::{KeyDoc, KeyState, documented, is_secret};
+pub use logging::{
+    CategoryLog, ConsoleLog, Facility, FieldMap, FileLog, Format, JournaldField, JournaldFields, JournaldLog,
+    LevelFormat, Levels, LogCategory, LogLevel, LogPlaces, Logging, Output, Period, Piece, Place, Rotation,
+    RotationDate, Syslog, SyslogLog, SyslogProtocol, Target, TimeFormat, Transport,
+};
+pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;
 pub use tls::{AlternativeName, CertificateLogin, CertificateName, Tls, TlsEndpoint, TlsVersion};

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::config::Config;
 
-/// Keys that take effect while a node runs; behind a dot at the end all of that beginning.
-const RELOADABLE: [&str; 5] =
-    ["disk_free_limit.", "log.console.level", "log.default.level", "log.level", "vm_memory_high_watermark."];
+/// Beginnings of keys that take effect while a node runs.
+const RELOADABLE: [&str; 3] = ["disk_free_limit.", "log.", "vm_memory_high_watermark."];
 
 /// What came of reading it again, by names of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,13 +22,15 @@ impl Config {
         let mut reloaded = Reloaded::default();
         let keys: BTreeSet<&String> = self.assigned.0.keys().chain(newer.assigned.0.keys()).collect();
         let keys: Vec<String> = keys.into_iter().cloned().collect();
+        if self.plugins != newer.plugins {
+            reloaded.needs_restart.push("enabled_plugins".to_owned());
+        }
         for key in keys {
             let value = newer.assigned.0.get(&key);
             if self.assigned.0.get(&key) == value {
                 continue;
             }
-            let may_change = |known: &&str| if known.ends_with('.') { key.starts_with(known) } else { key == **known };
-            if !RELOADABLE.iter().any(may_change) {
+            if !RELOADABLE.iter().any(|begin| key.starts_with(begin)) {
                 reloaded.needs_restart.push(key);
                 continue;
             }
@@ -42,7 +43,7 @@ impl Config {
         if self.node_name != newer.node_name {
             reloaded.needs_restart.push("RABBITMQ_NODENAME".to_owned());
         }
-        self.log.level = newer.log.level;
+        self.log = newer.log.clone();
         self.disk_free_limit = newer.disk_free_limit;
         self.memory_high_watermark = newer.memory_high_watermark;
         reloaded

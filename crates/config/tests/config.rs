@@ -68,7 +68,7 @@ cores = 2
     assert_eq!(config.handshake_timeout_ms, 5000);
     assert_eq!(config.disk_free_limit, DiskFreeLimit::Absolute(1_000_000_000));
     assert_eq!(config.memory_high_watermark, MemoryWatermark::Absolute(2 << 30));
-    assert_eq!(config.log.level, LogLevel::Debug);
+    assert_eq!(config.log.console.level, Some(LogLevel::Debug));
     assert_eq!(config.cluster_name.as_deref(), Some("rabbit@here"));
     assert!(!config.tcp_options.nodelay);
     assert_eq!(config.tcp_options.sndbuf, Some(196_608));
@@ -130,11 +130,11 @@ fn every_error_of_a_file_is_reported() {
 fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
     let mut config = Config::default();
     let warnings = config
-        .read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nlog.file.level = debug\nmqtt.vhost = /\n")
+        .read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nlog.exchange = true\nmqtt.vhost = /\n")
         .unwrap();
     assert_eq!(warnings[0].line, Some(1));
     assert!(warnings[0].text.contains("'vm_memory_high_watermark_paging_ratio' has no effect"));
-    assert!(warnings[1].text.contains("'log.file.level' is not built yet"));
+    assert!(warnings[1].text.contains("'log.exchange' is not built yet"));
     assert!(
         warnings[2].text.contains("'mqtt.vhost' is not built yet and has no effect: the protocol isn't spoken yet")
     );
@@ -210,6 +210,13 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "the system's",
             "made of the host name",
             "all that we may use",
+            "/var/log/rabbitmq, or `log` in the data directory",
+            "true, if there is no other output",
+            "true, if its level is set",
+            "log.level",
+            "NODE.log if installed",
+            "514, 6514 with TLS",
+            "rfc3164, rfc5424 with TLS",
         ];
         if spoken.contains(&doc.default) || doc.name.contains('$') {
             continue;

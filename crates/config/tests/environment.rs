@@ -1,6 +1,6 @@
 //! Environment variables by RabbitMQ's names, and rabbitmq-env.conf.
 
-use leveret_config::{Config, environment_file};
+use leveret_config::{Config, Place, environment_file};
 
 fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -30,6 +30,7 @@ fn variables_stand_for_keys_and_win_over_files() {
     {
         expected.set(assignment).expect("is right");
     }
+    expected.log.only = Some(Place::Stdout);
     expected.node_name = Some("rabbit@my-host.local".to_owned());
     assert_eq!(config, expected);
     let told: Vec<String> = warnings.expect("are right").iter().map(ToString::to_string).collect();
@@ -55,7 +56,7 @@ fn variables_that_make_no_sense_are_named() {
     let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 3, "{told:?}");
     assert_eq!(told[0], "environment: RABBITMQ_NODENAME: 'a@b@c' is no name of a node: expected name or name@host");
-    assert!(told[1].starts_with("environment: log.level: "), "{told:?}");
+    assert!(told[1].starts_with("environment: RABBITMQ_LOG: log.level: "), "{told:?}");
     assert!(told[2].starts_with("environment: RABBITMQ_NODE_PORT: "), "{told:?}");
 }
 

@@ -73,8 +73,18 @@ impl Options {
     }
 }
 
-/// Flags of `rabbitmq-plugins list` with one letter.
-const SHORT: &[(&str, char)] = &[("enabled", 'E'), ("implicitly-enabled", 'e'), ("minimal", 'm'), ("verbose", 'v')];
+/// Options of single commands with one letter.
+const SHORT: &[(&str, char)] = &[
+    ("duration", 'd'),
+    ("enabled", 'E'),
+    ("if-empty", 'e'),
+    ("if-unused", 'u'),
+    ("implicitly-enabled", 'e'),
+    ("minimal", 'm'),
+    ("number", 'N'),
+    ("pid", 'P'),
+    ("verbose", 'v'),
+];
 
 /// The command line of a tool, for parsing, completion and manual pages.
 #[must_use]
@@ -104,16 +114,16 @@ pub fn command_line(tool: Tool) -> clap::Command {
 
 fn subcommand(command: &'static Command) -> clap::Command {
     let mut line = clap::Command::new(command.name).about(command.summary).disable_help_flag(true);
+    let short = |name| SHORT.iter().find(|(long, _)| *long == name).map(|(_, short)| *short);
     for part in parts(command.usage) {
         line = line.arg(match part {
             Part::Word { name, required, many } => {
                 let arg = Arg::new(name).required(required);
                 if many { arg.num_args(0..).action(ArgAction::Append) } else { arg }
             }
-            Part::Option { name, takes_value: true } => Arg::new(name).long(name).num_args(1),
+            Part::Option { name, takes_value: true } => Arg::new(name).long(name).short(short(name)).num_args(1),
             Part::Option { name, takes_value: false } => {
-                let short = SHORT.iter().find(|(long, _)| *long == name).map(|(_, short)| *short);
-                Arg::new(name).long(name).short(short).action(ArgAction::SetTrue)
+                Arg::new(name).long(name).short(short(name)).action(ArgAction::SetTrue)
             }
         });
     }

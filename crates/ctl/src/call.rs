@@ -22,11 +22,19 @@ pub(crate) struct Call<'a> {
     pub(crate) options: Options,
     matches: ArgMatches,
     output: &'a mut String,
+    /// The node, where somebody else has found it.
+    found: Option<Client>,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn new(tool: Tool, options: Options, matches: ArgMatches, output: &'a mut String) -> Self {
-        Call { tool, options, matches, output }
+        Call { tool, options, matches, output, found: None }
+    }
+
+    /// The same about a node that was found before.
+    pub(crate) fn to(mut self, node: &Client) -> Self {
+        self.found = Some(node.clone());
+        self
     }
 
     /// Says what is being done, to people.
@@ -37,11 +45,19 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// What was said so far, for a command that writes as it goes.
+    pub(crate) fn take_output(&mut self) -> String {
+        std::mem::take(self.output)
+    }
+
     /// A node to ask.
     ///
     /// # Errors
     /// None answers.
     pub(crate) fn node(&self) -> Result<Client, Failure> {
+        if let Some(found) = &self.found {
+            return Ok(found.clone());
+        }
         Client::connect(&self.options.place, self.options.timeout.unwrap_or(TIMEOUT))
     }
 

@@ -14,7 +14,7 @@ use crate::place::{Place, unreachable};
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
 
 /// A node that answers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Client {
     socket: PathBuf,
     timeout: Duration,
@@ -47,7 +47,8 @@ impl Response {
     }
 }
 
-fn bare(value: &Value) -> String {
+/// A text without quotes, and everything else as JSON.
+pub(crate) fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

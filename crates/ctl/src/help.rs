@@ -37,7 +37,17 @@ pub(crate) fn usage(tool: Tool, command: &Command) -> String {
 
 /// All commands of a tool, by group.
 pub(crate) fn of_tool(tool: Tool) -> String {
-    let mut text = format!("\nUsage\n\n{}\nAvailable commands:\n", usage_of_tool(tool));
+    format!(
+        "\nUsage\n\n{}\nAvailable commands:\n{}\nUse '{} help <command>' to learn more about a specific command\n",
+        usage_of_tool(tool),
+        listed(tool),
+        tool.name()
+    )
+}
+
+/// The same without the rest.
+pub(crate) fn listed(tool: Tool) -> String {
+    let mut text = String::new();
     let commands: Vec<&Command> = commands::of(tool).collect();
     let width = commands.iter().map(|command| command.name.len()).max().unwrap_or(0);
     for (group, title) in GROUPS {
@@ -51,7 +61,6 @@ pub(crate) fn of_tool(tool: Tool) -> String {
             let _ = writeln!(text, "   {:width$}  {}", command.name, command.summary);
         }
     }
-    let _ = writeln!(text, "\nUse '{} help <command>' to learn more about a specific command", tool.name());
     text
 }
 

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use leveret_broker::Broker;
 use leveret_broker::clients::Client;
-use leveret_config::LogLevel;
+use leveret_config::EnabledPlugins;
 use leveret_model::Topology;
-use leveret_node::NodeHandle;
+use leveret_node::{Log, NodeHandle};
 use parking_lot::Mutex;
 
 use crate::history::{Histories, Ranges, Subject};
@@ -29,11 +29,29 @@ struct Inner {
     sampler: Sampler,
     histories: Histories,
     configuration: Mutex<String>,
-    change_log_level: OnceLock<ChangeLogLevel>,
+    plugins: OnceLock<Plugins>,
+    log: OnceLock<Log>,
 }
 
-/// Changes how much is logged.
-type ChangeLogLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
+/// Which plugins of RabbitMQ the node stands for.
+#[derive(Debug)]
+pub(crate) struct Plugins {
+    /// The file that lists them, whether it is there or not.
+    pub(crate) file: Option<PathBuf>,
+    /// Those that were asked for.
+    pub(crate) explicit: Vec<String>,
+    /// Those and what they need.
+    pub(crate) running: Vec<String>,
+}
+
+impl Plugins {
+    fn of(file: Option<PathBuf>, enabled: &EnabledPlugins) -> Self {
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        // Tools may run elsewhere.
+        let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
+        Plugins { file, explicit: owned(enabled.explicit()), running: owned(enabled.running()) }
+    }
+}
 
 /// Logins over HTTP so far.
 #[derive(Default)]
@@ -67,7 +85,8 @@ impl Api {
             sampler: Sampler::default(),
             histories: Histories::default(),
             configuration: Mutex::default(),
-            change_log_level: OnceLock::new(),
+            plugins: OnceLock::new(),
+            log: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -81,14 +100,22 @@ impl Api {
         self.inner.configuration.lock().clone()
     }
 
-    /// Says how the level of the log is changed. What is said first stays.
-    pub fn on_log_level(&self, change: impl Fn(LogLevel) + Send + Sync + 'static) {
-        let _ = self.inner.change_log_level.set(Box::new(change));
+    /// Says which plugins are wanted, and which file lists them. What is said first stays: they take effect at a start.
+    pub fn set_plugins(&self, file: Option<PathBuf>, enabled: &EnabledPlugins) {
+        let _ = self.inner.plugins.set(Plugins::of(file, enabled));
     }
 
-    /// Changes how much is logged; false if nobody said how.
-    pub fn change_log_level(&self, level: LogLevel) -> bool {
-        self.inner.change_log_level.get().map(|change| change(level)).is_some()
+    pub(crate) fn plugins(&self) -> &Plugins {
+        self.inner.plugins.get_or_init(|| Plugins::of(None, &EnabledPlugins::default()))
+    }
+
+    /// Says where the process logs. What is said first stays.
+    pub fn set_log(&self, log: Log) {
+        let _ = self.inner.log.set(log);
+    }
+
+    pub(crate) fn log(&self) -> Option<&Log> {
+        self.inner.log.get()
     }
 
     pub(crate) fn node(&self) -> &NodeHandle {

@@ -80,18 +80,23 @@ pub(crate) async fn certificates(call: Call) -> Answer {
     }
 }
 
+/// Protocol and port of a listener with TLS.
+pub(crate) fn listener_of(api: &Api, tls: &Tls) -> (&'static str, Option<u16>) {
+    let ports = api.node().ports();
+    match tls.prefix() {
+        "ssl_options" => ("amqp/ssl", ports.amqps),
+        "management.ssl" => ("https", ports.https),
+        _ => ("https/prometheus", ports.prometheus_tls),
+    }
+}
+
 /// A listener one of whose certificates ends before this.
 fn expiring(api: &Api, tls: &Tls, until_s: u64) -> Option<Value> {
     let (certificate, roots) = tls.ends();
     if ![certificate, roots].into_iter().flatten().any(|end| end < until_s) {
         return None;
     }
-    let ports = api.node().ports();
-    let (protocol, port) = match tls.prefix() {
-        "ssl_options" => ("amqp/ssl", ports.amqps),
-        "management.ssl" => ("https", ports.https),
-        _ => ("https/prometheus", ports.prometheus_tls),
-    };
+    let (protocol, port) = listener_of(api, tls);
     let ends = |end: Option<u64>| end.map_or(json!("undefined"), |end| json!(iso8601(end * 1_000)));
     let options = tls.options();
     Some(json!({

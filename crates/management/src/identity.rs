@@ -4,6 +4,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use leveret_broker::category::USER;
 use leveret_model::{Action, Permit, Refused, Topology, User, authorize, authorize_local};
 
 use crate::api::Api;
@@ -108,19 +109,22 @@ impl Identity {
         let malformed = || Error::BadRequest("the Authorization header is no basic authentication".to_owned());
         let decoded = STANDARD.decode(encoded.ok_or_else(malformed)?).map_err(|_| malformed())?;
         let colon = decoded.iter().position(|byte| *byte == b':').ok_or_else(malformed)?;
-        let (name, password) = (&decoded[..colon], &decoded[colon + 1..]);
+        let (claimed, password) = (&decoded[..colon], &decoded[colon + 1..]);
         if decoded.contains(&0) {
             return Err(Error::WrongPassword);
         }
-        let response = [&[0], name, &[0], password].concat();
+        let response = [&[0], claimed, &[0], password].concat();
         let loopback = peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback());
         let topology = api.topology();
         let name = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback);
         api.logins().count(name.is_ok());
-        let name = name.map_err(|detail| {
-            tracing::warn!(detail, "HTTP login refused");
+        let name = name.map_err(|reason| {
+            let claimed = String::from_utf8_lossy(claimed);
+            tracing::warn!(target: USER, "User '{claimed}' failed to authenticate over HTTP: {reason}");
             Error::WrongPassword
         })?;
+        // A dashboard would fill the log with it.
+        tracing::debug!(target: USER, "User '{name}' authenticated successfully over HTTP");
         let user = topology.user(&name).cloned().ok_or(Error::WrongPassword)?;
         if !MANAGEMENT_TAGS.iter().any(|tag| user.has_tag(tag)) {
             return Err(Error::Forbidden("Not management user".to_owned()));

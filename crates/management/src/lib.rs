@@ -23,6 +23,7 @@ mod error;
 mod exchanges;
 mod feature_flags;
 mod fields;
+mod granted;
 mod health;
 mod history;
 mod identity;

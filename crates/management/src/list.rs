@@ -89,6 +89,9 @@ pub(crate) type KeyBy<'a, R> = Box<dyn Fn(&R) -> Key + 'a>;
 
 /// The answer to a query for these rows: all of them as they are made, or one page.
 pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> Answer {
+    if let Some(answer) = sorted_page(query, &kind, rows.iter()) {
+        return answer;
+    }
     let total = rows.len();
     let page = Page::of(query)?;
     if page.is_some() {
@@ -103,8 +106,7 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
         let key = kind.key_by(path);
         let keyed = rows.into_iter().enumerate().map(|(at, row)| (key(&row), at, row)).collect();
         drop(key);
-        let wanted = page.as_ref().map_or(0..usize::MAX, Page::wanted);
-        rows = sorted(keyed, wanted, reverse);
+        rows = sorted(keyed, 0..usize::MAX, reverse);
     }
     let columns = Columns::of(query);
     let Some(page) = page else {

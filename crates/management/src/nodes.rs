@@ -1,6 +1,7 @@
 //! `/api/nodes`: there is one. What Erlang has and we don't is 0 or empty, since clients require the keys.
 
 use leveret_broker::AlarmSource;
+use leveret_node::Log;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -107,8 +108,8 @@ pub(crate) fn view(api: &Api) -> Value {
         "net_ticktime": 60,
         "db_dir": api.data_directory().display().to_string(),
         "config_files": [],
-        "log_files": ["<stdout>"],
-        "enabled_plugins": ["rabbitmq_management", "rabbitmq_prometheus"],
+        "log_files": api.log().map(Log::locations).unwrap_or_default(),
+        "enabled_plugins": api.plugins().explicit,
         "applications": [{
             "name": "rabbit",
             "description": "Leveret",

@@ -1,33 +1,19 @@
 //! `/api/permissions`: what users may touch in vhosts.
 
-use leveret_model::{Command, Permission, RefusedKind, SetPermissions};
+use std::sync::Arc;
+
+use leveret_model::{Command, Permission, RefusedKind, SetPermissions, Topology};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Answer, Call, json, no_content, put as created};
 use crate::error::Error;
-use crate::{fields, list};
-
-/// GET: all of them.
-pub(crate) async fn all(call: Call) -> Answer {
-    listed(&call, |_| true)
-}
-
-/// GET: those in one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
-    call.api.topology().vhost(call.word(0)).ok_or(Error::NotFound)?;
-    listed(&call, |permission| *permission.vhost == *call.word(0))
-}
-
-/// GET: those of one user.
-pub(crate) async fn of_user(call: Call) -> Answer {
-    call.api.topology().user(call.word(0)).ok_or(Error::NotFound)?;
-    listed(&call, |permission| *permission.user == *call.word(0))
-}
+use crate::granted::Granted;
+use crate::{fields, granted};
 
 /// GET: those of one user in one vhost.
 pub(crate) async fn one(call: Call) -> Answer {
     let topology = call.api.topology();
-    json(view(topology.permission(call.word(1), call.word(0)).ok_or(Error::NotFound)?))
+    json(topology.permission(call.word(1), call.word(0)).ok_or(Error::NotFound)?.view())
 }
 
 /// PUT: 201 if the user had none in this vhost, 204 otherwise.
@@ -37,9 +23,7 @@ pub(crate) async fn put(call: Call) -> Answer {
     let body = call.object()?;
     fields::require(&body, &["configure", "write", "read"])?;
     let topology = call.staged();
-    if topology.user(user).is_none() || topology.vhost(vhost).is_none() {
-        return Err(Error::BadRequest("vhost_or_user_not_found".to_owned()));
-    }
+    granted::check(&topology, user, vhost)?;
     let is_new = topology.permission(user, vhost).is_none();
     let command = Command::SetPermissions(parse(user, vhost, &body)?);
     match call.api.broker().registry.submit(permit, command, call.api.node().clock().monotonic()) {
@@ -86,19 +70,26 @@ fn wrong_pattern(body: &Map<String, Value>) -> Vec<u8> {
     wrong.next().unwrap_or("").as_bytes().to_vec()
 }
 
-fn listed(call: &Call, wanted: impl Fn(&Permission) -> bool) -> Answer {
-    let topology = call.api.topology();
-    let found = topology.permissions().filter(|permission| wanted(permission));
-    list::values(&call.query, found.map(|permission| view(permission)).collect())
-}
+impl Granted for Permission {
+    fn user(&self) -> &str {
+        &self.user
+    }
 
-/// As lists and exports have it.
-pub(crate) fn view(permission: &Permission) -> Value {
-    json!({
-        "user": permission.user,
-        "vhost": permission.vhost,
-        "configure": permission.configure.as_str(),
-        "write": permission.write.as_str(),
-        "read": permission.read.as_str(),
-    })
+    fn vhost(&self) -> &str {
+        &self.vhost
+    }
+
+    fn view(&self) -> Value {
+        json!({
+            "user": self.user,
+            "vhost": self.vhost,
+            "configure": self.configure.as_str(),
+            "write": self.write.as_str(),
+            "read": self.read.as_str(),
+        })
+    }
+
+    fn of(topology: &Topology) -> impl Iterator<Item = &Arc<Self>> {
+        topology.permissions()
+    }
 }

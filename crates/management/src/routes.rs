@@ -1,10 +1,13 @@
 //! The one table of routes: who may call what, the description of the API, what a path answers to other methods, and the
 //! test that calls everything as everybody come from it.
 
+use leveret_model::{Permission, TopicPermission};
+
 use crate::route::{Route, route};
 use crate::{
-    auth, bindings, connections, consumers, definitions, exchanges, feature_flags, health, limits, maintenance, nodes,
-    openapi, overview, parameters, permissions, policies, publish, queues, topic_permissions, users, vhosts,
+    auth, bindings, connections, consumers, definitions, exchanges, feature_flags, granted, health, limits,
+    maintenance, nodes, openapi, overview, parameters, permissions, policies, publish, queues, topic_permissions,
+    users, vhosts,
 };
 
 /// See the module.
@@ -84,8 +87,8 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Post "/api/vhosts/{vhost}/deletion/protection" Administrator vhosts::protect, "Protects a virtual host from deletion"),
     route!(Delete "/api/vhosts/{vhost}/deletion/protection" Administrator vhosts::unprotect, "Lifts that protection"),
     route!(Post "/api/vhosts/{vhost}/start/{node}" Administrator vhosts::start, "Starts a virtual host on a node"),
-    route!(Get "/api/vhosts/{vhost}/permissions" Administrator permissions::of_vhost, "Permissions in a virtual host"),
-    route!(Get "/api/vhosts/{vhost}/topic-permissions" Administrator topic_permissions::of_vhost, "Topic permissions in a virtual host"),
+    route!(Get "/api/vhosts/{vhost}/permissions" Administrator granted::of_vhost::<Permission>, "Permissions in a virtual host"),
+    route!(Get "/api/vhosts/{vhost}/topic-permissions" Administrator granted::of_vhost::<TopicPermission>, "Topic permissions in a virtual host"),
 
     route!(Get "/api/users" Administrator users::all, "Users"),
     route!(Get "/api/users/without-permissions" Administrator users::without_permissions, "Users who may enter no virtual host"),
@@ -93,14 +96,14 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/users/{user}" Administrator users::one, "A user"),
     route!(Put "/api/users/{user}" Administrator users::put, "Creates or changes a user"),
     route!(Delete "/api/users/{user}" Administrator users::delete, "Deletes a user"),
-    route!(Get "/api/users/{user}/permissions" Administrator permissions::of_user, "Permissions of a user"),
-    route!(Get "/api/users/{user}/topic-permissions" Administrator topic_permissions::of_user, "Topic permissions of a user"),
+    route!(Get "/api/users/{user}/permissions" Administrator granted::of_user::<Permission>, "Permissions of a user"),
+    route!(Get "/api/users/{user}/topic-permissions" Administrator granted::of_user::<TopicPermission>, "Topic permissions of a user"),
     route!(Get "/api/users/{user}/queues" Management queues::list_of_user, "Queues of a user"),
-    route!(Get "/api/permissions" Administrator permissions::all, "Permissions"),
+    route!(Get "/api/permissions" Administrator granted::all::<Permission>, "Permissions"),
     route!(Get "/api/permissions/{vhost}/{user}" Administrator permissions::one, "What a user may touch in a virtual host"),
     route!(Put "/api/permissions/{vhost}/{user}" Administrator permissions::put, "Sets what a user may touch in a virtual host"),
     route!(Delete "/api/permissions/{vhost}/{user}" Administrator permissions::delete, "Takes a user's permissions in a virtual host"),
-    route!(Get "/api/topic-permissions" Administrator topic_permissions::all, "Topic permissions"),
+    route!(Get "/api/topic-permissions" Administrator granted::all::<TopicPermission>, "Topic permissions"),
     route!(Get "/api/topic-permissions/{vhost}/{user}" Administrator topic_permissions::one, "A user's topic permissions in a virtual host"),
     route!(Put "/api/topic-permissions/{vhost}/{user}" Administrator topic_permissions::put, "Limits a user's routing keys at a topic exchange"),
     route!(Delete "/api/topic-permissions/{vhost}/{user}" Administrator topic_permissions::delete, "Lifts these limits"),

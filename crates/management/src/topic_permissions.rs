@@ -1,28 +1,14 @@
 //! `/api/topic-permissions`: which routing keys users may use at topic exchanges.
 
-use leveret_model::{Command, SetTopicPermissions, TopicPermission};
+use std::sync::Arc;
+
+use leveret_model::{Command, SetTopicPermissions, TopicPermission, Topology};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Answer, Call, no_content, put as created};
 use crate::error::Error;
-use crate::{exchanges, fields, list};
-
-/// GET: all of them.
-pub(crate) async fn all(call: Call) -> Answer {
-    listed(&call, |_| true)
-}
-
-/// GET: those in one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
-    call.api.topology().vhost(call.word(0)).ok_or(Error::NotFound)?;
-    listed(&call, |permission| *permission.vhost == *call.word(0))
-}
-
-/// GET: those of one user.
-pub(crate) async fn of_user(call: Call) -> Answer {
-    call.api.topology().user(call.word(0)).ok_or(Error::NotFound)?;
-    listed(&call, |permission| *permission.user == *call.word(0))
-}
+use crate::granted::{self, Granted};
+use crate::{exchanges, fields};
 
 /// GET: those of one user in one vhost; there is nothing if there are none.
 pub(crate) async fn one(call: Call) -> Answer {
@@ -30,7 +16,9 @@ pub(crate) async fn one(call: Call) -> Answer {
     if !topology.topic_permissions_of(call.word(1)).any(|permission| *permission.vhost == *call.word(0)) {
         return Err(Error::NotFound);
     }
-    listed(&call, |permission| *permission.vhost == *call.word(0) && *permission.user == *call.word(1))
+    granted::listed::<TopicPermission>(&call, |permission| {
+        *permission.vhost == *call.word(0) && *permission.user == *call.word(1)
+    })
 }
 
 /// PUT of one exchange's: 201 if they are the user's first in this vhost, 204 otherwise.
@@ -39,9 +27,7 @@ pub(crate) async fn put(call: Call) -> Answer {
     let permit = call.administers()?;
     let command = parse(user, vhost, &call.object()?)?;
     let topology = call.staged();
-    if topology.user(user).is_none() || topology.vhost(vhost).is_none() {
-        return Err(Error::BadRequest("vhost_or_user_not_found".to_owned()));
-    }
+    granted::check(&topology, user, vhost)?;
     if topology.exchange(vhost, &command.exchange).is_none() {
         return Err(Error::BadRequestOf(json!(["no_such_exchange", command.exchange])));
     }
@@ -78,19 +64,26 @@ pub(crate) fn parse(user: &str, vhost: &str, body: &Map<String, Value>) -> Resul
     })
 }
 
-fn listed(call: &Call, wanted: impl Fn(&TopicPermission) -> bool) -> Answer {
-    let topology = call.api.topology();
-    let found = topology.topic_permissions().filter(|permission| wanted(permission));
-    list::values(&call.query, found.map(|permission| view(permission)).collect())
-}
+impl Granted for TopicPermission {
+    fn user(&self) -> &str {
+        &self.user
+    }
 
-/// As lists and exports have it.
-pub(crate) fn view(permission: &TopicPermission) -> Value {
-    json!({
-        "user": permission.user,
-        "vhost": permission.vhost,
-        "exchange": permission.exchange,
-        "write": permission.write.as_str(),
-        "read": permission.read.as_str(),
-    })
+    fn vhost(&self) -> &str {
+        &self.vhost
+    }
+
+    fn view(&self) -> Value {
+        json!({
+            "user": self.user,
+            "vhost": self.vhost,
+            "exchange": self.exchange,
+            "write": self.write.as_str(),
+            "read": self.read.as_str(),
+        })
+    }
+
+    fn of(topology: &Topology) -> impl Iterator<Item = &Arc<Self>> {
+        topology.topic_permissions()
+    }
 }

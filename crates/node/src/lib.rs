@@ -4,7 +4,7 @@
 //! a thread with a runtime of its own, each connection one task on the core that had the least to do
 //! when it was accepted. A task reads into its core's buffer, gives the bytes to the broker's
 //! `Connection`, and writes what that has to say. Disk work is done by three threads that core threads
-//! never wait for.
+//! never wait for. The log has a thread per output.
 //!
 //! What it must not know: frames, queues, messages, users. It never looks into the bytes it moves.
 //!
@@ -21,6 +21,7 @@ mod first_user;
 mod http;
 mod local_socket;
 mod lock;
+mod logging;
 mod memory;
 mod node;
 pub mod offline;
@@ -37,6 +38,7 @@ pub use disk::FsDisk;
 pub use first_user::FirstUser;
 pub use local_socket::{LocalSocket, LocalSocketError};
 pub use lock::{DirectoryLock, LockError};
+pub use logging::{Log, LogError, Tail};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::Ports;
-pub use tls::{HttpsStream, Tls, TlsError, TlsListener};
+pub use tls::{HttpsStream, Tls, TlsError, TlsListener, cipher_suites, tls_versions};

@@ -2,6 +2,7 @@
 
 mod certificate;
 mod ciphers;
+mod client;
 mod expiry;
 mod files;
 mod listener;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use leveret_broker::Encryption;
+use leveret_broker::{Encryption, PeerCertificate};
 use leveret_config::{CertificateLogin, Tls as Options, TlsVersion};
 use parking_lot::Mutex;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -22,6 +23,8 @@ use rustls::{ServerConfig, ServerConnection};
 use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
+pub use self::ciphers::cipher_suites;
+pub(crate) use self::client::client_config;
 pub use self::files::TlsError;
 pub use self::listener::{HttpsStream, TlsListener};
 
@@ -45,6 +48,8 @@ pub struct Tls {
 /// What the files held.
 struct Loaded {
     configuration: Arc<ServerConfig>,
+    chain: Vec<CertificateDer<'static>>,
+    roots: Vec<CertificateDer<'static>>,
     /// When the first certificate of `certfile` ceases to hold, in seconds of Unix time.
     certificate_ends: Option<u64>,
     /// The same of `cacertfile`, if there is one.
@@ -103,6 +108,14 @@ impl Tls {
         (loaded.certificate_ends, loaded.roots_end)
     }
 
+    /// The certificates of `certfile` and of `cacertfile`, as they are used now.
+    #[must_use]
+    pub fn certificates(&self) -> (Vec<PeerCertificate>, Vec<PeerCertificate>) {
+        let loaded = self.current.load();
+        let read = |all: &[CertificateDer<'_>]| all.iter().map(|one| certificate::read(one, self.login)).collect();
+        (read(&loaded.chain), read(&loaded.roots))
+    }
+
     /// How long a handshake may take.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
@@ -147,8 +160,8 @@ impl Loaded {
         let certificate_ends = expiry::first_end(&chain, options.certfile.as_deref().unwrap_or_default())?;
         let roots = options.cacertfile.as_deref().map(files::certificates).transpose()?.unwrap_or_default();
         let roots_end = expiry::first_end(&roots, options.cacertfile.as_deref().unwrap_or_default())?;
-        let configuration = Arc::new(configuration(options, chain, key)?);
-        Ok(Self { configuration, certificate_ends, roots_end })
+        let configuration = Arc::new(configuration(options, chain.clone(), key)?);
+        Ok(Self { configuration, chain, roots, certificate_ends, roots_end })
     }
 }
 
@@ -178,6 +191,12 @@ fn configuration(
         .map_err(|error| TlsError::Unfit(format!("certfile and keyfile don't fit together: {error}")))?;
     configuration.ignore_client_order = options.honor_cipher_order;
     Ok(configuration)
+}
+
+/// The versions that can be spoken, as RabbitMQ's keys name them, the newest first.
+#[must_use]
+pub fn tls_versions() -> [&'static str; 2] {
+    ["tlsv1.3", "tlsv1.2"]
 }
 
 fn provider(options: &Options) -> Result<Arc<CryptoProvider>, TlsError> {

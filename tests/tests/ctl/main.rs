@@ -3,5 +3,6 @@
 mod effects;
 mod golden;
 mod place;
+mod plugins;
 mod points;
 mod tool;

@@ -26,6 +26,8 @@ pub(crate) fn run(directory: &Path, line: &str, input: &str) -> Said {
     };
     let mut command = Command::new(binary());
     command.arg(tool).args(&words[1..]).env("LEVERET_DATA_DIR", directory).env_remove("RABBITMQ_NODENAME");
+    // This machine's own isn't touched.
+    command.env("RABBITMQ_ENABLED_PLUGINS_FILE", directory.join("enabled_plugins"));
     finish(command, input)
 }
 

@@ -1,7 +1,4 @@
-//! The consuming thread.
-
-use std::sync::atomic::Ordering;
-use std::time::Instant;
+//! The consuming threads.
 
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::{Client, Consume, Event, QueueDeclare};
@@ -9,57 +6,75 @@ use leveret_strict_client::amqp091::{Client, Consume, Event, QueueDeclare};
 use super::CHANNEL;
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Consumed, SentAt, histogram};
+use crate::measured::{Consumed, Intake, Part};
 use crate::message;
 use crate::process::thread_cpu_time;
-use crate::round::Load;
 use crate::scenario::Settings;
-use crate::verifier::Verifier;
 
-/// Declares the queue, empties it, starts the consumer.
-pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
-    // RabbitMQ 4.3 refuses transient queues that aren't exclusive.
-    let flags = QueueDeclare { durable: settings.durable, exclusive: !settings.durable, ..QueueDeclare::default() };
-    let queue = settings.queue.as_bytes();
-    connection.client.declare_queue(CHANNEL, queue, flags, &FieldTable::new());
+/// Declares a queue and empties it.
+pub(crate) fn prepare_queue(
+    connection: &mut Connection<Client>,
+    settings: &Settings,
+    queue: &str,
+) -> Result<(), BenchError> {
+    let exclusive = settings.is_exclusive();
+    let flags = QueueDeclare { durable: !exclusive, exclusive, ..QueueDeclare::default() };
+    let mut arguments = FieldTable::new();
+    if let Some(length) = settings.max_length {
+        arguments.insert("x-max-length", length as i64);
+    }
+    connection.client.declare_queue(CHANNEL, queue.as_bytes(), flags, &arguments);
     connection.wait(|_, event| matches!(event, Event::QueueDeclared { .. }))?;
-    connection.client.purge_queue(CHANNEL, queue);
-    connection.wait(|_, event| matches!(event, Event::Removed { .. }))?;
+    connection.client.purge_queue(CHANNEL, queue.as_bytes());
+    connection.wait(|_, event| matches!(event, Event::Removed { .. })).map(drop)
+}
+
+/// Starts the consumer. Deliveries may come with the answer: they are kept for the run.
+pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
     if settings.prefetch > 0 {
         connection.client.qos(CHANNEL, settings.prefetch, false);
     }
     let consume = Consume { no_ack: settings.ack_every == 0, exclusive: false };
-    connection.client.consume(CHANNEL, queue, b"bench", consume, &FieldTable::new());
-    connection.wait(|_, event| matches!(event, Event::ConsumeOk { .. }))?;
-    Ok(())
+    connection.client.consume(CHANNEL, queue.as_bytes(), b"bench", consume, &FieldTable::new());
+    connection.flush()
 }
 
-/// Receives and verifies everything.
-pub(crate) fn run(
-    connection: &mut Connection<Client>,
-    settings: &Settings,
-    sent_at: &SentAt,
-    start: Instant,
-) -> Result<Consumed, BenchError> {
+/// Receives and verifies until all consumers together have everything.
+pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Consumed, BenchError> {
+    let Part { settings, tally, .. } = part;
     let cpu = thread_cpu_time();
-    let mut verifier = Verifier::new(settings.messages);
-    let mut latency = histogram();
+    let look_every = part.look_every();
+    let mut intake = Intake::new(part);
     let (mut received, mut acked) = (0, 0);
-    while !verifier.is_complete() {
+    while !tally.is_complete() {
+        if let Some(patience) = look_every
+            && !connection.is_readable_within(patience)?
+        {
+            if intake.is_over() {
+                break;
+            }
+            if settings.ack_every > 0 && acked < received {
+                // The others get what this one may not have as long as it holds so much.
+                acked = received;
+                connection.client.ack(CHANNEL, acked, true);
+                connection.flush()?;
+            }
+            if intake.silence() > connection.silence_max() {
+                let silent = connection.silent();
+                return Err(tally.verdict().map_or(silent, BenchError::Void));
+            }
+            continue;
+        }
         let (client, events) = match connection.read() {
             Ok(read) => read,
             Err(BenchError::Stopped) => return Err(BenchError::Stopped),
             // A silent broker: what is missing is lost, and saying which is worth more.
-            Err(error) => return Err(verifier.verdict().map_or(error, BenchError::Void)),
+            Err(error) => return Err(tally.verdict().map_or(error, BenchError::Void)),
         };
-        let now = start.elapsed().as_nanos() as u64;
+        let now = part.now();
         for event in events {
             if let Event::Delivered(delivery) = event {
-                let sequence = message::read(client.bytes(delivery.body), settings.size);
-                verifier.receive(sequence);
-                if let Some(sent) = sequence.and_then(|sequence| sent_at.get(sequence as usize)) {
-                    latency.saturating_record(now.saturating_sub(sent.load(Ordering::Relaxed)));
-                }
+                intake.take(message::read(client.bytes(delivery.body), settings.size), now);
                 received = delivery.delivery_tag;
             }
         }
@@ -71,35 +86,21 @@ pub(crate) fn run(
             connection.flush()?;
         }
     }
-    let elapsed = start.elapsed();
     if settings.ack_every > 0 && acked < received {
         connection.client.ack(CHANNEL, received, true);
         connection.flush()?;
     }
-    match verifier.verdict() {
-        Some(fault) => Err(BenchError::Void(fault)),
-        None => Ok(Consumed { elapsed, cpu: thread_cpu_time() - cpu, latency }),
-    }
+    intake.finish(thread_cpu_time() - cpu)
 }
 
-/// Ends the consumer and deletes the queue. Nothing may come any more, and nothing may be left.
-pub(crate) fn finish(mut connection: Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
+/// Ends the consumer; what still comes wasn't due.
+pub(crate) fn end(connection: &mut Connection<Client>) -> Result<u64, BenchError> {
     connection.client.cancel(CHANNEL, b"bench");
     let mut surplus = 0;
     // RabbitMQ's cancel-ok comes from the queue and may be overtaken by the answer to a pipelined delete.
     connection.wait(|_, event| {
-        surplus += u32::from(matches!(event, Event::Delivered(_)));
+        surplus += u64::from(matches!(event, Event::Delivered(_)));
         matches!(event, Event::CancelOk { .. })
     })?;
-    connection.client.delete_queue(CHANNEL, settings.queue.as_bytes());
-    if let Event::Removed { message_count, .. } = connection.wait(|_, event| matches!(event, Event::Removed { .. }))? {
-        surplus = surplus.max(message_count);
-    }
-    if surplus > 0 {
-        return Err(BenchError::Void(format!(
-            "of {} messages {surplus} duplicated: there were more after all had come",
-            settings.messages
-        )));
-    }
-    Load::close(connection)
+    Ok(surplus)
 }

@@ -3,15 +3,13 @@
 mod consumer;
 mod publisher;
 
-use std::time::Instant;
-
 use leveret_amqp091::FieldValue;
 use leveret_strict_client::Violation;
 use leveret_strict_client::amqp091::{Client, Event, Options};
 
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
-use crate::measured::{Consumed, Published, SentAt};
+use crate::measured::{Consumed, Part, Published};
 use crate::round::{Load, Target};
 use crate::scenario::Settings;
 
@@ -63,34 +61,41 @@ impl Load for Client {
         Ok(connection)
     }
 
-    fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
-        consumer::prepare(connection, settings)
+    fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError> {
+        connection.client.open_channel(CHANNEL + number);
+        connection.reply("channel.open-ok")
     }
 
-    fn prepare_publisher(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+    fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
+        consumer::prepare_queue(connection, settings, queue)
+    }
+
+    fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
+        consumer::prepare(connection, settings, queue)
+    }
+
+    fn prepare_publisher(connection: &mut Connection<Self>, settings: &Settings, _: &str) -> Result<(), BenchError> {
         publisher::prepare(connection, settings)
     }
 
-    fn publish(
-        connection: &mut Connection<Self>,
-        settings: &Settings,
-        sent_at: &SentAt,
-        start: Instant,
-    ) -> Result<Published, BenchError> {
-        publisher::run(connection, settings, sent_at, start)
+    fn publish(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Published, BenchError> {
+        publisher::run(connection, part)
     }
 
-    fn consume(
-        connection: &mut Connection<Self>,
-        settings: &Settings,
-        sent_at: &SentAt,
-        start: Instant,
-    ) -> Result<Consumed, BenchError> {
-        consumer::run(connection, settings, sent_at, start)
+    fn consume(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Consumed, BenchError> {
+        consumer::run(connection, part)
     }
 
-    fn finish(connection: Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
-        consumer::finish(connection, settings)
+    fn end_consumer(connection: &mut Connection<Self>) -> Result<u64, BenchError> {
+        consumer::end(connection)
+    }
+
+    fn delete_queue(connection: &mut Connection<Self>, queue: &str) -> Result<u64, BenchError> {
+        connection.client.delete_queue(CHANNEL, queue.as_bytes());
+        match connection.wait(|_, event| matches!(event, Event::Removed { .. }))? {
+            Event::Removed { message_count, .. } => Ok(message_count.into()),
+            _ => Ok(0),
+        }
     }
 
     fn close(mut connection: Connection<Self>) -> Result<(), BenchError> {

@@ -1,7 +1,6 @@
-//! The publishing thread.
+//! The publishing threads.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use leveret_amqp091::{Properties, delivery_mode};
 use leveret_strict_client::amqp091::{Client, Event};
@@ -9,10 +8,12 @@ use leveret_strict_client::amqp091::{Client, Event};
 use super::CHANNEL;
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Published, SentAt, WRITE_MAX, histogram};
+use crate::measured::{Part, Published, WRITE_MAX, histogram};
 use crate::message::Writer;
+use crate::pace::Pace;
 use crate::process::thread_cpu_time;
 use crate::scenario::Settings;
+use crate::tally::sequence;
 
 /// Prepares the channel.
 pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
@@ -23,14 +24,12 @@ pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings) 
     Ok(())
 }
 
-/// Publishes everything and waits for the confirms.
-pub(crate) fn run(
-    connection: &mut Connection<Client>,
-    settings: &Settings,
-    sent_at: &SentAt,
-    start: Instant,
-) -> Result<Published, BenchError> {
+/// Publishes its part and waits for the confirms.
+pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Published, BenchError> {
+    let settings = part.settings;
+    let count = settings.messages_each;
     let cpu = thread_cpu_time();
+    let pace = Pace::of(settings, part.number);
     let mut properties = Vec::new();
     Properties { delivery_mode: settings.durable.then_some(2), ..Default::default() }.encode(&mut properties);
     debug_assert_eq!(delivery_mode(&properties).is_some(), settings.durable);
@@ -39,34 +38,41 @@ pub(crate) fn run(
     let window = if settings.confirm_window == 0 { u64::MAX } else { settings.confirm_window.into() };
     let (mut sent, mut confirmed) = (0, 0);
     loop {
-        while sent < settings.messages && sent - confirmed < window {
-            let now = start.elapsed().as_nanos() as u64;
-            while sent < settings.messages && sent - confirmed < window && connection.client.output().len() < WRITE_MAX
-            {
-                sent_at[sent as usize].store(now, Ordering::Relaxed);
-                let body = writer.write(sent);
-                connection.client.publish(CHANNEL, b"", settings.queue.as_bytes(), settings.durable, &properties, body);
+        let mut due = pace.due_within(part.now()).min(count);
+        while sent < due && sent - confirmed < window {
+            let now = part.now();
+            while sent < due && sent - confirmed < window && connection.client.output().len() < WRITE_MAX {
+                part.sent_at(sent).store(pace.due_at(sent, now), Ordering::Relaxed);
+                let body = writer.write(sequence(part.number, sent));
+                connection.client.publish(CHANNEL, b"", part.queue.as_bytes(), settings.durable, &properties, body);
                 sent += 1;
             }
             connection.flush()?;
             if settings.confirm_window == 0 {
                 confirmed = sent;
             }
+            due = pace.due_within(now).min(count).max(due);
         }
-        if confirmed == settings.messages {
+        if confirmed == count {
             break;
         }
+        let may_send = sent < count && sent - confirmed < window;
+        if let Some(wait) = pace.wait_for(sent, part.now()).filter(|_| may_send)
+            && !connection.is_readable_within(wait)?
+        {
+            continue;
+        }
         let (_, events) = connection.read()?;
-        let now = start.elapsed().as_nanos() as u64;
+        let now = part.now();
         for event in events {
             if let Event::Confirmed { first, last, .. } = event {
                 confirmed += last - first + 1;
-                for sequence in first - 1..*last {
-                    let sent = sent_at[sequence as usize].load(Ordering::Relaxed);
+                for message in first - 1..*last {
+                    let sent = part.sent_at(message).load(Ordering::Relaxed);
                     confirm_latency.saturating_record(now.saturating_sub(sent));
                 }
             }
         }
     }
-    Ok(Published { elapsed: start.elapsed(), cpu: thread_cpu_time() - cpu, confirm_latency })
+    Ok(Published { elapsed: part.start.elapsed(), cpu: thread_cpu_time() - cpu, confirm_latency })
 }

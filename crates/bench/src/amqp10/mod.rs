@@ -3,15 +3,13 @@
 mod consumer;
 mod publisher;
 
-use std::time::Instant;
-
 use leveret_amqp10::{OwnedValue, Role};
 use leveret_strict_client::Violation;
 use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError, Response, SessionOptions, State};
 
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
-use crate::measured::{Consumed, Published, SentAt};
+use crate::measured::{Consumed, Part, Published};
 use crate::round::{Load, Target};
 use crate::scenario::Settings;
 
@@ -74,34 +72,39 @@ impl Load for Client {
         Ok(connection)
     }
 
-    fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
-        consumer::prepare(connection, settings)
+    fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError> {
+        connection.client.begin(CHANNEL + number, SessionOptions::default());
+        connection.wait(|_, event| matches!(event, Event::Begun { .. })).map(drop)
     }
 
-    fn prepare_publisher(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
-        publisher::prepare(connection, settings)
+    fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
+        consumer::prepare_queue(connection, settings, queue)
     }
 
-    fn publish(
-        connection: &mut Connection<Self>,
-        settings: &Settings,
-        sent_at: &SentAt,
-        start: Instant,
-    ) -> Result<Published, BenchError> {
-        publisher::run(connection, settings, sent_at, start)
+    fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
+        consumer::prepare(connection, settings, queue)
     }
 
-    fn consume(
-        connection: &mut Connection<Self>,
-        settings: &Settings,
-        sent_at: &SentAt,
-        start: Instant,
-    ) -> Result<Consumed, BenchError> {
-        consumer::run(connection, settings, sent_at, start)
+    fn prepare_publisher(connection: &mut Connection<Self>, _: &Settings, queue: &str) -> Result<(), BenchError> {
+        publisher::prepare(connection, queue)
     }
 
-    fn finish(connection: Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
-        consumer::finish(connection, settings)
+    fn publish(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Published, BenchError> {
+        publisher::run(connection, part)
+    }
+
+    fn consume(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Consumed, BenchError> {
+        consumer::run(connection, part)
+    }
+
+    fn end_consumer(connection: &mut Connection<Self>) -> Result<u64, BenchError> {
+        consumer::end(connection)
+    }
+
+    fn delete_queue(connection: &mut Connection<Self>, queue: &str) -> Result<u64, BenchError> {
+        let mut surplus = 0;
+        let response = connection.request("DELETE", &format!("/queues/{queue}"), &OwnedValue::Null, &mut surplus)?;
+        Ok(u64::from(surplus).max(response.number("message_count").unwrap_or_default()))
     }
 
     fn close(mut connection: Connection<Self>) -> Result<(), BenchError> {

@@ -1,7 +1,6 @@
-//! The publishing thread.
+//! The publishing threads.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use leveret_amqp10::Role;
 use leveret_amqp10::message::{Header, write_data};
@@ -10,26 +9,25 @@ use leveret_strict_client::amqp10::{Client, Event, Send};
 use super::{CHANNEL, HANDLE};
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Published, SentAt, WRITE_MAX, histogram};
+use crate::measured::{Part, Published, WRITE_MAX, histogram};
 use crate::message::Writer;
+use crate::pace::Pace;
 use crate::process::thread_cpu_time;
-use crate::scenario::Settings;
+use crate::tally::sequence;
 
 /// Attaches the link and waits for credit.
-pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
-    let address = format!("/queues/{}", settings.queue);
+pub(super) fn prepare(connection: &mut Connection<Client>, queue: &str) -> Result<(), BenchError> {
+    let address = format!("/queues/{queue}");
     connection.client.attach_sender(CHANNEL, HANDLE, "bench publisher", Some(&address));
     connection.attached(HANDLE, true)
 }
 
-/// Publishes everything and waits for the outcomes.
-pub(super) fn run(
-    connection: &mut Connection<Client>,
-    settings: &Settings,
-    sent_at: &SentAt,
-    start: Instant,
-) -> Result<Published, BenchError> {
+/// Publishes its part and waits for the outcomes.
+pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Published, BenchError> {
+    let settings = part.settings;
+    let count = settings.messages_each;
     let cpu = thread_cpu_time();
+    let pace = Pace::of(settings, part.number);
     let mut payload = Vec::new();
     Header { durable: Some(settings.durable), ..Header::default() }.encode(&mut payload);
     let header_size = payload.len();
@@ -40,18 +38,18 @@ pub(super) fn run(
     let (mut sent, mut confirmed) = (0u64, 0);
     loop {
         let mut blocked = false;
-        while !blocked && sent < settings.messages && sent - confirmed < window {
-            let now = start.elapsed().as_nanos() as u64;
-            while sent < settings.messages && sent - confirmed < window && connection.client.output().len() < WRITE_MAX
-            {
+        let mut due = pace.due_within(part.now()).min(count);
+        while !blocked && sent < due && sent - confirmed < window {
+            let now = part.now();
+            while sent < due && sent - confirmed < window && connection.client.output().len() < WRITE_MAX {
                 // Credit is asked for before, since sending tells that there is none only after the body was written.
                 if connection.client.credit(CHANNEL, HANDLE) == 0 {
                     blocked = true;
                     break;
                 }
                 payload.truncate(header_size);
-                write_data(&mut payload, writer.write(sent));
-                sent_at[sent as usize].store(now, Ordering::Relaxed);
+                write_data(&mut payload, writer.write(sequence(part.number, sent)));
+                part.sent_at(sent).store(pace.due_at(sent, now), Ordering::Relaxed);
                 let tag = (sent as u32).to_be_bytes();
                 if connection.client.send(CHANNEL, HANDLE, &tag, &payload, &options).is_none() {
                     blocked = true;
@@ -60,23 +58,30 @@ pub(super) fn run(
                 sent += 1;
             }
             connection.flush()?;
+            due = pace.due_within(now).min(count).max(due);
         }
-        if sent == settings.messages && (options.settled || confirmed == sent) {
+        if sent == count && (options.settled || confirmed == sent) {
             break;
         }
+        let may_send = !blocked && sent < count && sent - confirmed < window;
+        if let Some(wait) = pace.wait_for(sent, part.now()).filter(|_| may_send)
+            && !connection.is_readable_within(wait)?
+        {
+            continue;
+        }
         let (_, events) = connection.read()?;
-        let now = start.elapsed().as_nanos() as u64;
+        let now = part.now();
         for event in events {
             // Anything but accepted was refused by now.
             if let Event::Disposition { role: Role::Receiver, first, last, .. } = event {
-                // Delivery-ids of a session begin at 0 here, as sequence numbers do.
+                // Delivery-ids of a session begin at 0 here, as the messages of a publisher do.
                 confirmed += u64::from(last.since(*first)) + 1;
-                for sequence in first.0..=last.0 {
-                    let sent = sent_at[sequence as usize].load(Ordering::Relaxed);
+                for message in first.0..=last.0 {
+                    let sent = part.sent_at(message.into()).load(Ordering::Relaxed);
                     confirm_latency.saturating_record(now.saturating_sub(sent));
                 }
             }
         }
     }
-    Ok(Published { elapsed: start.elapsed(), cpu: thread_cpu_time() - cpu, confirm_latency })
+    Ok(Published { elapsed: part.start.elapsed(), cpu: thread_cpu_time() - cpu, confirm_latency })
 }

@@ -30,7 +30,7 @@ impl Session {
         let (class_id, method_id) = error.method;
         let hard = error.code.is_hard() || number == 0 || !self.channels.contains_key(&number);
         if !hard {
-            tracing::warn!(connection = %self.name, channel = number, error = text, "channel closed");
+            self.told().channel_failed(number, &self.cause("channel", &error));
             self.confirm_durable(now);
             self.leave_channel(number, now);
             self.withhold_answer(number);
@@ -44,14 +44,28 @@ impl Session {
             encode_method(self.out(number), number, &Method::ChannelClose(close));
             return;
         }
-        self.close(error.code, &text, (class_id, method_id), now);
+        if !self.is_closing() {
+            // Why a login was refused was told where it was, and is more than its client hears.
+            if self.is_logged_in() || error.code != ReplyCode::AccessRefused {
+                self.told().failed(self.state(), &self.cause("connection", &error));
+            }
+            self.send_close(error.code, &text, (class_id, method_id), now);
+        }
     }
 
-    pub(crate) fn close(&mut self, code: ReplyCode, text: &str, method: (u16, u16), now: Now) {
-        if matches!(self.phase, Phase::Closing | Phase::Finished) {
-            return;
+    /// The broker ends the connection.
+    pub(crate) fn close(&mut self, code: ReplyCode, text: &str, now: Now) {
+        if !self.is_closing() {
+            self.told().failed(self.state(), text);
+            self.send_close(code, text, (0, 0), now);
         }
-        tracing::warn!(connection = %self.name, error = text, "connection closed");
+    }
+
+    fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing | Phase::Finished)
+    }
+
+    fn send_close(&mut self, code: ReplyCode, text: &str, method: (u16, u16), now: Now) {
         self.leave(now);
         let close = connection::Close {
             reply_code: code.code(),
@@ -68,7 +82,7 @@ impl Session {
     /// Ends a connection that hasn't logged in, without a word: what it held is to be free now.
     pub(crate) fn shed(&mut self, reason: &str, now: Now) {
         if !self.is_logged_in() {
-            tracing::warn!(connection = %self.name, error = reason, "connection closed");
+            self.told().cut(reason, now);
             self.leave(now);
             self.phase = Phase::Finished;
         }
@@ -135,6 +149,10 @@ impl Session {
     pub(crate) fn disconnected(&mut self, now: Now) {
         if std::mem::replace(&mut self.gone, true) {
             return;
+        }
+        match self.phase {
+            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
+            _ => self.told().lost(now),
         }
         self.leave(now);
         self.phase = Phase::Finished;

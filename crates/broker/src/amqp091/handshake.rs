@@ -9,7 +9,7 @@ use super::arguments;
 use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
-use crate::authenticate::{log_in, offered};
+use crate::authenticate::{claimed, log_in, offered};
 use crate::clients::Client;
 use crate::quota::OwnLimits;
 use crate::settings::IN_MAINTENANCE;
@@ -51,23 +51,26 @@ impl Session {
             let text = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
             return Err(ProtocolError::new(ReplyCode::NotImplemented, text));
         }
-        let response = match mechanism.as_str() {
+        let response: std::borrow::Cow<'_, [u8]> = match mechanism.as_str() {
             "AMQPLAIN" => amqplain(start_ok.response)?.into(),
             _ => start_ok.response.into(),
         };
+        let claimed = claimed(&response).map(str::to_owned);
         self.counters.auth_attempts.increment();
         match log_in(&self.broker, &self.peer, &mechanism, response) {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
-                tracing::info!(connection = %self.name, user, "user authenticated");
-                self.user = user.into();
-                self.mechanism = mechanism.as_str().into();
                 // Whoever isn't let in leaves nothing here.
                 self.client_properties = start_ok.client_properties.into();
+                self.told().named();
+                self.told().authenticated(&user);
+                self.user = user.into();
+                self.mechanism = mechanism.as_str().into();
             }
             Err(reason) => {
                 self.counters.auth_failed.increment();
-                tracing::warn!(connection = %self.name, reason, "authentication failed");
+                self.told().not_authenticated(claimed.as_deref(), &reason);
+                self.told().failed(self.state(), &reason);
                 if !told {
                     // Such a client takes a closed socket for a refused login. It comes after a while, so that
                     // passwords can't be tried in quick succession.
@@ -148,7 +151,7 @@ impl Session {
         });
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
         encode_method(self.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
-        tracing::info!(connection = %self.name, user = %self.user, vhost = %self.vhost, "connection opened");
+        self.told().opened();
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ impl Session {
             && now.monotonic >= deadline
         {
             if !matches!(self.phase, Phase::Closing | Phase::Refused) {
-                tracing::warn!(connection = %self.name, "handshake_timeout: the connection was not opened in time");
+                self.told().cut("handshake_timeout: the connection was not opened in time", now);
             }
             self.phase = Phase::Finished;
             return;
@@ -26,7 +26,7 @@ impl Session {
         }
         if now.monotonic >= self.last_input + 2 * self.heartbeat {
             let seconds = self.heartbeat / SECOND;
-            tracing::warn!(connection = %self.name, "missed heartbeats from client, timeout: {seconds}s");
+            self.told().cut(&format!("missed heartbeats from client, timeout: {seconds}s"), now);
             self.phase = Phase::Finished;
         } else if now.monotonic >= self.last_output + self.heartbeat / 2 && self.output.len() < TURN_BYTES_MAX {
             encode_heartbeat(self.output.buffer());

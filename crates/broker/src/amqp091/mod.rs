@@ -25,6 +25,7 @@ mod publish;
 mod queues;
 mod reply_to;
 mod session;
+mod told;
 mod transaction;
 mod view;
 

@@ -417,13 +417,13 @@ impl Session {
             Event::Maintenance if self.phase != Phase::Running || !self.broker.is_in_maintenance() => {}
             Event::Maintenance => {
                 let text = format!("CONNECTION_FORCED - {IN_MAINTENANCE}");
-                self.close(ReplyCode::ConnectionForced, &text, (0, 0), now);
+                self.close(ReplyCode::ConnectionForced, &text, now);
             }
             Event::Describe(inquiry) => self.answer_inquiry(&inquiry, now),
             Event::Shed(reason) => self.shed(&reason, now),
             Event::Close(reason) => {
                 let text = format!("CONNECTION_FORCED - {reason}");
-                self.close(ReplyCode::ConnectionForced, &text, (0, 0), now);
+                self.close(ReplyCode::ConnectionForced, &text, now);
             }
         }
     }

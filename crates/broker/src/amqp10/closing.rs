@@ -24,8 +24,7 @@ impl Connection {
             return;
         }
         debug_assert_eq!(failure.scope, Scope::Connection);
-        let (condition, text) = (failure.condition, &failure.description);
-        tracing::warn!(connection = %self.name, user = %self.user, %condition, error = text, "connection closed");
+        self.told().failed(self.state(), &format!("{}: {}", failure.condition, failure.description));
         self.leave(now);
         if matches!(self.phase, Phase::SaslInit | Phase::Refused | Phase::Header) {
             // Before `open` there is no frame that could say why.
@@ -69,30 +68,30 @@ impl Connection {
 
     /// Ends a session with an error; what comes for it is ignored until the client ends it, too.
     pub(crate) fn fail_session(&mut self, session: &mut Session, failure: Failure, now: Now) {
-        let (condition, text, channel) = (failure.condition, &failure.description, session.channel);
-        tracing::warn!(connection = %self.name, channel, %condition, error = text, "session ended");
+        let what = format_args!("ending session {}", session.channel);
+        self.told().refused(what, failure.condition.as_str(), &failure.description);
         self.leave_session(session, now);
         session.ending = true;
-        self.send_end(channel, Some(&failure));
+        self.send_end(session.channel, Some(&failure));
     }
 
     /// Ends a session at once that may not begin; what comes for it is ignored until the client ends it, too.
     pub(crate) fn refuse_session(&mut self, session: &mut Session, failure: &Failure) {
-        let (condition, text, channel) = (failure.condition, &failure.description, session.channel);
-        tracing::warn!(connection = %self.name, channel, %condition, error = text, "session refused");
+        let what = format_args!("refusing session {}", session.channel);
+        self.told().refused(what, failure.condition.as_str(), &failure.description);
         session.ending = true;
-        self.send_end(channel, Some(failure));
+        self.send_end(session.channel, Some(failure));
     }
 
     /// Detaches a link with an error; what comes for it is ignored until the client detaches it, too.
     pub(crate) fn fail_link(&mut self, session: &mut Session, handle: u32, failure: Failure, now: Now) {
-        let (condition, text, channel) = (failure.condition, &failure.description, session.channel);
-        tracing::warn!(connection = %self.name, channel, handle, %condition, error = text, "link detached");
+        let what = format_args!("detaching link {handle} of session {}", session.channel);
+        self.told().refused(what, failure.condition.as_str(), &failure.description);
         if let Some(link) = session.take(handle) {
             self.leave_link(session, handle, *link, now);
         }
         session.put(handle, Box::new(Link::Detached));
-        self.send_detach(channel, handle, true, Some(&failure));
+        self.send_detach(session.channel, handle, true, Some(&failure));
         self.resume_parked(session, now);
     }
 
@@ -116,7 +115,8 @@ impl Connection {
             return Ok(());
         }
         if let Some(error) = &detach.error {
-            tracing::warn!(connection = %self.name, handle, condition = %error.condition, "link detached by the client");
+            let what = format_args!("the client detached link {handle} of session {}", session.channel);
+            self.told().refused(what, error.condition.as_str(), error.description.unwrap_or_default());
         }
         self.leave_link(session, handle, *link, now);
         self.send_detach(session.channel, handle, detach.closed, None);
@@ -257,6 +257,10 @@ impl Connection {
     pub(crate) fn disconnected(&mut self, now: Now) {
         if std::mem::replace(&mut self.gone, true) {
             return;
+        }
+        match self.phase {
+            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
+            _ => self.told().lost(now),
         }
         self.leave(now);
         self.phase = Phase::Finished;

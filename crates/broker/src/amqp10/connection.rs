@@ -298,7 +298,8 @@ impl Connection {
             self.phase = Phase::Open;
             return;
         }
-        tracing::warn!(connection = %self.name, ?header, "unknown protocol header after SASL, answered with AMQP 1.0");
+        let why = format!("bad_header: {header:?} after SASL; the answer is AMQP 1.0's");
+        self.told().failed(self.state(), &why);
         self.output.buffer().extend_from_slice(&HEADER_AMQP);
         self.phase = Phase::Finished;
     }
@@ -346,7 +347,8 @@ impl Connection {
             }
             (_, Performative::Close(close)) => {
                 if let Some(error) = close.error {
-                    tracing::warn!(connection = %self.name, condition = %error.condition, "closed by the client");
+                    let text = error.description.unwrap_or_default();
+                    self.told().closed_with(error.condition.as_str(), text);
                 }
                 self.leave(now);
                 self.send_close(None);

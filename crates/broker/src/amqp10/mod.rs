@@ -34,6 +34,7 @@ mod sasl;
 mod send;
 mod session;
 mod time;
+mod told;
 mod transacted;
 mod transfer;
 mod unconfirmed;

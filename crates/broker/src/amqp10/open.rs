@@ -91,13 +91,7 @@ impl Connection {
             self.client_properties = super::view::arguments(properties);
         }
         self.send_open();
-        tracing::info!(
-            connection = %self.name,
-            container = %self.container,
-            user = %self.user,
-            vhost = %self.vhost,
-            "connection opened"
-        );
+        self.told().opened_by(&self.container, &self.mechanism);
         Ok(())
     }
 

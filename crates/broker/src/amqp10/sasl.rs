@@ -6,7 +6,7 @@ use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result};
-use crate::authenticate::{log_in, offered};
+use crate::authenticate::{claimed, log_in, offered};
 use crate::time::Now;
 
 impl Connection {
@@ -32,7 +32,8 @@ impl Connection {
         let offered = offered(&self.broker.settings, &self.peer);
         if !offered.contains(&mechanism) {
             let offered = offered.join(" ");
-            tracing::warn!(connection = %self.name, mechanism, offered, "unsupported SASL mechanism");
+            let why = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
+            self.told().failed(self.state(), &why);
             self.refuse_login(now);
             return Ok(());
         }
@@ -42,15 +43,16 @@ impl Connection {
             _ => Some(response.into()),
         };
         let Some(response) = response else {
-            tracing::warn!(connection = %self.name, mechanism, "the response to this mechanism is malformed");
+            self.told().failed(self.state(), &format!("the response to the SASL mechanism {mechanism} is malformed"));
             self.refuse_login(now);
             return Ok(());
         };
+        let claimed = claimed(&response).map(str::to_owned);
         self.counters.auth_attempts.increment();
         match log_in(&self.broker, &self.peer, mechanism, response) {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
-                tracing::info!(connection = %self.name, user, "user authenticated");
+                self.told().authenticated(&user);
                 self.user = user.into();
                 self.mechanism = init.mechanism.as_str().into();
                 self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Ok, additional_data: None }));
@@ -58,7 +60,8 @@ impl Connection {
             }
             Err(reason) => {
                 self.counters.auth_failed.increment();
-                tracing::warn!(connection = %self.name, reason, "authentication failed");
+                self.told().not_authenticated(claimed.as_deref(), &reason);
+                self.told().failed(self.state(), &reason);
                 self.refuse_login(now);
             }
         }

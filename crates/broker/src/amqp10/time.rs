@@ -20,7 +20,7 @@ impl Connection {
                 Phase::Refused => self.send_login_refused(),
                 Phase::Closing => self.phase = Phase::Finished,
                 _ => {
-                    tracing::warn!(connection = %self.name, "handshake_timeout: the connection was not opened in time");
+                    self.told().cut("handshake_timeout: the connection was not opened in time", now);
                     self.phase = Phase::Finished;
                 }
             }

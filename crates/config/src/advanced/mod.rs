@@ -4,7 +4,7 @@ mod term;
 
 use std::fmt::Write;
 
-use term::{Term, TermValue};
+pub(crate) use term::{Term, TermValue, parse as parse_term};
 
 use crate::config::Config;
 use crate::error::{ConfigError, Warning};
@@ -36,7 +36,7 @@ impl Config {
     pub fn read_advanced(&mut self, source: &str, text: &str) -> Result<Vec<Warning>, Vec<ConfigError>> {
         let (mut warnings, mut errors) = (Vec::new(), Vec::new());
         let wrong = |line, text| ConfigError { source_name: source.to_owned(), line: Some(line), text };
-        let applications = match term::parse(text.trim_start_matches('\u{feff}')) {
+        let applications = match parse_term(text.trim_start_matches('\u{feff}')) {
             Ok(None) => return Ok(warnings),
             Ok(Some(Term { value: TermValue::List(applications), .. })) => applications,
             Ok(Some(Term { line, .. })) => return Err(vec![wrong(line, "expected a list of applications".to_owned())]),

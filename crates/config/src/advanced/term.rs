@@ -6,13 +6,13 @@ const DEPTH_MAX: usize = 32;
 
 /// A term and where it begins.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Term {
-    pub(super) line: u32,
-    pub(super) value: TermValue,
+pub(crate) struct Term {
+    pub(crate) line: u32,
+    pub(crate) value: TermValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum TermValue {
+pub(crate) enum TermValue {
     Atom(String),
     Integer(i64),
     Float(f64),
@@ -23,13 +23,13 @@ pub(super) enum TermValue {
 }
 
 /// What is wrong with a text, and in which line.
-pub(super) type Mistake = (u32, String);
+pub(crate) type Mistake = (u32, String);
 
 /// The one term of a file, which a dot ends. None for a file without any.
 ///
 /// # Errors
 /// It isn't one.
-pub(super) fn parse(text: &str) -> Result<Option<Term>, Mistake> {
+pub(crate) fn parse(text: &str) -> Result<Option<Term>, Mistake> {
     let mut parser = Parser { rest: text, line: 1 };
     parser.skip();
     if parser.rest.is_empty() {

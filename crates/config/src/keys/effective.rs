@@ -26,7 +26,9 @@ impl Config {
     }
 }
 
-fn is_secret(key: &str) -> bool {
+/// Whether the value of a key, or of a variable in small letters, is nobody's business.
+#[must_use]
+pub fn is_secret(key: &str) -> bool {
     key.contains("pass") || key.contains("secret")
 }
 

@@ -26,7 +26,7 @@ const AUTH: &str = "only the internal backend with PLAIN, AMQPLAIN, ANONYMOUS an
 const LIMIT: &str = "the limit would not be enforced";
 const PROTOCOL: &str = "the protocol isn't spoken yet";
 const CLIENT: &str = "there is no outgoing connection yet";
-const LOGS: &str = "the log goes to standard output";
+const LOGS: &str = "no log goes there; there are log.file, log.console, log.syslog and log.journald";
 const HTTP: &str = "the HTTP server has fixed settings";
 
 /// Every key, or family of keys, that takes no effect.
@@ -56,6 +56,11 @@ pub(super) const KEYS: &[Other] = &[
     refused("management.listener.ssl", "name the listener with management.ssl.port"),
     refused("management.listener.ssl_opts.**", "these options are called management.ssl.* by now"),
     refused("management.oauth_enabled", AUTH),
+    refused("log.syslog.ssl_options.password", KEY),
+    refused("log.syslog.ssl_options.cert", KEY),
+    refused("log.syslog.ssl_options.key.**", KEY),
+    refused("log.syslog.ssl_options.crl_check", CRL),
+    obsolete("log.syslog.ssl_options.**", TLS),
     refused("prometheus.ssl.cert", KEY),
     refused("prometheus.ssl.cert.**", KEY),
     refused("prometheus.ssl.key", KEY),
@@ -93,6 +98,7 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("erlang.**", ERLANG),
     obsolete("hipe_compile", REMOVED),
     obsolete("listeners.startup_delay", "listeners open when the node is ready"),
+    obsolete("log.console.color_esc_seqs.**", "the colours are fixed"),
     obsolete("log.summarize_process_state", ERLANG),
     obsolete("log.error_logger_format_depth", ERLANG),
     obsolete("memory_monitor_interval", "memory is measured five times a second"),
@@ -128,7 +134,8 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("federation.**", CLIENT),
     not_yet("http_dispatch.access_log_dir", LOGS),
     not_yet("initial_frame_max", "frames before login have a fixed limit"),
-    not_yet("log.**", LOGS),
+    not_yet("log.exchange", LOGS),
+    not_yet("log.exchange.**", LOGS),
     not_yet("management.**", HTTP),
     not_yet("management_agent.**", HTTP),
     not_yet("motd_file", "the banner is fixed"),

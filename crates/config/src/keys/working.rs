@@ -1,5 +1,5 @@
 use super::{Key, Set};
-use crate::config::{DiskFreeLimit, Durability, Listener, LogLevel, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
+use crate::config::{DiskFreeLimit, Durability, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 
 pub(super) const fn key(
@@ -326,22 +326,6 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    key("log.console", "boolean", "true", "log to standard output", |config, _, value| {
-        config.log.console = boolean(value)?;
-        Ok(())
-    }),
-    key("log.console.level", "level", "info", "how much is logged there", |config, _, value| {
-        config.log.level = level(value)?;
-        Ok(())
-    }),
-    key("log.level", "level", "info", "how much is logged", |config, _, value| {
-        config.log.level = level(value)?;
-        Ok(())
-    }),
-    key("log.default.level", "level", "info", "how much is logged", |config, _, value| {
-        config.log.level = level(value)?;
-        Ok(())
-    }),
     key(
         "load_definitions",
         "path",
@@ -451,10 +435,6 @@ fn socket_buffer(value: &str) -> Result<u32, String> {
 
 fn connections(value: &str) -> Result<Option<u32>, String> {
     if value == "infinity" { Ok(None) } else { Ok(Some(integer(value, 0, u64::from(u32::MAX))? as u32)) }
-}
-
-fn level(value: &str) -> Result<LogLevel, String> {
-    LogLevel::named(value).ok_or_else(|| format!("expected debug, info, warning, error or none, got '{value}'"))
 }
 
 /// `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CHECK, CTL, Command, Group};
+use super::{CHECK, CTL, Command, Group, LOOK};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::client::Client;
@@ -14,6 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_alarms", Group::Monitoring, "", "Exits with a non-zero code if an alarm is in effect", check_all),
     Command::new(CHECK, "check_local_alarms", Group::Monitoring, "", "Exits with a non-zero code if an alarm is in effect on this node", check_local),
     Command::new(CTL, "set_vm_memory_high_watermark", Group::Configuration, "<fraction> [<value>]", "Sets the memory watermark until the node stops: a fraction, or absolute <value>", set_memory),
+    Command::new(LOOK, "activate_free_disk_space_monitoring", Group::Monitoring, "", "Does nothing: free disk space is always watched", activate),
     Command::new(CTL, "set_disk_free_limit", Group::Configuration, "<disk_limit> [<fraction>]", "Sets the least free disk until the node stops: bytes, or mem_relative <fraction>", set_disk),
 ];
 
@@ -138,6 +139,12 @@ fn bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.checked_mul(unit)
+}
+
+fn activate(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let name = call.node()?.name();
+    call.say(&format!("[Re-]activating free disk space monitoring on node {name}..."));
+    Ok(Answer::Done)
 }
 
 #[cfg(test)]

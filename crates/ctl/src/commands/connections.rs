@@ -65,6 +65,7 @@ const CHANNEL_COLUMNS: &[&str] = &[
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
+    Command::new(LOOK, "list_channel_interceptors", Group::Monitoring, "", "Lists plugins that intercept what channels do, of which there are none", interceptors),
     Command::new(LOOK, "list_connections", Group::Monitoring, "[<column>...]", "Lists AMQP connections of the node", list).columns(COLUMNS),
     Command::new(LOOK, "list_channels", Group::Monitoring, "[<column>...]", "Lists all channels of the node", channels).columns(CHANNEL_COLUMNS),
     Command::new(CTL, "close_connection", Group::Operations, "<connection> <explanation>", "Closes the connection of this name (column pid or name)", close),
@@ -157,4 +158,10 @@ fn close_of_user(call: &mut Call<'_>) -> Result<Answer, Failure> {
     users::find(&node, &user)?;
     node.change("POST", "/local/connections/close", json!({"reason": reason, "user": user}))?;
     Ok(Answer::Done)
+}
+
+fn interceptors(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    call.node()?;
+    call.say("Listing channel interceptors ...");
+    Ok(Answer::Report { text: String::new(), value: Value::Array(Vec::new()) })
 }

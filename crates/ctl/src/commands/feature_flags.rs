@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CHECK, CTL, Command, Group, LOOK, listed};
+use super::{CTL, Command, Group, LOOK, listed};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::client::word;
@@ -16,7 +16,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "enable_feature_flag", Group::FeatureFlags, "<feature_flag> [--experimental] [--opt-in]", "Enables a feature flag, or all; all are", enable),
     Command::new(LOOK, "list_feature_flags", Group::FeatureFlags, "[<column>...]", "Lists feature flags", list).columns(COLUMNS),
     Command::new(LOOK, "list_deprecated_features", Group::FeatureFlags, "[<column>...] [--used]", "Lists deprecated features", list_deprecated).columns(DEPRECATED),
-    Command::new(CHECK, "check_if_any_deprecated_features_are_used", Group::Monitoring, "", "Exits with a non-zero code if a deprecated feature is used", check),
+    Command::new(LOOK, "check_if_any_deprecated_features_are_used", Group::Monitoring, "", "Exits with a non-zero code if a deprecated feature is used", check),
 ];
 
 fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {

@@ -10,7 +10,7 @@ use crate::{commands, help};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(ALL, "help", Group::Help, "[<command>]", "Displays usage information for a command", show_help),
+    Command::new(ALL, "help", Group::Help, "[<command>] [--list-commands]", "Displays usage information for a command", show_help),
     Command::new(ALL, "autocomplete", Group::Help, "[<word>]", "Lists the commands that begin with a word", autocomplete),
     Command::new(ALL, "version", Group::Help, "", "Displays the version of RabbitMQ that this is compatible with", version),
     Command::new(LOOK, "ping", Group::Monitoring, "", "Checks that the node answers", ping),
@@ -19,6 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
 fn show_help(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let tool = call.tool;
     match call.given("command") {
+        None if call.has("list-commands") => Ok(Answer::Text(help::listed(tool))),
         None => Ok(Answer::Text(help::of_tool(tool))),
         Some(name) => match commands::find(tool, name) {
             Some(command) => Ok(Answer::Text(help::of_command(tool, command))),
@@ -41,7 +42,7 @@ fn version(_: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The version whose tools these are like.
-const RABBITMQ_VERSION: &str = "4.3.6";
+pub(super) const RABBITMQ_VERSION: &str = "4.3.6";
 
 fn ping(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let place = call.options.place.node().unwrap_or_else(|| "the node".to_owned());

@@ -69,12 +69,9 @@ fn metadata(call: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn quorum_critical(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    introduce(call, "Checking if node {node} is critical for quorum of any quorum queues ...")?;
-    check(
-        call,
-        "node-is-quorum-critical",
-        "Node {node} reported no queues that would lose their majority if it went down",
-    )
+    introduce(call, "Checking if node {node} is critical for quorum of any queues/streams ...")?;
+    let alone = "seems to be the only one in a single node cluster, the check does not apply";
+    check(call, "node-is-quorum-critical", &format!("Node {{node}} {alone}"))
 }
 
 fn leaders(call: &mut Call<'_>) -> Result<Answer, Failure> {
@@ -86,13 +83,14 @@ fn leaders(call: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn cluster_size(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    introduce(call, "Checking if node {node} has reached the target cluster size ...")?;
-    check(call, "reached-target-cluster-size", "Node {node} reports the cluster has reached the target size")
+    introduce(call, "Checking if target cluster size has been reached on node {node} ...")?;
+    check(call, "reached-target-cluster-size", "Target cluster size has been reached on node {node}")
 }
 
 fn mirrors(call: &mut Call<'_>) -> Result<Answer, Failure> {
     call.node()?;
-    Ok(Answer::Text("This command is DEPRECATED and is a no-op: there are no mirrored queues".to_owned()))
+    call.say("This command is DEPRECATED and is a no-op. It will be removed in a future version.");
+    Ok(Answer::Report { text: "ok".to_owned(), value: json!({"result": "ok"}) })
 }
 
 fn deprecated(call: &mut Call<'_>) -> Result<Answer, Failure> {

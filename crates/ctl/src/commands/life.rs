@@ -25,8 +25,8 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "await_online_nodes", Group::Cluster, "<count>", "Waits for <count> nodes to join the cluster; there is one", await_online_nodes),
     Command::new(LOOK, "wait", Group::Nodes, "[<pidfile>] [--pid <pid>]", "Waits until the node of a process has started", wait),
     Command::new(CTL, "start_app", Group::Nodes, "", "Does nothing: a node that runs has started", start_app),
-    Command::new(CTL, "stop", Group::Nodes, "[<pidfile>]", "Stops the node and waits until it has", stop),
-    Command::new(CTL, "shutdown", Group::Nodes, "[--no-wait]", "Stops the node and waits until it has", shutdown),
+    Command::new(CTL, "stop", Group::Nodes, "[<pidfile>] [--idempotent]", "Stops the node and waits until it has; --idempotent takes one that doesn't run for stopped", stop),
+    Command::new(CTL, "shutdown", Group::Nodes, "[--wait] [--no-wait]", "Stops the node and waits until it has", shutdown),
     Command::new(CTL, "suspend_listeners", Group::Operations, "", "Suspends the listeners, so that nobody can connect", suspend),
     Command::new(CTL, "resume_listeners", Group::Operations, "", "Resumes the listeners", resume),
     Command::new(CHECK, "is_booting", Group::Monitoring, "", "Says whether the node is booting", is_booting),
@@ -96,7 +96,13 @@ fn start_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn stop(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    end(call, true)
+    match end(call, true) {
+        Err(Failure::Unavailable(_)) if call.has("idempotent") => {
+            call.say("Node is already stopped");
+            Ok(Answer::Done)
+        }
+        other => other,
+    }
 }
 
 fn shutdown(call: &mut Call<'_>) -> Result<Answer, Failure> {

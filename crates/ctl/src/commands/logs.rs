@@ -1,19 +1,29 @@
-//! What the node logs.
+//! What the node logs, and what it has logged.
 
-use serde_json::json;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
-use super::{CTL, Command, Group};
-use crate::answer::Answer;
+use serde_json::{Value, json};
+
+use super::{CHECK, CTL, Command, Group};
+use crate::answer::{Answer, Rows};
 use crate::call::Call;
+use crate::client::Client;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "set_log_level", Group::Configuration, "<log_level>", "Sets the log level until the node stops: debug, info, warning, error or none", set_level),
+    Command::new(CTL, "rotate_logs", Group::Configuration, "", "Puts the log's files aside if log.file.rotation.count keeps any, and opens those again that were moved", rotate),
+    Command::new(CHECK, "log_tail", Group::Monitoring, "[--number <number>]", "Prints the last lines of the log's file, 50 if it isn't said how many", tail),
+    Command::new(CHECK, "log_tail_stream", Group::Monitoring, "[--duration <seconds>]", "Prints lines of the log's file as they come", stream),
 ];
 
-/// RabbitMQ's; Leveret has five of them and takes the others for the next that says less.
+/// RabbitMQ's; Leveret has six of them and takes the others for the next that says less.
 const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none"];
+
+/// How often the node is asked for new lines.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 fn set_level(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let level = call.word("log_level").to_owned();
@@ -26,4 +36,62 @@ fn set_level(call: &mut Call<'_>) -> Result<Answer, Failure> {
     call.say(&format!("Setting log level to \"{level}\" ..."));
     node.change("PUT", "/local/log-level", json!({"level": level}))?;
     Ok(Answer::Done)
+}
+
+/// RabbitMQ's does nothing but say that it is gone; who has scripts that call it wants this.
+fn rotate(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let node = call.node()?;
+    call.say(&format!("Rotating logs on node {} ...", node.name()));
+    node.change("POST", "/local/log/rotate", json!({}))?;
+    Ok(Answer::Done)
+}
+
+fn number(call: &Call<'_>, name: &str) -> Result<Option<u64>, Failure> {
+    let Some(text) = call.given(name) else { return Ok(None) };
+    let wrong = || Failure::Usage(format!("Error (argument validation): --{name} must be a number, got '{text}'"));
+    text.parse().map(Some).map_err(|_| wrong())
+}
+
+fn tail(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let count = number(call, "number")?.unwrap_or(50);
+    let node = call.node()?;
+    call.say(&format!("Last {count} log lines on node {} ...", node.name()));
+    let (lines, _) = lines(&node, &format!("lines={count}"))?;
+    if call.options.formatter.is_for_programs() {
+        let rows = lines.into_iter().map(|line| vec![Value::from(line)]).collect();
+        return Ok(Answer::Rows(Rows { columns: vec!["message".to_owned()], rows }));
+    }
+    Ok(Answer::Text(lines.join("\n")))
+}
+
+/// Whoever reads along wants lines as they come, so that they don't wait for the end of the command.
+fn stream(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let duration = number(call, "duration")?.map(Duration::from_secs);
+    let node = call.node()?;
+    let for_how_long = duration.map_or("indefinitely".to_owned(), |length| format!("for {} seconds", length.as_secs()));
+    call.say(&format!("Streaming logs from node {} {for_how_long} ...", node.name()));
+    let end = duration.map(|duration| Instant::now() + duration);
+    let (_, mut position) = lines(&node, "lines=0")?;
+    let mut out = io::stdout();
+    let mut told = call.take_output();
+    loop {
+        // Whoever closed the pipe has read enough.
+        if out.write_all(told.as_bytes()).and_then(|()| out.flush()).is_err() {
+            return Ok(Answer::Done);
+        }
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(Answer::Done);
+        }
+        std::thread::sleep(end.map_or(LOOK_EVERY, |end| LOOK_EVERY.min(end.saturating_duration_since(Instant::now()))));
+        let (lines, next) = lines(&node, &format!("position={position}"))?;
+        position = next;
+        told = lines.iter().map(|line| format!("{line}\n")).collect();
+    }
+}
+
+/// Lines, and where it goes on.
+fn lines(node: &Client, query: &str) -> Result<(Vec<String>, u64), Failure> {
+    let body = node.get(&format!("/local/log/tail?{query}"))?;
+    let lines = body["lines"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    Ok((lines, body["position"].as_u64().unwrap_or_default()))
 }

@@ -7,9 +7,9 @@ use crate::failure::Failure;
 use crate::tool::Tool;
 
 const POLICIES: &str = "policies aren't built yet";
+const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4, whose command ends with a stack trace";
 const CLUSTER: &str = "clusters aren't built yet: a node is alone";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
-const LOGS: &str = "a node logs to its standard output, which the system's journal keeps";
 const TRACING: &str = "tracing isn't built yet";
 const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
 const PARAMETERS: &str = "components with parameters, shovels and federation, aren't built yet";
@@ -26,7 +26,10 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "clear_policy", POLICIES),
     missing(CTL, "set_operator_policy", POLICIES),
     missing(CTL, "clear_operator_policy", POLICIES),
-    missing(CTL, "remove_classic_queue_mirroring_from_policies", POLICIES),
+    missing(CHECK, "list_policies_with_classic_queue_mirroring", MIRRORS),
+    missing(CHECK, "list_operator_policies_with_classic_queue_mirroring", MIRRORS),
+    missing(CHECK, "check_if_cluster_has_classic_queue_mirroring_policy", MIRRORS),
+    missing(CTL, "remove_classic_queue_mirroring_from_policies", MIRRORS),
     missing(CTL, "set_parameter", PARAMETERS),
     missing(CTL, "clear_parameter", PARAMETERS),
     missing(CTL, "join_cluster", CLUSTER),
@@ -41,9 +44,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "eval", ERLANG),
     missing(CTL, "eval_file", ERLANG),
     missing(CTL, "exec", ERLANG),
-    missing(CTL, "rotate_logs", LOGS),
-    missing(CHECK, "log_tail", LOGS),
-    missing(CHECK, "log_tail_stream", LOGS),
     missing(CTL, "trace_on", TRACING),
     missing(CTL, "trace_off", TRACING),
     missing(CTL, "encode", ENCRYPTION),
@@ -52,35 +52,21 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "decrypt_conf_value", ENCRYPTION),
     missing(LOOK, "list_ciphers", ENCRYPTION),
     missing(LOOK, "list_hashes", ENCRYPTION),
-    missing(LOOK, "list_channel_interceptors", "there are no plugins that could intercept"),
     missing(CTL, "set_channel_interceptor_priorities", "there are no plugins that could intercept"),
-    missing(LOOK, "list_node_auth_attempt_stats", "see /api/auth/attempts"),
+    missing(CHECK, "reset_node_auth_attempt_metrics", "counters only grow"),
+    missing(CHECK, "enable_auth_attempt_source_tracking", "logins are counted by protocol, not by source"),
+    missing(CHECK, "disable_auth_attempt_source_tracking", "logins are counted by protocol, not by source"),
     missing(CTL, "reset_stats_db", "counters only grow"),
-    missing(LOOK, "activate_free_disk_space_monitoring", "free disk space is always watched"),
     missing(LOOK, "deactivate_free_disk_space_monitoring", "free disk space is always watched; see set_disk_free_limit"),
     missing(CHECK, "consume_event_stream", "events aren't built yet"),
-    missing(CHECK, "message_size_stats", "see the metrics"),
-    missing(CHECK, "cipher_suites", "the key ssl_options.ciphers says which are taken; see 'environment'"),
-    missing(CHECK, "tls_versions", "the key ssl_options.versions says which are taken; see 'environment'"),
-    missing(CHECK, "certificates", "the keys ssl_options.* name their files; see 'environment' and check_certificate_expiration"),
     missing(CHECK, "metadata_store_status", CLUSTER),
-    missing(CHECK, "runtime_thread_stats", "see the metrics"),
     missing(CHECK, "maybe_stuck", "a wait has a reason: see the column wait of the HTTP API"),
     missing(CHECK, "observer", "it shows Erlang's processes, of which there are none"),
     missing(CHECK, "remote_shell", ERLANG),
     missing(CHECK, "erlang_cookie_hash", "there is no Erlang cookie: the local socket is the user's own"),
     missing(CHECK, "erlang_cookie_sources", "there is no Erlang cookie: the local socket is the user's own"),
-    missing(CHECK, "discover_peers", CLUSTER),
-    missing(CHECK, "quorum_status", "quorum queues aren't built yet"),
-    missing(CHECK, "reclaim_quorum_memory", "quorum queues aren't built yet"),
-    missing(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", "quorum queues aren't built yet"),
-    missing(CHECK, "stream_status", "streams aren't built yet"),
     missing(CHECK, "coordinator_status", "streams aren't built yet"),
-    missing(CHECK, "os_env", "see 'environment'"),
-    missing(CHECK, "command_line_arguments", "see 'environment'"),
-    missing(CHECK, "resolve_hostname", "use the system's tools"),
-    missing(CHECK, "resolver_info", "use the system's tools"),
-    missing(CHECK, "list_network_interfaces", "use the system's tools"),
+    missing(CHECK, "list_network_interfaces", "use the system's tools, such as 'ip address'"),
 ];
 
 /// It is refused before it runs, with its reason.

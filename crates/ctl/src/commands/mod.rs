@@ -6,24 +6,34 @@ mod cluster;
 mod connections;
 mod consumers;
 mod definitions;
+mod enabled_plugins;
 mod exchanges;
 mod feature_flags;
 mod general;
+mod granted;
 mod health;
 mod life;
 mod limits;
 mod listed;
 mod listeners;
+mod logins;
 mod logs;
 mod memory;
+mod message_sizes;
 mod missing;
+mod network;
 mod parameters;
 mod permissions;
 mod plugins;
 mod policies;
+mod process;
 mod queues;
+#[cfg(test)]
+mod recorded;
+mod replicas;
 mod report;
 mod status;
+mod tls;
 mod topic_permissions;
 mod upgrade;
 mod users;
@@ -160,6 +170,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         listeners::COMMANDS,
         memory::COMMANDS,
         logs::COMMANDS,
+        logins::COMMANDS,
+        message_sizes::COMMANDS,
+        process::COMMANDS,
+        network::COMMANDS,
+        tls::COMMANDS,
+        replicas::COMMANDS,
         report::COMMANDS,
         upgrade::COMMANDS,
         plugins::COMMANDS,

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::{CTL, Command, Group, LOOK, listed, users, vhosts};
+use super::granted::Granted;
+use super::{CTL, Command, Group, LOOK, users};
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::client::word;
+use crate::client::Client;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
@@ -17,27 +18,19 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(LOOK, "list_user_permissions", Group::Access, "<username>", "Lists permissions of a user across all virtual hosts", list_of_user),
 ];
 
-fn path(vhost: &str, user: &str) -> String {
-    format!("/api/permissions/{}/{}", word(vhost), word(user))
-}
-
-fn patterns(call: &Call<'_>) -> serde_json::Value {
-    json!({"configure": call.word("conf"), "write": call.word("write"), "read": call.word("read")})
-}
+const PERMISSIONS: Granted =
+    Granted { path: "permissions", called: "permissions", columns: ["configure", "write", "read"] };
 
 fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let (vhost, user) = (call.vhost(), call.word("username").to_owned());
-    let node = call.node()?;
-    call.say(&format!("Setting permissions for user \"{user}\" in vhost \"{vhost}\" ..."));
-    users::find(&node, &user)?;
-    vhosts::check(&node, &vhost)?;
-    put(call, &node, &vhost, &user)?;
+    let (node, path) = PERMISSIONS.begin(call, "Setting {called} for user \"{user}\" in vhost \"{vhost}\" ...")?;
+    put(call, &node, &path)?;
     Ok(Answer::Done)
 }
 
-fn put(call: &Call<'_>, node: &crate::client::Client, vhost: &str, user: &str) -> Result<(), Failure> {
+fn put(call: &Call<'_>, node: &Client, path: &str) -> Result<(), Failure> {
+    let patterns = json!({"configure": call.word("conf"), "write": call.word("write"), "read": call.word("read")});
     // A pattern that can't be is RabbitMQ's 69.
-    let response = node.request("PUT", &path(vhost, user), Some(&patterns(call)))?;
+    let response = node.request("PUT", path, Some(&patterns))?;
     match response.status {
         200..=299 => Ok(()),
         _ => Err(Failure::check(&response.reason())),
@@ -50,39 +43,23 @@ fn set_globally(call: &mut Call<'_>) -> Result<Answer, Failure> {
     call.say(&format!("Setting permissions for user \"{user}\" in all virtual hosts ..."));
     users::find(&node, &user)?;
     for vhost in node.list("/api/vhosts?columns=name")? {
-        put(call, &node, vhost["name"].as_str().unwrap_or_default(), &user)?;
+        put(call, &node, &PERMISSIONS.of(vhost["name"].as_str().unwrap_or_default(), &user))?;
     }
     Ok(Answer::Done)
 }
 
 fn clear(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let (vhost, user) = (call.vhost(), call.word("username").to_owned());
-    let node = call.node()?;
-    call.say(&format!("Clearing permissions for user \"{user}\" in vhost \"{vhost}\" ..."));
-    users::find(&node, &user)?;
-    vhosts::check(&node, &vhost)?;
-    if node.find(&path(&vhost, &user))?.is_some() {
-        node.delete(&path(&vhost, &user))?;
+    let (node, path) = PERMISSIONS.begin(call, "Clearing {called} for user \"{user}\" in vhost \"{vhost}\" ...")?;
+    if node.find(&path)?.is_some() {
+        node.delete(&path)?;
     }
     Ok(Answer::Done)
 }
 
 fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let vhost = call.vhost();
-    let node = call.node()?;
-    call.say(&format!("Listing permissions for vhost \"{vhost}\" ..."));
-    vhosts::check(&node, &vhost)?;
-    let found = node.list(&format!("/api/vhosts/{}/permissions", word(&vhost)))?;
-    let columns = ["user", "configure", "write", "read"].map(str::to_owned);
-    Ok(listed::rows(&columns, found, |_| {}))
+    PERMISSIONS.list(call)
 }
 
 fn list_of_user(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let user = call.word("username").to_owned();
-    let node = call.node()?;
-    call.say(&format!("Listing permissions for user \"{user}\" ..."));
-    users::find(&node, &user)?;
-    let found = node.list(&format!("{}/permissions", users::path(&user)))?;
-    let columns = ["vhost", "configure", "write", "read"].map(str::to_owned);
-    Ok(listed::rows(&columns, found, |_| {}))
+    PERMISSIONS.list_of_user(call)
 }

@@ -1,123 +1,201 @@
-//! Plugins. What RabbitMQ has as plugins is built in here, or isn't there; nothing is enabled or disabled.
+//! Plugins. What RabbitMQ has as plugins is built in here, or isn't there. Which of them a node lets listen is what the
+//! file enabled_plugins lists, if it has one.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Command, Group, PLUGINS};
+use super::{Command, Group, PLUGINS, enabled_plugins};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(PLUGINS, "list", Group::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose]", "Lists plugins and their state: -E enabled, -e also implicitly, -m names only, -v with descriptions", list),
-    Command::new(PLUGINS, "enable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Succeeds for what is built in, and refuses what isn't built yet", enable),
-    Command::new(PLUGINS, "disable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Succeeds for what isn't there and for rabbitmq_amqp1_0, which does nothing; what is built in can't be taken out", disable),
-    Command::new(PLUGINS, "set", Group::Plugins, "[<plugin>...] [--offline] [--online]", "Succeeds if all of these are built in", set),
-    Command::new(PLUGINS, "is_enabled", Group::Monitoring, "<plugin>... [--offline] [--online]", "Exits with a non-zero code if a plugin isn't there", is_enabled),
-    Command::new(PLUGINS, "directories", Group::Monitoring, "[--offline] [--online]", "Says that there are no plugin directories", directories),
+    Command::new(PLUGINS, "list", Group::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose] [--offline] [--online]", "Lists plugins and their state: -E enabled, -e also implicitly, -m names only, -v with descriptions", list),
+    Command::new(PLUGINS, "enable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Puts what is built in into the file enabled_plugins, if there is one, and refuses what isn't built yet", enable),
+    Command::new(PLUGINS, "disable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Takes plugins out of the file enabled_plugins, which the node reads when it starts", disable),
+    Command::new(PLUGINS, "set", Group::Plugins, "[<plugin>...] [--offline] [--online]", "Writes these into the file enabled_plugins, which the node reads when it starts", set),
+    Command::new(PLUGINS, "is_enabled", Group::Monitoring, "<plugin>... [--offline] [--online]", "Exits with a non-zero code if a plugin isn't enabled", is_enabled),
+    Command::new(PLUGINS, "directories", Group::Monitoring, "[--offline] [--online]", "Says which file lists the plugins, and that there are no directories of them", directories),
 ];
 
-/// RabbitMQ's plugins whose work this node does, and what they are.
-const BUILT_IN: &[(&str, &str)] = &[
-    ("rabbitmq_amqp1_0", "AMQP 1.0, which is part of the core"),
-    ("rabbitmq_management", "the HTTP API"),
-    ("rabbitmq_management_agent", "statistics for the HTTP API"),
-    ("rabbitmq_prometheus", "metrics"),
-    ("rabbitmq_web_dispatch", "HTTP listeners"),
-];
+/// RabbitMQ's plugins: name, whether it is there, what it enables, what it is.
+const TABLE: &str = include_str!("../../../config/src/plugins.tsv");
 
-/// Those that RabbitMQ has and this node doesn't.
-const ABSENT: &[&str] = &[
-    "rabbitmq_auth_backend_cache",
-    "rabbitmq_auth_backend_http",
-    "rabbitmq_auth_backend_internal_loopback",
-    "rabbitmq_auth_backend_ldap",
-    "rabbitmq_auth_backend_oauth2",
-    "rabbitmq_auth_mechanism_ssl",
-    "rabbitmq_consistent_hash_exchange",
-    "rabbitmq_event_exchange",
-    "rabbitmq_exchange_federation",
-    "rabbitmq_federation",
-    "rabbitmq_federation_management",
-    "rabbitmq_federation_prometheus",
-    "rabbitmq_jms_topic_exchange",
-    "rabbitmq_mqtt",
-    "rabbitmq_peer_discovery_aws",
-    "rabbitmq_peer_discovery_common",
-    "rabbitmq_peer_discovery_consul",
-    "rabbitmq_peer_discovery_etcd",
-    "rabbitmq_peer_discovery_k8s",
-    "rabbitmq_queue_federation",
-    "rabbitmq_random_exchange",
-    "rabbitmq_recent_history_exchange",
-    "rabbitmq_sharding",
-    "rabbitmq_shovel",
-    "rabbitmq_shovel_management",
-    "rabbitmq_shovel_prometheus",
-    "rabbitmq_stomp",
-    "rabbitmq_stream",
-    "rabbitmq_stream_management",
-    "rabbitmq_top",
-    "rabbitmq_tracing",
-    "rabbitmq_trust_store",
-    "rabbitmq_web_mqtt",
-    "rabbitmq_web_stomp",
-];
+/// A line of the table.
+struct Plugin {
+    name: &'static str,
+    /// `core`, `built` or `absent`.
+    state: &'static str,
+    implies: &'static str,
+    description: &'static str,
+}
 
-fn is_built_in(name: &str) -> bool {
-    BUILT_IN.iter().any(|(known, _)| *known == name)
+fn table() -> impl Iterator<Item = Plugin> {
+    TABLE.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next().unwrap_or_default();
+        Plugin { name: next(), state: next(), implies: next(), description: next() }
+    })
+}
+
+fn find(name: &str) -> Option<Plugin> {
+    table().find(|plugin| plugin.name == name)
+}
+
+fn is_there(name: &str) -> bool {
+    find(name).is_some_and(|plugin| plugin.state != "absent")
+}
+
+/// What is enabled, and where that stands.
+struct Enabled {
+    /// The node's name; none if none was asked.
+    node: Option<String>,
+    /// The version that plugins have.
+    version: String,
+    /// The file that lists them, if there may be one.
+    file: Option<PathBuf>,
+    /// What it lists; none if it isn't there, and all is on.
+    listed: Option<BTreeSet<String>>,
+    /// What the node does; none if none was asked.
+    running: Option<BTreeSet<String>>,
+}
+
+impl Enabled {
+    /// Of the node, or without one where it needn't run.
+    fn of(call: &Call<'_>, needs_node: bool) -> Result<Self, Failure> {
+        let node = match call.has("offline") {
+            true => None,
+            false if needs_node => Some(call.node()?),
+            false => call.node().ok(),
+        };
+        let Some(node) = node else {
+            let file = enabled_plugins::offline();
+            let listed = enabled_plugins::read(&file)?;
+            let version = super::general::RABBITMQ_VERSION.to_owned();
+            return Ok(Enabled { node: None, version, file: Some(file), listed, running: None });
+        };
+        let said = node.get("/local/plugins")?;
+        let file = said["file"].as_str().map(PathBuf::from);
+        let listed = file.as_deref().map(enabled_plugins::read).transpose()?.flatten();
+        let running = said["running"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+        let version = node.node["rabbitmq_version"].as_str().unwrap_or_default().to_owned();
+        Ok(Enabled { node: Some(node.name()), version, file, listed, running: Some(running.collect()) })
+    }
+
+    /// Those that were asked for.
+    fn explicit(&self) -> BTreeSet<String> {
+        match &self.listed {
+            Some(listed) => listed.clone(),
+            None => ["rabbitmq_management", "rabbitmq_prometheus"].map(str::to_owned).into(),
+        }
+    }
+
+    /// Those, what they need, and what can't be taken out, as far as it is there.
+    fn all(&self) -> BTreeSet<String> {
+        let mut wanted = self.explicit();
+        let mut open: Vec<String> = wanted.iter().cloned().collect();
+        while let Some(name) = open.pop() {
+            let implied = find(&name).map_or("", |plugin| plugin.implies).split(',');
+            for name in implied.filter(|name| !name.is_empty()) {
+                if wanted.insert(name.to_owned()) {
+                    open.push(name.to_owned());
+                }
+            }
+        }
+        wanted.extend(table().filter(|plugin| plugin.state == "core").map(|plugin| plugin.name.to_owned()));
+        wanted.retain(|name| is_there(name));
+        wanted
+    }
+
+    fn node(&self) -> &str {
+        self.node.as_deref().unwrap_or("offline")
+    }
+
+    /// Writes another list, and says what it comes to.
+    fn change(&self, call: &mut Call<'_>, names: BTreeSet<String>) -> Result<Answer, Failure> {
+        let unchanged = match (&self.listed, &self.file) {
+            (Some(listed), _) => *listed == names,
+            (None, Some(_)) => self.explicit() == names,
+            (None, None) => true,
+        };
+        if unchanged {
+            call.say("Plugin configuration unchanged.");
+            return Ok(Answer::Done);
+        }
+        if let Some(file) = &self.file {
+            enabled_plugins::write(file, &names)?;
+            let lines: Vec<String> = names.iter().map(|name| format!("  {name}")).collect();
+            call.say(&format!("The following plugins have been configured:\n{}", lines.join("\n")));
+            call.say(&format!("{} is written; the node reads it when it starts.", file.display()));
+        }
+        Ok(Answer::Done)
+    }
 }
 
 fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let pattern = call.given("pattern").unwrap_or("").to_owned();
-    let (only_enabled, minimal) = (call.has("enabled") || call.has("implicitly-enabled"), call.has("minimal"));
-    let verbose = call.has("verbose");
-    let node = call.node()?;
-    let version = node.node["rabbitmq_version"].as_str().unwrap_or_default().to_owned();
-    let mut names: BTreeSet<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-    if !only_enabled {
-        names.extend(ABSENT);
-    }
-    names.retain(|name| name.contains(pattern.trim_matches(['.', '*', '^', '$'])));
+    let (explicitly, implicitly) = (call.has("enabled"), call.has("implicitly-enabled"));
+    let (minimal, verbose) = (call.has("minimal"), call.has("verbose"));
+    let enabled = Enabled::of(call, true)?;
+    let (explicit, all) = (enabled.explicit(), enabled.all());
+    let state = |name: &str| match (explicit.contains(name), all.contains(name)) {
+        (true, _) => "enabled",
+        (false, true) => "implicit",
+        (false, false) => "not_enabled",
+    };
+    let is_wanted = |name: &str| match state(name) {
+        _ if implicitly => all.contains(name) || explicit.contains(name),
+        state => !explicitly || state == "enabled",
+    };
+    let looked_for = pattern.trim_matches(['.', '*', '^', '$']);
+    let plugins: Vec<Plugin> =
+        table().filter(|plugin| plugin.name.contains(looked_for) && is_wanted(plugin.name)).collect();
+    let runs = |name: &str| enabled.running.as_ref().is_some_and(|running| running.contains(name));
     call.say(&format!("Listing plugins with pattern \"{}\" ...", if pattern.is_empty() { ".*" } else { &pattern }));
     if !minimal {
         call.say(" Configured: E = explicitly enabled; e = implicitly enabled");
-        call.say(&format!(" | Status: * = running on {}", node.name()));
+        match &enabled.node {
+            Some(node) => call.say(&format!(" | Status: * = running on {node}")),
+            None => call.say(" | Status: [failed to contact the node - status not shown]"),
+        }
         call.say(" |/");
     }
-    let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    let width = plugins.iter().map(|plugin| plugin.name.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for name in &names {
-        let mark = if is_built_in(name) { "E*" } else { "  " };
+    for Plugin { name, description, .. } in &plugins {
+        let mark = match state(name) {
+            "enabled" => 'E',
+            "implicit" => 'e',
+            _ => ' ',
+        };
+        let status = if runs(name) { '*' } else { ' ' };
         let _ = match minimal {
             true => writeln!(text, "{name}"),
-            false => writeln!(text, "[{mark}] {name:width$} {version}"),
+            false => writeln!(text, "[{mark}{status}] {name:width$} {}", enabled.version),
         };
-        if let (true, Some((_, described))) = (verbose, BUILT_IN.iter().find(|(known, _)| known == name)) {
-            let _ = writeln!(text, "     Description: {described}");
+        if verbose {
+            let _ = writeln!(text, "     Description: {description}");
         }
     }
-    let plugins: Vec<Value> = names.iter().map(|name| value(name, &version)).collect();
+    let value = |plugin: &Plugin| {
+        json!({
+            "name": plugin.name,
+            "enabled": state(plugin.name),
+            "running": runs(plugin.name),
+            "version": enabled.version,
+            "running_version": if runs(plugin.name) { &enabled.version } else { "" },
+        })
+    };
     let value = json!({
-        "status": "running",
+        "status": if enabled.node.is_some() { "running" } else { "node_down" },
         "format": if minimal { "minimal" } else if verbose { "verbose" } else { "normal" },
-        "plugins": plugins,
+        "plugins": plugins.iter().map(value).collect::<Vec<_>>(),
     });
     Ok(Answer::Report { text, value })
-}
-
-fn value(name: &str, version: &str) -> Value {
-    let running = is_built_in(name);
-    json!({
-        "name": name,
-        "enabled": if running { "enabled" } else { "not_enabled" },
-        "running": running,
-        "version": version,
-        "running_version": if running { version } else { "" },
-    })
 }
 
 /// The plugins that were named.
@@ -130,99 +208,104 @@ fn named(call: &Call<'_>) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Whether this is a plugin of RabbitMQ, which warns of others and goes on.
-fn is_known(name: &str) -> bool {
-    is_built_in(name) || ABSENT.contains(&name)
-}
-
-fn check(call: &mut Call<'_>, names: &[String]) -> Result<(), Failure> {
+/// Those of these names that are there: others of RabbitMQ are refused, and of names that it doesn't know it warns and
+/// goes on.
+fn check(call: &mut Call<'_>, names: &[String]) -> Result<BTreeSet<String>, Failure> {
     warn_of_unknown(call, names);
-    let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| ABSENT.contains(name)).collect();
+    let known = || names.iter().filter(|name| find(name).is_some());
+    let missing: Vec<&str> = known().map(String::as_str).filter(|name| !is_there(name)).collect();
     match missing.is_empty() {
-        true => Ok(()),
+        true => Ok(known().cloned().collect()),
         false => Err(Failure::refused(&format!(
             "The following plugins aren't there yet: {}. What is there is built in: {}",
             missing.join(", "),
-            BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+            table().map(|plugin| plugin.name).filter(|name| is_there(name)).collect::<Vec<_>>().join(", ")
         ))),
     }
 }
 
 fn warn_of_unknown(call: &mut Call<'_>, names: &[String]) {
-    let unknown: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_known(name)).collect();
+    let unknown: Vec<&str> = names.iter().map(String::as_str).filter(|name| find(name).is_none()).collect();
     if !unknown.is_empty() {
         call.say(&format!("WARNING - plugins currently enabled but missing: {}\n", unknown.join(", ")));
     }
 }
 
-/// Needs no node: what is built in is on whether one runs or not, and scripts call it before they start one.
+/// Needs no node, as scripts call it before they start one.
 fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let names = if call.has("all") { Vec::new() } else { named(call)? };
+    let names = match call.has("all") {
+        true => table().filter(|plugin| plugin.state == "built").map(|plugin| plugin.name.to_owned()).collect(),
+        false => named(call)?,
+    };
     call.say(&format!("Enabling plugins:\n{}", names.join("\n")));
-    check(call, &names)?;
-    call.say("Plugin configuration unchanged.");
-    Ok(Answer::Done)
+    let names = check(call, &names)?;
+    let enabled = Enabled::of(call, false)?;
+    match &enabled.listed {
+        Some(listed) => enabled.change(call, listed | &names),
+        // All that is there is on, and stays on.
+        None => enabled.change(call, enabled.explicit()),
+    }
 }
 
 fn disable(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let names =
-        if call.has("all") { BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect() } else { named(call)? };
+    let enabled = Enabled::of(call, false)?;
+    let names = if call.has("all") { enabled.explicit().into_iter().collect() } else { named(call)? };
     call.say(&format!("Disabling plugins:\n{}", names.join("\n")));
     warn_of_unknown(call, &names);
-    // RabbitMQ's is empty too since 4.0, and scripts that are older take it out before they put it in.
-    let does_something = |name: &&str| is_built_in(name) && *name != "rabbitmq_amqp1_0";
-    let here: Vec<&str> = names.iter().map(String::as_str).filter(does_something).collect();
-    match here.is_empty() {
-        true => {
-            call.say("Plugin configuration unchanged.");
-            Ok(Answer::Done)
+    let names: BTreeSet<String> = names.into_iter().collect();
+    if enabled.file.is_none() {
+        let here: Vec<&str> =
+            names.iter().map(String::as_str).filter(|name| enabled.explicit().contains(*name)).collect();
+        if !here.is_empty() {
+            return Err(Failure::refused(&format!(
+                "{} can't be disabled: this node has no enabled_plugins file. Start it with --enabled-plugins FILE or \
+                 RABBITMQ_ENABLED_PLUGINS_FILE",
+                here.join(", ")
+            )));
         }
-        false => Err(Failure::refused(&format!("{} can't be disabled: it is built in", here.join(", ")))),
     }
+    let rest = &enabled.explicit() - &names;
+    enabled.change(call, rest)
 }
 
 fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let names = call.words("plugin");
     call.say(&format!("Enabling plugins:\n{}", names.join("\n")));
-    check(call, &names)?;
-    call.say("Plugin configuration unchanged.");
-    Ok(Answer::Done)
+    let names = check(call, &names)?;
+    Enabled::of(call, false)?.change(call, names)
 }
 
 fn is_enabled(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let names = call.words("plugin");
-    let node = match call.has("offline") {
-        true => "offline".to_owned(),
-        false => call.node()?.name(),
-    };
+    let enabled = Enabled::of(call, true)?;
+    let node = enabled.node();
     let (plugin, is) = if names.len() == 1 { ("plugin", "is") } else { ("plugins", "are") };
     let listed = names.join(", ");
     call.say(&format!("Asking node {node} if {plugin} {listed} {is} enabled..."));
-    let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_built_in(name)).collect();
+    let all = enabled.running.clone().unwrap_or_else(|| enabled.all());
+    let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !all.contains(*name)).collect();
     if missing.is_empty() {
         let text = format!("{}{} {listed} {is} enabled on node {node}", plugin[..1].to_uppercase(), &plugin[1..]);
         return Ok(Answer::Report { value: json!({"result": "ok", "message": text}), text });
     }
-    let all: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     let (plugin, is) = if missing.len() == 1 { ("Plugin", "is") } else { ("Plugins", "are") };
     Err(Failure::check(&format!(
         "{plugin} {} {is} not enabled on node {node}. Enabled plugins and dependencies: {}",
         missing.join(", "),
-        all.join(", ")
+        all.into_iter().collect::<Vec<_>>().join(", ")
     )))
 }
 
 fn directories(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let node = match call.has("offline") {
-        true => "offline".to_owned(),
-        false => call.node()?.name(),
-    };
-    call.say(&format!("Listing plugin directories used by node {node}"));
+    let enabled = Enabled::of(call, true)?;
+    call.say(&format!("Listing plugin directories used by node {}", enabled.node()));
     let none = "none: plugins are built in";
+    let file = enabled.file.as_ref().map(|file| file.display().to_string());
+    let shown = file.as_deref().unwrap_or("none: all that is built in is enabled");
     Ok(Answer::Report {
         text: format!(
-            "Plugin archives directory: {none}\nPlugin expansion directory: {none}\nEnabled plugins file: {none}"
+            "Plugin archives directory: {none}\nPlugin expansion directory: {none}\nEnabled plugins file: {shown}"
         ),
-        value: json!({"plugins_dir": "", "plugins_expand_dir": "", "enabled_plugins_file": ""}),
+        value: json!({"plugins_dir": "", "plugins_expand_dir": "", "enabled_plugins_file": file.unwrap_or_default()}),
     })
 }

@@ -54,7 +54,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(LOOK, "list_queues", Group::Monitoring, "[<column>...] [--online] [--offline] [--local]", "Lists queues and their properties", list).in_vhost().columns(COLUMNS),
     Command::new(LOOK, "list_unresponsive_queues", Group::Monitoring, "[<column>...] [--local] [--queue-timeout <milliseconds>]", "Lists queues that have failed, and so don't answer", unresponsive).in_vhost().columns(COLUMNS),
     Command::new(CTL, "purge_queue", Group::Queues, "<queue>", "Removes all ready messages of a queue", purge).in_vhost(),
-    Command::new(CTL, "delete_queue", Group::Queues, "<queue> [--if-empty] [--if-unused]", "Deletes a queue", delete).in_vhost(),
+    Command::new(CTL, "delete_queue", Group::Queues, "<queue> [--if-empty] [--if-unused] [--force]", "Deletes a queue; --force does nothing, since none is stuck for lack of a leader", delete).in_vhost(),
 ];
 
 /// Columns that only the detailed list has.

@@ -6,6 +6,7 @@ use super::{Command, Group, LOOK, find};
 use crate::answer::Answer;
 use crate::arguments::{self, Parsed};
 use crate::call::Call;
+use crate::client::Client;
 use crate::failure::Failure;
 use crate::format::{self, Formatter};
 
@@ -36,26 +37,26 @@ fn report(call: &mut Call<'_>) -> Result<Answer, Failure> {
     call.say(&format!("Reporting server status of node {} ...\n", node.name()));
     let mut text = String::new();
     for name in NODE {
-        part(call, name, None, &mut text)?;
+        part(call, &node, name, None, &mut text)?;
     }
     for vhost in node.list("/api/vhosts?columns=name")? {
         let vhost = vhost["name"].as_str().unwrap_or_default();
         for name in VHOST {
-            part(call, name, Some(vhost), &mut text)?;
+            part(call, &node, name, Some(vhost), &mut text)?;
         }
     }
     Ok(Answer::Text(text))
 }
 
 /// What a command says of the same node, with all its columns. What one can't say is told in its place.
-fn part(call: &Call<'_>, name: &str, vhost: Option<&str>, text: &mut String) -> Result<(), Failure> {
+fn part(call: &Call<'_>, node: &Client, name: &str, vhost: Option<&str>, text: &mut String) -> Result<(), Failure> {
     let columns = find(call.tool, name).map_or(&[][..], |command| command.columns);
     let words = std::iter::once(name).chain(columns.iter().copied()).map(OsString::from).collect();
     if let Parsed::Command(command, _, matches) = arguments::parse(call.tool, words)? {
         let mut options = call.options.clone();
         options.vhost = vhost.map(str::to_owned);
         (options.quiet, options.silent) = (false, false);
-        match (command.run)(&mut Call::new(call.tool, options, matches, text)) {
+        match (command.run)(&mut Call::new(call.tool, options, matches, text).to(node)) {
             Ok(answer) => text.push_str(&format::show(answer, Formatter::Table, true)),
             Err(failure) => text.push_str(&format!("{}\n", failure.text())),
         }

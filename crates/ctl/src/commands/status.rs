@@ -175,6 +175,11 @@ fn log_location(call: &mut Call<'_>) -> Result<Answer, Failure> {
     call.say(&format!("Log file location(s) on node {name} ..."));
     let body = node.get(&format!("/api/nodes/{}?columns=log_files", word(&name)))?;
     let files = body["log_files"].as_array().cloned().unwrap_or_default();
-    let lines: Vec<&str> = files.iter().filter_map(Value::as_str).collect();
+    let all: Vec<&str> = files.iter().filter_map(Value::as_str).collect();
+    let is_file = |line: &&&str| line.starts_with('/');
+    let lines: Vec<&str> = match all.iter().find(is_file) {
+        Some(first) if !call.has("all") => vec![first],
+        _ => all,
+    };
     Ok(Answer::Report { text: lines.join("\n"), value: json!(lines) })
 }

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{CTL, Command, Group, LOOK, listed, users, vhosts};
+use super::granted::Granted;
+use super::{CTL, Command, Group, LOOK};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::client::word;
@@ -16,55 +17,36 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(LOOK, "list_user_topic_permissions", Group::Access, "<username>", "Lists user topic permissions", list_of_user),
 ];
 
-fn path(vhost: &str, user: &str) -> String {
-    format!("/api/topic-permissions/{}/{}", word(vhost), word(user))
-}
+const TOPIC_PERMISSIONS: Granted =
+    Granted { path: "topic-permissions", called: "topic permissions", columns: ["exchange", "write", "read"] };
 
 fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let (vhost, user) = (call.vhost(), call.word("username").to_owned());
     let exchange = call.word("exchange").to_owned();
-    let node = call.node()?;
-    call.say(&format!("Setting topic permissions on \"{exchange}\" for user \"{user}\" in vhost \"{vhost}\" ..."));
-    users::find(&node, &user)?;
-    vhosts::check(&node, &vhost)?;
+    let text = format!("Setting {{called}} on \"{exchange}\" for user \"{{user}}\" in vhost \"{{vhost}}\" ...");
+    let (node, path) = TOPIC_PERMISSIONS.begin(call, &text)?;
     let body = json!({"exchange": exchange, "write": call.word("write"), "read": call.word("read")});
-    node.change("PUT", &path(&vhost, &user), body)?;
+    node.change("PUT", &path, body)?;
     Ok(Answer::Done)
 }
 
 fn clear(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let (vhost, user) = (call.vhost(), call.word("username").to_owned());
     let exchange = call.given("exchange").map(str::to_owned);
-    let node = call.node()?;
     let at = exchange.as_ref().map(|exchange| format!(" on \"{exchange}\"")).unwrap_or_default();
-    call.say(&format!("Clearing topic permissions{at} for user \"{user}\" in vhost \"{vhost}\" ..."));
-    users::find(&node, &user)?;
-    vhosts::check(&node, &vhost)?;
-    if node.find(&path(&vhost, &user))?.is_some() {
+    let text = format!("Clearing {{called}}{at} for user \"{{user}}\" in vhost \"{{vhost}}\" ...");
+    let (node, path) = TOPIC_PERMISSIONS.begin(call, &text)?;
+    if node.find(&path)?.is_some() {
         let at = exchange.map(|exchange| format!("/{}", word(&exchange))).unwrap_or_default();
-        node.delete(&format!("{}{at}", path(&vhost, &user)))?;
+        node.delete(&format!("{path}{at}"))?;
     }
     Ok(Answer::Done)
 }
 
 fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let vhost = call.vhost();
-    let node = call.node()?;
-    call.say(&format!("Listing topic permissions for vhost \"{vhost}\" ..."));
-    vhosts::check(&node, &vhost)?;
-    let found = node.list(&format!("/api/vhosts/{}/topic-permissions", word(&vhost)))?;
-    let columns = ["user", "exchange", "write", "read"].map(str::to_owned);
-    Ok(listed::rows(&columns, found, |_| {}))
+    TOPIC_PERMISSIONS.list(call)
 }
 
 fn list_of_user(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let user = call.word("username").to_owned();
-    let node = call.node()?;
-    call.say(&format!("Listing topic permissions for user \"{user}\" ..."));
-    users::find(&node, &user)?;
-    let found = node.list(&format!("{}/topic-permissions", users::path(&user)))?;
-    let columns = ["vhost", "exchange", "write", "read"].map(str::to_owned);
     // RabbitMQ's has no names of columns here.
     call.options.no_table_headers = true;
-    Ok(listed::rows(&columns, found, |_| {}))
+    TOPIC_PERMISSIONS.list_of_user(call)
 }

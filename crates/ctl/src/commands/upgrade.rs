@@ -37,7 +37,7 @@ fn revive(call: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn await_quorum(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    alone(call, "Will wait for a quorum + 1 of nodes to be online for all quorum queues for 120 seconds...")
+    alone(call, "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for 120 seconds...")
 }
 
 fn await_mirrors(call: &mut Call<'_>) -> Result<Answer, Failure> {

@@ -7,7 +7,8 @@ use leveret_model::{LimitOwner, LimitValues, Topology, VhostSettings};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::{bindings, exchanges, limits, permissions, stream, topic_permissions, users, vhosts};
+use crate::granted::Granted;
+use crate::{bindings, exchanges, limits, stream, users, vhosts};
 
 type Objects = Box<dyn Iterator<Item = Value> + Send>;
 
@@ -25,8 +26,8 @@ pub(super) fn cluster(api: &Api) -> Response {
     parts.push(("original_cluster_name", Part::One(json!(api.cluster_name()))));
     parts.push(("users", many(topology.users().map(|user| users::view(&topology, user)).collect())));
     parts.push(("vhosts", many(all.iter().map(|vhost| vhost_entry(&topology, vhost)).collect())));
-    parts.push(("permissions", many(topology.permissions().map(|found| permissions::view(found)).collect())));
-    let topics = topology.topic_permissions().map(|found| topic_permissions::view(found));
+    parts.push(("permissions", many(topology.permissions().map(|found| found.view()).collect())));
+    let topics = topology.topic_permissions().map(|found| found.view());
     parts.push(("topic_permissions", many(topics.collect())));
     let limits = all.iter().filter_map(|vhost| Some(limits::parameter(vhost, limits_of(&topology, vhost)?)));
     parts.push(("parameters", many(limits.collect())));

@@ -6,6 +6,9 @@ mod limits;
 mod log;
 mod login;
 mod node;
+mod process;
+mod sizes;
+mod tls;
 
 use crate::route::{Route, route};
 
@@ -13,12 +16,18 @@ use crate::route::{Route, route};
 #[rustfmt::skip]
 pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Get "/local/node" Administrator node::show, "Who the node is, and where"),
+    route!(Get "/local/process" Administrator process::show, "How the node was started"),
+    route!(Get "/local/plugins" Administrator process::plugins, "Which plugins of RabbitMQ the node stands for"),
+    route!(Get "/local/tls" Administrator tls::show, "What the node can speak with TLS, and with which certificates"),
+    route!(Get "/local/message-sizes" Administrator sizes::show, "How many messages of which sizes were published"),
     route!(Post "/local/stop" Administrator node::stop, "Asks the node to stop"),
     route!(Post "/local/listeners/suspend" Administrator node::suspend, "Closes the listeners of AMQP"),
     route!(Post "/local/listeners/resume" Administrator node::resume, "Opens them again"),
     route!(Post "/local/authenticate" Administrator login::check, "Whether a user has this password"),
     route!(Put "/local/alarm-limits/memory" Administrator limits::memory, "Sets the memory watermark until the node stops"),
     route!(Put "/local/alarm-limits/disk" Administrator limits::disk, "Sets the least free disk until the node stops"),
+    route!(Post "/local/log/rotate" Administrator log::rotate, "Puts the log's files aside, or opens them again"),
+    route!(Get "/local/log/tail" Administrator log::tail, "Lines of the log's file"),
     route!(Put "/local/log-level" Administrator log::change, "Sets the log level until the node stops"),
     route!(Post "/local/connections/close" Administrator connections::close, "Closes connections of a virtual host, a user or all"),
 ];

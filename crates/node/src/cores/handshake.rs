@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leveret_broker::category::CONNECTION;
 use leveret_broker::{Broker, Encryption, Foreign, Handshake, Peer, Wake};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -54,13 +55,16 @@ impl Foreword {
             taken = timeout(patience, self.take_in_time(stream, peer, &mut held, broker)) => match taken {
                 Ok(stream) => stream,
                 Err(_) => {
-                    warn!(connection = name, "handshake_timeout ({patience:?}) is over before AMQP could begin");
+                    warn!(
+                        target: CONNECTION,
+                        "closing AMQP connection ({name}): handshake_timeout ({patience:?}) is over before AMQP could begin"
+                    );
                     None
                 }
             },
             () = rouse.0.notified() => {
                 let reason = held.shed().unwrap_or_else(|| "it was to go".into());
-                warn!(connection = name, error = %reason, "connection closed before its TLS handshake was made");
+                warn!(target: CONNECTION, "closing AMQP connection ({name}) before its TLS handshake was made: {reason}");
                 None
             }
         }
@@ -83,7 +87,8 @@ impl Foreword {
                     }
                 }
                 Err(error) => {
-                    warn!(connection = peer.connection_name(), "connection closed: {error}");
+                    let name = peer.connection_name();
+                    warn!(target: CONNECTION, "closing AMQP connection ({name}): {error}");
                     return None;
                 }
             }
@@ -98,7 +103,7 @@ impl Foreword {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("ssl_handshake_timeout ({:?}) is over", tls.patience()),
         };
-        warn!(connection = peer.connection_name(), "TLS handshake failed: {reason}");
+        warn!(target: CONNECTION, "closing AMQP connection ({}): TLS handshake failed: {reason}", peer.connection_name());
         None
     }
 }

@@ -1,5 +1,6 @@
 //! Cipher suites by the names that OpenSSL and IANA have for them.
 
+use rustls::crypto::aws_lc_rs;
 use rustls::{CipherSuite, SupportedCipherSuite};
 use tracing::warn;
 
@@ -22,6 +23,17 @@ pub(crate) fn iana(suite: CipherSuite) -> String {
         Some(rest) => format!("TLS_{rest}"),
         None => name,
     }
+}
+
+/// All that can be offered, the first of choice first: as OpenSSL calls them.
+#[must_use]
+pub fn cipher_suites() -> Vec<String> {
+    let name = |suite: &SupportedCipherSuite| {
+        let suite = suite.suite();
+        let openssl = OPENSSL.iter().find(|(_, known)| *known == suite).map(|(openssl, _)| (*openssl).to_owned());
+        openssl.unwrap_or_else(|| iana(suite))
+    };
+    aws_lc_rs::default_provider().cipher_suites.iter().map(name).collect()
 }
 
 /// Those of `there` that are named, in the order of the names. Others are left out with a warning: lists are written for

@@ -99,9 +99,9 @@ fn pem_at(text: &str) -> &str {
     &text[..end]
 }
 
-/// The roots of clients' certificates.
+/// The roots of the certificates of those whom we speak to.
 pub(super) fn roots(options: &Options) -> Result<RootCertStore, TlsError> {
-    let file = named(options.cacertfile.as_ref(), "cacertfile", "the roots of clients' certificates")?;
+    let file = named(options.cacertfile.as_ref(), "cacertfile", "the roots of certificates")?;
     let mut roots = RootCertStore::empty();
     for certificate in certificates(file)? {
         roots.add(certificate).map_err(|error| TlsError::File { file: file.to_owned(), reason: error.to_string() })?;

@@ -1,0 +1,56 @@
+//! When messages are due.
+
+use std::time::Duration;
+
+use crate::scenario::Settings;
+
+/// The pace of one publisher; without a rate everything is due at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pace {
+    /// Nanoseconds between two messages.
+    interval: Option<f64>,
+    /// Nanoseconds before the first one, so that publishers take turns.
+    offset: f64,
+}
+
+impl Pace {
+    pub(crate) fn of(settings: &Settings, publisher: u32) -> Self {
+        let all = f64::from(settings.publishers);
+        let interval = settings.rate.map(|rate| 1e9 * all / rate);
+        Self { interval, offset: interval.unwrap_or(0.0) * f64::from(publisher) / all }
+    }
+
+    /// How many messages are due within so many nanoseconds.
+    pub(crate) fn due_within(&self, nanos: u64) -> u64 {
+        match self.interval {
+            None => u64::MAX,
+            Some(_) if (nanos as f64) < self.offset => 0,
+            Some(interval) => ((nanos as f64 - self.offset) / interval) as u64 + 1,
+        }
+    }
+
+    /// When a message is due, in nanoseconds; `now` if there is no rate.
+    pub(crate) fn due_at(&self, message: u64, now: u64) -> u64 {
+        self.interval.map_or(now, |interval| (self.offset + interval * message as f64) as u64)
+    }
+
+    /// How long it is until a message is due; `None` if nothing is waited for.
+    pub(crate) fn wait_for(&self, message: u64, now: u64) -> Option<Duration> {
+        self.interval.map(|_| Duration::from_nanos(self.due_at(message, now).saturating_sub(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_due_one_after_the_other() {
+        let pace = Pace { interval: Some(1000.0), offset: 500.0 };
+        assert_eq!([0, 499, 500, 1499, 1500].map(|nanos| pace.due_within(nanos)), [0, 0, 1, 1, 2]);
+        assert_eq!(pace.due_at(3, 7), 3500);
+        assert_eq!(pace.wait_for(1, 1400), Some(Duration::from_nanos(100)));
+        let unpaced = Pace { interval: None, offset: 0.0 };
+        assert_eq!((unpaced.due_within(0), unpaced.due_at(3, 7), unpaced.wait_for(3, 7)), (u64::MAX, 7, None));
+    }
+}

@@ -1,0 +1,46 @@
+//! What the log says of a session.
+
+use leveret_amqp091::{FieldValue, method::name_of};
+
+use super::error::ProtocolError;
+use super::session::{Phase, Session};
+use crate::told::Told;
+
+impl Session {
+    pub(crate) fn told(&self) -> Told<'_> {
+        let named = self.client_properties.lookup("connection_name");
+        let client_name = named.and_then(FieldValue::as_str).unwrap_or_default();
+        Told {
+            id: self.id,
+            name: &self.name,
+            client_name,
+            vhost: &self.vhost,
+            user: &self.user,
+            connected: self.connected,
+        }
+    }
+
+    /// RabbitMQ's names.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Start | Phase::Refused => "starting",
+            Phase::Tune => "tuning",
+            Phase::Open => "opening",
+            Phase::Running => "running",
+            Phase::Closing => "closing",
+            Phase::Finished => "closed",
+        }
+    }
+
+    /// `operation queue.declare caused a channel exception not_found: no queue 'q' in vhost '/'`.
+    pub(crate) fn cause(&self, scope: &str, error: &ProtocolError) -> String {
+        let (class_id, method_id) = error.method;
+        let name = error.code.text().to_ascii_lowercase();
+        match name_of(class_id, method_id) {
+            // Until the connection is open RabbitMQ says no more than why.
+            Some(_) | None if self.phase != Phase::Running => error.text.clone(),
+            Some(method) => format!("operation {method} caused a {scope} exception {name}: {}", error.text),
+            None => format!("a {scope} exception {name}: {}", error.text),
+        }
+    }
+}

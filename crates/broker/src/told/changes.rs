@@ -1,0 +1,37 @@
+//! Changes of users, permissions and virtual hosts: who looks after a node wants to know when they were.
+
+use leveret_model::{Command, Topology};
+
+/// The lines of a change, as RabbitMQ writes them, from what there is before it; none for what happens too often.
+pub(crate) fn lines(topology: &Topology, command: &Command) -> Vec<String> {
+    match command {
+        Command::CreateVhost { name } => vec![format!("Adding vhost '{name}'")],
+        Command::DeleteVhost { name } => vec![format!("Deleting vhost '{name}'")],
+        Command::PutUser(put) => {
+            let name = &put.name;
+            let first = match topology.user(name) {
+                None => format!("Created user '{name}'"),
+                Some(_) => format!("Successfully changed password for user '{name}'"),
+            };
+            let tags = put.tags.iter().map(|tag| &**tag).collect::<Vec<_>>().join(", ");
+            vec![first, format!("Successfully set user tags for user '{name}' to [{tags}]")]
+        }
+        Command::DeleteUser { name } => vec![format!("Deleted user '{name}'")],
+        Command::SetPermissions(set) => vec![format!(
+            "Successfully set permissions for user '{}' in virtual host '{}' to '{}', '{}', '{}'",
+            set.user, set.vhost, set.configure, set.write, set.read
+        )],
+        Command::ClearPermissions { user, vhost } => {
+            vec![format!("Successfully cleared permissions for user '{user}' in virtual host '{vhost}'")]
+        }
+        Command::SetTopicPermissions(set) => vec![format!(
+            "Successfully set topic permissions on exchange '{}' for user '{}' in virtual host '{}' to '{}', '{}'",
+            set.exchange, set.user, set.vhost, set.write, set.read
+        )],
+        Command::ClearTopicPermissions { user, vhost, exchange } => {
+            let of = exchange.as_ref().map(|exchange| format!(" on exchange '{exchange}'")).unwrap_or_default();
+            vec![format!("Successfully cleared topic permissions{of} for user '{user}' in virtual host '{vhost}'")]
+        }
+        _ => Vec::new(),
+    }
+}

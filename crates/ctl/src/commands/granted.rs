@@ -1,0 +1,60 @@
+//! What the commands about permissions and about topic permissions have in common.
+
+use super::{listed, users, vhosts};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::client::{Client, word};
+use crate::failure::Failure;
+
+/// One of the two.
+pub(super) struct Granted {
+    /// Its word in paths of the HTTP API.
+    pub(super) path: &'static str,
+    /// In RabbitMQ's words.
+    pub(super) called: &'static str,
+    /// What is shown of each beside its user or its vhost.
+    pub(super) columns: [&'static str; 3],
+}
+
+impl Granted {
+    /// Where a user's in a vhost are.
+    pub(super) fn of(&self, vhost: &str, user: &str) -> String {
+        format!("/api/{}/{}/{}", self.path, word(vhost), word(user))
+    }
+
+    /// The node, once both are known to be there, and what is said of it: `{user}` and `{vhost}` are filled in.
+    pub(super) fn begin(&self, call: &mut Call<'_>, text: &str) -> Result<(Client, String), Failure> {
+        let (vhost, user) = (call.vhost(), call.word("username").to_owned());
+        let node = call.node()?;
+        let filled = text.replace("{called}", self.called).replace("{vhost}", &vhost);
+        call.say(&filled.replace("{user}", &user));
+        users::find(&node, &user)?;
+        vhosts::check(&node, &vhost)?;
+        let path = self.of(&vhost, &user);
+        Ok((node, path))
+    }
+
+    /// Those in a vhost.
+    pub(super) fn list(&self, call: &mut Call<'_>) -> Result<Answer, Failure> {
+        let vhost = call.vhost();
+        let node = call.node()?;
+        call.say(&format!("Listing {} for vhost \"{vhost}\" ...", self.called));
+        vhosts::check(&node, &vhost)?;
+        let found = node.list(&format!("/api/vhosts/{}/{}", word(&vhost), self.path))?;
+        Ok(listed::rows(&self.beside("user"), found, |_| {}))
+    }
+
+    /// Those of a user.
+    pub(super) fn list_of_user(&self, call: &mut Call<'_>) -> Result<Answer, Failure> {
+        let user = call.word("username").to_owned();
+        let node = call.node()?;
+        call.say(&format!("Listing {} for user \"{user}\" ...", self.called));
+        users::find(&node, &user)?;
+        let found = node.list(&format!("{}/{}", users::path(&user), self.path))?;
+        Ok(listed::rows(&self.beside("vhost"), found, |_| {}))
+    }
+
+    fn beside(&self, first: &str) -> Vec<String> {
+        std::iter::once(first).chain(self.columns).map(str::to_owned).collect()
+    }
+}

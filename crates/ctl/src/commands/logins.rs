@@ -1,0 +1,35 @@
+//! Logins, as they were counted since the node started.
+
+use serde_json::{Value, json};
+
+use super::{Command, Group, LOOK, listed};
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::client::word;
+use crate::failure::Failure;
+use crate::format::Formatter;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(LOOK, "list_node_auth_attempt_stats", Group::Monitoring, "[--by-source]", "Lists how many logins succeeded and failed, by protocol", attempts),
+];
+
+fn attempts(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let by_source = call.has("by-source");
+    let node = call.node()?;
+    let name = node.name();
+    call.say(&format!("Listing authentication\n attempts for node \"{name}\" ..."));
+    let source = if by_source { "/source" } else { "" };
+    let mut found = node.list(&format!("/api/auth/attempts/{}{source}", word(&name)))?;
+    found.retain(|row| row["auth_attempts"] != json!(0));
+    let value = json!({"node": name, "result": "ok", "attempts": found});
+    if found.is_empty() {
+        let text = format!("Node {name} reported no authentication attempt stats");
+        return Ok(Answer::Report { text, value });
+    }
+    if call.options.formatter == Formatter::Json {
+        return Ok(Answer::Report { text: String::new(), value });
+    }
+    let columns = ["protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_succeeded"].map(str::to_owned);
+    Ok(listed::rows(&columns, found, |_: &mut Value| {}))
+}

@@ -1,0 +1,119 @@
+//! What is told.
+
+use std::fmt::{self, Write};
+use std::time::SystemTime;
+
+use leveret_config::{LogCategory, LogLevel};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata};
+
+/// Beginnings of the names of what is ours; of everything else only warnings are told.
+const OURS: [&str; 2] = ["leveret", "rabbitmq"];
+
+/// One line, or several that belong together.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) time: SystemTime,
+    pub(super) level: LogLevel,
+    pub(super) category: LogCategory,
+    /// Without control characters, but for line ends between what was told and its detail.
+    pub(super) message: String,
+    /// The number of the connection that it is about; 0 for none.
+    pub(super) pid: u64,
+    pub(super) fields: Vec<(&'static str, String)>,
+    pub(super) source: Option<(&'static str, u32)>,
+}
+
+/// What a line of this origin is about, and how important it can be at most.
+pub(super) fn classify(metadata: &Metadata<'_>) -> (LogCategory, LogLevel) {
+    let target = metadata.target();
+    let category = target.strip_prefix("rabbitmq.").and_then(LogCategory::named).unwrap_or(LogCategory::Default);
+    let level = match *metadata.level() {
+        Level::ERROR => LogLevel::Error,
+        Level::WARN => LogLevel::Warning,
+        Level::INFO if OURS.iter().any(|ours| target.starts_with(ours)) => LogLevel::Info,
+        _ => LogLevel::Debug,
+    };
+    (category, level)
+}
+
+/// Whether nothing but warnings of it is told, however much is asked for.
+pub(super) fn is_foreign(metadata: &Metadata<'_>) -> bool {
+    !OURS.iter().any(|ours| metadata.target().starts_with(ours))
+}
+
+impl Line {
+    pub(super) fn of(event: &Event<'_>) -> Self {
+        let metadata = event.metadata();
+        let (category, level) = classify(metadata);
+        let mut line = Self {
+            time: SystemTime::now(),
+            level,
+            category,
+            message: String::new(),
+            pid: 0,
+            fields: Vec::new(),
+            source: metadata.file().zip(metadata.line()),
+        };
+        let mut visitor = Visitor { line: &mut line, detail: String::new() };
+        event.record(&mut visitor);
+        let detail = visitor.detail;
+        if !detail.is_empty() {
+            line.message.push('\n');
+            line.message.push_str(&detail);
+        }
+        line
+    }
+}
+
+struct Visitor<'l> {
+    line: &'l mut Line,
+    detail: String,
+}
+
+impl Visit for Visitor<'_> {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match field.name() {
+            "pid" => self.line.pid = value,
+            name => self.line.fields.push((name, value.to_string())),
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        match field.name() {
+            "critical" if value => self.line.level = LogLevel::Critical,
+            name => self.line.fields.push((name, value.to_string())),
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let mut text = String::new();
+        // Writing into a string doesn't fail.
+        let _ = write!(Printable(&mut text), "{value:?}");
+        match field.name() {
+            "message" => self.line.message = text,
+            "detail" => self.detail = text,
+            name => self.line.fields.push((name, text)),
+        }
+    }
+}
+
+/// What clients name themselves must not look like another line: control characters are escaped.
+struct Printable<'s>(&'s mut String);
+
+impl Write for Printable<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            if character.is_control() {
+                write!(self.0, "{}", character.escape_default())?;
+            } else {
+                self.0.push(character);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! TLS where we are the client.
+
+use std::sync::Arc;
+
+use leveret_config::Tls as Options;
+use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::files::{self, TlsError};
+
+/// What speaks to servers that can show a certificate below these roots: `cacertfile`, or the system's. The system's are
+/// where OpenSSL has them, and `SSL_CERT_FILE` and `SSL_CERT_DIR` say otherwise.
+///
+/// # Errors
+/// A file can't be used, or the system has no roots.
+pub(crate) fn client_config(options: &Options) -> Result<ClientConfig, TlsError> {
+    let roots = match options.cacertfile {
+        Some(_) => files::roots(options)?,
+        None => system_roots()?,
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError::Unfit(error.to_string()))?
+        .with_root_certificates(roots);
+    if options.certfile.is_none() && options.keyfile.is_none() {
+        return Ok(builder.with_no_client_auth());
+    }
+    let (chain, key) = files::identity(options)?;
+    builder
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| TlsError::Unfit(format!("certfile and keyfile don't fit together: {error}")))
+}
+
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Old ones that can't be read are in many systems' stores.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let reasons: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+        return Err(TlsError::Missing(format!(
+            "cacertfile isn't set, and the system has no roots of certificates ({})",
+            if reasons.is_empty() { "its store is empty".to_owned() } else { reasons.join("; ") }
+        )));
+    }
+    Ok(roots)
+}
