@@ -19,6 +19,7 @@ mod descriptors;
 mod disk;
 mod first_user;
 mod http;
+mod incoming;
 mod local_socket;
 mod lock;
 mod logging;

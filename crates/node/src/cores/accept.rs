@@ -1,7 +1,6 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use leveret_broker::{Broker, Peer};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -16,12 +15,11 @@ use super::load::least_loaded;
 use super::population::Population;
 use super::stream::Stream;
 use super::{Core, RunningCore};
+use crate::incoming;
 use crate::tls::Tls;
 
 /// Connections that may wait to be accepted; the kernel lowers it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
-/// After a failed accept, such as for want of descriptors, the next try waits this long.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Options of accepted sockets.
 #[derive(Debug, Clone, Copy)]
@@ -197,16 +195,7 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
         Err(error) => return warn!("the runtime refused a listener: {error}"),
     };
     loop {
-        let (stream, address) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            // The peer was gone before its turn came.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-            Err(error) => {
-                warn!("cannot accept a connection: {error}; the next try is in {ACCEPT_PAUSE:?}");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
+        let (stream, address) = incoming::next(&listener).await;
         match stream.into_std().and_then(|stream| sockets.apply(&stream).map(|()| stream)) {
             Ok(stream) => {
                 let seat = &seats[choose(&seats)];

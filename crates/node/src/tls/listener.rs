@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -12,6 +11,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use super::Tls;
+use crate::incoming;
 
 /// A client of HTTP behind its handshake.
 pub type HttpsStream = TlsStream<TcpStream>;
@@ -20,8 +20,6 @@ pub type HttpsStream = TlsStream<TcpStream>;
 const HANDSHAKES_MAX: usize = 256;
 /// Connections that wait for the server to take them.
 const READY_MAX: usize = 16;
-/// After a failed accept, such as for want of descriptors, the next try waits this long.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// See the module. Dropping it closes the socket.
 #[derive(Debug)]
@@ -70,15 +68,7 @@ async fn accept(listener: TcpListener, tls: Arc<Tls>, sender: mpsc::Sender<(Http
     let places = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let (stream, address) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-            Err(error) => {
-                warn!("cannot accept a connection: {error}; the next try is in {ACCEPT_PAUSE:?}");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
+        let (stream, address) = incoming::next(&listener).await;
         let (tls, sender) = (tls.clone(), sender.clone());
         tokio::spawn(async move {
             match tokio::time::timeout(tls.patience(), tls.acceptor().accept(stream)).await {
