@@ -27,7 +27,6 @@ pub(crate) fn log_of(data: &Path) -> Vec<(String, String)> {
     let pair = |key: &str, value: String| (key.to_owned(), value);
     vec![
         pair("log.console", "true".to_owned()),
-        pair("log.console.level", "info".to_owned()),
         pair("log.file", file.display().to_string()),
         pair("log.file.level", "debug".to_owned()),
     ]

@@ -43,5 +43,5 @@ pub use logging::{
 pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;
-pub use tls::{AlternativeName, CertificateLogin, CertificateName, Tls, TlsEndpoint, TlsVersion};
+pub use tls::{AlternativeName, CertificateLogin, CertificateName, CrlCheck, CrlSource, Tls, TlsEndpoint, TlsVersion};
 pub use vhost_defaults::{DefaultVhostLimits, DefaultVhostUser, VhostDefaults};

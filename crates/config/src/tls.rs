@@ -19,6 +19,10 @@ pub struct Tls {
     pub verify_peer: bool,
     /// `fail_if_no_peer_cert`: whether a client without one is turned away.
     pub fail_if_no_peer_cert: bool,
+    /// `crl_check`: whether certificates are looked for on lists of revoked ones.
+    pub crl_check: CrlCheck,
+    /// `crl_sources.*`, by their last word: where those lists are.
+    pub crl_sources: BTreeMap<String, CrlSource>,
     /// `depth`: how many certificates may be between a client's and its root.
     pub depth: u8,
     /// `versions.*` by their last word; empty for 1.3 and 1.2.
@@ -38,12 +42,34 @@ impl Default for Tls {
             cacertfile: None,
             verify_peer: false,
             fail_if_no_peer_cert: false,
+            crl_check: CrlCheck::Off,
+            crl_sources: BTreeMap::new(),
             depth: 10,
             versions: BTreeMap::new(),
             ciphers: BTreeMap::new(),
             honor_cipher_order: true,
         }
     }
+}
+
+/// What is looked for on lists of revoked certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrlCheck {
+    /// `false`: nothing.
+    Off,
+    /// `peer`: the client's own certificate. One of whose issuer there is no list is turned away.
+    Peer,
+    /// `best_effort`: all certificates of its chain, as far as there is a list.
+    BestEffort,
+    /// `true`: all of them. One of whose issuer there is no list is turned away.
+    Chain,
+}
+
+/// A directory with such lists, in PEM or DER.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CrlSource {
+    /// `crl_sources.N.path`.
+    pub path: Option<String>,
 }
 
 /// A version of TLS that is spoken.

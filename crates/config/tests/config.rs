@@ -139,9 +139,9 @@ fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
         warnings[2].text.contains("'mqtt.vhost' is not built yet and has no effect: the protocol isn't spoken yet")
     );
     assert_eq!(config, Config::default());
-    let error = error("ssl_options.crl_check = peer");
+    let error = error("management.ssl.crl_check = peer");
     assert!(
-        error.contains("'ssl_options.crl_check' is not built yet: lists of revoked certificates aren't read"),
+        error.contains("'management.ssl.crl_check' is not built yet: lists of revoked certificates aren't read"),
         "{error}"
     );
     assert!(set("definitions.https.url=https://x").is_err());

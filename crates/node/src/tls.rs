@@ -7,6 +7,7 @@ mod expiry;
 mod files;
 mod listener;
 mod name;
+mod revocation;
 mod verify;
 
 use std::sync::Arc;

@@ -174,7 +174,6 @@ pub(super) const KEYS: &[Other] = &[
     refused("ssl_options.cert.**", KEY),
     refused("ssl_options.key", KEY),
     refused("ssl_options.key.**", KEY),
-    refused("ssl_options.crl_check", CRL),
     refused("ssl_options.crl_sources.**", CRL),
     refused("ssl_options.cacerts.**", KEY),
     obsolete("ssl_options.client_renegotiation", LEGACY),

@@ -3,7 +3,7 @@
 use super::Key;
 use super::working::{key, listener, none, port};
 use crate::config::Config;
-use crate::tls::{AlternativeName, CertificateName, Tls, TlsEndpoint, TlsVersion};
+use crate::tls::{AlternativeName, CertificateName, CrlCheck, Tls, TlsEndpoint, TlsVersion};
 use crate::units::{boolean, integer, milliseconds};
 
 /// RabbitMQ's port of the HTTP API with TLS, and of the metrics.
@@ -171,6 +171,43 @@ pub(super) const PROMETHEUS: &[Key] = &options!("prometheus.ssl", prometheus_tls
 
 /// Where TLS is spoken.
 pub(super) const LISTENERS: &[Key] = &[
+    key(
+        "ssl_options.crl_check",
+        "false, peer, best_effort, true",
+        "false",
+        "whether clients' certificates are looked for on lists of revoked ones: their own, those of the chain as far as \
+         there are lists, or all of them",
+        |config, _, value| {
+            config.ssl_options.crl_check = match value {
+                "false" => CrlCheck::Off,
+                "peer" => CrlCheck::Peer,
+                "best_effort" => CrlCheck::BestEffort,
+                "true" => CrlCheck::Chain,
+                other => return Err(format!("'{other}' is none of false, peer, best_effort and true")),
+            };
+            Ok(())
+        },
+    ),
+    key("ssl_options.crl_sources.$n", "dir", "", "where lists come from", |config, name, value| match value {
+        "dir" => {
+            config.ssl_options.crl_sources.entry(name.to_owned()).or_default();
+            Ok(())
+        }
+        "http" => {
+            Err("'http' isn't there yet: let something fetch the lists into a directory, and name that".to_owned())
+        }
+        other => Err(format!("'{other}' is no source of lists; there is dir")),
+    }),
+    key(
+        "ssl_options.crl_sources.$n.path",
+        "path",
+        "",
+        "a directory with lists in PEM or DER, looked at each second",
+        |config, name, value| {
+            config.ssl_options.crl_sources.entry(name.to_owned()).or_default().path = file(value)?;
+            Ok(())
+        },
+    ),
     key("listeners.ssl", "none", "", "no listener with TLS", |config, _, value| {
         none::<()>(value)?;
         config.ssl_listeners.clear();

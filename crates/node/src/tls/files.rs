@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use leveret_config::Tls as Options;
 use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::revocation;
 
 /// RFC 1421's encryption, which OpenSSL's `PRIVATE KEY` blocks of old have.
 const LEGACY_ENCRYPTION: &str = "Proc-Type: 4,ENCRYPTED";
@@ -116,11 +119,13 @@ pub(super) struct Stamps(Vec<Option<(u64, u64, i64, i64)>>);
 impl Stamps {
     pub(super) fn of(options: &Options) -> Self {
         let files = [&options.certfile, &options.keyfile, &options.cacertfile];
-        let stamp = |file: &String| {
+        let files = files.map(|file| file.as_ref().map(PathBuf::from)).into_iter();
+        let lists = revocation::files(options).into_iter().map(Some);
+        let stamp = |file: PathBuf| {
             let metadata = fs::metadata(file).ok()?;
             Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
         };
-        Self(files.into_iter().map(|file| file.as_ref().and_then(stamp)).collect())
+        Self(files.chain(lists).map(|file| file.and_then(stamp)).collect())
     }
 }
 

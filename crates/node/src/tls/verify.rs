@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_config::Tls as Options;
+use leveret_config::{CrlCheck, Tls as Options};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -11,6 +11,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use super::files::{self, TlsError};
+use super::revocation;
 
 /// Who checks the certificates of clients.
 pub(super) fn verifier(
@@ -22,12 +23,17 @@ pub(super) fn verifier(
             let text = "fail_if_no_peer_cert asks for what verify_none doesn't look at; set verify = verify_peer";
             return Err(TlsError::Unfit(text.to_owned()));
         }
+        if options.crl_check != CrlCheck::Off {
+            let text = "crl_check looks for certificates that verify_none doesn't ask for; set verify = verify_peer";
+            return Err(TlsError::Unfit(text.to_owned()));
+        }
         return Ok(WebPkiClientVerifier::no_client_auth());
     }
     let roots = Arc::new(files::roots(options)?);
     let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
     let builder = if options.fail_if_no_peer_cert { builder } else { builder.allow_unauthenticated() };
-    let inner = builder.build().map_err(|error| TlsError::Unfit(format!("cacertfile: {error}")))?;
+    let builder = revocation::checked(builder, options)?;
+    let inner = builder.build().map_err(|error| TlsError::Unfit(format!("cacertfile or crl_sources: {error}")))?;
     Ok(Arc::new(Shallow { inner, depth: options.depth.into() }))
 }
 
