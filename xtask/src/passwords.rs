@@ -50,6 +50,8 @@ pub fn search(directory: &Path, scripts: &Path) -> io::Result<Report> {
             secrets.add(user.to_owned(), password.to_owned());
         }
     }
+    // Who has a password that is somebody's name is looked for by the other forms.
+    secrets.forms.retain(|form| !secrets.users.contains(form));
     let mut report = Report { passwords: secrets.passwords.len(), ..Report::default() };
     let mut strangers = BTreeSet::new();
     for entry in fs::read_dir(directory)? {

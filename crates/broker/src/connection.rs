@@ -270,7 +270,7 @@ impl Unknown {
     fn refuse(&mut self, received: &[u8]) {
         self.finished = true;
         if let Some(foreign) = Foreign::recognise(received) {
-            self.told(&self.peer.connection_name()).failed("pre_init", foreign.reason());
+            self.told(&self.peer.connection_name()).foreign(foreign.reason());
             let http = self.broker.http_port.get().copied();
             self.output.buffer().extend(foreign.answer(self.peer.local.port(), http));
             return;

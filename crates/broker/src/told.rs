@@ -171,6 +171,11 @@ impl Told<'_> {
         );
     }
 
+    /// Its client came to the wrong port.
+    pub(crate) fn foreign(self, why: &str) {
+        tracing::warn!(target: CONNECTION, pid = self.id.0, "closing AMQP connection ({}): {why}", Whole(self));
+    }
+
     /// A channel ends.
     pub(crate) fn channel_failed(self, channel: u16, why: &str) {
         let id = self.id.0;
