@@ -331,11 +331,8 @@ fn both<'r, L: Load>(
         // What somebody found out is worth more than that others were stopped.
         let mut first = None;
         let mut tell = |error: BenchError| {
-            if !matches!(error, BenchError::Stopped) || first.is_none() {
-                let is_better = first.as_ref().is_none_or(|known| matches!(known, BenchError::Stopped));
-                if is_better {
-                    first = Some(error);
-                }
+            if first.as_ref().is_none_or(|known| matches!(known, BenchError::Stopped)) {
+                first = Some(error);
             }
         };
         let published: Vec<Published> = published.into_iter().filter_map(|one| one.map_err(&mut tell).ok()).collect();

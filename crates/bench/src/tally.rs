@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::BenchError;
 use crate::scenario::Settings;
 
 /// Where in a sequence number the publisher stands.
@@ -141,6 +142,11 @@ impl Tally {
     /// Whether a queue that says nothing for a while may be empty for good.
     pub(crate) fn may_be_over(&self) -> bool {
         self.drops && self.is_published.load(Ordering::Acquire)
+    }
+
+    /// What to say of an end before everything had come: which messages are missing is worth more than how it ended.
+    pub(crate) fn explain(&self, error: BenchError) -> BenchError {
+        self.verdict().map_or(error, BenchError::Void)
     }
 
     /// `None` if all is well.

@@ -65,6 +65,21 @@ impl fmt::Display for Whole<'_> {
     }
 }
 
+/// Tells that a connection is over, and why; the level of a line is part of its place in the code.
+macro_rules! over {
+    ($level:ident, $told:ident, $now:ident, $why:expr) => {
+        tracing::$level!(
+            target: CONNECTION,
+            pid = $told.id.0,
+            detail = $why,
+            "closing AMQP connection <0.{}.0> ({}, duration: '{}'):",
+            $told.id.0,
+            Whole($told),
+            $told.duration($now)
+        )
+    };
+}
+
 impl Told<'_> {
     /// Its first bytes are those of a protocol.
     pub(crate) fn accepted(self) {
@@ -113,38 +128,17 @@ impl Told<'_> {
 
     /// Its client is gone without a word.
     pub(crate) fn lost(self, now: Now) {
-        let (id, duration) = (self.id.0, self.duration(now));
-        tracing::warn!(
-            target: CONNECTION,
-            pid = id,
-            detail = "client unexpectedly closed TCP connection",
-            "closing AMQP connection <0.{id}.0> ({}, duration: '{duration}'):",
-            Whole(self)
-        );
+        over!(warn, self, now, "client unexpectedly closed TCP connection");
     }
 
     /// The same before it said anything, as those do that look whether a port is open.
     pub(crate) fn said_nothing(self, now: Now) {
-        let (id, duration) = (self.id.0, self.duration(now));
-        tracing::debug!(
-            target: CONNECTION,
-            pid = id,
-            detail = "connection_closed_with_no_data_received",
-            "closing AMQP connection <0.{id}.0> ({}, duration: '{duration}'):",
-            Whole(self)
-        );
+        over!(debug, self, now, "connection_closed_with_no_data_received");
     }
 
     /// We end it without telling its client, who couldn't hear or understand it.
     pub(crate) fn cut(self, why: &str, now: Now) {
-        let (id, duration) = (self.id.0, self.duration(now));
-        tracing::error!(
-            target: CONNECTION,
-            pid = id,
-            detail = why,
-            "closing AMQP connection <0.{id}.0> ({}, duration: '{duration}'):",
-            Whole(self)
-        );
+        over!(error, self, now, why);
     }
 
     /// Its client ends it, and says why.

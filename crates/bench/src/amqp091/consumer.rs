@@ -60,16 +60,14 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
                 connection.flush()?;
             }
             if intake.silence() > connection.silence_max() {
-                let silent = connection.silent();
-                return Err(tally.verdict().map_or(silent, BenchError::Void));
+                return Err(tally.explain(connection.silent()));
             }
             continue;
         }
         let (client, events) = match connection.read() {
             Ok(read) => read,
             Err(BenchError::Stopped) => return Err(BenchError::Stopped),
-            // A silent broker: what is missing is lost, and saying which is worth more.
-            Err(error) => return Err(tally.verdict().map_or(error, BenchError::Void)),
+            Err(error) => return Err(tally.explain(error)),
         };
         let now = part.now();
         for event in events {

@@ -56,8 +56,7 @@ impl Load for Client {
         options.properties.insert("product", "leveret bench").insert("connection_name", name);
         let mut connection = Connection::connect(target, Self::new(options))?;
         connection.wait(|_, event| matches!(event, Event::Connected))?;
-        connection.client.open_channel(CHANNEL);
-        connection.reply("channel.open-ok")?;
+        Self::open_session(&mut connection, 0)?;
         Ok(connection)
     }
 

@@ -34,11 +34,13 @@ impl Session {
 
     /// `operation queue.declare caused a channel exception not_found: no queue 'q' in vhost '/'`.
     pub(crate) fn cause(&self, scope: &str, error: &ProtocolError) -> String {
+        if self.phase != Phase::Running {
+            // Until the connection is open RabbitMQ says no more than why.
+            return error.text.clone();
+        }
         let (class_id, method_id) = error.method;
         let name = error.code.text().to_ascii_lowercase();
         match name_of(class_id, method_id) {
-            // Until the connection is open RabbitMQ says no more than why.
-            Some(_) | None if self.phase != Phase::Running => error.text.clone(),
             Some(method) => format!("operation {method} caused a {scope} exception {name}: {}", error.text),
             None => format!("a {scope} exception {name}: {}", error.text),
         }

@@ -31,7 +31,7 @@ pub(super) fn classify(metadata: &Metadata<'_>) -> (LogCategory, LogLevel) {
     let level = match *metadata.level() {
         Level::ERROR => LogLevel::Error,
         Level::WARN => LogLevel::Warning,
-        Level::INFO if OURS.iter().any(|ours| target.starts_with(ours)) => LogLevel::Info,
+        Level::INFO => LogLevel::Info,
         _ => LogLevel::Debug,
     };
     (category, level)
