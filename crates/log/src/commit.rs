@@ -24,6 +24,9 @@ pub(crate) struct Commit {
     sync_took: Nanos,
     /// Records in the active batch that somebody waits for.
     confirms: u64,
+    /// Those of the batch that was synced last, and those that came meanwhile: publishers whose windows are full send as
+    /// many more, half of them now and half of them after the next sync if that doesn't wait for them.
+    expected: u64,
     first_confirm: Nanos,
     /// When the oldest record was appended that nobody waits for.
     first_lazy: Option<Nanos>,
@@ -46,6 +49,8 @@ struct Flying {
     batch: Arc<Sealed>,
     written: bool,
     sync_started: Nanos,
+    /// Records in it that somebody waits for.
+    confirms: u64,
 }
 
 impl Commit {
@@ -58,6 +63,7 @@ impl Commit {
             sync_ended,
             sync_took: 0,
             confirms: 0,
+            expected: 0,
             first_confirm: 0,
             first_lazy: None,
             told: Nanos::MAX,
@@ -104,10 +110,11 @@ impl Commit {
         if self.confirms == 0 {
             return lazy;
         }
-        if self.confirms >= options.confirm_batch as u64 && self.sync_took < options.fast_sync {
-            return 0;
-        }
         let delay = options.confirm_delay_max.min(self.sync_took);
+        if self.confirms >= options.confirm_batch as u64 && self.sync_took < options.fast_sync {
+            let is_full = self.confirms >= self.expected;
+            return if is_full { 0 } else { self.sync_ended.saturating_add(delay).min(lazy) };
+        }
         let company = self.first_confirm.saturating_add(delay);
         let idle = self.sync_ended.saturating_add(options.sync_idle);
         company.min(idle).min(lazy)
@@ -200,10 +207,11 @@ impl Log {
     }
 
     fn write_job(&mut self) -> Next {
+        let mut confirms = 0;
         let builder = match self.closed.pop_front() {
             Some(builder) => builder,
             None => {
-                self.commit.confirms = 0;
+                confirms = std::mem::take(&mut self.commit.confirms);
                 self.commit.first_lazy = None;
                 let next = self.next_builder();
                 std::mem::replace(&mut self.active, next)
@@ -211,7 +219,7 @@ impl Log {
         };
         let batch = Arc::new(builder.seal());
         assert_eq!(batch.header.first_position, self.durable + 1, "batches are written in order");
-        self.commit.flying = Some(Flying { batch: batch.clone(), written: false, sync_started: 0 });
+        self.commit.flying = Some(Flying { batch: batch.clone(), written: false, sync_started: 0, confirms });
         let file = &self.wal.current;
         let job = Job::Write(WriteJob { file: file.name.clone(), offset: file.end, identity: file.identity, batch });
         self.run_commit(job)
@@ -307,6 +315,7 @@ impl Log {
         self.commit.sync_ended = now;
         self.commit.sync_took = now.saturating_sub(flying.sync_started);
         self.statistics.note_sync(self.commit.sync_took);
+        self.commit.expected = flying.confirms + self.commit.confirms;
 
         let header = flying.batch.header;
         self.note_settles(&flying.batch.runs);

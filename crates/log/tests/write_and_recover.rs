@@ -262,6 +262,44 @@ fn group_commit_waits_only_as_long_as_it_should() {
     assert_eq!(at, driver.now + 50_000_000);
 }
 
+/// Publishers whose windows are full send as much again as was confirmed. If the half that came during a sync didn't wait
+/// for the other half, each window would take two syncs for good.
+#[test]
+fn the_halves_of_a_window_come_together() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    let mut number = 0;
+    let mut publish = |driver: &mut Driver, count: u64| {
+        let bodies: Vec<Bytes> = (number + 1..=number + count).map(|n| body(A, n, 10)).collect();
+        number += count;
+        driver.publish(A, &bodies, Wait::Confirm);
+    };
+    let sync = |driver: &mut Driver, meanwhile: &mut dyn FnMut(&mut Driver)| {
+        assert!(driver.step(Lane::Commit), "the write");
+        let Next::Run(id, job) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("a sync is due") };
+        driver.now += 100_000;
+        meanwhile(driver);
+        let done = job.run(&driver.disk).unwrap();
+        driver.log.complete(id, Ok(done), driver.now).unwrap();
+    };
+    publish(&mut driver, 100);
+    sync(&mut driver, &mut |driver| publish(driver, 80));
+    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("the other half is on its way") };
+    assert_eq!(at, driver.now + 100_000, "it is waited for as long as the sync took");
+    driver.now += 20_000;
+    publish(&mut driver, 100);
+    assert!(driver.log.commit_waiting(), "all are there");
+    sync(&mut driver, &mut |_| {});
+    publish(&mut driver, 180);
+    sync(&mut driver, &mut |_| {});
+    // Who has gone is waited for once.
+    publish(&mut driver, 70);
+    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("there may be more") };
+    driver.now = at;
+    sync(&mut driver, &mut |_| {});
+    publish(&mut driver, 70);
+    sync(&mut driver, &mut |_| {});
+}
+
 #[test]
 fn a_failed_sync_is_fatal_and_says_where() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
