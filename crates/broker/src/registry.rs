@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
@@ -151,6 +152,8 @@ pub struct Services {
 pub struct Registry {
     staged: Mutex<Staged>,
     published: ArcSwap<Snapshot>,
+    /// Of the published snapshot, for those who only ask whether it is still the same.
+    generation: AtomicU64,
     services: Services,
     /// Wall time of monotonic zero.
     epoch_ms: u64,
@@ -208,6 +211,7 @@ impl Registry {
                 last_record,
                 version: 0,
             }),
+            generation: AtomicU64::new(snapshot.generation),
             published: ArcSwap::new(snapshot),
             services,
             epoch_ms,
@@ -224,9 +228,10 @@ impl Registry {
         self.published.load_full()
     }
 
-    /// Generation of the current snapshot.
+    /// Generation of the current snapshot, or of the one before while that takes its place.
+    #[inline]
     pub fn generation(&self) -> u64 {
-        self.published.load().generation
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Validates and stages a command.
@@ -384,7 +389,9 @@ impl Registry {
                 deleted.extend(due.deleted);
             }
             if let Some(snapshot) = newest {
+                let generation = snapshot.generation;
                 self.published.store(snapshot);
+                self.generation.store(generation, Ordering::Release);
             }
         }
         for queue in deleted {

@@ -52,6 +52,12 @@ impl Route {
         }
     }
 
+    /// Whether the next message of the same exchange and key goes the same way, as long as the snapshot stays.
+    pub(crate) fn leads_on(&self, has_headers: bool) -> bool {
+        // Requesters that wait may go without a change of the snapshot.
+        !self.queues.is_empty() && self.replies.is_empty() && (self.ignores_headers || !has_headers)
+    }
+
     fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
         *self.key == *key && *self.exchange == *exchange
     }

@@ -63,7 +63,7 @@ impl Connection {
         if attached.is_err() {
             self.declaring = None;
         }
-        if let Err(Failure { scope: Scope::Link, .. }) = attached {
+        if attached.as_ref().is_err_and(|failure| failure.scope == Scope::Link) {
             self.refuse(session.channel, attach)?;
         }
         attached

@@ -413,26 +413,37 @@ impl Connection {
 
     /// Puts the session back after a frame that named this handle, and ends what failed: link or session. What the
     /// connection has to end for goes on.
-    fn conclude(&mut self, mut session: Box<Session>, handle: Option<u32>, result: Result<()>, now: Now) -> Result<()> {
-        let result = match (result, handle) {
-            (Err(failure), Some(handle)) if failure.scope == Scope::Link => {
-                self.fail_link(&mut session, handle, failure, now);
-                Ok(())
-            }
-            (Err(failure), None) if failure.scope == Scope::Link => Err(failure.ending(Scope::Session)),
-            (result, _) => result,
-        };
+    #[inline]
+    fn conclude(&mut self, session: Box<Session>, handle: Option<u32>, result: Result<()>, now: Now) -> Result<()> {
         match result {
-            Err(failure) if failure.scope == Scope::Session => {
-                self.fail_session(&mut session, failure, now);
+            Ok(()) => {
                 self.put_session(session);
                 Ok(())
             }
-            result => {
+            Err(failure) => self.conclude_failed(session, handle, failure, now),
+        }
+    }
+
+    #[cold]
+    fn conclude_failed(
+        &mut self,
+        mut session: Box<Session>,
+        handle: Option<u32>,
+        failure: Failure,
+        now: Now,
+    ) -> Result<()> {
+        match (failure.scope, handle) {
+            (Scope::Link, Some(handle)) => self.fail_link(&mut session, handle, failure, now),
+            (Scope::Link, None) | (Scope::Session, _) => {
+                self.fail_session(&mut session, failure.ending(Scope::Session), now);
+            }
+            (Scope::Connection, _) => {
                 self.put_session(session);
-                result
+                return Err(failure);
             }
         }
+        self.put_session(session);
+        Ok(())
     }
 
     /// See [`crate::Connection::turn`].

@@ -1,5 +1,7 @@
 //! Failures of a connection, session or link, and what they end.
 
+use std::ops::{Deref, DerefMut};
+
 use leveret_amqp10::{DecodeError, Symbol, condition};
 use leveret_model::{Refused, RefusedKind};
 
@@ -17,9 +19,14 @@ pub(crate) enum Scope {
     Connection,
 }
 
-/// An error as the peer is told it (specification 2.8.14).
+/// An error as the peer is told it (specification 2.8.14). Boxed, since what may fail with it is called with every
+/// message, and would move its hundred bytes each time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct Failure(Box<Told>);
+
+/// See [`Failure`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
     pub scope: Scope,
     pub condition: Symbol<'static>,
     pub description: String,
@@ -36,7 +43,7 @@ impl Failure {
     fn new(scope: Scope, condition: Symbol<'static>, description: impl Into<String>) -> Self {
         let mut description = description.into();
         description.truncate(description.floor_char_boundary(DESCRIPTION_MAX));
-        Self { scope, condition, description, delivery_tag: None }
+        Self(Box::new(Told { scope, condition, description, delivery_tag: None }))
     }
 
     pub(crate) fn link(condition: Symbol<'static>, description: impl Into<String>) -> Self {
@@ -52,8 +59,23 @@ impl Failure {
     }
 
     /// The same failure, ending something else.
-    pub(crate) fn ending(self, scope: Scope) -> Self {
-        Self { scope, ..self }
+    pub(crate) fn ending(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+}
+
+impl Deref for Failure {
+    type Target = Told;
+
+    fn deref(&self) -> &Told {
+        &self.0
+    }
+}
+
+impl DerefMut for Failure {
+    fn deref_mut(&mut self) -> &mut Told {
+        &mut self.0
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use leveret_amqp10::{Serial, performative::Transfer};
 use leveret_message::BatchBuilder;
+use leveret_message::incoming::Incoming;
 
 use super::assembly::{Assembly, Complete};
 use super::error::Result;
@@ -25,6 +26,13 @@ pub(crate) enum Destination {
     Anonymous,
 }
 
+impl Destination {
+    /// Whether exchange and key are the same for all messages.
+    pub(crate) fn is_fixed(&self) -> bool {
+        matches!(self, Self::Queue(_) | Self::Exchange { key: Some(_), .. })
+    }
+}
+
 /// A message of the run that is collected.
 #[derive(Clone, Copy)]
 pub(crate) struct Collected {
@@ -37,6 +45,9 @@ pub(crate) struct Collected {
 pub(crate) struct PublishRun {
     pub builder: BatchBuilder,
     pub route: Option<Arc<Route>>,
+    /// The snapshot's generation in which that is the way of the link's further messages, too; 0 when it is that of one
+    /// message.
+    found_in: u64,
     pub persistent: bool,
     pub messages: Vec<Collected>,
     /// Where its only message's body goes, if it is a large one.
@@ -44,6 +55,23 @@ pub(crate) struct PublishRun {
 }
 
 impl PublishRun {
+    /// The run takes this way; there is nothing in it that takes another.
+    pub(crate) fn turn_to(&mut self, route: Arc<Route>, found_in: u64, persistent: bool) {
+        self.route = Some(route);
+        self.found_in = found_in;
+        self.persistent = persistent;
+    }
+
+    /// Whether a message of a link whose messages have the same exchange and key takes the run's way in this generation
+    /// of the snapshot, so that it needn't be looked for: with many queues its names would be fetched from memory that
+    /// other cores write to.
+    pub(crate) fn goes_on_with(&self, message: &Incoming<'_>, generation: u64) -> bool {
+        self.found_in == generation
+            && self.persistent == message.durable
+            && !message.has_further_keys()
+            && self.route.as_ref().is_some_and(|route| route.leads_on(!message.headers.is_empty()))
+    }
+
     /// Whether it waits for its body file.
     pub(crate) fn is_pending(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.is_pending())

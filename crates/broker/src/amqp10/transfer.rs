@@ -130,60 +130,25 @@ impl Connection {
             Ok(found) => found,
             Err(failure) => return self.misaddressed(session, handle, publisher, destination, complete, failure, now),
         };
-        let route = match self.route(exchange.as_bytes(), key.as_bytes(), &message) {
-            Ok(route) => route,
-            Err(failure) if matches!(destination, Destination::Anonymous) => {
-                return self.misaddressed(session, handle, publisher, destination, complete, failure, now);
+        let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
+        let generation = self.broker.registry.generation();
+        let goes_on = complete.transaction.is_none() && publisher.run.goes_on_with(&message, generation);
+        if !goes_on {
+            let address = (exchange, key);
+            if !self.turn_to(session, handle, publisher, destination, complete, &message, address, generation, now)? {
+                return Ok(());
             }
-            Err(failure) => {
-                if !complete.settled {
-                    self.send_outcome(session.channel, complete.id, complete.id, &Outcome::Released);
-                }
-                return Err(failure);
-            }
-        };
-        if let Some(transaction) = &complete.transaction {
-            self.flush_run(session, handle, publisher, now);
-            let overlay = self.overlay_of(&message, now);
-            let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
-            let id = (complete.id, complete.settled);
-            return self.publish_in_transaction(session.channel, transaction, id, &route, &stored);
         }
-        if route.is_unroutable() {
-            route.count_unroutable(!complete.settled, now.monotonic);
-            if complete.settled {
-                self.counters.unroutable_dropped.add(1);
-            } else {
-                self.counters.unroutable_returned.add(1);
-            }
-            // Those before it keep their place in the order of outcomes.
-            self.flush_run(session, handle, publisher, now);
-            publisher.unconfirmed.add(
-                complete.id,
-                complete.settled,
-                Awaited::default(),
-                &Outcome::Released,
-                now.monotonic,
-            );
-            session.note_confirming(handle);
-            return Ok(());
-        }
-        let to_file = self.broker.shared.wants_file(&route, message.durable, bytes.len());
+        let Some(route) = &publisher.run.route else { return Ok(()) };
+        let to_file = self.broker.shared.wants_file(route, message.durable, bytes.len());
         if to_file {
             self.flush_run(session, handle, publisher, now);
-        }
-        let same = publisher.run.persistent == message.durable
-            && publisher.run.route.as_ref().is_some_and(|other| Arc::ptr_eq(other, &route));
-        if !same {
-            self.flush_run(session, handle, publisher, now);
-            publisher.run.route = Some(route);
-            publisher.run.persistent = message.durable;
         }
         if publisher.run.messages.is_empty() {
             self.collecting.push((session.channel, handle));
         }
         let overlay = self.overlay_of(&message, now);
-        let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
+        let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
         if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
             let body = bytes::Bytes::copy_from_slice(stored.body);
             let file = self.broker.bodies.write(&body, &self.outbox);
@@ -202,6 +167,67 @@ impl Connection {
             self.flush_run(session, handle, publisher, now);
         }
         Ok(())
+    }
+
+    /// Finds the way of a message that doesn't simply follow the one before it, and has the link's run take it. False
+    /// when that was all: it was refused, goes nowhere, or waits in its transaction.
+    #[allow(clippy::too_many_arguments)]
+    fn turn_to(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        destination: &Destination,
+        complete: &Complete<'_>,
+        message: &Incoming<'_>,
+        (exchange, key): (&[u8], &[u8]),
+        generation: u64,
+        now: Now,
+    ) -> Result<bool> {
+        let route = match self.route(exchange, key, message) {
+            Ok(route) => route,
+            Err(failure) if matches!(destination, Destination::Anonymous) => {
+                self.misaddressed(session, handle, publisher, destination, complete, failure, now)?;
+                return Ok(false);
+            }
+            Err(failure) => {
+                if !complete.settled {
+                    self.send_outcome(session.channel, complete.id, complete.id, &Outcome::Released);
+                }
+                return Err(failure);
+            }
+        };
+        if let Some(transaction) = &complete.transaction {
+            self.flush_run(session, handle, publisher, now);
+            let overlay = self.overlay_of(message, now);
+            let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
+            let id = (complete.id, complete.settled);
+            self.publish_in_transaction(session.channel, transaction, id, &route, &stored)?;
+            return Ok(false);
+        }
+        if route.is_unroutable() {
+            route.count_unroutable(!complete.settled, now.monotonic);
+            if complete.settled {
+                self.counters.unroutable_dropped.add(1);
+            } else {
+                self.counters.unroutable_returned.add(1);
+            }
+            // Those before it keep their place in the order of outcomes.
+            self.flush_run(session, handle, publisher, now);
+            let (id, settled) = (complete.id, complete.settled);
+            publisher.unconfirmed.add(id, settled, Awaited::default(), &Outcome::Released, now.monotonic);
+            session.note_confirming(handle);
+            return Ok(false);
+        }
+        let same = publisher.run.persistent == message.durable
+            && publisher.run.route.as_ref().is_some_and(|other| Arc::ptr_eq(other, &route));
+        if !same {
+            self.flush_run(session, handle, publisher, now);
+        }
+        let leads_on =
+            destination.is_fixed() && !message.has_further_keys() && route.leads_on(!message.headers.is_empty());
+        publisher.run.turn_to(route, if leads_on { generation } else { 0 }, message.durable);
+        Ok(true)
     }
 
     /// A large message whose body is on its way to its file.
@@ -223,8 +249,7 @@ impl Connection {
         let message =
             incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         self.flush_run(session, handle, publisher, now);
-        publisher.run.route = Some(route);
-        publisher.run.persistent = true;
+        publisher.run.turn_to(route, 0, true);
         self.collecting.push((session.channel, handle));
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
@@ -239,7 +264,9 @@ impl Connection {
     #[inline]
     fn overlay_of(&self, message: &Incoming<'_>, now: Now) -> Vec<u8> {
         let mut overlay = Vec::new();
-        encode_keys(&mut overlay, message.further_keys(), []);
+        if message.has_further_keys() {
+            encode_keys(&mut overlay, message.further_keys(), []);
+        }
         if let Some(stamps) = &self.broker.settings.stamps {
             stamps.encode_amqp10(message, now.wall_ms, &mut overlay);
         }

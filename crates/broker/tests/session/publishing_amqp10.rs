@@ -33,12 +33,66 @@ fn a_message_goes_by_its_own_key_and_by_those_of_its_annotation() {
     client.client.send(CHANNEL, 0, b"1", &message, &Send::default());
     client.run(&mut stage);
     stage.settle();
-    let messages = ["a", "b", "c", "d"].map(|queue| {
-        let queue = stage.broker.registry.snapshot().queue("/", queue).expect("it was declared").clone();
-        queue.apply();
-        queue.counts().0
-    });
-    assert_eq!(messages, [1, 1, 1, 0]);
+    assert_eq!(["a", "b", "c", "d"].map(|queue| ready(&stage, queue)), [1, 1, 1, 0]);
+}
+
+/// How many messages are in a queue.
+fn ready(stage: &Stage, queue: &str) -> u64 {
+    let queue = stage.broker.registry.snapshot().queue("/", queue).expect("it was declared").clone();
+    queue.apply();
+    queue.counts().0
+}
+
+#[test]
+fn a_link_s_messages_follow_the_bindings_as_they_change() {
+    let mut stage = Stage::new();
+    let link = stage.connect();
+    for queue in [b"a", b"b"] {
+        stage.links[link].client.declare_queue(1, queue, QueueDeclare::default(), &FieldTable::new());
+        stage.settle();
+    }
+    stage.links[link].client.bind_queue(
+        1,
+        b"a",
+        b"amq.headers",
+        b"k",
+        &FieldTable::new().with("x-match", "all-with-x"),
+    );
+    stage.links[link].client.bind_queue(1, b"a", b"amq.direct", b"k", &FieldTable::new());
+    stage.settle();
+    let mut client = Client10::connect(&mut stage, "guest");
+    client.client.attach_sender(CHANNEL, 0, "sender", Some("/exchanges/amq.direct/k"));
+    client.client.attach_sender(CHANNEL, 1, "by headers", Some("/exchanges/amq.headers/k"));
+    client.run(&mut stage);
+    let mut plain = Vec::new();
+    write_data(&mut plain, b"plain");
+    let mut send = |stage: &mut Stage, handle: u32, message: &[u8]| {
+        client.client.send(CHANNEL, handle, b"1", message, &Send::default());
+        client.run(stage);
+        stage.settle();
+        [ready(stage, "a"), ready(stage, "b")]
+    };
+    assert_eq!(send(&mut stage, 0, &plain), [1, 0]);
+    assert_eq!(send(&mut stage, 0, &plain), [2, 0]);
+    stage.links[link].client.bind_queue(1, b"b", b"amq.direct", b"k", &FieldTable::new());
+    stage.settle();
+    assert_eq!(send(&mut stage, 0, &plain), [3, 1], "a new binding counts for the next message");
+    stage.links[link].client.unbind_queue(1, b"a", b"amq.direct", b"k", &FieldTable::new());
+    stage.settle();
+    assert_eq!(send(&mut stage, 0, &plain), [3, 2], "and so does one that has gone");
+
+    // What a message has decides, not what the one before it had.
+    let only = FieldTable::new().with("x-match", "all").with("kind", "b");
+    stage.links[link].client.bind_queue(1, b"b", b"amq.headers", b"k", &only);
+    stage.settle();
+    let mut properties = EncodedMap::new();
+    properties.push_owned("kind", &OwnedValue::String("b".into()));
+    let mut of_a_kind = Vec::new();
+    write_map_section(&mut of_a_kind, MapSection::ApplicationProperties, properties.as_map());
+    write_data(&mut of_a_kind, b"of a kind");
+    assert_eq!(send(&mut stage, 1, &plain), [4, 2]);
+    assert_eq!(send(&mut stage, 1, &of_a_kind), [5, 3]);
+    assert_eq!(send(&mut stage, 1, &plain), [6, 3]);
 }
 
 /// What becomes of a message of this user in the name of `claimed`: its outcome, or why its link or session ended.

@@ -80,7 +80,8 @@ pub struct Incoming<'a> {
 /// [`InvalidMessage`] when it is malformed, has no body, or has annotations that it may not have.
 #[inline]
 pub fn amqp10(payload: &[u8]) -> Result<Incoming<'_>, InvalidMessage> {
-    let sections = Sections::parse(payload)?;
+    let mut sections = Sections::NONE;
+    sections.read(payload)?;
     if matches!(sections.body, BodyRef::None) {
         return Err(InvalidMessage::NoBody);
     }
@@ -172,6 +173,12 @@ impl<'a> Incoming<'a> {
             Value::String(key) => Some(key.as_bytes()),
             _ => None,
         })
+    }
+
+    /// Whether there are [further keys](Self::further_keys).
+    #[inline]
+    pub fn has_further_keys(&self) -> bool {
+        self.cc.is_some()
     }
 
     /// There is a message annotation of this name.
