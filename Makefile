@@ -6,7 +6,7 @@ SIM_SEEDS ?= 20000
 SOAK_SECONDS ?= 3600
 BENCH ?=
 
-.PHONY: run test bench fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test
+.PHONY: run test bench fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -29,6 +29,10 @@ dist-test: dist
 
 bench: build
 	benches/run $(BENCH)
+
+# Counts the instructions of hot functions again, and keeps the figures.
+instructions:
+	cargo xtask instructions renew
 
 fuzz:
 	.ci/fuzz $(FUZZ_SECONDS) keep

@@ -1,6 +1,7 @@
 //! What the repository asks of itself beyond what compiler and linter see.
 
 pub mod compatibility;
+pub mod instructions;
 pub mod passwords;
 pub mod tidy;
 

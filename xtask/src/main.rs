@@ -1,15 +1,21 @@
-//! Tasks of this repository: `cargo xtask tidy`, `cargo xtask passwords DIR`.
+//! Tasks of this repository: `cargo xtask tidy`, `cargo xtask passwords DIR`, `cargo xtask instructions`.
 
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+
+use xtask::instructions::{Figures, Finding, STORED};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
         ["passwords", directory] => passwords(Path::new(directory)),
+        ["instructions"] => instructions(false),
+        ["instructions", "renew"] => instructions(true),
         _ => {
-            eprintln!("usage: cargo xtask tidy | passwords DIR");
+            eprintln!("usage: cargo xtask tidy | passwords DIR | instructions [renew]");
             ExitCode::from(64)
         }
     }
@@ -44,4 +50,31 @@ fn passwords(directory: &Path) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether hot functions take as many instructions as the stored figures say. With `renew` these are written.
+fn instructions(renew: bool) -> ExitCode {
+    match compare_instructions(renew) {
+        Ok(findings) => {
+            findings.iter().for_each(|finding| println!("{finding}"));
+            let failures = findings.iter().filter(|finding| finding.is_failure()).count();
+            println!("instructions: {failures} failures, {} to renew", findings.len() - failures);
+            if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("instructions: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare_instructions(renew: bool) -> io::Result<Vec<Finding>> {
+    let root = xtask::root();
+    let counted = xtask::instructions::count(&root, |name, figure| println!("{name}: {figure:.1}"))?;
+    let stored = root.join(STORED);
+    if renew {
+        fs::write(&stored, counted.to_string())?;
+    }
+    let stored = Figures::parse(&fs::read_to_string(stored)?).map_err(io::Error::other)?;
+    Ok(stored.compare(&counted))
 }

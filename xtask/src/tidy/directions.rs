@@ -31,7 +31,7 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
 /// The binary, which puts the parts together.
 const BINARY_MAY_USE: &[&str] = &["management", "ctl", "bench", "node", "config", "log"];
 /// These may use anything.
-const FREE: &[&str] = &["sim", "tests", "xtask", "fuzz"];
+const FREE: &[&str] = &["benches", "sim", "tests", "xtask", "fuzz"];
 
 /// Crates with threads, sockets and clocks of their own.
 const SHELL: &[&str] = &["node", "management", "auth", "ctl", "bench"];

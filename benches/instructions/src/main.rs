@@ -1,0 +1,69 @@
+//! Hot functions, each over a run of small messages, for `cargo xtask instructions` to count by valgrind.
+//!
+//! `leveret-instructions` lists what there is; `leveret-instructions NAME` does one of them and prints how many messages
+//! it was. What is prepared or checked isn't counted: see [`count`].
+
+mod codec;
+mod conversion;
+mod count;
+mod log;
+mod queue;
+mod routing;
+mod session;
+
+use std::process::ExitCode;
+
+/// What one message is made of, everywhere.
+const BODY: &[u8; 12] = b"twelve bytes";
+/// Queue and routing key.
+const QUEUE: &str = "my-classic-queue";
+/// Messages of a function that is measured alone.
+const MESSAGES: u64 = 1_000;
+/// Messages that one read of a socket brings together.
+const RUN: u64 = 100;
+/// Wall time in milliseconds since the Unix epoch.
+const NOW_MS: u64 = 1_700_000_000_000;
+
+/// A name, and a function that returns how many messages it counted.
+type Benchmark = (&'static str, fn() -> u64);
+
+const BENCHMARKS: &[Benchmark] = &[
+    ("amqp091-decode-publish", codec::decode_publish),
+    ("amqp091-encode-deliver", codec::encode_deliver),
+    ("amqp10-decode-transfer", codec::decode_transfer),
+    ("amqp10-encode-transfer", codec::encode_transfer),
+    ("convert-amqp091-to-amqp10", conversion::amqp091_to_amqp10),
+    ("convert-amqp10-to-amqp091", conversion::amqp10_to_amqp091),
+    ("store-amqp10", conversion::store_amqp10),
+    ("route-default", routing::default),
+    ("route-direct", routing::direct),
+    ("route-fanout-10", routing::fanout),
+    ("route-headers-10", routing::headers),
+    ("route-topic-1000", routing::topic),
+    ("queue-submit", queue::submit),
+    ("queue-take", queue::take),
+    ("queue-settle", queue::settle),
+    ("log-append", log::append),
+    ("session-amqp091-durable", session::amqp091_durable),
+    ("session-amqp091-transient", session::amqp091_transient),
+    ("session-amqp10-durable", session::amqp10_durable),
+    ("session-amqp10-transient", session::amqp10_transient),
+    ("session-amqp10-to-amqp091", session::amqp10_to_amqp091),
+];
+
+fn main() -> ExitCode {
+    let Some(name) = std::env::args().nth(1) else {
+        BENCHMARKS.iter().for_each(|(name, _)| println!("{name}"));
+        return ExitCode::SUCCESS;
+    };
+    match BENCHMARKS.iter().find(|(known, _)| *known == name) {
+        Some((_, run)) => {
+            println!("{}", run());
+            ExitCode::SUCCESS
+        }
+        None => {
+            eprintln!("there is no benchmark {name}; without an argument they are listed");
+            ExitCode::from(64)
+        }
+    }
+}

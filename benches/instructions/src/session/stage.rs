@@ -1,0 +1,164 @@
+//! A broker without threads, sockets or a clock.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Settings, Wake};
+use leveret_log::{Lane, MemoryDisk, Next, Options};
+use leveret_metrics::Counters;
+use leveret_model::{Arguments, Command, DeclareQueue, PutUser, SetPermissions, Topology};
+
+use super::{Client, WINDOW};
+use crate::count::count;
+use crate::{NOW_MS, QUEUE};
+
+/// What one read of a socket brings at most.
+const READ_MAX: usize = 32 << 10;
+/// A wait of the log for company up to this long is over at once, in nanoseconds.
+const COMPANY_NS: u64 = 10_000_000;
+
+struct Anybody;
+
+impl Authenticate for Anybody {
+    fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: bool) -> Result<String, String> {
+        Ok("guest".into())
+    }
+
+    fn recognise(&self, _: &Topology, name: &str, _: bool) -> Result<String, String> {
+        Ok(name.to_owned())
+    }
+}
+
+/// Everybody is looked at in turn: nobody has to be woken.
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(&self) {}
+}
+
+/// A broker on a disk in memory, with one durable queue.
+pub(super) struct Stage {
+    broker: Arc<Broker>,
+    disk: MemoryDisk,
+    now: Now,
+    /// Whether the broker's work is counted.
+    pub(super) counts: bool,
+}
+
+impl Stage {
+    pub(super) fn new() -> Self {
+        let disk = MemoryDisk::new();
+        let now = Now { monotonic: 1_000_000_000, wall_ms: NOW_MS };
+        let counters = vec![Arc::new(Counters::default())];
+        let mut settings = Settings::default();
+        // Nobody waits for credit.
+        settings.link_credit.start = 10 * WINDOW as u32;
+        let (broker, _) = Broker::recover(&disk, Options::default(), settings, Arc::new(Anybody), counters, now)
+            .expect("an empty disk");
+        let mut stage = Self { broker, disk, now, counts: false };
+        for command in furniture() {
+            stage.broker.bootstrap(vec![command], stage.now).expect("the command is accepted");
+            stage.write();
+            stage.broker.registry.publish();
+        }
+        stage
+    }
+
+    /// Writes what waits for the disk.
+    pub(super) fn write(&mut self) {
+        loop {
+            match self.call(|| self.broker.next_job(Lane::Commit, self.now)).expect("the log works") {
+                Next::Run(id, job) => {
+                    let result = job.run(&self.disk);
+                    self.call(|| {
+                        drop(job);
+                        self.broker.complete(id, result, self.now)
+                    })
+                    .expect("the log works");
+                }
+                Next::At(at) if at < self.now.monotonic + COMPANY_NS => {
+                    self.now.monotonic = self.now.monotonic.max(at);
+                }
+                Next::At(_) | Next::Idle => break,
+            }
+        }
+    }
+
+    /// Does a piece of the broker's work.
+    fn call<R>(&self, work: impl FnOnce() -> R) -> R {
+        if self.counts { count(work) } else { work() }
+    }
+}
+
+/// A vhost, a user who may do anything there, and the queue.
+fn furniture() -> [Command; 4] {
+    let all = || ".*".into();
+    [
+        Command::CreateVhost { name: "/".into() },
+        Command::PutUser(PutUser {
+            name: "guest".into(),
+            password_hash: None,
+            hashing_algorithm: "rabbit_password_hashing_sha256".into(),
+            tags: Vec::new(),
+        }),
+        Command::SetPermissions(SetPermissions {
+            user: "guest".into(),
+            vhost: "/".into(),
+            configure: all(),
+            write: all(),
+            read: all(),
+        }),
+        Command::DeclareQueue(DeclareQueue {
+            vhost: "/".into(),
+            name: QUEUE.into(),
+            server_named: false,
+            durable: true,
+            auto_delete: false,
+            exclusive: false,
+            connection: None,
+            arguments: Arguments::default(),
+        }),
+    ]
+}
+
+/// A client and its connection.
+pub(super) struct Line<C> {
+    pub(super) client: C,
+    connection: Connection,
+    unread: Vec<u8>,
+    answers: Vec<u8>,
+}
+
+impl<C: Client> Line<C> {
+    pub(super) fn new(stage: &Stage, port: u16, client: C) -> Self {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let peer = Peer::new(address(port), address(5672));
+        let connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+        Self { client, connection, unread: Vec::new(), answers: Vec::new() }
+    }
+
+    /// The connection reads what the client wrote, and the client what the connection answers, until both have.
+    pub(super) fn step(&mut self, stage: &Stage) {
+        let Self { client, connection, unread, answers } = self;
+        let mut moved = true;
+        while moved {
+            unread.append(client.output());
+            let read = unread.len().min(READ_MAX);
+            moved = connection.wants_read() && read > 0;
+            if moved {
+                let used = stage.call(|| connection.receive(&unread[..read], stage.now));
+                unread.drain(..used);
+            }
+            stage.call(|| connection.turn(stage.now));
+            let output = connection.output();
+            let written = output.len();
+            if written > 0 {
+                answers.extend_from_slice(&output.pending()[..written]);
+                stage.call(|| output.written(written));
+                let used = client.receive(answers);
+                answers.drain(..used);
+                moved = true;
+            }
+        }
+    }
+}
