@@ -110,14 +110,20 @@ impl Commit {
         if self.confirms == 0 {
             return lazy;
         }
-        let delay = options.confirm_delay_max.min(self.sync_took);
-        if self.confirms >= options.confirm_batch as u64 && self.sync_took < options.fast_sync {
-            let is_full = self.confirms >= self.expected;
-            return if is_full { 0 } else { self.sync_ended.saturating_add(delay).min(lazy) };
-        }
-        let company = self.first_confirm.saturating_add(delay);
         let idle = self.sync_ended.saturating_add(options.sync_idle);
-        company.min(idle).min(lazy)
+        if self.sync_took >= options.fast_sync {
+            let company = self.first_confirm.saturating_add(options.confirm_delay_max);
+            return company.min(idle).min(lazy);
+        }
+        if self.confirms >= self.expected {
+            return 0;
+        }
+        if self.confirms >= options.confirm_batch as u64 {
+            // Enough for a sync of their own: the others have as long as one takes.
+            let delay = options.confirm_delay_max.min(self.sync_took);
+            return self.sync_ended.saturating_add(delay).min(lazy);
+        }
+        self.first_confirm.saturating_add(options.company_delay_max).min(idle).min(lazy)
     }
 }
 

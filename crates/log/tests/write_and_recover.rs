@@ -227,39 +227,53 @@ fn retirement_holds_commits_back_when_it_is_behind() {
     assert_eq!(driver.log.durable(), driver.log.appended());
 }
 
-#[test]
-fn group_commit_waits_only_as_long_as_it_should() {
-    let options = small();
-    let mut driver = Driver::open(MemoryDisk::new(), options.clone());
-    // The last sync is long ago: at once.
-    driver.publish(A, &[body(A, 1, 10)], Wait::Confirm);
-    assert!(driver.step(Lane::Commit));
-    let Next::Run(id, job) = driver.log.next_job(Lane::Commit, driver.now) else {
-        panic!("a sync is due");
-    };
+/// One sync of what is due, `took` long; `meanwhile` comes during it.
+fn sync(driver: &mut Driver, took: u64, meanwhile: impl FnOnce(&mut Driver)) {
+    assert!(driver.step(Lane::Commit), "the write");
+    let Next::Run(id, job) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("a sync is due") };
     assert!(matches!(job, Job::Sync { .. }));
-    driver.now += 300_000;
+    driver.now += took;
+    meanwhile(driver);
     let done = job.run(&driver.disk).unwrap();
     driver.log.complete(id, Ok(done), driver.now).unwrap();
-    // It took 300 µs: one record waits 200 µs for company.
-    driver.publish(A, &[body(A, 2, 10)], Wait::Confirm);
-    assert!(driver.log.commit_waiting());
-    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else {
-        panic!("it has to wait");
-    };
-    assert_eq!(at, driver.now + 200_000);
-    assert!(!driver.log.commit_waiting(), "the lane knows");
-    // 64 are company enough.
-    let bodies: Vec<Bytes> = (3..66).map(|n| body(A, n, 10)).collect();
+}
+
+/// How long what is there is kept back.
+fn kept_back(driver: &mut Driver) -> u64 {
+    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("it has to wait") };
+    at - driver.now
+}
+
+/// Publishes so many messages of ten bytes, of which `number` were there before.
+fn publish(driver: &mut Driver, number: &mut u64, count: u64) {
+    let bodies: Vec<Bytes> = (*number + 1..=*number + count).map(|n| body(A, n, 10)).collect();
+    *number += count;
     driver.publish(A, &bodies, Wait::Confirm);
-    assert!(driver.log.commit_waiting());
-    assert!(driver.step(Lane::Commit) && driver.step(Lane::Commit));
+}
+
+#[test]
+fn group_commit_waits_only_as_long_as_it_should() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    let mut number = 0;
+    // The last sync is long ago: at once. So is one of a publisher who always waits for his confirm.
+    publish(&mut driver, &mut number, 1);
+    sync(&mut driver, 300_000, |_| {});
+    publish(&mut driver, &mut number, 1);
+    sync(&mut driver, 300_000, |driver| publish(driver, &mut number, 2));
+    // One was confirmed and two came meanwhile: there may be three again.
+    assert_eq!(kept_back(&mut driver), 200_000, "two have waited for 300 µs already, and 500 is the most");
+    publish(&mut driver, &mut number, 1);
+    assert!(driver.log.commit_waiting(), "all are there");
+    // With slow syncs a record waits for company whoever came before, but never long.
+    sync(&mut driver, 5_000_000, |_| {});
+    publish(&mut driver, &mut number, 70);
+    assert_eq!(kept_back(&mut driver), 200_000);
+    assert!(!driver.log.commit_waiting(), "the lane knows");
+    driver.now += 200_000;
+    sync(&mut driver, 300_000, |_| {});
     // Lazy records wait 50 ms.
     driver.settle(A, 1..=1);
-    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else {
-        panic!("it has to wait");
-    };
-    assert_eq!(at, driver.now + 50_000_000);
+    assert_eq!(kept_back(&mut driver), 50_000_000);
 }
 
 /// Publishers whose windows are full send as much again as was confirmed. If the half that came during a sync didn't wait
@@ -268,36 +282,21 @@ fn group_commit_waits_only_as_long_as_it_should() {
 fn the_halves_of_a_window_come_together() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     let mut number = 0;
-    let mut publish = |driver: &mut Driver, count: u64| {
-        let bodies: Vec<Bytes> = (number + 1..=number + count).map(|n| body(A, n, 10)).collect();
-        number += count;
-        driver.publish(A, &bodies, Wait::Confirm);
-    };
-    let sync = |driver: &mut Driver, meanwhile: &mut dyn FnMut(&mut Driver)| {
-        assert!(driver.step(Lane::Commit), "the write");
-        let Next::Run(id, job) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("a sync is due") };
-        driver.now += 100_000;
-        meanwhile(driver);
-        let done = job.run(&driver.disk).unwrap();
-        driver.log.complete(id, Ok(done), driver.now).unwrap();
-    };
-    publish(&mut driver, 100);
-    sync(&mut driver, &mut |driver| publish(driver, 80));
-    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("the other half is on its way") };
-    assert_eq!(at, driver.now + 100_000, "it is waited for as long as the sync took");
+    publish(&mut driver, &mut number, 100);
+    sync(&mut driver, 100_000, |driver| publish(driver, &mut number, 80));
+    assert_eq!(kept_back(&mut driver), 100_000, "the other half is waited for as long as the sync took");
     driver.now += 20_000;
-    publish(&mut driver, 100);
+    publish(&mut driver, &mut number, 100);
     assert!(driver.log.commit_waiting(), "all are there");
-    sync(&mut driver, &mut |_| {});
-    publish(&mut driver, 180);
-    sync(&mut driver, &mut |_| {});
+    sync(&mut driver, 100_000, |_| {});
+    publish(&mut driver, &mut number, 180);
+    sync(&mut driver, 100_000, |_| {});
     // Who has gone is waited for once.
-    publish(&mut driver, 70);
-    let Next::At(at) = driver.log.next_job(Lane::Commit, driver.now) else { panic!("there may be more") };
-    driver.now = at;
-    sync(&mut driver, &mut |_| {});
-    publish(&mut driver, 70);
-    sync(&mut driver, &mut |_| {});
+    publish(&mut driver, &mut number, 70);
+    driver.now += kept_back(&mut driver);
+    sync(&mut driver, 100_000, |_| {});
+    publish(&mut driver, &mut number, 70);
+    sync(&mut driver, 100_000, |_| {});
 }
 
 #[test]
