@@ -5,8 +5,10 @@ FUZZ_SECONDS ?= 3600
 SIM_SEEDS ?= 20000
 SOAK_SECONDS ?= 3600
 BENCH ?=
+BENCH_ROWS ?=
+export BENCH_ROWS
 
-.PHONY: run test bench fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
+.PHONY: run test bench bench-all bench-long fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -33,6 +35,12 @@ bench: build
 # Counts the instructions of hot functions again, and keeps the figures.
 instructions:
 	cargo xtask instructions renew
+# The whole table, or BENCH_ROWS of it, and what takes long: one page each, see docs/benchmarks.md.
+bench-all: build
+	benches/all
+
+bench-long: build
+	benches/long
 
 fuzz:
 	.ci/fuzz $(FUZZ_SECONDS) keep

@@ -10,7 +10,8 @@ fn rounds(node: &Node, words: &str) -> Vec<Value> {
     let uri = format!("amqp://{}", node.amqp());
     let mut command = Command::new(binary());
     command.args(["bench", "--json", "--uri", &uri, "--metrics-port", &node.ports().prometheus.to_string()]);
-    command.args(["--pid", &node.ports().pid.to_string()]).args(words.split(' '));
+    command.args(["--pid", &node.ports().pid.to_string(), "--management-port", &node.ports().http.to_string()]);
+    command.args(words.split(' '));
     let output = command.output().expect("it runs");
     assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -33,6 +34,16 @@ fn loads_of_many_connections_are_verified() {
                 assert!(round[figure].as_f64().is_some_and(|rate| rate > 0.0), "{words}: {round}");
             }
             assert!(round["latency_us"]["p99"].is_number(), "{words}: {round}");
+            let series = round["series"].as_array().expect("samples");
+            let last = series.last().expect("the last one");
+            assert_eq!((&series[0][1], &series[0][2]), (&0.into(), &0.into()), "{words}: {round}");
+            assert_eq!((&last[1], &last[2]), (&round["messages"], &round["messages"]), "{words}: {round}");
+            assert!(last[3].as_u64().is_some_and(|resident| resident > 0), "{words}: {round}");
+            let highest = round["latency_us"]["max"].as_f64().expect("a latency");
+            let over_time: Vec<f64> = series.iter().filter_map(|sample| sample[4].as_f64()).collect();
+            assert!(!over_time.is_empty(), "{words}: {round}");
+            // Both are rounded up.
+            assert!(over_time.iter().all(|p99| *p99 <= highest * 1.07 + 1.0), "{words}: {round}");
         }
     }
     assert!(node.http().get("/api/queues").expect("an answer").body.contains("[]"), "the queues are gone");
@@ -48,6 +59,8 @@ fn what_goes_in_first_comes_out_as_a_round_of_its_own() {
         assert!(rounds[1]["sent_per_second"].is_null() && rounds[1]["received_per_second"].is_number());
         assert_eq!(rounds[1]["scenario"], format!("{scenario} (out)"));
         assert!(rounds[1]["latency_us"].is_null(), "they waited on purpose");
+        let series = rounds[1]["series"].as_array().expect("samples");
+        assert!(series.iter().all(|sample| sample[4].is_null()), "{series:?}");
     }
 }
 
@@ -67,14 +80,120 @@ fn what_a_full_queue_drops_is_what_the_node_counted() {
 }
 
 #[test]
+fn only_the_half_that_a_scenario_is_about_is_told() {
+    let node = Node::start(Options::new());
+    for suffix in ["", "-amqp10"] {
+        let rounds = rounds(&node, &format!("publish-only{suffix} consume-only{suffix} --messages 5000"));
+        assert_eq!(rounds.len(), 2);
+        assert!(rounds[0]["sent_per_second"].is_number() && rounds[0]["received_per_second"].is_null());
+        assert!(rounds[1]["sent_per_second"].is_null() && rounds[1]["received_per_second"].is_number());
+    }
+}
+
+#[test]
+fn exchanges_take_messages_to_each_queue_that_is_bound() {
+    let node = Node::start(Options::new());
+    for (words, copies) in [
+        ("direct direct-amqp10 --queues 2", 1),
+        ("fanout fanout-amqp10 --queues 5", 5),
+        ("fanout fanout-amqp10 --queues 2 --producers 3", 2),
+        ("topic topic-amqp10 --bindings 250 --queues 2", 1),
+        ("headers headers-amqp10", 1),
+    ] {
+        for round in rounds(&node, &format!("{words} --messages 3000")) {
+            let delivered = round["messages"].as_u64().map(|messages| messages * copies);
+            assert_eq!((round["delivered"].as_u64(), &round["dropped"]), (delivered, &0.into()), "{words}: {round}");
+        }
+    }
+    let exchanges = node.http().get("/api/exchanges").expect("an answer").body;
+    assert!(exchanges.contains("amq.topic") && !exchanges.contains("my-"), "the exchanges are gone: {exchanges}");
+}
+
+#[test]
+fn a_load_by_the_clock_is_verified_to_its_last_message() {
+    let node = Node::start(Options::new());
+    for words in [
+        "classic classic-amqp10 --queues 2",
+        "memory memory-amqp10",
+        "in-then-out",
+        "fanout-amqp10 --queues 2",
+        "transient",
+        "latency --rate 2000",
+    ] {
+        for round in rounds(&node, &format!("{words} --seconds 1")) {
+            assert!(round["messages"].as_u64().is_some_and(|messages| messages > 100), "{words}: {round}");
+            let series = round["series"].as_array().expect("samples");
+            let seconds = series.last().expect("the last one")[0].as_f64().expect("seconds");
+            assert!(round["sent_per_second"].is_null() || seconds >= 0.9, "{words}: {round}");
+        }
+    }
+}
+
+#[test]
+fn rows_are_loads_under_names_of_their_own() {
+    let node = Node::start(Options::new());
+    let rounds = rounds(&node, "--rows two-pairs-10,latency-amqp10-100 --messages 200");
+    let told: Vec<_> = rounds.iter().map(|round| (&round["scenario"], &round["size"], &round["rate"])).collect();
+    assert_eq!(
+        told,
+        [
+            (&"latency-amqp10-100".into(), &1000.into(), &100.0.into()),
+            (&"two-pairs-amqp091-10".into(), &10.into(), &Value::Null),
+            (&"two-pairs-amqp10-10".into(), &10.into(), &Value::Null),
+        ]
+    );
+    let list = Command::new(binary()).args(["bench", "--list"]).output().expect("it runs");
+    let list = String::from_utf8(list.stdout).expect("text");
+    assert!(list.lines().any(|line| line.starts_with("topic-amqp10-100000 ")), "{list}");
+    let uri = format!("amqp://{}", node.amqp());
+    let output = Command::new(binary()).args(["bench", "--uri", &uri, "--rows", "classic-amqp10-*,no*"]).output();
+    let error = String::from_utf8(output.expect("it runs").stderr).expect("text");
+    assert!(error.contains("no row is called 'no*'"), "{error}");
+}
+
+#[test]
+fn durable_loads_run_in_each_durability_and_tell_of_syncs() {
+    let node = Node::start(Options::new());
+    for scenario in ["classic", "classic-amqp10"] {
+        let rounds = rounds(&node, &format!("{scenario} --messages 20000 --durability synced,os"));
+        let told: Vec<_> = rounds.iter().map(|round| &round["durability"]).collect();
+        assert_eq!(told, ["synced", "os"]);
+        for figure in ["reads_per_message", "writes_per_message"] {
+            assert!(rounds[0][figure].as_f64().is_some_and(|count| count > 0.0 && count < 10.0), "{}", rounds[0]);
+        }
+        let (p50, max) = (&rounds[0]["sync_us"]["p50"], &rounds[0]["sync_us"]["max"]);
+        assert!(p50.as_f64().zip(max.as_f64()).is_some_and(|(p50, max)| 0.0 < p50 && p50 <= max), "{}", rounds[0]);
+    }
+    // The queue is asked for it: one that is there with another is refused.
+    let os = serde_json::json!({"durable": true, "arguments": {"x-durability": "os"}});
+    assert_eq!(node.http().put("/api/queues/%2F/my-classic-queue", &os).expect("an answer").status, 201);
+    for scenario in ["classic", "classic-amqp10"] {
+        let uri = format!("amqp://{}", node.amqp());
+        let words = ["bench", scenario, "--messages", "100", "--durability", "synced", "--uri", &uri];
+        let output = Command::new(binary()).args(words).output().expect("it runs");
+        let error = String::from_utf8(output.stderr).expect("text");
+        assert!(!output.status.success() && error.contains("x-durability"), "{error}");
+    }
+    assert_eq!(rounds(&node, "classic --messages 100 --durability os")[0]["durability"], "os");
+    // What isn't durable is never asked to be.
+    assert_eq!(rounds(&node, "memory --messages 2000 --durability synced,os").len(), 1);
+}
+
+#[test]
 fn connections_that_do_nothing_are_weighed() {
     let node = Node::start(Options::new());
-    let rounds = rounds(&node, "idle-amqp091 idle-amqp10 --connections 200 --sessions 3 --idle-s 0");
+    // Without heartbeats of ours, the node would drop them after twice the interval.
+    let rounds = rounds(&node, "idle-amqp091 idle-amqp10 --connections 200 --sessions 3 --idle-s 4 --heartbeat 1");
     assert_eq!(rounds.len(), 2);
     for round in rounds {
         assert_eq!((&round["connections"], &round["sessions"]), (&200.into(), &3.into()));
         assert!(round["opened_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{round}");
         assert!(round["bytes_per_connection"].is_number() && round["given_back"].is_number(), "{round}");
+        let (with, without) = (&round["idle_wake_ups_per_second"], &round["wake_ups_per_second_without_connections"]);
+        assert!(with.as_f64().zip(without.as_f64()).is_some_and(|(with, _)| with > 0.0), "{round}");
+        assert_eq!((&round["sessions_open"], &round["sessions_listed"]), (&800.into(), &800.into()), "{round}");
+        assert!(round["logins_while_dropping"].as_u64().is_some_and(|logins| logins > 0), "{round}");
+        assert_eq!(round["extrapolated"]["connections"], 40_000, "{round}");
     }
 }
 
@@ -86,4 +205,115 @@ fn what_makes_no_sense_is_refused() {
         Command::new(binary()).args(["bench", "memory", "--uri", &uri, "--queues", "3", "--producers", "4"]).output();
     let error = String::from_utf8(output.expect("it runs").stderr).expect("text");
     assert!(error.contains("4 publishers and 3 consumers can't be shared out evenly among 3 queues"), "{error}");
+}
+
+/// The fields of a line of CSV.
+fn fields_of(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut is_quoted = false;
+    for character in line.chars() {
+        match character {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => fields.push(String::new()),
+            other => fields.last_mut().expect("there is one").push(other),
+        }
+    }
+    fields
+}
+
+#[test]
+fn the_files_of_a_run_say_the_same_and_the_page_needs_nothing_beside_it() {
+    let node = Node::start(Options::new());
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let run = |words: &[&str]| {
+        let output = Command::new(binary()).arg("bench").args(words).output().expect("it runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let uri = format!("amqp://{}", node.amqp());
+    let (metrics, pid) = (node.ports().prometheus.to_string(), node.ports().pid.to_string());
+    let files = ["a.json", "a.csv", "a.html"].map(path);
+    let broker = ["--uri", &uri, "--metrics-port", &metrics, "--pid", &pid, "--messages", "20000"];
+    let told = ["--rounds", "3", "--json-file", &files[0], "--csv-file", &files[1], "--html-file", &files[2]];
+    let (is_success, text) = run(&[&["classic-amqp10"], &broker[..], &told].concat());
+    assert!(is_success, "{text}");
+
+    let [json, csv, html] = files.each_ref().map(|file| std::fs::read_to_string(file).expect("it was written"));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let rounds = json["rounds"].as_array().expect("a list");
+    assert_eq!(rounds.len(), 3);
+    let mut lines = csv.lines().map(fields_of);
+    let names = lines.next().expect("a line of names");
+    for (round, fields) in rounds.iter().zip(lines) {
+        let field = |name: &str| fields[names.iter().position(|other| other == name).expect(name)].as_str();
+        for name in ["broker", "kernel", "protocol", "durability"] {
+            assert_eq!(round[name].as_str(), Some(field(name)), "{round}");
+        }
+        for name in ["received_per_second", "resident_bytes_max", "syncs_per_message", "cores", "size"] {
+            let figure = round[name].as_f64().unwrap_or_else(|| panic!("{name}: {round}"));
+            let told: f64 = field(name).parse().expect("a number");
+            // The reader of JSON may be off by the last bit.
+            assert!((told - figure).abs() <= figure.abs() * 1e-12, "{name}: {told}: {round}");
+        }
+        let p99 = round["latency_us"]["p99.9"].as_f64().expect("a figure");
+        assert_eq!(field("latency_us.p99.9").parse(), Ok(p99));
+        let rate = round["received_per_second"].as_f64().expect("a figure");
+        assert!(text.contains(&format!("{rate:.0} /s, verified")), "{rate}: {text}");
+    }
+    // The page shows medians, here the middle one of three.
+    let mut rates: Vec<_> = rounds.iter().filter_map(|round| round["received_per_second"].as_f64()).collect();
+    rates.sort_by(f64::total_cmp);
+    let digits = format!("{:.0}", rates[1]);
+    let (thousands, rest) = digits.split_at(digits.len() - 3);
+    assert!(html.contains(&format!("<td>{thousands},{rest}<small>")), "{digits}: {html}");
+    for title in ["Throughput", "Latency by percentile", "Resident memory"] {
+        assert!(html.contains(&format!("<figcaption>{title}")), "{title}: {html}");
+    }
+    for outside in ["://", "url(", "src=", "@import", "<script", "<link"] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+
+    // Told again, together with another run of which one round fails.
+    let other = path("b.json");
+    let (is_success, text) = run(&["memory", "memory-amqp10", "--uri", "amqp://127.0.0.1:1", "--json-file", &other]);
+    assert!(!is_success && text.matches("  void ").count() == 2, "{text}");
+    let page = path("b.html");
+    let (is_success, text) = run(&["--from-json", &files[0], &other, "--html-file", &page]);
+    assert!(is_success && text.contains(&digits), "{text}");
+    let page = std::fs::read_to_string(page).expect("it was written");
+    assert!(page.contains(&format!("<td>{thousands},{rest}<small>")), "{page}");
+    assert!(page.contains("<li>memory-amqp10, round 1, unknown broker: 127.0.0.1:1: "), "{page}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let output =
+        Command::new(binary()).args(["bench", "--uri", "amqp://127.0.0.1:1", "--csv-file", "/no/such/x"]).output();
+    let error = String::from_utf8(output.expect("it runs").stderr).expect("text");
+    assert!(error.contains("cannot write /no/such/x: "), "{error}");
+}
+
+#[test]
+fn calls_of_a_broker_that_does_not_count_its_own_are_counted_by_perf() {
+    let node = Node::start(Options::new());
+    // Without its metrics a node is like any other broker.
+    let uri = format!("amqp://{}", node.amqp());
+    let run = |words: &[&str]| {
+        let load = ["bench", "classic", "--json", "--perf", "--messages", "2000", "--uri", &uri];
+        Command::new(binary()).args(load).args(words).output().expect("it runs")
+    };
+    let error = String::from_utf8(run(&[]).stderr).expect("text");
+    assert!(error.contains("give --pid"), "{error}");
+    let output = run(&["--pid", &node.ports().pid.to_string()]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("--perf counts a broker's system calls by perf stat, which says") {
+        // It isn't installed or not allowed here, and a load that was to be counted so doesn't run without.
+        return assert!(!output.status.success());
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let round = &report["rounds"][0];
+    assert_eq!(round["calls_were_counted_by_perf"], true, "{round}");
+    for figure in ["reads_per_message", "writes_per_message", "syncs_per_message"] {
+        assert!(round[figure].as_f64().is_some_and(|calls| calls > 0.0), "{figure}: {round}");
+    }
 }

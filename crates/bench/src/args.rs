@@ -4,14 +4,25 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::Scenario;
+use crate::settings::Durability;
+use crate::{Scenario, rows, scenario};
 
 /// Measures a broker with a verified load.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = scenarios())]
 pub struct BenchArgs {
-    /// What to run
-    #[arg(value_enum, value_name = "SCENARIO", default_value = "classic-amqp091")]
+    /// What to run, see below [default: classic]
+    #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<Scenario>,
+
+    /// Rows of the table that --list prints, instead of scenarios: names with `*`, or `all` for those that run in any
+    /// order on one node; the options below say otherwise than the row where they are given
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "scenarios")]
+    pub rows: Vec<String>,
+
+    /// Print the rows with what each is
+    #[arg(long)]
+    pub list: bool,
 
     /// The broker to measure; amqps:// for TLS
     #[arg(long, default_value = "amqp://guest:guest@127.0.0.1:5672")]
@@ -21,7 +32,8 @@ pub struct BenchArgs {
     #[arg(long)]
     pub pid: Option<u32>,
 
-    /// Port of the broker's Prometheus metrics, for its disk syncs and durability
+    /// Port of the broker's Prometheus metrics, for its disk syncs and durability, and Leveret's own counts of socket
+    /// calls and times of syncs, which no other broker has
     #[arg(long)]
     pub metrics_port: Option<u16>,
 
@@ -36,6 +48,19 @@ pub struct BenchArgs {
     /// Metrics port of the second broker
     #[arg(long, value_name = "PORT")]
     pub vs_metrics_port: Option<u16>,
+
+    /// Port of the broker's HTTP API, by which idle scenarios list all sessions
+    #[arg(long, value_name = "PORT")]
+    pub management_port: Option<u16>,
+
+    /// Port of the second broker's HTTP API
+    #[arg(long, value_name = "PORT")]
+    pub vs_management_port: Option<u16>,
+
+    /// Count by `perf stat` the system calls of a broker that doesn't count its own; takes its process id, and
+    /// permission to look at it
+    #[arg(long)]
+    pub perf: bool,
 
     /// Whom to trust over TLS, in PEM [default: the system's certificates]
     #[arg(long, value_name = "FILE")]
@@ -54,10 +79,56 @@ pub struct BenchArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
-    /// Messages per round [default: 1,000,000, or 10 seconds' worth at a fixed rate]
+    /// What a load is made of
+    #[command(flatten)]
+    pub load: LoadArgs,
+
+    /// Seconds without a word from the broker after which what is missing counts as lost
+    #[arg(long, default_value_t = 30)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub silence_max_s: u64,
+
+    /// Show progress on standard error, as long runs do on a terminal
     #[arg(long)]
+    pub progress: bool,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write JSON to a file too; after each scenario what there is
+    #[arg(long, value_name = "FILE")]
+    pub json_file: Option<PathBuf>,
+
+    /// Write CSV to a file: a line per round
+    #[arg(long, value_name = "FILE")]
+    pub csv_file: Option<PathBuf>,
+
+    /// Write a page with tables and plots to a file; it needs no other
+    #[arg(long, value_name = "FILE")]
+    pub html_file: Option<PathBuf>,
+
+    /// Put this behind the names of what runs, to tell several runs in one report apart
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+
+    /// Measure nothing: report what earlier runs wrote by --json-file, all together
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["scenarios", "rows", "vs"])]
+    pub from_json: Vec<PathBuf>,
+}
+
+/// What a load is made of: what isn't given is the scenario's.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct LoadArgs {
+    /// Messages per round [default: 1,000,000, or 10 seconds' worth at a fixed rate]
+    #[arg(long, conflicts_with = "seconds")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub messages: Option<u64>,
+
+    /// Seconds for which publishers publish, instead of a number of messages
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: Option<u64>,
 
     /// Bytes per message body; the first 10 hold sequence number and checksum [default: the scenario's]
     #[arg(long)]
@@ -96,29 +167,69 @@ pub struct BenchArgs {
     #[arg(long)]
     pub multi_ack_every: Option<u64>,
 
-    /// Connections of the idle scenarios
-    #[arg(long, default_value_t = 1000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub connections: u32,
-
-    /// Sessions, or channels, of each of them
-    #[arg(long, default_value_t = 2)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=100))]
-    pub sessions: u16,
-
-    /// Seconds for which they do nothing
-    #[arg(long, default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=3600))]
-    pub idle_s: u64,
-
-    /// Seconds without a word from the broker after which what is missing counts as lost
-    #[arg(long, default_value_t = 30)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub silence_max_s: u64,
-
-    /// Print JSON instead of text
+    /// Bindings of the exchange: one for each queue matches, the rest match nothing [default: the scenario's]
     #[arg(long)]
-    pub json: bool,
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub bindings: Option<u32>,
+
+    /// What a confirm of a durable message shall mean in Leveret, as its x-durability; no other broker is asked. With
+    /// two of them durable loads run in each [default: what the node says]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub durability: Vec<Durability>,
+
+    /// Connections of the idle scenarios [default: 1000]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: Option<u32>,
+
+    /// Sessions, or channels, of each of them [default: 2]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub sessions: Option<u16>,
+
+    /// Seconds for which they do nothing [default: 10]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub idle_s: Option<u64>,
+
+    /// Seconds between heartbeats of idle connections, 0 for none [default: 0]. A broker of AMQP 1.0 that wants to hear
+    /// of its clients is answered all the same
+    #[arg(long)]
+    pub heartbeat: Option<u16>,
+}
+
+impl LoadArgs {
+    /// These, and those of `row` where nothing is given.
+    pub(crate) fn or(&self, row: &Self) -> Self {
+        let is_counted = self.messages.is_some() || self.seconds.is_some();
+        Self {
+            messages: if is_counted { self.messages } else { row.messages },
+            seconds: if is_counted { self.seconds } else { row.seconds },
+            size: self.size.or(row.size),
+            producers: self.producers.or(row.producers),
+            consumers: self.consumers.or(row.consumers),
+            queues: self.queues.or(row.queues),
+            rate: self.rate.or(row.rate),
+            confirm: self.confirm.or(row.confirm),
+            qos: self.qos.or(row.qos),
+            multi_ack_every: self.multi_ack_every.or(row.multi_ack_every),
+            bindings: self.bindings.or(row.bindings),
+            durability: if self.durability.is_empty() { &row.durability } else { &self.durability }.clone(),
+            connections: self.connections.or(row.connections),
+            sessions: self.sessions.or(row.sessions),
+            idle_s: self.idle_s.or(row.idle_s),
+            heartbeat: self.heartbeat.or(row.heartbeat),
+        }
+    }
+}
+
+/// The help's list of scenarios.
+fn scenarios() -> String {
+    let mut text = String::from("Scenarios, with -amqp10 behind the name over AMQP 1.0:\n");
+    for (name, help) in scenario::all() {
+        text += &format!("  {name:<14} {help}\n");
+    }
+    text + &format!("The rows of --list are made of them: {} with options of their own.", rows::count())
 }
 
 fn rate(text: &str) -> Result<f64, String> {

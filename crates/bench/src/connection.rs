@@ -11,11 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::BenchError;
+use crate::opening::Opening;
 use crate::round::Target;
 use crate::stream::Stream;
-
-/// Bytes read at once at most.
-const READ_MAX: usize = 256 << 10;
 
 /// A strict client of one protocol.
 pub(crate) trait Client {
@@ -23,6 +21,12 @@ pub(crate) trait Client {
 
     fn output(&mut self) -> &mut Vec<u8>;
     fn receive(&mut self, input: &[u8], events: &mut Vec<Self::Event>) -> Result<usize, Violation>;
+
+    /// Says that it is alive.
+    fn send_heartbeat(&mut self);
+
+    /// How often it must say so; `None` for never.
+    fn heartbeat_every(&self) -> Option<Duration>;
 
     /// What the broker refuses by this event, if anything: nothing here asks for any of it.
     fn refusal(event: &Self::Event) -> Option<String>;
@@ -65,14 +69,14 @@ impl<C: Client> Connection<C> {
     }
 
     /// Connects. A broker that says nothing for `silence_max` while something is due is an error.
-    pub(crate) fn connect(target: &Target, client: C) -> Result<Self, BenchError> {
+    pub(crate) fn connect(target: &Target, opening: &Opening<'_>, client: C) -> Result<Self, BenchError> {
         let Target { uri, tls, silence_max, .. } = target;
         let address = uri.address();
         let failed = |doing: &'static str| {
             let broker = address.clone();
             move |source| BenchError::Socket { broker, doing, source }
         };
-        let stream = TcpStream::connect(&address).map_err(failed("connect"))?;
+        let stream = opening.connect(&address).map_err(failed("connect"))?;
         stream.set_nodelay(true).map_err(failed("configure the socket"))?;
         stream.set_read_timeout(Some(*silence_max)).map_err(failed("configure the socket"))?;
         stream.set_write_timeout(Some(*silence_max)).map_err(failed("configure the socket"))?;
@@ -85,7 +89,7 @@ impl<C: Client> Connection<C> {
             broker_name: String::new(),
             address,
             stream,
-            input: vec![0; READ_MAX],
+            input: vec![0; opening.buffer],
             filled: 0,
             events: Vec::new(),
             stopped: Arc::default(),
@@ -152,6 +156,29 @@ impl<C: Client> Connection<C> {
     pub(crate) fn read(&mut self) -> Result<(&C, &[C::Event]), BenchError> {
         self.events.clear();
         while self.events.is_empty() {
+            self.read_once()?;
+        }
+        self.refused()?;
+        Ok((&self.client, &self.events))
+    }
+
+    /// Takes what has come, without waiting: for a connection from which nothing is due.
+    pub(crate) fn take_what_came(&mut self) -> Result<(), BenchError> {
+        self.events.clear();
+        while self.is_readable_within(Duration::ZERO)? {
+            self.read_once()?;
+        }
+        self.refused()
+    }
+
+    fn refused(&self) -> Result<(), BenchError> {
+        let refusal = self.events.iter().find_map(C::refusal);
+        refusal.map_or(Ok(()), |refusal| Err(BenchError::Refused(refusal)))
+    }
+
+    /// Waits for bytes, and takes what they mean.
+    fn read_once(&mut self) -> Result<(), BenchError> {
+        loop {
             if self.filled == self.input.len() {
                 self.input.resize(self.input.len() * 2, 0);
             }
@@ -170,12 +197,8 @@ impl<C: Client> Connection<C> {
             self.input.copy_within(used..self.filled, 0);
             self.filled -= used;
             // Steps of the handshake and answers to a close aren't events, and the broker waits for them.
-            self.flush()?;
+            return self.flush();
         }
-        if let Some(refusal) = self.events.iter().find_map(C::refusal) {
-            return Err(BenchError::Refused(refusal));
-        }
-        Ok((&self.client, &self.events))
     }
 
     /// Waits for an event that is due before any load runs.

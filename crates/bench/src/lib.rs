@@ -13,27 +13,41 @@ mod amqp10;
 mod args;
 mod connection;
 mod error;
+mod http;
 mod idle;
+mod latencies;
 mod measured;
 mod message;
 mod metrics_endpoint;
+mod opening;
+mod outcome;
 mod pace;
+mod perf;
 mod process;
 mod report;
 mod round;
+mod route;
+mod rows;
 mod scenario;
+mod series;
+mod settings;
+mod slots;
 mod stream;
 mod tally;
+mod target;
 mod tls;
 mod uri;
 
 use std::process::ExitCode;
 
-pub use args::BenchArgs;
+pub use args::{BenchArgs, LoadArgs};
 pub use error::BenchError;
 pub use scenario::Scenario;
+pub use settings::Durability;
 
-use round::Target;
+use report::{Files, Machine, Record, Results};
+use settings::Settings;
+use target::Target;
 
 /// Runs what `args` ask for and prints the report. Exit code 0 if every round counts, 1 if one was void or
 /// couldn't run.
@@ -52,39 +66,113 @@ pub fn run(args: BenchArgs) -> ExitCode {
 ///
 /// # Errors
 /// If a broker can't be reached, refuses something, breaks a rule of the protocol, or if messages were lost,
-/// duplicated, reordered or changed.
+/// duplicated, reordered or changed. The other rounds run all the same.
 pub fn measure(args: &BenchArgs) -> Result<(), BenchError> {
-    let targets = Target::all(args)?;
-    let machine = report::Machine::here();
-    if !args.json {
-        println!("{machine}");
+    if args.list {
+        println!("{}", rows::list());
+        return Ok(());
     }
-    let (mut results, mut idle_rounds) = (Vec::new(), Vec::new());
-    for scenario in &args.scenarios {
+    let files = Files::open(args)?;
+    let (results, first_error) = if args.from_json.is_empty() {
+        run_all(args, &files)?
+    } else {
+        let runs: Result<Vec<Results>, BenchError> = args.from_json.iter().map(|path| Results::read(path)).collect();
+        (Results::merged(runs?), None)
+    };
+    files.write(&results)?;
+    if args.json {
+        println!("{}", results.json());
+    } else if args.rounds > 1 || args.vs.is_some() || !args.from_json.is_empty() {
+        println!("{}", results.summary());
+    }
+    first_error.map_or(Ok(()), Err)
+}
+
+/// Every round, with the first error of those that are void.
+fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<BenchError>), BenchError> {
+    let (loads, targets) = (loads(args)?, Target::all(args)?);
+    if !args.json {
+        println!("{}", Machine::here());
+    }
+    let (mut results, mut first_error) = (Results::default(), None);
+    for load in &loads {
         // The brokers take turns, so that a machine that slows down slows both.
         for round in 1..=args.rounds {
             for target in &targets {
-                if let Some(protocol) = scenario.idle() {
-                    let outcome = idle::run(protocol, args, target)?;
-                    if !args.json {
-                        println!("{}", outcome.text(round));
+                let (label, _) = report::target_and_broker(target.label);
+                for turn in 0..load.options.durability.len().max(1) {
+                    let can_be_asked = results.broker(&label).is_some_and(|broker| outcome::is_leveret(&broker));
+                    if turn > 0 && !(load.is_durable() && can_be_asked) {
+                        continue;
                     }
-                    idle_rounds.push(outcome.json(round));
-                    continue;
-                }
-                for outcome in round::run(&scenario.settings(args), target)? {
+                    let machine = Machine::here();
+                    let records = load.run(round, turn, target, &machine).unwrap_or_else(|error| {
+                        let mut record = Record::void(&load.name, round, label.clone(), error.to_string(), &machine);
+                        record.broker = results.broker(&record.target);
+                        record.durability = load.durability(turn).map(|durability| durability.to_string());
+                        first_error.get_or_insert(error);
+                        vec![record]
+                    });
                     if !args.json {
-                        println!("{}", outcome.text(round));
+                        records.iter().for_each(|record| println!("{}", record.text(targets.len() > 1)));
                     }
-                    results.push((round, outcome));
+                    results.rounds.extend(records);
                 }
             }
         }
+        files.write_json(&results)?;
     }
-    if args.json {
-        println!("{}", report::json(&machine, &results, idle_rounds));
-    } else if args.rounds > 1 || targets.len() > 1 {
-        println!("{}", report::summary(&results));
+    Ok((results, first_error))
+}
+
+/// A scenario with its options and the name that its results stand under.
+struct Load {
+    name: String,
+    scenario: Scenario,
+    options: LoadArgs,
+}
+
+/// What is to run, in order.
+fn loads(args: &BenchArgs) -> Result<Vec<Load>, BenchError> {
+    let labelled = |name: String| args.label.as_ref().map_or(name.clone(), |label| format!("{name} {label}"));
+    if !args.rows.is_empty() {
+        let rows = rows::picked(&args.rows).map_err(BenchError::Usage)?.into_iter();
+        let load = |row: rows::Row| Load {
+            name: labelled(row.name),
+            scenario: row.scenario,
+            options: args.load.or(&row.load),
+        };
+        return Ok(rows.map(load).collect());
     }
-    Ok(())
+    let classic = ["classic".parse().expect("it is in the table")];
+    let scenarios = if args.scenarios.is_empty() { &classic[..] } else { &args.scenarios };
+    let load = |scenario: &Scenario| Load {
+        name: labelled(scenario.to_string()),
+        scenario: *scenario,
+        options: args.load.clone(),
+    };
+    Ok(scenarios.iter().map(load).collect())
+}
+
+impl Load {
+    /// Which of those that were asked for comes in this turn.
+    fn durability(&self, turn: usize) -> Option<Durability> {
+        self.options.durability.get(turn).copied().filter(|_| self.is_durable())
+    }
+
+    fn is_durable(&self) -> bool {
+        !self.scenario.is_idle() && self.scenario.settings(&self.options).durable
+    }
+
+    /// Runs once, in one of the durabilities that were asked for.
+    fn run(&self, round: u32, turn: usize, target: &Target, machine: &Machine) -> Result<Vec<Record>, BenchError> {
+        if self.scenario.is_idle() {
+            let outcome = idle::run(&self.name, self.scenario, &self.options, target)?;
+            return Ok(vec![outcome.record(round, machine)]);
+        }
+        let mut settings = Settings { name: self.name.clone(), ..self.scenario.settings(&self.options) };
+        settings.durability = self.durability(turn);
+        let outcomes = round::run(&settings, target)?;
+        Ok(outcomes.iter().map(|outcome| Record::of(outcome, round, machine)).collect())
+    }
 }

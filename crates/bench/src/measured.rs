@@ -1,12 +1,13 @@
 //! What the two sides of a round share and measure.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
 use crate::BenchError;
-use crate::scenario::Settings;
+use crate::latencies::Counters;
+use crate::settings::Settings;
 use crate::tally::{Order, Tally};
 
 /// Bytes written at once at most.
@@ -18,10 +19,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// So often those look that have a queue of their own, where there are many.
 const LOOK_ALONE_EVERY: Duration = Duration::from_millis(200);
 
-/// When each message was encoded, or was due: nanoseconds since the start, by publisher and number. Bodies are too small
-/// to carry it.
-pub(crate) type SentAt = [AtomicU64];
-
 /// What one connection of a round works with.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'r> {
@@ -30,26 +27,32 @@ pub(crate) struct Part<'r> {
     pub(crate) queue: &'r str,
     /// Which publisher it is, or which consumer.
     pub(crate) number: u32,
-    pub(crate) sent_at: &'r SentAt,
     pub(crate) tally: &'r Tally,
     pub(crate) start: Instant,
 }
 
-impl Part<'_> {
+impl<'r> Part<'r> {
     /// Nanoseconds since the start.
     pub(crate) fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
 
     /// When a message of this publisher was sent.
-    pub(crate) fn sent_at(&self, message: u64) -> &AtomicU64 {
-        &self.sent_at[(u64::from(self.number) * self.settings.messages_each + message) as usize]
+    pub(crate) fn sent_at(&self, message: u64) -> &'r AtomicU64 {
+        self.tally.sent_at(self.number, message)
+    }
+
+    /// How many messages this publisher sends in all: no more than the `sent` once its time is over.
+    pub(crate) fn count(&self, sent: u64, now: u64) -> u64 {
+        let is_over = self.settings.stop_after.is_some_and(|end| u128::from(now) >= end.as_nanos());
+        if is_over { sent } else { self.settings.messages_each }
     }
 
     /// How often a consumer must look up from its socket: what it waits for may not come there. `None` for never.
     pub(crate) fn look_every(&self) -> Option<Duration> {
         let is_alone = self.settings.consumers == self.settings.queues;
-        let must = self.settings.consumers > 1 || self.settings.max_length.is_some();
+        let settings = self.settings;
+        let must = settings.consumers > 1 || settings.max_length.is_some() || settings.stop_after.is_some();
         must.then_some(if is_alone { LOOK_ALONE_EVERY } else { LOOK_EVERY })
     }
 }
@@ -59,22 +62,29 @@ pub(crate) struct Intake<'r> {
     part: Part<'r>,
     order: Order,
     pub(crate) latency: Histogram<u64>,
+    /// The same, for whoever watches the round.
+    recent: Option<&'r Counters>,
     /// When something came last, in nanoseconds since the start.
     last: u64,
 }
 
 impl<'r> Intake<'r> {
     pub(crate) fn new(part: Part<'r>) -> Self {
-        Self { part, order: part.tally.order(part.settings), latency: histogram(), last: part.now() }
+        let order = part.tally.order(part.settings, part.number);
+        let recent = part.tally.latencies_of(part.number);
+        Self { part, order, latency: histogram(), recent, last: part.now() }
     }
 
     /// Takes the sequence number of a message, `None` if its body was not as sent.
     #[inline]
     pub(crate) fn take(&mut self, sequence: Option<u64>, now: u64) {
         self.last = now;
-        if let Some(index) = self.part.tally.receive(&mut self.order, sequence) {
-            let sent = self.part.sent_at[index].load(Ordering::Relaxed);
-            self.latency.saturating_record(now.saturating_sub(sent));
+        if let Some(sent) = self.part.tally.receive(&mut self.order, sequence) {
+            let latency = now.saturating_sub(sent);
+            self.latency.saturating_record(latency);
+            if let Some(recent) = self.recent {
+                recent.record(latency);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::scenario::Settings;
+use crate::settings::Settings;
 
 /// The pace of one publisher; without a rate everything is due at once.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -22,6 +22,18 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
+/// How often the threads of a process that still run went to sleep by themselves: each time, something woke them.
+pub(crate) fn wake_ups(pid: u32) -> Option<u64> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    // A thread may end before it is read.
+    let statuses = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("status")).ok());
+    Some(statuses.filter_map(|status| voluntary_switches(&status)).sum())
+}
+
+fn voluntary_switches(status: &str) -> Option<u64> {
+    status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
+}
+
 /// Resident memory of a process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
@@ -59,13 +71,20 @@ pub(crate) fn kernel() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Memory, cpu_ticks, parse_memory};
+    use super::{Memory, cpu_ticks, parse_memory, voluntary_switches};
 
     #[test]
     fn names_with_parentheses_do_not_shift_the_fields() {
         let stat = "42 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 700 55 1 2";
         assert_eq!(cpu_ticks(stat), Some(755));
         assert_eq!(cpu_ticks("42 (x) S 1"), None);
+    }
+
+    #[test]
+    fn wake_ups_are_the_switches_that_a_thread_asked_for() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t900\n";
+        assert_eq!(voluntary_switches(status), Some(12));
+        assert_eq!(voluntary_switches("nonvoluntary_ctxt_switches:\t900\n"), None);
     }
 
     #[test]

@@ -1,124 +1,39 @@
-//! One measured run of one scenario against one broker.
+//! One measured run of one load against one broker.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hdrhistogram::Histogram;
 use leveret_strict_client::{amqp10, amqp091};
 
+use crate::BenchError;
 use crate::connection::{Client, Connection, Stopper};
-use crate::measured::{Consumed, Part, Published, histogram};
-use crate::metrics_endpoint::{Metrics, scrape};
-use crate::process::{self, Memory};
-use crate::scenario::{Course, Protocol, Settings};
+use crate::measured::{Consumed, Part, Published};
+use crate::opening::Opening;
+pub(crate) use crate::outcome::Outcome;
+use crate::outcome::{Gauge, Sides, is_leveret};
+use crate::series::{Sample, Watch};
+use crate::settings::{Course, Exchange, Protocol, Settings};
 use crate::tally::Tally;
-use crate::tls::Tls;
-use crate::uri::Uri;
-use crate::{BenchArgs, BenchError};
+pub(crate) use crate::target::Target;
 
 /// Of a thread, which does little but read and write.
 const STACK_BYTES: usize = 512 << 10;
 
-/// A broker to measure.
-pub(crate) struct Target {
-    pub(crate) uri: Uri,
-    /// Where the URI asks for it.
-    pub(crate) tls: Option<Tls>,
-    pub(crate) pid: Option<u32>,
-    metrics_port: Option<u16>,
-    pub(crate) silence_max: Duration,
-    /// Before the broker's name, where two are compared.
-    pub(crate) label: &'static str,
-}
-
-impl Target {
-    pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
-        let silence_max = Duration::from_secs(args.silence_max_s);
-        let tls = |uri: &Uri| uri.secure.then(|| Tls::new(args)).transpose();
-        let uri = Uri::parse(&args.uri)?;
-        let mut targets = vec![Self {
-            tls: tls(&uri)?,
-            uri,
-            pid: args.pid,
-            metrics_port: args.metrics_port,
-            silence_max,
-            label: if args.vs.is_some() { "A: " } else { "" },
-        }];
-        if let Some(vs) = &args.vs {
-            let uri = Uri::parse(vs)?;
-            targets.push(Self {
-                tls: tls(&uri)?,
-                uri,
-                pid: args.vs_pid,
-                metrics_port: args.vs_metrics_port,
-                silence_max,
-                label: "B: ",
-            });
-        }
-        if targets.iter().all(|target| target.tls.is_none()) && (args.cacertfile.is_some() || args.certfile.is_some()) {
-            return Err(BenchError::Usage(
-                "--cacertfile and --certfile are for TLS: the URI must begin with amqps://".into(),
-            ));
-        }
-        for target in &targets {
-            if let Some(pid) = target.pid
-                && process::cpu_time(pid).is_none()
-            {
-                return Err(BenchError::Usage(format!("no process {pid} to measure")));
-            }
-        }
-        Ok(targets)
-    }
-
-    fn scrape(&self) -> Result<Metrics, BenchError> {
-        let Some(port) = self.metrics_port else {
-            return Ok(Metrics::default());
-        };
-        scrape(&self.uri.host, port).map_err(|source| BenchError::Socket {
-            broker: format!("{}:{port}", self.uri.host),
-            doing: "read its metrics",
-            source,
-        })
-    }
-}
-
-/// What a round measured, or one half of it.
-pub(crate) struct Outcome {
-    pub(crate) settings: Settings,
-    /// The scenario, with the half.
-    pub(crate) name: String,
-    pub(crate) broker: String,
-    /// Messages that were published, or consumed where none are.
-    pub(crate) messages: u64,
-    /// Those that a full queue dropped by design.
-    pub(crate) dropped: u64,
-    /// Until the last publisher was done.
-    pub(crate) send_time: Option<Duration>,
-    /// Until the last message was received.
-    pub(crate) receive_time: Option<Duration>,
-    pub(crate) latency: Histogram<u64>,
-    pub(crate) confirm_latency: Histogram<u64>,
-    pub(crate) publisher_cpu: Duration,
-    pub(crate) consumer_cpu: Duration,
-    pub(crate) broker_cpu: Option<Duration>,
-    pub(crate) memory: Option<Memory>,
-    /// The peak is that of this round, not of the process's life.
-    pub(crate) peak_is_fresh: bool,
-    pub(crate) syncs: Option<f64>,
-    pub(crate) durability: Option<String>,
-}
-
 /// What a protocol must be able to do.
 pub(crate) trait Load: Client + Sized + Send {
-    /// Connects and logs in.
-    fn open(target: &Target, name: &str) -> Result<Connection<Self>, BenchError>;
+    /// Connects and logs in, with one session (channel).
+    fn open(target: &Target, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError>;
 
     /// Opens a session (channel) beside those that are open; `number` counts them from 0.
     fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError>;
 
     /// Makes a queue and empties it.
     fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError>;
+
+    /// Makes the exchange with its bindings, once the queues are there.
+    fn prepare_exchange(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError>;
 
     /// Starts the consumer.
     fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError>;
@@ -136,6 +51,9 @@ pub(crate) trait Load: Client + Sized + Send {
     /// Ends the consumer. Returns how many messages came that weren't due.
     fn end_consumer(connection: &mut Connection<Self>) -> Result<u64, BenchError>;
 
+    /// Deletes the exchange, from the connection that made it.
+    fn delete_exchange(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError>;
+
     /// Deletes a queue. Returns how many messages were left.
     fn delete_queue(connection: &mut Connection<Self>, queue: &str) -> Result<u64, BenchError>;
 
@@ -145,12 +63,7 @@ pub(crate) trait Load: Client + Sized + Send {
 
 /// Runs `settings` against `target` once.
 pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
-    if ![settings.publishers, settings.consumers].iter().all(|count| count.is_multiple_of(settings.queues)) {
-        return Err(BenchError::Usage(format!(
-            "{} publishers and {} consumers can't be shared out evenly among {} queues",
-            settings.publishers, settings.consumers, settings.queues
-        )));
-    }
+    settings.check().map_err(BenchError::Usage)?;
     match settings.protocol {
         Protocol::Amqp091 => run_as::<amqp091::Client>(settings, target),
         Protocol::Amqp10 => run_as::<amqp10::Client>(settings, target),
@@ -162,58 +75,53 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     let queue_of = |number: u32| queues[(number % settings.queues) as usize].as_str();
     let mut consuming = Vec::new();
     for number in 0..settings.consumers {
-        let mut connection = L::open(target, "consumer")?;
+        let mut connection = L::open(target, &Opening::of("consumer"))?;
         // The first consumers make the queues: an exclusive one is theirs.
         if number < settings.queues {
-            L::prepare_queue(&mut connection, settings, queue_of(number))?;
+            let mut queue = settings.clone();
+            queue.durability = queue.durability.filter(|_| is_leveret(connection.broker_name()));
+            L::prepare_queue(&mut connection, &queue, queue_of(number))?;
         }
         consuming.push(connection);
     }
+    if settings.exchange != Exchange::Default {
+        L::prepare_exchange(&mut consuming[0], settings)?;
+    }
     let mut publishing = Vec::new();
     for number in 0..settings.publishers {
-        let mut connection = L::open(target, "publisher")?;
+        let mut connection = L::open(target, &Opening::of("publisher"))?;
         L::prepare_publisher(&mut connection, settings, queue_of(number))?;
         publishing.push(connection);
     }
-    let broker = format!("{}{}", target.label, publishing.first().map_or("", |first| first.broker_name()));
-    let sent_at: Vec<AtomicU64> = (0..settings.messages()).map(|_| AtomicU64::new(0)).collect();
+    let broker = publishing.first().map_or("", |first| first.broker_name()).to_owned();
     let tally = Tally::new(settings);
-    let part = |number: u32, start: Instant| Part {
-        settings,
-        queue: queue_of(number),
-        number,
-        sent_at: &sent_at,
-        tally: &tally,
-        start,
-    };
-    let prepare_consumers = |consuming: &mut [Connection<L>]| {
-        let numbered = (0..).zip(consuming.iter_mut());
-        numbered
-            .into_iter()
-            .try_for_each(|(number, connection)| L::prepare_consumer(connection, settings, queue_of(number)))
+    let part = |number: u32, start: Instant| Part { settings, queue: queue_of(number), number, tally: &tally, start };
+    let prepare_consumers = |consuming: &mut [Connection<L>]| -> Result<(), BenchError> {
+        let mut numbered = (0..).zip(consuming.iter_mut());
+        numbered.try_for_each(|(number, connection)| L::prepare_consumer(connection, settings, queue_of(number)))
     };
 
     let mut outcomes = Vec::new();
-    match settings.course {
-        Course::AtOnce => {
-            let prepared: Result<(), BenchError> = prepare_consumers(&mut consuming);
-            prepared?;
-            let gauge = Gauge::read(target)?;
-            let start = Instant::now();
-            let (published, consumed) = both(&mut publishing, &mut consuming, &tally, |number| part(number, start))?;
-            outcomes.push(gauge.outcome(settings, target, &broker, "", &published, &consumed, &tally)?);
+    if settings.course == Course::AtOnce {
+        prepare_consumers(&mut consuming)?;
+        let gauge = Gauge::read(target)?;
+        let start = Instant::now();
+        let sides = both(&mut publishing, &mut consuming, target, |number| part(number, start))?;
+        outcomes.push(gauge.outcome(settings, target, &broker, "", sides, &tally)?);
+    } else {
+        let (first, second) = if settings.course == Course::InThenOut { (" (in)", " (out)") } else { ("", "") };
+        let gauge = Gauge::read(target)?;
+        let start = Instant::now();
+        let sides = both(&mut publishing, &mut Vec::new(), target, |number| part(number, start))?;
+        if settings.course != Course::ConsumeOnly {
+            outcomes.push(gauge.outcome(settings, target, &broker, first, sides, &tally)?);
         }
-        Course::InThenOut => {
-            let gauge = Gauge::read(target)?;
-            let start = Instant::now();
-            let (published, _) = both(&mut publishing, &mut Vec::new(), &tally, |number| part(number, start))?;
-            outcomes.push(gauge.outcome(settings, target, &broker, " (in)", &published, &[], &tally)?);
-            let gauge = Gauge::read(target)?;
-            let start = Instant::now();
-            let prepared: Result<(), BenchError> = prepare_consumers(&mut consuming);
-            prepared?;
-            let (_, consumed) = both(&mut Vec::new(), &mut consuming, &tally, |number| part(number, start))?;
-            outcomes.push(gauge.outcome(settings, target, &broker, " (out)", &[], &consumed, &tally)?);
+        let gauge = Gauge::read(target)?;
+        let start = Instant::now();
+        prepare_consumers(&mut consuming)?;
+        let sides = both(&mut Vec::new(), &mut consuming, target, |number| part(number, start))?;
+        if settings.course != Course::PublishOnly {
+            outcomes.push(gauge.outcome(settings, target, &broker, second, sides, &tally)?);
         }
     }
     for connection in publishing {
@@ -223,6 +131,9 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     for connection in &mut consuming {
         surplus += L::end_consumer(connection)?;
     }
+    if settings.exchange != Exchange::Default {
+        L::delete_exchange(&mut consuming[0], settings)?;
+    }
     for (connection, queue) in consuming.iter_mut().zip(&queues) {
         surplus += L::delete_queue(connection, queue)?;
     }
@@ -230,7 +141,7 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
         return Err(BenchError::Void(fault));
     }
     if surplus > 0 {
-        let messages = settings.messages();
+        let messages = tally.sent();
         let text = format!("of {messages} messages {surplus} duplicated: there were more after all had come");
         return Err(BenchError::Void(text));
     }
@@ -238,78 +149,40 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     Ok(outcomes)
 }
 
-/// What a broker has used up before a round.
-struct Gauge {
-    peak_is_fresh: bool,
-    metrics: Metrics,
-    cpu: Option<Duration>,
-}
-
-impl Gauge {
-    fn read(target: &Target) -> Result<Self, BenchError> {
-        let peak_is_fresh = target.pid.is_some_and(process::reset_peak);
-        let metrics = target.scrape()?;
-        Ok(Self { peak_is_fresh, metrics, cpu: target.pid.and_then(process::cpu_time) })
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "they are what a round is made of")]
-    fn outcome(
-        self,
-        settings: &Settings,
-        target: &Target,
-        broker: &str,
-        half: &str,
-        published: &[Published],
-        consumed: &[Consumed],
-        tally: &Tally,
-    ) -> Result<Outcome, BenchError> {
-        let cpu = target.pid.and_then(process::cpu_time);
-        let memory = target.pid.and_then(process::memory);
-        let metrics = target.scrape()?;
-        let (mut latency, mut confirm_latency) = (histogram(), histogram());
-        // What waited for its consumers on purpose has no latency.
-        for one in consumed.iter().filter(|_| settings.course == Course::AtOnce) {
-            latency.add(&one.latency).expect("the bounds are the same");
-        }
-        for one in published {
-            confirm_latency.add(&one.confirm_latency).expect("the bounds are the same");
-        }
-        let messages = settings.messages();
-        Ok(Outcome {
-            settings: *settings,
-            name: format!("{}{half}", settings.name),
-            broker: broker.to_owned(),
-            messages,
-            dropped: if consumed.is_empty() { 0 } else { messages - tally.received() },
-            send_time: published.iter().map(|one| one.elapsed).max(),
-            receive_time: consumed.iter().map(|one| one.elapsed).max(),
-            latency,
-            confirm_latency,
-            publisher_cpu: published.iter().map(|one| one.cpu).sum(),
-            consumer_cpu: consumed.iter().map(|one| one.cpu).sum(),
-            broker_cpu: cpu.zip(self.cpu).map(|(after, before)| after - before),
-            memory,
-            peak_is_fresh: self.peak_is_fresh,
-            syncs: metrics.syncs.zip(self.metrics.syncs).map(|(after, before)| after - before),
-            durability: metrics.durability,
-        })
-    }
-}
-
 /// Runs both sides at once. Whoever fails stops the others; the error told is that of one that wasn't stopped.
 fn both<'r, L: Load>(
     publishing: &mut [Connection<L>],
     consuming: &mut [Connection<L>],
-    tally: &Tally,
+    target: &Target,
     part: impl Fn(u32) -> Part<'r> + Sync,
-) -> Result<(Vec<Published>, Vec<Consumed>), BenchError> {
+) -> Result<Sides, BenchError> {
+    let Part { settings, tally, start: started, .. } = part(0);
+    let (publishes, consumes) = (!publishing.is_empty(), !consuming.is_empty());
+    // Of the half that is behind the other.
+    let done = move |at: &Sample| {
+        let sent = match settings.stop_after {
+            Some(all) => at.seconds / all.as_secs_f64(),
+            None => at.sent as f64 / settings.messages() as f64,
+        };
+        match (publishes, consumes) {
+            (true, true) => sent.min(at.received as f64 / (at.sent.max(1) * u64::from(settings.copies())) as f64),
+            (true, false) => sent,
+            _ => at.received as f64 / at.sent.max(1) as f64,
+        }
+    };
+    let watch = Watch { tally, pid: target.pid, start: started, progress: target.progress, done: &done };
     let stoppers: Result<Vec<Stopper>, BenchError> =
         publishing.iter().chain(consuming.iter()).map(Connection::stopper).collect();
     let stoppers = stoppers?;
     let stop_all = || stoppers.iter().for_each(Stopper::stop);
     let left = AtomicUsize::new(publishing.len());
     let (part, stop_all, left) = (&part, &stop_all, &left);
+    let watch = &watch;
     thread::scope(|scope| {
+        // Dropped at the end of this scope at the latest, which ends the watch.
+        let (running, over) = mpsc::channel();
+        let first = watch.sample();
+        let watching = start(scope, move || watch.run(first, &over))?;
         let mut publishers = Vec::new();
         for (number, connection) in (0..).zip(publishing) {
             let publish = move || {
@@ -328,6 +201,8 @@ fn both<'r, L: Load>(
         }
         let published: Vec<_> = publishers.into_iter().map(|one| one.join().expect("no publisher panics")).collect();
         let consumed: Vec<_> = consumers.into_iter().map(|one| one.join().expect("no consumer panics")).collect();
+        drop(running);
+        let series = watching.join().expect("no watch panics");
         // What somebody found out is worth more than that others were stopped.
         let mut first = None;
         let mut tell = |error: BenchError| {
@@ -339,13 +214,13 @@ fn both<'r, L: Load>(
         let consumed: Vec<Consumed> = consumed.into_iter().filter_map(|one| one.map_err(&mut tell).ok()).collect();
         match first {
             Some(error) => Err(error),
-            None => Ok((published, consumed)),
+            None => Ok(Sides { published, consumed, series }),
         }
     })
 }
 
 /// A thread for one connection; there may be thousands.
-fn start<'scope, T: Send + 'scope>(
+pub(crate) fn start<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<thread::ScopedJoinHandle<'scope, T>, BenchError> {

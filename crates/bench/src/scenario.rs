@@ -1,208 +1,255 @@
-//! The scenarios by name.
+//! The scenarios by name, each over AMQP 0-9-1 and 1.0.
 
-use clap::ValueEnum;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
 
-use crate::BenchArgs;
+use crate::args::LoadArgs;
+use crate::settings::{Course, Exchange, Protocol, Settings};
 
 /// What runs at a fixed rate does so for this long, if it isn't said how many messages.
-const SECONDS: f64 = 10.0;
+const SECONDS: u64 = 10;
+/// What one publisher may send in a second at most, where it stops by the clock: more than any broker takes.
+const MESSAGES_PER_SECOND_MAX: u64 = 5_000_000;
 
-/// A named load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Scenario {
-    /// Persistent and mandatory to a durable classic queue: confirm window 192, prefetch 200, acks every 200
-    ClassicAmqp091,
-    /// The same with confirm window 3000, prefetch 5000, acks every 3000
-    #[value(name = "classic-amqp091-3000")]
-    ClassicAmqp0913000,
-    /// Transient to a non-durable queue, no confirms, automatic acks
-    Memory,
-    /// AMQP 1.0, durable to a durable classic queue: 200 unsettled at most, link credit 200, accepted every 100
-    ClassicAmqp10,
-    /// The same as fast as link credit lets it, for a node whose syncs are slow: 5000 unsettled at most, link credit 5000
-    SyncDelayAmqp10,
-    /// AMQP 1.0, transient to a non-durable queue, both sides settled
-    MemoryAmqp10,
-    /// Two publishers and two consumers at one durable queue: confirm window, prefetch and acks of 3000
-    TwoPairs,
-    /// The same over AMQP 1.0: 3000 unsettled at most, link credit 3000
-    TwoPairsAmqp10,
-    /// Two publishers fill a durable queue, then two consumers empty it: each half is measured
-    InThenOut,
-    /// The same over AMQP 1.0
-    InThenOutAmqp10,
-    /// Transient, 1000 bytes, at most 10,000 in the queue, no confirms, automatic acks: as fast as it goes
-    Transient,
-    /// The same at 20,000 messages per second, unless --rate says another
-    Latency,
-    /// 10,000 messages per second over 100 queues, unless --rate and --queues say others, each with connections of its own
-    ManyQueues,
-    /// 500 durable queues at 10 messages per second each: confirm window 10, prefetch 100, acks every 100
-    SlowQueues,
-    /// --connections with --sessions each that do nothing for --idle-s, one session more on each, then all dropped at once
-    IdleAmqp091,
-    /// The same over AMQP 1.0
-    IdleAmqp10,
-}
-
-/// What is spoken.
+/// A named load over one protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Amqp091,
-    Amqp10,
-}
-
-/// What comes when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Course {
-    /// All at once.
-    AtOnce,
-    /// First all is published, then all is consumed.
-    InThenOut,
-}
-
-/// A load in numbers.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Settings {
-    pub(crate) name: &'static str,
+pub struct Scenario {
+    base: &'static Base,
     pub(crate) protocol: Protocol,
-    pub(crate) course: Course,
-    /// The queue's name, or its beginning.
-    queue: &'static str,
-    /// Each has as many publishers and consumers as any other, and at least one of both.
-    pub(crate) queues: u32,
-    /// Each with a connection of its own, as consumers.
-    pub(crate) publishers: u32,
-    pub(crate) consumers: u32,
-    /// Durable queues and persistent messages, else transient ones.
-    pub(crate) durable: bool,
-    /// `x-max-length`: what is above it is dropped.
-    pub(crate) max_length: Option<u64>,
-    /// Messages per second of all publishers together; `None`: as many as they can.
-    pub(crate) rate: Option<f64>,
-    /// Most unconfirmed publishes (unsettled messages), 0 for no confirms (settled ones).
-    pub(crate) confirm_window: u32,
-    /// Or link credit.
-    pub(crate) prefetch: u16,
-    /// Deliveries per acknowledgement (disposition), 0 for automatic ones (settled messages).
-    pub(crate) ack_every: u64,
-    /// Of each publisher.
-    pub(crate) messages_each: u64,
-    pub(crate) size: usize,
 }
 
-impl Settings {
-    /// Of all publishers together.
-    pub(crate) fn messages(&self) -> u64 {
-        self.messages_each * u64::from(self.publishers)
-    }
+/// What a scenario is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Classic,
+    Classic3000,
+    Memory,
+    Transient,
+    Latency,
+    ManyQueues,
+    TwoPairs,
+    FixedRate,
+    SlowQueues,
+    InThenOut,
+    PublishOnly,
+    ConsumeOnly,
+    SyncDelay,
+    Exchange(Exchange),
+    Idle,
+}
 
-    /// The name of one of the queues.
-    pub(crate) fn queue(&self, number: u32) -> String {
-        if self.queues == 1 { self.queue.to_owned() } else { format!("{}-{number}", self.queue) }
-    }
+#[derive(Debug, PartialEq, Eq)]
+struct Base {
+    name: &'static str,
+    kind: Kind,
+    help: &'static str,
+}
 
-    /// RabbitMQ 4.3 refuses transient queues that aren't exclusive, which one connection alone may consume from.
-    pub(crate) fn is_exclusive(&self) -> bool {
-        !self.durable && self.consumers == self.queues && self.course == Course::AtOnce
+const fn base(name: &'static str, kind: Kind, help: &'static str) -> Base {
+    Base { name, kind, help }
+}
+
+/// A name with `-amqp10` in it speaks AMQP 1.0, one with `-amqp091` or neither AMQP 0-9-1.
+const BASES: [Base; 18] = [
+    base(
+        "classic",
+        Kind::Classic,
+        "durable, one pair: at most 192 unconfirmed (1.0: 200 unsettled), prefetch or credit 200",
+    ),
+    base(
+        "classic-3000",
+        Kind::Classic3000,
+        "the same with at most 3000 unconfirmed or unsettled, prefetch or credit 5000",
+    ),
+    base(
+        "publish-only",
+        Kind::PublishOnly,
+        "as classic-3000, measured while the queue is filled; then it is emptied and verified",
+    ),
+    base(
+        "consume-only",
+        Kind::ConsumeOnly,
+        "as classic-3000, measured while a queue that was filled before is emptied",
+    ),
+    base("memory", Kind::Memory, "transient, no confirms (settled), automatic acks (settled)"),
+    base("transient", Kind::Transient, "the same with 1000 bytes and at most 10,000 in the queue: as fast as it goes"),
+    base("latency", Kind::Latency, "the same at 20,000 messages per second, unless --rate says another"),
+    base("many-queues", Kind::ManyQueues, "10,000 messages per second over 100 queues with connections of their own"),
+    base("two-pairs", Kind::TwoPairs, "durable, two publishers and two consumers at one queue: all windows 3000"),
+    base("fixed-rate", Kind::FixedRate, "durable, one pair at 10,000 messages per second: all windows 3000"),
+    base(
+        "slow-queues",
+        Kind::SlowQueues,
+        "500 durable queues at 10 messages per second each: confirm window 10, prefetch 100",
+    ),
+    base(
+        "in-then-out",
+        Kind::InThenOut,
+        "two publishers fill a durable queue, then two consumers empty it: each half is measured",
+    ),
+    base(
+        "sync-delay",
+        Kind::SyncDelay,
+        "durable, one pair, 5000 unconfirmed or unsettled, for a node whose syncs are slow",
+    ),
+    base("direct", Kind::Exchange(Exchange::Direct), "as classic, through a direct exchange"),
+    base(
+        "fanout",
+        Kind::Exchange(Exchange::Fanout),
+        "as classic, through a fanout exchange to 10 queues; figures are per copy",
+    ),
+    base(
+        "topic",
+        Kind::Exchange(Exchange::Topic),
+        "as classic, through a topic exchange with 10 bindings, one of which matches",
+    ),
+    base(
+        "headers",
+        Kind::Exchange(Exchange::Headers),
+        "as classic, through a headers exchange with 10 bindings, one of which matches",
+    ),
+    base(
+        "idle",
+        Kind::Idle,
+        "--connections with --sessions each that do nothing for --idle-s; then they are dropped at once",
+    ),
+];
+
+/// The names of all, with what each is.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BASES.iter().map(|base| (base.name, base.help))
+}
+
+/// What of a name says the protocol.
+const PROTOCOLS: [(&str, Protocol); 2] = [("-amqp091", Protocol::Amqp091), ("-amqp10", Protocol::Amqp10)];
+
+/// A name without its protocol.
+pub(crate) fn without_protocol(name: &str) -> (String, Option<Protocol>) {
+    let said = PROTOCOLS.into_iter().find_map(|(part, protocol)| {
+        let (before, after) = name.split_once(part)?;
+        // `-amqp10` isn't the beginning of another number.
+        (after.is_empty() || after.starts_with('-')).then(|| (format!("{before}{after}"), Some(protocol)))
+    });
+    said.unwrap_or_else(|| (name.to_owned(), None))
+}
+
+impl FromStr for Scenario {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let (plain, protocol) = without_protocol(name);
+        let base = BASES.iter().find(|base| base.name == plain);
+        let base = base.ok_or_else(|| {
+            let known: Vec<&str> = BASES.iter().map(|base| base.name).collect();
+            format!("no such scenario; there are {}, each with -amqp10 behind it for AMQP 1.0", known.join(", "))
+        })?;
+        Ok(Self { base, protocol: protocol.unwrap_or(Protocol::Amqp091) })
+    }
+}
+
+impl fmt::Display for Scenario {
+    /// With the protocol where a reader would ask: in the names of old, and for AMQP 1.0.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.protocol, self.base.kind) {
+            (Protocol::Amqp091, Kind::Classic | Kind::Idle) => write!(f, "{}-amqp091", self.base.name),
+            (Protocol::Amqp091, Kind::Classic3000) => f.write_str("classic-amqp091-3000"),
+            (Protocol::Amqp091, _) => f.write_str(self.base.name),
+            (Protocol::Amqp10, _) => write!(f, "{}-amqp10", self.base.name),
+        }
     }
 }
 
 impl Scenario {
-    /// What is spoken by connections that do nothing; `None` for loads of messages.
-    pub(crate) fn idle(self) -> Option<Protocol> {
-        match self {
-            Self::IdleAmqp091 => Some(Protocol::Amqp091),
-            Self::IdleAmqp10 => Some(Protocol::Amqp10),
-            _ => None,
-        }
+    /// Connections that do nothing, instead of a load of messages.
+    pub(crate) fn is_idle(self) -> bool {
+        self.base.kind == Kind::Idle
     }
 
-    /// What the scenario says, and in its place what the command line says.
-    pub(crate) fn settings(self, args: &BenchArgs) -> Settings {
+    /// What the scenario says, and in its place what `load` says.
+    pub(crate) fn settings(self, load: &LoadArgs) -> Settings {
         let mut settings = self.of_its_own();
-        settings.queues = args.queues.unwrap_or(settings.queues);
-        if args.queues.is_some() {
-            (settings.publishers, settings.consumers) = (settings.queues, settings.queues);
+        settings.queues = load.queues.unwrap_or(settings.queues);
+        if load.queues.is_some() {
+            settings.consumers = settings.queues;
+            if settings.exchange != Exchange::Fanout {
+                settings.publishers = settings.queues;
+            }
         }
-        settings.publishers = args.producers.unwrap_or(settings.publishers);
-        settings.consumers = args.consumers.unwrap_or(settings.consumers);
-        settings.size = args.size.map_or(settings.size, |size| size as usize);
-        settings.rate = args.rate.or(settings.rate);
-        settings.confirm_window = args.confirm.unwrap_or(settings.confirm_window);
-        settings.prefetch = args.qos.unwrap_or(settings.prefetch);
-        settings.ack_every = args.multi_ack_every.unwrap_or(settings.ack_every);
-        let paced = settings.rate.map_or(1_000_000, |rate| (rate * SECONDS) as u64);
-        let messages = args.messages.unwrap_or(paced);
-        settings.messages_each = messages.div_ceil(settings.publishers.into()).max(1);
+        settings.publishers = load.producers.unwrap_or(settings.publishers);
+        settings.consumers = load.consumers.unwrap_or(settings.consumers);
+        settings.bindings = load.bindings.unwrap_or(settings.bindings);
+        if load.bindings.is_none() && !matches!(settings.exchange, Exchange::Topic | Exchange::Headers) {
+            settings.bindings = settings.queues;
+        }
+        settings.size = load.size.map_or(settings.size, |size| size as usize);
+        settings.rate = load.rate.or(settings.rate);
+        settings.confirm_window = load.confirm.unwrap_or(settings.confirm_window);
+        settings.prefetch = load.qos.unwrap_or(settings.prefetch);
+        settings.ack_every = load.multi_ack_every.unwrap_or(settings.ack_every);
+        let publishers = u64::from(settings.publishers);
+        settings.messages_each = match (load.messages, load.seconds, settings.rate) {
+            (Some(messages), _, _) => messages.div_ceil(publishers).max(1),
+            (None, seconds, Some(rate)) => {
+                ((rate * seconds.unwrap_or(SECONDS) as f64) as u64).div_ceil(publishers).max(1)
+            }
+            (None, Some(seconds), None) => {
+                settings.stop_after = Some(Duration::from_secs(seconds));
+                seconds * MESSAGES_PER_SECOND_MAX
+            }
+            (None, None, None) => 1_000_000_u64.div_ceil(publishers),
+        };
         settings
     }
 
     fn of_its_own(self) -> Settings {
+        let is_10 = self.protocol == Protocol::Amqp10;
+        // Whoever writes a disposition names a range: with AMQP 1.0 it is settled before the credit runs out.
+        let ack_every = |of_091: u64, of_10: u64| if is_10 { of_10 } else { of_091 };
         let classic = Settings {
-            name: "classic-amqp091",
-            protocol: Protocol::Amqp091,
+            name: self.to_string(),
+            protocol: self.protocol,
             course: Course::AtOnce,
             queue: "my-classic-queue",
             queues: 1,
             publishers: 1,
             consumers: 1,
+            exchange: Exchange::Default,
+            bindings: 0,
             durable: true,
+            durability: None,
             max_length: None,
             rate: None,
-            confirm_window: 192,
+            confirm_window: if is_10 { 200 } else { 192 },
             prefetch: 200,
-            ack_every: 200,
+            ack_every: ack_every(200, 100),
             messages_each: 0,
+            stop_after: None,
             size: 12,
         };
-        let amqp10 = Settings { protocol: Protocol::Amqp10, ..classic };
+        let wide =
+            Settings { confirm_window: 3000, prefetch: 5000, ack_every: ack_every(3000, 1000), ..classic.clone() };
         let transient = Settings {
-            name: "memory",
             queue: "my-memory-queue",
             durable: false,
             confirm_window: 0,
-            prefetch: 0,
+            // Without a prefetch a consumer of AMQP 0-9-1 has no limit; a link has always one.
+            prefetch: if is_10 { 5000 } else { 0 },
             ack_every: 0,
-            ..classic
+            ..classic.clone()
         };
-        let pairs = Settings {
-            name: "two-pairs",
-            publishers: 2,
-            consumers: 2,
-            confirm_window: 3000,
-            prefetch: 3000,
-            ack_every: 3000,
-            ..classic
-        };
-        let pairs10 = Settings { name: "two-pairs-amqp10", protocol: Protocol::Amqp10, ack_every: 1000, ..pairs };
-        let limited = Settings { name: "transient", size: 1000, max_length: Some(10_000), ..transient };
-        match self {
+        let limited = Settings { size: 1000, max_length: Some(10_000), ..transient.clone() };
+        let pairs = Settings { publishers: 2, consumers: 2, prefetch: 3000, ..wide.clone() };
+        match self.base.kind {
             // Those that do nothing send nothing.
-            Self::ClassicAmqp091 | Self::IdleAmqp091 | Self::IdleAmqp10 => classic,
-            Self::ClassicAmqp0913000 => Settings {
-                name: "classic-amqp091-3000",
-                confirm_window: 3000,
-                prefetch: 5000,
-                ack_every: 3000,
-                ..classic
-            },
-            Self::Memory => transient,
-            Self::ClassicAmqp10 => Settings { name: "classic-amqp10", confirm_window: 200, ack_every: 100, ..amqp10 },
-            Self::SyncDelayAmqp10 => {
-                Settings { name: "sync-delay-amqp10", confirm_window: 5000, prefetch: 5000, ack_every: 1000, ..amqp10 }
-            }
-            Self::MemoryAmqp10 => {
-                Settings { name: "memory-amqp10", protocol: Protocol::Amqp10, prefetch: 5000, ..transient }
-            }
-            Self::TwoPairs => pairs,
-            Self::TwoPairsAmqp10 => pairs10,
-            Self::InThenOut => Settings { name: "in-then-out", course: Course::InThenOut, ..pairs },
-            Self::InThenOutAmqp10 => Settings { name: "in-then-out-amqp10", course: Course::InThenOut, ..pairs10 },
-            Self::Transient => limited,
-            Self::Latency => Settings { name: "latency", rate: Some(20_000.0), ..limited },
-            Self::ManyQueues => Settings {
-                name: "many-queues",
+            Kind::Classic | Kind::Idle => classic,
+            Kind::Classic3000 => wide,
+            Kind::PublishOnly => Settings { course: Course::PublishOnly, ..wide },
+            Kind::ConsumeOnly => Settings { course: Course::ConsumeOnly, ..wide },
+            Kind::Memory => transient,
+            Kind::Transient => limited,
+            Kind::Latency => Settings { rate: Some(20_000.0), ..limited },
+            Kind::ManyQueues => Settings {
                 queues: 100,
                 publishers: 100,
                 consumers: 100,
@@ -210,17 +257,72 @@ impl Scenario {
                 max_length: None,
                 ..limited
             },
-            Self::SlowQueues => Settings {
-                name: "slow-queues",
+            Kind::TwoPairs => pairs,
+            Kind::FixedRate => Settings { publishers: 1, consumers: 1, rate: Some(10_000.0), ..pairs },
+            Kind::SlowQueues => Settings {
                 queues: 500,
                 publishers: 500,
                 consumers: 500,
                 rate: Some(5_000.0),
                 confirm_window: 10,
                 prefetch: 100,
-                ack_every: 100,
+                ack_every: ack_every(100, 50),
                 ..classic
             },
+            Kind::InThenOut => Settings { course: Course::InThenOut, ..pairs },
+            Kind::SyncDelay => Settings { confirm_window: 5000, ..wide },
+            Kind::Exchange(exchange) => {
+                let queues = if exchange == Exchange::Fanout { 10 } else { 1 };
+                Settings { exchange, queues, consumers: queues, bindings: 10, ..classic }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_the_protocol_anywhere() {
+        for (name, plain, protocol) in [
+            ("classic", "classic", Protocol::Amqp091),
+            ("classic-amqp091", "classic", Protocol::Amqp091),
+            ("classic-amqp10", "classic", Protocol::Amqp10),
+            ("classic-amqp091-3000", "classic-3000", Protocol::Amqp091),
+            ("classic-3000-amqp10", "classic-3000", Protocol::Amqp10),
+            ("classic-amqp10-3000", "classic-3000", Protocol::Amqp10),
+        ] {
+            let scenario: Scenario = name.parse().expect("there is one");
+            assert_eq!((scenario.base.name, scenario.protocol), (plain, protocol), "{name}");
+            assert_eq!(scenario.to_string().parse(), Ok(scenario), "{name}");
+        }
+        for name in ["classics", "classic-amqp100", "amqp10", ""] {
+            assert!(Scenario::from_str(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_load_ends_by_count_or_by_the_clock() {
+        let settings = |name: &str, load: LoadArgs| name.parse::<Scenario>().expect("there is one").settings(&load);
+        let classic = settings("classic", LoadArgs::default());
+        assert_eq!((classic.messages(), classic.stop_after), (1_000_000, None));
+        let timed = settings("classic", LoadArgs { seconds: Some(3), ..LoadArgs::default() });
+        assert_eq!(timed.stop_after, Some(Duration::from_secs(3)));
+        let paced = settings("fixed-rate", LoadArgs { seconds: Some(3), ..LoadArgs::default() });
+        assert_eq!((paced.messages(), paced.stop_after), (30_000, None));
+        let both = settings("latency", LoadArgs { messages: Some(7), seconds: Some(3), ..LoadArgs::default() });
+        assert_eq!((both.messages(), both.stop_after), (7, None));
+    }
+
+    #[test]
+    fn every_scenario_has_settings_that_come_out_even_over_both_protocols() {
+        for base in &BASES {
+            for protocol in [Protocol::Amqp091, Protocol::Amqp10] {
+                let settings = Scenario { base, protocol }.settings(&LoadArgs::default());
+                assert_eq!(settings.check(), Ok(()), "{settings:?}");
+                assert!(settings.messages() > 0 && settings.protocol == protocol, "{settings:?}");
+            }
         }
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::BenchError;
-use crate::scenario::Settings;
+use crate::latencies::{Counters, Latencies};
+use crate::settings::{Course, Settings};
+use crate::slots::Slots;
 
 /// Where in a sequence number the publisher stands.
 const PUBLISHER_SHIFT: u32 = 32;
@@ -16,66 +18,100 @@ pub(crate) fn sequence(publisher: u32, message: u64) -> u64 {
 
 /// What all consumers of a round have seen.
 pub(crate) struct Tally {
+    /// At most.
     messages_each: u64,
     publishers: u32,
+    /// Queues that get each message.
+    copies: u32,
     /// `x-max-length` drops by design: what doesn't come is counted and no fault.
     drops: bool,
-    /// A bit per message, by publisher.
-    seen: Vec<Vec<AtomicU64>>,
+    /// When each message was encoded, or was due: nanoseconds since the start, by publisher. Bodies are too small to
+    /// carry it.
+    sent_at: Vec<Slots>,
+    /// A bit per message, by copy and publisher.
+    seen: Vec<Slots>,
+    /// Deliveries that are due; `u64::MAX` as long as publishers that stop by the clock haven't.
+    due: AtomicU64,
     distinct: AtomicU64,
+    /// Messages that were written.
+    sent: AtomicU64,
     duplicated: AtomicU64,
     reordered: AtomicU64,
     corrupt: AtomicU64,
     first_fault: Mutex<Option<String>>,
     is_published: AtomicBool,
+    /// `None` where messages wait for their consumers on purpose.
+    latencies: Option<Latencies>,
 }
 
 /// The order in which one consumer sees the messages of each publisher.
 pub(crate) struct Order {
     next: Vec<u64>,
+    /// Which of the copies comes to this consumer.
+    copy: usize,
     /// Nobody else takes from the queue, so that a gap is a fault at once.
     is_alone: bool,
 }
 
 impl Tally {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let words = settings.messages_each.div_ceil(64);
-        let of_publisher = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        let (messages_each, publishers, copies) = (settings.messages_each, settings.publishers, settings.copies());
+        let due = if settings.stop_after.is_some() { u64::MAX } else { settings.messages() * u64::from(copies) };
         Self {
-            messages_each: settings.messages_each,
-            publishers: settings.publishers,
+            messages_each,
+            publishers,
+            copies,
             drops: settings.max_length.is_some(),
-            seen: (0..settings.publishers).map(|_| of_publisher()).collect(),
+            sent_at: (0..publishers).map(|_| Slots::new(messages_each)).collect(),
+            seen: (0..copies * publishers).map(|_| Slots::new(messages_each.div_ceil(64))).collect(),
+            due: AtomicU64::new(due),
             distinct: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
             duplicated: AtomicU64::new(0),
             reordered: AtomicU64::new(0),
             corrupt: AtomicU64::new(0),
             first_fault: Mutex::new(None),
             is_published: AtomicBool::new(false),
+            latencies: (settings.course == Course::AtOnce).then(|| Latencies::new(settings.consumers)),
         }
     }
 
-    /// How one consumer begins.
-    pub(crate) fn order(&self, settings: &Settings) -> Order {
+    /// How a consumer begins, by its number.
+    pub(crate) fn order(&self, settings: &Settings, consumer: u32) -> Order {
         let is_alone = settings.consumers == settings.queues && !self.drops;
-        Order { next: vec![0; self.publishers as usize], is_alone }
+        Order { next: vec![0; self.publishers as usize], copy: (consumer % self.copies) as usize, is_alone }
     }
 
-    /// Takes the sequence number of a message, `None` if its body was not as sent. Returns which message it is, counted
-    /// over all publishers.
+    /// The latencies of all consumers so far; `None` if they mean nothing.
+    pub(crate) fn latencies(&self) -> Option<&Latencies> {
+        self.latencies.as_ref()
+    }
+
+    /// Where a consumer counts its latencies.
+    pub(crate) fn latencies_of(&self, consumer: u32) -> Option<&Counters> {
+        self.latencies.as_ref().map(|latencies| latencies.of(consumer))
+    }
+
+    /// When a message was sent.
     #[inline]
-    pub(crate) fn receive(&self, order: &mut Order, sequence: Option<u64>) -> Option<usize> {
+    pub(crate) fn sent_at(&self, publisher: u32, message: u64) -> &AtomicU64 {
+        self.sent_at[publisher as usize].at(message)
+    }
+
+    /// Takes the sequence number of a message, `None` if its body was not as sent. Returns when it was sent.
+    #[inline]
+    pub(crate) fn receive(&self, order: &mut Order, sequence: Option<u64>) -> Option<u64> {
         let Some((publisher, message)) = sequence.and_then(|sequence| self.parts(sequence)) else {
             self.corrupt(order, sequence);
             return None;
         };
         let due = std::mem::replace(&mut order.next[publisher], message + 1);
         let bit = 1 << (message % 64);
-        let before = self.seen[publisher][(message / 64) as usize].fetch_or(bit, Ordering::Relaxed);
-        if before & bit != 0 {
+        let seen = self.seen[order.copy * self.publishers as usize + publisher].at(message / 64);
+        if seen.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
             order.next[publisher] = due;
             self.fault(&self.duplicated, || {
-                format!("message {} arrived a second time, where {due} was due", self.named(publisher, message))
+                format!("{} arrived a second time, where {due} was due", self.named(order, publisher, message))
             });
             return None;
         }
@@ -83,14 +119,14 @@ impl Tally {
         if message != due {
             // After a gap, order is judged from the message that came, so that one loss isn't told a million times.
             order.next[publisher] = due.max(message + 1);
-            let what = || format!("message {} arrived where {due} was due", self.named(publisher, message));
+            let what = || format!("{} arrived where {due} was due", self.named(order, publisher, message));
             if message < due {
                 self.fault(&self.reordered, what);
             } else if order.is_alone {
                 self.note(what);
             }
         }
-        Some(publisher * self.messages_each as usize + message as usize)
+        Some(self.sent_at[publisher].at(message).load(Ordering::Relaxed))
     }
 
     fn parts(&self, sequence: u64) -> Option<(usize, u64)> {
@@ -119,23 +155,55 @@ impl Tally {
         self.first_fault.lock().expect("nobody panics").get_or_insert_with(what);
     }
 
-    fn named(&self, publisher: usize, message: u64) -> String {
-        if self.publishers == 1 { message.to_string() } else { format!("{message} of publisher {publisher}") }
+    fn named(&self, order: &Order, publisher: usize, message: u64) -> String {
+        let mut name = format!("message {message}");
+        if self.publishers > 1 {
+            name += &format!(" of publisher {publisher}");
+        }
+        if self.copies > 1 {
+            name += &format!(" in queue {}", order.copy);
+        }
+        name
     }
 
     /// True once nothing more can come but duplicates.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
-        self.distinct.load(Ordering::Relaxed) == self.messages_each * u64::from(self.publishers)
+        self.distinct.load(Ordering::Relaxed) == self.due.load(Ordering::Relaxed)
     }
 
-    /// How many have come.
+    /// How many have come, each copy counted.
     pub(crate) fn received(&self) -> u64 {
         self.distinct.load(Ordering::Relaxed)
     }
 
+    /// A publisher has written so many more.
+    pub(crate) fn add_sent(&self, messages: u64) {
+        self.sent.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    /// How many were written.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// How many deliveries are due, or would be if publishers stopped now.
+    fn due(&self) -> u64 {
+        match self.due.load(Ordering::Relaxed) {
+            u64::MAX => self.sent() * u64::from(self.copies),
+            due => due,
+        }
+    }
+
+    /// How many haven't come.
+    pub(crate) fn missing(&self) -> u64 {
+        // Between the two, one may come.
+        self.due().saturating_sub(self.received())
+    }
+
     /// Every publisher has said all: what isn't there soon was dropped.
     pub(crate) fn all_is_published(&self) {
+        self.due.store(self.due(), Ordering::Relaxed);
         self.is_published.store(true, Ordering::Release);
     }
 
@@ -151,8 +219,7 @@ impl Tally {
 
     /// `None` if all is well.
     pub(crate) fn verdict(&self) -> Option<String> {
-        let messages = self.messages_each * u64::from(self.publishers);
-        let lost = if self.drops { 0 } else { messages - self.received() };
+        let lost = if self.drops { 0 } else { self.missing() };
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let faults: Vec<String> = [
             (lost, "lost"),
@@ -170,7 +237,8 @@ impl Tally {
         }
         let first = self.first_fault.lock().expect("nobody panics");
         let first = first.as_ref().map_or(String::new(), |first| format!("; first: {first}"));
-        Some(format!("of {messages} messages {}{first}", faults.join(", ")))
+        let what = if self.copies > 1 { "copies" } else { "messages" };
+        Some(format!("of {} {what} {}{first}", self.due(), faults.join(", ")))
     }
 }
 
@@ -179,7 +247,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::{BenchArgs, Scenario};
+    use crate::args::BenchArgs;
 
     #[derive(Parser)]
     struct Cli {
@@ -187,14 +255,15 @@ mod tests {
         bench: BenchArgs,
     }
 
-    fn settings(scenario: Scenario, words: &[&str]) -> Settings {
-        scenario.settings(&Cli::parse_from([&["bench"], words].concat()).bench)
+    fn settings(words: &str) -> Settings {
+        let args = Cli::parse_from(["bench"].into_iter().chain(words.split(' '))).bench;
+        args.scenarios[0].settings(&args.load)
     }
 
     fn verdict(sequences: &[u64]) -> Option<String> {
-        let settings = settings(Scenario::Memory, &["--messages", "5"]);
+        let settings = settings("memory --messages 5");
         let tally = Tally::new(&settings);
-        let mut order = tally.order(&settings);
+        let mut order = tally.order(&settings, 0);
         for sequence in sequences {
             tally.receive(&mut order, if *sequence == 99 { None } else { Some(*sequence) });
         }
@@ -221,11 +290,12 @@ mod tests {
 
     #[test]
     fn consumers_of_one_queue_share_what_comes_and_each_sees_it_in_order() {
-        let settings = settings(Scenario::TwoPairs, &["--messages", "6"]);
+        let settings = settings("two-pairs --messages 6");
         let tally = Tally::new(&settings);
-        let (mut one, mut two) = (tally.order(&settings), tally.order(&settings));
+        let (mut one, mut two) = (tally.order(&settings, 0), tally.order(&settings, 1));
         for message in [0, 2] {
-            assert_eq!(tally.receive(&mut one, Some(sequence(1, message))), Some(3 + message as usize));
+            tally.sent_at(1, message).store(7 + message, Ordering::Relaxed);
+            assert_eq!(tally.receive(&mut one, Some(sequence(1, message))), Some(7 + message));
         }
         tally.receive(&mut two, Some(sequence(1, 1)));
         for message in 0..3 {
@@ -238,9 +308,9 @@ mod tests {
 
     #[test]
     fn what_a_full_queue_drops_is_no_loss_and_an_old_message_is_a_fault() {
-        let settings = settings(Scenario::Transient, &["--messages", "5"]);
+        let settings = settings("transient --messages 5");
         let tally = Tally::new(&settings);
-        let mut order = tally.order(&settings);
+        let mut order = tally.order(&settings, 0);
         tally.receive(&mut order, Some(3));
         tally.receive(&mut order, Some(4));
         assert_eq!((tally.verdict(), tally.received(), tally.may_be_over()), (None, 2, false));
@@ -248,5 +318,55 @@ mod tests {
         assert!(tally.may_be_over());
         tally.receive(&mut order, Some(1));
         assert!(tally.verdict().unwrap().contains("1 reordered"));
+    }
+
+    #[test]
+    fn each_queue_of_a_fanout_gets_each_message_once() {
+        let settings = settings("fanout --queues 2 --messages 3");
+        let tally = Tally::new(&settings);
+        let mut queues = [tally.order(&settings, 0), tally.order(&settings, 1)];
+        for message in 0..3 {
+            for order in &mut queues {
+                assert!(tally.receive(order, Some(message)).is_some());
+            }
+        }
+        assert_eq!((tally.is_complete(), tally.received(), tally.verdict()), (true, 6, None));
+        tally.receive(&mut queues[1], Some(2));
+        let verdict = tally.verdict().unwrap();
+        assert!(
+            verdict.starts_with("of 6 copies 1 duplicated; first: message 2 in queue 1 arrived a second"),
+            "{verdict}"
+        );
+    }
+
+    #[test]
+    fn a_copy_that_is_missing_is_not_made_up_for_by_another_queue() {
+        let settings = settings("fanout --queues 2 --messages 2");
+        let tally = Tally::new(&settings);
+        let (mut one, mut two) = (tally.order(&settings, 0), tally.order(&settings, 1));
+        tally.receive(&mut one, Some(0));
+        tally.receive(&mut one, Some(1));
+        tally.receive(&mut two, Some(1));
+        assert_eq!(
+            (tally.is_complete(), tally.verdict().unwrap().as_str()),
+            (false, "of 4 copies 1 lost; first: message 1 in queue 1 arrived where 0 was due")
+        );
+    }
+
+    #[test]
+    fn publishers_that_stop_by_the_clock_say_in_the_end_how_much_is_due() {
+        let settings = settings("classic --seconds 1");
+        let tally = Tally::new(&settings);
+        let mut order = tally.order(&settings, 0);
+        tally.add_sent(2);
+        tally.receive(&mut order, Some(0));
+        assert!(!tally.is_complete() && tally.verdict().unwrap().starts_with("of 2 messages 1 lost"));
+        tally.receive(&mut order, Some(1));
+        assert!(!tally.is_complete(), "there may be more");
+        tally.add_sent(1);
+        tally.all_is_published();
+        assert!(!tally.is_complete());
+        tally.receive(&mut order, Some(2));
+        assert_eq!((tally.is_complete(), tally.verdict()), (true, None));
     }
 }

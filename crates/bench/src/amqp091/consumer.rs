@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::measured::{Consumed, Intake, Part};
 use crate::message;
 use crate::process::thread_cpu_time;
-use crate::scenario::Settings;
+use crate::settings::Settings;
 
 /// Declares a queue and empties it.
 pub(crate) fn prepare_queue(
@@ -22,6 +22,9 @@ pub(crate) fn prepare_queue(
     let mut arguments = FieldTable::new();
     if let Some(length) = settings.max_length {
         arguments.insert("x-max-length", length as i64);
+    }
+    if let Some(durability) = settings.durability {
+        arguments.insert("x-durability", durability.to_string());
     }
     connection.client.declare_queue(CHANNEL, queue.as_bytes(), flags, &arguments);
     connection.wait(|_, event| matches!(event, Event::QueueDeclared { .. }))?;

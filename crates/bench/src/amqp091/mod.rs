@@ -1,7 +1,10 @@
 //! AMQP 0-9-1: one channel for each side.
 
 mod consumer;
+mod exchange;
 mod publisher;
+
+use std::time::Duration;
 
 use leveret_amqp091::FieldValue;
 use leveret_strict_client::Violation;
@@ -10,8 +13,9 @@ use leveret_strict_client::amqp091::{Client, Event, Options};
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
 use crate::measured::{Consumed, Part, Published};
+use crate::opening::Opening;
 use crate::round::{Load, Target};
-use crate::scenario::Settings;
+use crate::settings::Settings;
 
 /// The only channel that a connection opens.
 const CHANNEL: u16 = 1;
@@ -25,6 +29,15 @@ impl connection::Client for Client {
 
     fn receive(&mut self, input: &[u8], events: &mut Vec<Event>) -> Result<usize, Violation> {
         self.receive(input, events)
+    }
+
+    fn send_heartbeat(&mut self) {
+        self.send_heartbeat();
+    }
+
+    fn heartbeat_every(&self) -> Option<Duration> {
+        // Twice in the time after which the broker takes it for dead.
+        (self.heartbeat() > 0).then(|| Duration::from_secs(self.heartbeat().into()) / 2)
     }
 
     fn refusal(event: &Event) -> Option<String> {
@@ -45,16 +58,17 @@ impl connection::Client for Client {
 }
 
 impl Load for Client {
-    fn open(target: &Target, name: &str) -> Result<Connection<Self>, BenchError> {
+    fn open(target: &Target, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
         let uri = &target.uri;
         let mut options = Options {
             user: uri.user.clone(),
             password: uri.password.clone(),
             virtual_host: uri.virtual_host.clone(),
+            heartbeat: opening.heartbeat,
             ..Options::default()
         };
-        options.properties.insert("product", "leveret bench").insert("connection_name", name);
-        let mut connection = Connection::connect(target, Self::new(options))?;
+        options.properties.insert("product", "leveret bench").insert("connection_name", opening.name);
+        let mut connection = Connection::connect(target, opening, Self::new(options))?;
         connection.wait(|_, event| matches!(event, Event::Connected))?;
         Self::open_session(&mut connection, 0)?;
         Ok(connection)
@@ -67,6 +81,10 @@ impl Load for Client {
 
     fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
         consumer::prepare_queue(connection, settings, queue)
+    }
+
+    fn prepare_exchange(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        exchange::prepare(connection, settings)
     }
 
     fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
@@ -87,6 +105,10 @@ impl Load for Client {
 
     fn end_consumer(connection: &mut Connection<Self>) -> Result<u64, BenchError> {
         consumer::end(connection)
+    }
+
+    fn delete_exchange(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        exchange::delete(connection, settings)
     }
 
     fn delete_queue(connection: &mut Connection<Self>, queue: &str) -> Result<u64, BenchError> {

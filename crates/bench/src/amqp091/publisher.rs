@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use leveret_amqp091::{Properties, delivery_mode};
+use leveret_amqp091::{FieldTable, Properties, delivery_mode};
 use leveret_strict_client::amqp091::{Client, Event};
 
 use super::CHANNEL;
@@ -12,7 +12,8 @@ use crate::measured::{Part, Published, WRITE_MAX, histogram};
 use crate::message::Writer;
 use crate::pace::Pace;
 use crate::process::thread_cpu_time;
-use crate::scenario::Settings;
+use crate::route;
+use crate::settings::{Exchange, Settings};
 use crate::tally::sequence;
 
 /// Prepares the channel.
@@ -27,31 +28,45 @@ pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings) 
 /// Publishes its part and waits for the confirms.
 pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Published, BenchError> {
     let settings = part.settings;
-    let count = settings.messages_each;
     let cpu = thread_cpu_time();
     let pace = Pace::of(settings, part.number);
     let mut properties = Vec::new();
-    Properties { delivery_mode: settings.durable.then_some(2), ..Default::default() }.encode(&mut properties);
+    let mut headers = FieldTable::new();
+    for (name, value) in route::headers(settings, part.queue) {
+        headers.insert(name, value.as_str());
+    }
+    let headers = headers.encoded();
+    Properties {
+        delivery_mode: settings.durable.then_some(2),
+        headers: (settings.exchange == Exchange::Headers).then(|| headers.as_table()),
+        ..Default::default()
+    }
+    .encode(&mut properties);
+    let (exchange, key) = (settings.exchange.name(), route::key(settings, part.queue));
     debug_assert_eq!(delivery_mode(&properties).is_some(), settings.durable);
     let mut writer = Writer::new(settings.size);
     let mut confirm_latency = histogram();
     let window = if settings.confirm_window == 0 { u64::MAX } else { settings.confirm_window.into() };
     let (mut sent, mut confirmed) = (0, 0);
     loop {
+        let mut count = part.count(sent, part.now());
         let mut due = pace.due_within(part.now()).min(count);
         while sent < due && sent - confirmed < window {
-            let now = part.now();
+            let (now, before) = (part.now(), sent);
             while sent < due && sent - confirmed < window && connection.client.output().len() < WRITE_MAX {
                 part.sent_at(sent).store(pace.due_at(sent, now), Ordering::Relaxed);
                 let body = writer.write(sequence(part.number, sent));
-                connection.client.publish(CHANNEL, b"", part.queue.as_bytes(), settings.durable, &properties, body);
+                let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
+                connection.client.publish(CHANNEL, exchange, key, settings.durable, &properties, body);
                 sent += 1;
             }
             connection.flush()?;
+            part.tally.add_sent(sent - before);
             if settings.confirm_window == 0 {
                 confirmed = sent;
             }
-            due = pace.due_within(now).min(count).max(due);
+            count = part.count(sent, now);
+            due = pace.due_within(now).max(due).min(count);
         }
         if confirmed == count {
             break;

@@ -11,7 +11,7 @@ use crate::connection::Connection;
 use crate::measured::{Consumed, Intake, Part};
 use crate::message;
 use crate::process::thread_cpu_time;
-use crate::scenario::Settings;
+use crate::settings::Settings;
 
 /// Declares a queue and empties it.
 pub(super) fn prepare_queue(
@@ -25,6 +25,9 @@ pub(super) fn prepare_queue(
     let mut arguments = OwnedMap::default();
     if let Some(length) = settings.max_length {
         arguments.push("x-max-length", length);
+    }
+    if let Some(durability) = settings.durability {
+        arguments.push("x-durability", durability.to_string());
     }
     let queue = Client::queue_to_declare(!exclusive, exclusive, false, arguments);
     connection.request("PUT", &path, &queue, &mut 0)?;

@@ -1,7 +1,10 @@
 //! AMQP 1.0: one session for each side; the queue is managed over a pair of links to `/management`.
 
 mod consumer;
+mod exchange;
 mod publisher;
+
+use std::time::Duration;
 
 use leveret_amqp10::{OwnedValue, Role};
 use leveret_strict_client::Violation;
@@ -10,8 +13,9 @@ use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
 use crate::measured::{Consumed, Part, Published};
+use crate::opening::Opening;
 use crate::round::{Load, Target};
-use crate::scenario::Settings;
+use crate::settings::Settings;
 
 /// The only channel that a connection uses.
 const CHANNEL: u16 = 0;
@@ -19,6 +23,9 @@ const CHANNEL: u16 = 0;
 const HANDLE: u32 = 0;
 /// The handle of the link that carries requests; answers come on the next one.
 const MANAGEMENT: u32 = 1;
+/// Credit for answers, and where it is renewed: a topic exchange takes thousands of requests.
+const ANSWERS: u32 = 100;
+const ANSWERS_LOW: u32 = 50;
 
 impl connection::Client for Client {
     type Event = Event;
@@ -29,6 +36,15 @@ impl connection::Client for Client {
 
     fn receive(&mut self, input: &[u8], events: &mut Vec<Event>) -> Result<usize, Violation> {
         self.receive(input, events)
+    }
+
+    fn send_heartbeat(&mut self) {
+        self.send_empty();
+    }
+
+    fn heartbeat_every(&self) -> Option<Duration> {
+        // Twice in the time after which the broker takes it for dead.
+        self.remote_idle_time_out().map(|millis| Duration::from_millis(millis.into()) / 2)
     }
 
     fn refusal(event: &Event) -> Option<String> {
@@ -56,15 +72,16 @@ impl connection::Client for Client {
 }
 
 impl Load for Client {
-    fn open(target: &Target, name: &str) -> Result<Connection<Self>, BenchError> {
+    fn open(target: &Target, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
         let uri = &target.uri;
         let options = Options {
             mechanism: Mechanism::Plain { user: uri.user.clone(), password: uri.password.clone() },
-            container_id: format!("leveret bench {name}"),
+            container_id: format!("leveret bench {}", opening.name),
+            idle_time_out: (opening.heartbeat > 0).then(|| u32::from(opening.heartbeat) * 1000),
             hostname: Some(format!("vhost:{}", uri.virtual_host)),
             ..Options::default()
         };
-        let mut connection = Connection::connect(target, Self::new(options))?;
+        let mut connection = Connection::connect(target, opening, Self::new(options))?;
         connection.wait(|_, event| matches!(event, Event::Opened { .. }))?;
         let session = SessionOptions { incoming_window: 10_000, ..SessionOptions::default() };
         connection.client.begin(CHANNEL, session);
@@ -81,12 +98,20 @@ impl Load for Client {
         consumer::prepare_queue(connection, settings, queue)
     }
 
+    fn prepare_exchange(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        exchange::prepare(connection, settings)
+    }
+
     fn prepare_consumer(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
         consumer::prepare(connection, settings, queue)
     }
 
-    fn prepare_publisher(connection: &mut Connection<Self>, _: &Settings, queue: &str) -> Result<(), BenchError> {
-        publisher::prepare(connection, queue)
+    fn prepare_publisher(
+        connection: &mut Connection<Self>,
+        settings: &Settings,
+        queue: &str,
+    ) -> Result<(), BenchError> {
+        publisher::prepare(connection, settings, queue)
     }
 
     fn publish(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Published, BenchError> {
@@ -99,6 +124,10 @@ impl Load for Client {
 
     fn end_consumer(connection: &mut Connection<Self>) -> Result<u64, BenchError> {
         consumer::end(connection)
+    }
+
+    fn delete_exchange(connection: &mut Connection<Self>, settings: &Settings) -> Result<(), BenchError> {
+        exchange::delete(connection, settings)
     }
 
     fn delete_queue(connection: &mut Connection<Self>, queue: &str) -> Result<u64, BenchError> {
@@ -151,6 +180,10 @@ impl Connection<Client> {
             response = Response::parse(client.bytes(delivery.payload)).ok();
             true
         })?;
+        if self.client.credit(CHANNEL, MANAGEMENT + 1) <= ANSWERS_LOW {
+            self.client.grant(CHANNEL, MANAGEMENT + 1, ANSWERS, false);
+            self.flush()?;
+        }
         match response {
             Some(response) if (200..300).contains(&response.status) => Ok(response),
             other => Err(BenchError::Refused(format!("answered {method} {path} with {other:?}"))),

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use leveret_amqp10::Role;
-use leveret_amqp10::message::{Header, write_data};
+use leveret_amqp10::message::{Header, MapSection, write_data, write_map_section};
+use leveret_amqp10::value::EncodedMap;
 use leveret_strict_client::amqp10::{Client, Event, Send};
 
 use super::{CHANNEL, HANDLE};
@@ -13,11 +14,18 @@ use crate::measured::{Part, Published, WRITE_MAX, histogram};
 use crate::message::Writer;
 use crate::pace::Pace;
 use crate::process::thread_cpu_time;
+use crate::route;
+use crate::settings::{Exchange, Settings};
 use crate::tally::sequence;
 
 /// Attaches the link and waits for credit.
-pub(super) fn prepare(connection: &mut Connection<Client>, queue: &str) -> Result<(), BenchError> {
-    let address = format!("/queues/{queue}");
+pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
+    let (exchange, key) = (settings.exchange, route::key(settings, queue));
+    let address = match exchange {
+        Exchange::Default => format!("/queues/{queue}"),
+        _ if key.is_empty() => format!("/exchanges/{}", exchange.name()),
+        _ => format!("/exchanges/{}/{key}", exchange.name()),
+    };
     connection.client.attach_sender(CHANNEL, HANDLE, "bench publisher", Some(&address));
     connection.attached(HANDLE, true)
 }
@@ -25,11 +33,18 @@ pub(super) fn prepare(connection: &mut Connection<Client>, queue: &str) -> Resul
 /// Publishes its part and waits for the outcomes.
 pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Published, BenchError> {
     let settings = part.settings;
-    let count = settings.messages_each;
     let cpu = thread_cpu_time();
     let pace = Pace::of(settings, part.number);
     let mut payload = Vec::new();
     Header { durable: Some(settings.durable), ..Header::default() }.encode(&mut payload);
+    let headers = route::headers(settings, part.queue);
+    if !headers.is_empty() {
+        let mut map = EncodedMap::new();
+        for (name, value) in &headers {
+            map.push(*name, value.as_str());
+        }
+        write_map_section(&mut payload, MapSection::ApplicationProperties, map.as_map());
+    }
     let header_size = payload.len();
     let options = Send { settled: settings.confirm_window == 0, ..Send::default() };
     let mut writer = Writer::new(settings.size);
@@ -38,9 +53,10 @@ pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
     let (mut sent, mut confirmed) = (0u64, 0);
     loop {
         let mut blocked = false;
+        let mut count = part.count(sent, part.now());
         let mut due = pace.due_within(part.now()).min(count);
         while !blocked && sent < due && sent - confirmed < window {
-            let now = part.now();
+            let (now, before) = (part.now(), sent);
             while sent < due && sent - confirmed < window && connection.client.output().len() < WRITE_MAX {
                 // Credit is asked for before, since sending tells that there is none only after the body was written.
                 if connection.client.credit(CHANNEL, HANDLE) == 0 {
@@ -58,7 +74,9 @@ pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
                 sent += 1;
             }
             connection.flush()?;
-            due = pace.due_within(now).min(count).max(due);
+            part.tally.add_sent(sent - before);
+            count = part.count(sent, now);
+            due = pace.due_within(now).max(due).min(count);
         }
         if sent == count && (options.settled || confirmed == sent) {
             break;

@@ -102,6 +102,7 @@ fn serve(mut stream: TcpStream, queue: &Mutex<Queue>, fault: Fault) {
         filled += count;
         let mut out = Vec::new();
         let mut used = 0;
+        let mut starts = false;
         if !greeted && filled >= 8 {
             used = 8;
             greeted = true;
@@ -121,9 +122,7 @@ fn serve(mut stream: TcpStream, queue: &Mutex<Queue>, fault: Fault) {
             match frame.kind {
                 FrameKind::Method => {
                     let method = Method::decode(frame.payload).unwrap();
-                    if let Method::BasicConsume(_) = method {
-                        queue.lock().unwrap().consumer = Some(stream.try_clone().unwrap());
-                    }
+                    starts |= matches!(method, Method::BasicConsume(_));
                     confirms |= matches!(method, Method::ConfirmSelect(_));
                     let answer = answer(&method, queue);
                     if let Some(answer) = answer {
@@ -162,6 +161,12 @@ fn serve(mut stream: TcpStream, queue: &Mutex<Queue>, fault: Fault) {
         }
         if stream.write_all(&out).is_err() {
             break;
+        }
+        if starts {
+            // After the answer, and what was published before it too.
+            let mut queue = queue.lock().unwrap();
+            queue.consumer = Some(stream.try_clone().unwrap());
+            queue.deliver();
         }
     }
 }

@@ -1,0 +1,25 @@
+# Results of several runs of `leveret bench` in one page; sourced by the scripts beside it, after node.sh. Takes `rounds`,
+# `out` and, where a load runs by the clock, `seconds`.
+failed=0
+runs=()
+
+start_results() {
+  mkdir -p "$out"
+  rm -f "$out"/{results.json,results.csv,index.html}
+}
+
+# measure NAME ARGUMENT...: what isn't void is kept even if something is.
+measure() {
+  runs+=("$data/$1.json")
+  "$binary" bench --rounds "$rounds" --uri "$uri" --pid $node --metrics-port "$(port prometheus)" \
+    --json-file "$data/$1.json" "${@:2}" || failed=1
+}
+
+# Ends the script: 1 if anything was void.
+finish_results() {
+  "$binary" bench --from-json "${runs[@]}" --json-file "$out/results.json" --csv-file "$out/results.csv" \
+    --html-file "$out/index.html"
+  echo
+  realpath "$out/results.json" "$out/results.csv" "$out/index.html"
+  exit $failed
+}

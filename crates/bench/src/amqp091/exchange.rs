@@ -1,0 +1,62 @@
+//! The exchange of a load with its bindings.
+
+use leveret_amqp091::FieldTable;
+use leveret_strict_client::amqp091::{Client, Event};
+
+use super::CHANNEL;
+use crate::BenchError;
+use crate::connection::Connection;
+use crate::route::{self, Headers};
+use crate::settings::Settings;
+
+/// Requests that are under way at once: an answer to each fits into the broker's socket.
+const PIPELINED_MAX: u32 = 1000;
+
+/// Declares the exchange, anew if it is there, and binds the queues.
+pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
+    let name = settings.exchange.name();
+    delete(connection, settings)?;
+    // Its bindings needn't outlive the run either.
+    connection.client.declare_exchange(CHANNEL, name.as_bytes(), settings.exchange.kind(), false, &FieldTable::new());
+    connection.reply("exchange.declare-ok")?;
+    let mut open = 0;
+    for binding in route::bindings(settings) {
+        let (queue, arguments) = (settings.queue(binding.queue), arguments(&binding.headers));
+        let (queue, key) = (queue.as_bytes(), binding.key.as_bytes());
+        connection.client.bind_queue(CHANNEL, queue, name.as_bytes(), key, &arguments);
+        open += 1;
+        if open == PIPELINED_MAX {
+            bound(connection, open)?;
+            open = 0;
+        }
+    }
+    bound(connection, open)
+}
+
+fn arguments(headers: &Headers) -> FieldTable {
+    let mut arguments = FieldTable::new();
+    if !headers.is_empty() {
+        arguments.insert("x-match", "all");
+    }
+    for (name, value) in headers {
+        arguments.insert(name, value.as_str());
+    }
+    arguments
+}
+
+/// Waits for so many answers, of which one read may bring several.
+fn bound(connection: &mut Connection<Client>, mut open: u32) -> Result<(), BenchError> {
+    connection.flush()?;
+    while open > 0 {
+        let (_, events) = connection.read()?;
+        let is_answer = |event: &&Event| matches!(event, Event::Reply { method: "queue.bind-ok", .. });
+        open -= events.iter().filter(is_answer).count() as u32;
+    }
+    Ok(())
+}
+
+/// Deletes the exchange, which needn't be there.
+pub(super) fn delete(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
+    connection.client.delete_exchange(CHANNEL, settings.exchange.name().as_bytes());
+    connection.reply("exchange.delete-ok")
+}

@@ -1,0 +1,95 @@
+//! All connections gone at once: who logs in meanwhile, and what the broker gives back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::opened::Held;
+use crate::BenchError;
+use crate::measured::histogram;
+use crate::opening::Opening;
+use crate::process::{self, Memory};
+use crate::round::{Load, start};
+use crate::target::Target;
+
+/// How long a broker may take to free what dropped connections held.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
+/// So often its memory is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// New logins are counted for at least this long.
+const LOGINS: Duration = Duration::from_secs(2);
+/// Threads that close sockets.
+const DROPPERS: usize = 8;
+
+/// What came of it.
+pub(super) struct Dropped {
+    /// Until the last socket was closed.
+    pub(super) time: Duration,
+    /// Nanoseconds that each new login took while the broker cleaned up.
+    pub(super) logins: Histogram<u64>,
+    /// Until nine tenths of the growth were given back; `None`: not within 10 s.
+    pub(super) release_time: Option<Duration>,
+}
+
+/// Drops all. `grown` is the broker's memory without connections and with them.
+pub(super) fn drop_all<L: Load>(
+    mut connections: Vec<Held<L>>,
+    target: &Target,
+    grown: Option<(Memory, Memory)>,
+) -> Result<Dropped, BenchError> {
+    let is_over = AtomicBool::new(false);
+    let is_over = &is_over;
+    thread::scope(|scope| {
+        let logins = start(scope, move || log_in_until::<L>(target, is_over))?;
+        let dropped = Instant::now();
+        let share = connections.len().div_ceil(DROPPERS).max(1);
+        let mut droppers = Vec::new();
+        while !connections.is_empty() {
+            let share = connections.split_off(connections.len().saturating_sub(share));
+            droppers.push(start(scope, move || drop(share)));
+        }
+        let closed = droppers.into_iter().try_for_each(|dropper| {
+            dropper?.join().expect("no dropper panics");
+            Ok(())
+        });
+        let time = dropped.elapsed();
+        let mut release_time = None;
+        while closed.is_ok() && dropped.elapsed() < RELEASE_PATIENCE {
+            if release_time.is_none() && is_given_back(target, grown) {
+                release_time = Some(dropped.elapsed());
+            }
+            if (release_time.is_some() || grown.is_none()) && dropped.elapsed() >= LOGINS {
+                break;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        is_over.store(true, Ordering::Release);
+        let logins = logins.join().expect("no login panics")?;
+        closed.map(|()| Dropped { time, logins, release_time })
+    })
+}
+
+/// Whether nine tenths of the growth are.
+fn is_given_back(target: &Target, grown: Option<(Memory, Memory)>) -> bool {
+    let now = target.pid.and_then(process::memory);
+    let given_back = grown.zip(now).map(|((before, open), now)| {
+        let growth = open.resident.saturating_sub(before.resident);
+        now.resident.saturating_sub(before.resident) * 10 <= growth
+    });
+    given_back == Some(true)
+}
+
+/// Logs in again and again, one at a time. The logins themselves are few, so that they don't keep the broker busy.
+fn log_in_until<L: Load>(target: &Target, is_over: &AtomicBool) -> Result<Histogram<u64>, BenchError> {
+    let mut times = histogram();
+    while !is_over.load(Ordering::Acquire) {
+        let start = Instant::now();
+        let connection = L::open(target, &Opening::of("new"))?;
+        times.saturating_record(start.elapsed().as_nanos() as u64);
+        L::close(connection)?;
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(times)
+}

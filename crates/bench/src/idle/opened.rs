@@ -1,0 +1,74 @@
+//! Opening thousands of connections at once.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::thread;
+use std::time::Instant;
+
+use super::Idle;
+use crate::BenchError;
+use crate::connection::{Client, Connection};
+use crate::opening::Opening;
+use crate::round::{Load, start};
+use crate::target::Target;
+
+/// Threads that open connections, each one after the other.
+const OPENERS: usize = 32;
+/// An address has about 28,000 ports to come from, and others use some.
+const PER_ADDRESS: u32 = 10_000;
+/// Bytes that one reads at once at first: it says little.
+const BUFFER: usize = 1024;
+
+/// A connection that does nothing.
+pub(super) struct Held<L: Client> {
+    pub(super) socket: Connection<L>,
+    /// When the broker must hear of it again; `None` for never.
+    pub(super) due: Option<Instant>,
+}
+
+/// Opens all with their sessions.
+pub(super) fn open_all<L: Load>(target: &Target, idle: &Idle<'_>) -> Result<Vec<Held<L>>, BenchError> {
+    let openers = OPENERS.min(idle.connections as usize);
+    let open = move |first: usize| -> Result<Vec<Held<L>>, BenchError> {
+        let numbers = (first as u32..idle.connections).step_by(openers);
+        numbers.map(|number| open_one(target, idle, number)).collect()
+    };
+    thread::scope(|scope| {
+        let threads: Result<Vec<_>, BenchError> = (0..openers).map(|first| start(scope, move || open(first))).collect();
+        let mut all = Vec::new();
+        for thread in threads? {
+            all.extend(thread.join().expect("no opener panics")?);
+        }
+        Ok(all)
+    })
+}
+
+fn open_one<L: Load>(target: &Target, idle: &Idle<'_>, number: u32) -> Result<Held<L>, BenchError> {
+    let name = format!("idle {number}");
+    let opening = Opening { name: &name, heartbeat: idle.heartbeat, from: source(target, number), buffer: BUFFER };
+    let mut socket = L::open(target, &opening)?;
+    for session in 1..idle.sessions {
+        L::open_session(&mut socket, session)?;
+    }
+    let due = socket.client.heartbeat_every().map(|every| Instant::now() + every);
+    Ok(Held { socket, due })
+}
+
+/// Another loopback address for every ten thousand, if the broker is on one; else the system's choice.
+fn source(target: &Target, number: u32) -> Option<IpAddr> {
+    let host: IpAddr = target.uri.host.parse().ok()?;
+    let is_loopback_v4 = host.is_ipv4() && host.is_loopback();
+    is_loopback_v4.then(|| Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + 1 + number / PER_ADDRESS).into())
+}
+
+/// Opens one session more on each, the `number`th, which is counted from 0.
+pub(super) fn one_session_more<L: Load>(connections: &mut [Held<L>], number: u16) -> Result<(), BenchError> {
+    let share = connections.len().div_ceil(OPENERS).max(1);
+    thread::scope(|scope| {
+        let open = move |share: &mut [Held<L>]| -> Result<(), BenchError> {
+            share.iter_mut().try_for_each(|held| L::open_session(&mut held.socket, number))
+        };
+        let shares = connections.chunks_mut(share);
+        let threads: Result<Vec<_>, BenchError> = shares.map(|share| start(scope, move || open(share))).collect();
+        threads?.into_iter().try_for_each(|thread| thread.join().expect("no opener panics"))
+    })
+}

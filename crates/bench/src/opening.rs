@@ -1,0 +1,44 @@
+//! How a connection is made.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
+/// Bytes that a connection under load reads at once at most.
+const READ_MAX: usize = 256 << 10;
+
+/// What is particular about a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening<'o> {
+    /// What it calls itself.
+    pub(crate) name: &'o str,
+    /// Seconds between heartbeats, 0 for none.
+    pub(crate) heartbeat: u16,
+    /// The address that it comes from; `None` for the system's choice.
+    pub(crate) from: Option<IpAddr>,
+    /// Bytes of its input buffer at first.
+    pub(crate) buffer: usize,
+}
+
+impl<'o> Opening<'o> {
+    /// One that carries a load.
+    pub(crate) fn of(name: &'o str) -> Self {
+        Self { name, heartbeat: 0, from: None, buffer: READ_MAX }
+    }
+
+    /// Connects to `address`: host and port.
+    pub(crate) fn connect(&self, address: &str) -> io::Result<TcpStream> {
+        let Some(from) = self.from else {
+            return TcpStream::connect(address);
+        };
+        let of_the_same_kind = |to: &SocketAddr| to.is_ipv4() == from.is_ipv4();
+        let to = address.to_socket_addrs()?.find(of_the_same_kind);
+        let to = to.ok_or_else(|| io::Error::other(format!("{address} can't be reached from {from}")))?;
+        let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let socket = socket(family, SocketType::STREAM, None)?;
+        bind(&socket, &SocketAddr::new(from, 0))?;
+        connect(&socket, &to)?;
+        Ok(TcpStream::from(socket))
+    }
+}

@@ -1,0 +1,143 @@
+//! What a round comes to, from both sides and from the broker's process and metrics.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::BenchError;
+use crate::measured::{Consumed, Published, histogram};
+use crate::metrics_endpoint::{Metrics, SyncTimes};
+use crate::perf::Counting;
+use crate::process::{self, Memory};
+use crate::series::Sample;
+use crate::settings::{Course, Durability, Settings};
+use crate::tally::Tally;
+use crate::target::Target;
+
+/// What a round measured, or one half of it.
+pub(crate) struct Outcome {
+    /// What ran; `messages_each` is what it came to where publishers stopped by the clock.
+    pub(crate) settings: Settings,
+    /// The row or scenario, with the half.
+    pub(crate) name: String,
+    pub(crate) broker: String,
+    /// Messages that were published, or consumed where none are. The copies of one count as one.
+    pub(crate) messages: u64,
+    /// Deliveries, each copy counted; those that were published where none are delivered. Figures per message are per
+    /// one of these.
+    pub(crate) delivered: u64,
+    /// Those that a full queue dropped by design.
+    pub(crate) dropped: u64,
+    /// Until the last publisher was done.
+    pub(crate) send_time: Option<Duration>,
+    /// Until the last message was received.
+    pub(crate) receive_time: Option<Duration>,
+    pub(crate) latency: Histogram<u64>,
+    pub(crate) confirm_latency: Histogram<u64>,
+    pub(crate) publisher_cpu: Duration,
+    pub(crate) consumer_cpu: Duration,
+    pub(crate) broker_cpu: Option<Duration>,
+    pub(crate) memory: Option<Memory>,
+    /// The peak is that of this round, not of the process's life.
+    pub(crate) peak_is_fresh: bool,
+    pub(crate) syncs: Option<f64>,
+    /// Reads from and writes to sockets, as Leveret counts them; to files as well where `perf` counted.
+    pub(crate) reads: Option<f64>,
+    pub(crate) writes: Option<f64>,
+    /// Syncs, reads and writes were counted by `perf`.
+    pub(crate) by_perf: bool,
+    /// How long the disk's syncs of this round took.
+    pub(crate) sync_times: Option<SyncTimes>,
+    /// What was asked of the queues, or what the node says; `its own` of a broker that can't be asked.
+    pub(crate) durability: Option<String>,
+    /// How it went over time: about 4 samples a second, fewer in a long round.
+    pub(crate) series: Vec<Sample>,
+}
+
+/// What the sides of a round measured.
+pub(crate) struct Sides {
+    pub(crate) published: Vec<Published>,
+    pub(crate) consumed: Vec<Consumed>,
+    pub(crate) series: Vec<Sample>,
+}
+
+/// What a broker has used up before a round.
+pub(crate) struct Gauge {
+    peak_is_fresh: bool,
+    metrics: Metrics,
+    counting: Option<Counting>,
+    cpu: Option<Duration>,
+}
+
+impl Gauge {
+    pub(crate) fn read(target: &Target) -> Result<Self, BenchError> {
+        let peak_is_fresh = target.pid.is_some_and(process::reset_peak);
+        let metrics = target.scrape()?;
+        let counting = target.count_calls(&metrics)?;
+        Ok(Self { peak_is_fresh, metrics, counting, cpu: target.pid.and_then(process::cpu_time) })
+    }
+
+    /// What came since. `half` stands behind the name.
+    pub(crate) fn outcome(
+        self,
+        settings: &Settings,
+        target: &Target,
+        broker: &str,
+        half: &str,
+        sides: Sides,
+        tally: &Tally,
+    ) -> Result<Outcome, BenchError> {
+        let Sides { published, consumed, series } = sides;
+        let cpu = target.pid.and_then(process::cpu_time);
+        let memory = target.pid.and_then(process::memory);
+        let calls = self.counting.map(Counting::stop).transpose()?;
+        let metrics = target.scrape()?;
+        let (mut latency, mut confirm_latency) = (histogram(), histogram());
+        // What waited for its consumers on purpose has no latency.
+        for one in consumed.iter().filter(|_| settings.course == Course::AtOnce) {
+            latency.add(&one.latency).expect("the bounds are the same");
+        }
+        for one in &published {
+            confirm_latency.add(&one.confirm_latency).expect("the bounds are the same");
+        }
+        let messages = tally.sent();
+        let since = |after: Option<f64>, before: Option<f64>| after.zip(before).map(|(after, before)| after - before);
+        Ok(Outcome {
+            name: format!("{}{half}", settings.name),
+            broker: format!("{}{broker}", target.label),
+            messages,
+            delivered: if consumed.is_empty() { messages } else { tally.received() },
+            dropped: if consumed.is_empty() { 0 } else { tally.missing() },
+            send_time: published.iter().map(|one| one.elapsed).max(),
+            receive_time: consumed.iter().map(|one| one.elapsed).max(),
+            latency,
+            confirm_latency,
+            publisher_cpu: published.iter().map(|one| one.cpu).sum(),
+            consumer_cpu: consumed.iter().map(|one| one.cpu).sum(),
+            broker_cpu: cpu.zip(self.cpu).map(|(after, before)| after.saturating_sub(before)),
+            memory,
+            peak_is_fresh: self.peak_is_fresh,
+            syncs: calls.map(|calls| calls.syncs as f64).or(since(metrics.syncs, self.metrics.syncs)),
+            reads: calls.map(|calls| calls.reads as f64).or(since(metrics.reads, self.metrics.reads)),
+            writes: calls.map(|calls| calls.writes as f64).or(since(metrics.writes, self.metrics.writes)),
+            by_perf: calls.is_some(),
+            sync_times: metrics.sync_buckets.since(&self.metrics.sync_buckets),
+            durability: durability(settings, broker, metrics.durability),
+            series,
+            settings: Settings { messages_each: messages.div_ceil(settings.publishers.into()), ..settings.clone() },
+        })
+    }
+}
+
+/// Whether a broker, by its name, is one that knows `x-durability`.
+pub(crate) fn is_leveret(broker: &str) -> bool {
+    broker.contains("Leveret")
+}
+
+fn durability(settings: &Settings, broker: &str, of_the_node: Option<String>) -> Option<String> {
+    match settings.durability {
+        Some(asked) if is_leveret(broker) => Some(asked.to_string()),
+        Some(Durability::Synced | Durability::Os) => Some("its own".into()),
+        None => of_the_node,
+    }
+}

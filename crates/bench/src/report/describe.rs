@@ -1,0 +1,44 @@
+//! A load in words.
+
+use std::fmt::Write;
+
+use crate::settings::{Exchange, Protocol, Settings};
+
+/// What is sent how.
+pub(super) fn describe(settings: &Settings) -> String {
+    let mut text = match settings.stop_after {
+        // How many that came to differs from round to round.
+        Some(time) => format!("{} bytes for {} s", settings.size, time.as_secs()),
+        None => format!("{} x {} bytes", settings.messages(), settings.size),
+    };
+    if let Some(rate) = settings.rate {
+        let _ = write!(text, " at {rate} /s");
+    }
+    if (settings.publishers, settings.consumers, settings.queues) != (1, 1, 1) {
+        let (publishers, consumers, queues) = (settings.publishers, settings.consumers, settings.queues);
+        let _ = write!(text, ", {publishers} publishers, {consumers} consumers, {queues} queues");
+    }
+    if settings.exchange != Exchange::Default {
+        let (kind, bindings) = (settings.exchange.kind(), settings.bindings);
+        let matching = if settings.exchange == Exchange::Fanout { settings.queues } else { 1 };
+        let _ = write!(text, ", {kind} exchange with {bindings} bindings of which {matching} match a message");
+    }
+    if let Some(length) = settings.max_length {
+        let _ = write!(text, ", at most {length} in a queue");
+    }
+    text += if settings.durable { ", persistent, durable queue" } else { ", transient, transient queue" };
+    let prefetch = settings.prefetch;
+    let _ = match (settings.protocol, settings.confirm_window) {
+        (Protocol::Amqp091, 0) => write!(text, ", no confirms"),
+        (Protocol::Amqp091, window) => write!(text, ", confirm window {window}"),
+        (Protocol::Amqp10, 0) => write!(text, ", sent settled"),
+        (Protocol::Amqp10, window) => write!(text, ", {window} unsettled at most"),
+    };
+    let _ = match (settings.protocol, settings.ack_every) {
+        (Protocol::Amqp091, 0) => write!(text, ", automatic acks"),
+        (Protocol::Amqp091, every) => write!(text, ", prefetch {prefetch}, acks every {every}"),
+        (Protocol::Amqp10, 0) => write!(text, ", link credit {prefetch}, received settled"),
+        (Protocol::Amqp10, every) => write!(text, ", link credit {prefetch}, accepted every {every}"),
+    };
+    text
+}

@@ -1,0 +1,63 @@
+//! Exchanges and bindings: which lead a message to its queue, and which are only there to be passed over.
+
+use crate::settings::{Exchange, Settings};
+
+/// The headers of a message, or those that a binding asks for: name and value.
+pub(crate) type Headers = Vec<(&'static str, String)>;
+
+/// A binding of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Binding {
+    /// Number of the queue.
+    pub(crate) queue: u32,
+    pub(crate) key: String,
+    /// All of them must match.
+    pub(crate) headers: Headers,
+}
+
+/// The routing key of the messages for a queue.
+pub(crate) fn key(settings: &Settings, queue: &str) -> String {
+    match settings.exchange {
+        Exchange::Default | Exchange::Direct => queue.to_owned(),
+        Exchange::Topic => format!("orders.eu.{queue}"),
+        Exchange::Fanout | Exchange::Headers => String::new(),
+    }
+}
+
+/// The headers of the messages for a queue.
+pub(crate) fn headers(settings: &Settings, queue: &str) -> Headers {
+    if settings.exchange != Exchange::Headers {
+        return Headers::new();
+    }
+    vec![("kind", "order".into()), ("region", "eu".into()), ("for", queue.into())]
+}
+
+/// All bindings of the exchange, first one for each queue that its messages match. The rest, which are the first
+/// queue's, match none: a third ends in another word, a third has another word in its middle, a third in both and a `#`.
+pub(crate) fn bindings(settings: &Settings) -> impl Iterator<Item = Binding> + '_ {
+    (0..settings.bindings).map(move |number| {
+        if number < settings.queues {
+            let queue = settings.queue(number);
+            let key = match settings.exchange {
+                Exchange::Topic => format!("orders.*.{queue}"),
+                _ => key(settings, &queue),
+            };
+            return Binding { queue: number, key, headers: headers(settings, &queue) };
+        }
+        let (key, headers) = match settings.exchange {
+            Exchange::Topic => (
+                match number % 3 {
+                    0 => format!("orders.*.other-{number}"),
+                    1 => format!("orders.region-{number}.*"),
+                    _ => format!("orders.region-{number}.#.other"),
+                },
+                Headers::new(),
+            ),
+            Exchange::Headers => {
+                (String::new(), vec![("kind", "order".into()), ("region", format!("region-{number}"))])
+            }
+            _ => (format!("other-{number}"), Headers::new()),
+        };
+        Binding { queue: 0, key, headers }
+    })
+}

@@ -1,0 +1,216 @@
+//! How a round went over time: samples of its counters, and its progress for whoever waits.
+
+use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use crate::latencies::Latencies;
+use crate::process;
+use crate::tally::Tally;
+
+/// So often a round is sampled, until there are too many samples.
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+/// At this many samples every second one is dropped, and from then on half as many are taken.
+const SAMPLES_MAX: usize = 400;
+/// Shorter runs show no progress on a terminal.
+const LONG: Duration = Duration::from_secs(10);
+/// So often progress is shown on a terminal, and so often the counters are looked at for it.
+const SHOW_EVERY: Duration = Duration::from_secs(1);
+/// So often a line of progress is written where there is no terminal to write it over.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// A moment of a round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sample {
+    /// Since the start.
+    pub(crate) seconds: f64,
+    /// Messages that were written so far.
+    pub(crate) sent: u64,
+    /// Messages that were received and verified so far, copies counted.
+    pub(crate) received: u64,
+    /// The broker's memory in bytes, if its process is known.
+    pub(crate) resident: Option<u64>,
+    /// Nanoseconds, of what came since the sample before; the highest where samples were dropped.
+    pub(crate) latency_p99: Option<u64>,
+}
+
+/// Whether progress is written to standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Never,
+    /// Over and over in one line of a terminal.
+    Terminal,
+    /// A line now and then.
+    Lines,
+}
+
+impl Progress {
+    /// On a terminal by itself, elsewhere if it was asked for.
+    pub(crate) fn of(was_asked: bool) -> Self {
+        match (std::io::stderr().is_terminal(), was_asked) {
+            (true, _) => Self::Terminal,
+            (false, true) => Self::Lines,
+            (false, false) => Self::Never,
+        }
+    }
+}
+
+/// What is watched, from its start on.
+pub(crate) struct Watch<'r> {
+    pub(crate) tally: &'r Tally,
+    /// Of the broker.
+    pub(crate) pid: Option<u32>,
+    pub(crate) start: Instant,
+    pub(crate) progress: Progress,
+    /// Of the work, from 0 to 1, what is done at a sample.
+    pub(crate) done: &'r (dyn Fn(&Sample) -> f64 + Sync),
+}
+
+impl Watch<'_> {
+    /// How it is now.
+    pub(crate) fn sample(&self) -> Sample {
+        Sample {
+            seconds: self.start.elapsed().as_secs_f64(),
+            sent: self.tally.sent(),
+            received: self.tally.received(),
+            resident: self.pid.and_then(process::memory).map(|memory| memory.resident),
+            latency_p99: None,
+        }
+    }
+
+    /// Samples until nobody holds the other end of `over`; the last sample is of the end. `first` was taken before
+    /// anybody started.
+    pub(crate) fn run(&self, first: Sample, over: &Receiver<()>) -> Vec<Sample> {
+        let mut series = Series { samples: vec![first], every: SAMPLE_EVERY };
+        let mut shown = *series.last();
+        let latencies = || self.tally.latencies().map(Latencies::counts);
+        let mut before = latencies();
+        let mut is_long = self.progress == Progress::Lines;
+        loop {
+            let due = self.start + Duration::from_secs_f64(series.last().seconds) + series.every;
+            // Progress goes on where samples have become rare.
+            let wait = due.saturating_duration_since(Instant::now()).min(SHOW_EVERY);
+            let is_over = over.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+            let now = self.sample();
+            if is_over || Instant::now() >= due {
+                let counts = latencies();
+                let latency_p99 = counts.as_ref().zip(before.as_ref()).and_then(|(now, before)| now.p99_since(before));
+                series.push(Sample { latency_p99, ..now });
+                before = counts;
+            }
+            if is_over {
+                break;
+            }
+            let done = (self.done)(&now).clamp(0.0, 1.0);
+            is_long |= done > 0.0 && now.seconds >= 1.0 && now.seconds / done > LONG.as_secs_f64();
+            let every = if self.progress == Progress::Lines { LINE_EVERY } else { SHOW_EVERY };
+            if self.progress != Progress::Never && is_long && now.seconds - shown.seconds >= every.as_secs_f64() {
+                self.show(&line(done, &shown, &now));
+                shown = now;
+            }
+        }
+        if self.progress == Progress::Terminal && is_long {
+            self.show("");
+        }
+        series.samples
+    }
+
+    fn show(&self, line: &str) {
+        let mut stderr = std::io::stderr().lock();
+        // Nobody may be left to read it, which is no reason to end the round.
+        let _ = match self.progress {
+            Progress::Terminal => write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush()),
+            _ => writeln!(stderr, "{line}"),
+        };
+    }
+}
+
+/// What is done, and how fast it went between two moments.
+fn line(done: f64, before: &Sample, now: &Sample) -> String {
+    let seconds = (now.seconds - before.seconds).max(1e-3);
+    let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
+    let mut text = format!(
+        "{:>3.0} %  {:.0} s  sent {:.0} /s  received {:.0} /s",
+        done * 100.0,
+        now.seconds,
+        rate(before.sent, now.sent),
+        rate(before.received, now.received)
+    );
+    if let Some(resident) = now.resident {
+        text += &format!("  broker {:.0} MiB", resident as f64 / f64::from(1 << 20));
+    }
+    text
+}
+
+/// Samples at even distances, as many as a plot can show.
+struct Series {
+    /// Never empty.
+    samples: Vec<Sample>,
+    every: Duration,
+}
+
+impl Series {
+    fn last(&self) -> &Sample {
+        self.samples.last().expect("a series begins with a sample")
+    }
+
+    fn push(&mut self, mut sample: Sample) {
+        if self.samples.len() >= SAMPLES_MAX {
+            let mut is_kept = false;
+            let mut dropped = None;
+            self.samples.retain_mut(|sample| {
+                is_kept = !is_kept;
+                // What came before a sample that is dropped came before the next one, too.
+                sample.latency_p99 = sample.latency_p99.max(dropped);
+                dropped = if is_kept { None } else { sample.latency_p99 };
+                is_kept
+            });
+            sample.latency_p99 = sample.latency_p99.max(dropped);
+            self.every *= 2;
+        }
+        self.samples.push(sample);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(number: u64) -> Sample {
+        Sample {
+            seconds: number as f64 / 4.0,
+            sent: number * 100,
+            received: number * 50,
+            resident: Some(3 << 20),
+            latency_p99: None,
+        }
+    }
+
+    #[test]
+    fn a_long_series_is_thinned_out_and_keeps_its_ends() {
+        let mut series = Series { samples: vec![sample(0)], every: SAMPLE_EVERY };
+        (1..1000).for_each(|number| series.push(sample(number)));
+        assert!(series.samples.len() <= SAMPLES_MAX, "{}", series.samples.len());
+        assert_eq!((series.samples[0], *series.last()), (sample(0), sample(999)));
+        assert!(series.samples.is_sorted_by(|one, next| one.seconds < next.seconds));
+        assert!(series.every > SAMPLE_EVERY);
+    }
+
+    #[test]
+    fn the_highest_latency_stays_where_samples_are_dropped() {
+        let mut series = Series { samples: vec![sample(0)], every: SAMPLE_EVERY };
+        for number in 1..1000 {
+            let latency_p99 = Some(if number == 333 { 5000 } else { number });
+            series.push(Sample { latency_p99, ..sample(number) });
+        }
+        let highest = series.samples.iter().max_by_key(|sample| sample.latency_p99).expect("some");
+        assert_eq!(highest.latency_p99, Some(5000));
+        assert!((333.0 / 4.0..=336.0 / 4.0).contains(&highest.seconds), "{highest:?}");
+    }
+
+    #[test]
+    fn progress_says_how_much_is_done_and_how_fast_it_goes() {
+        let line = line(0.5, &sample(4), &sample(8));
+        assert_eq!(line, " 50 %  2 s  sent 400 /s  received 200 /s  broker 3 MiB");
+    }
+}

@@ -1,0 +1,97 @@
+//! The brokers to measure.
+
+use std::time::Duration;
+
+use crate::metrics_endpoint::{Metrics, scrape};
+use crate::perf::Counting;
+use crate::process;
+use crate::series::Progress;
+use crate::tls::Tls;
+use crate::uri::Uri;
+use crate::{BenchArgs, BenchError};
+
+/// A broker to measure.
+pub(crate) struct Target {
+    pub(crate) uri: Uri,
+    /// Where the URI asks for it.
+    pub(crate) tls: Option<Tls>,
+    pub(crate) pid: Option<u32>,
+    metrics_port: Option<u16>,
+    /// System calls are counted by `perf` if the broker doesn't tell of its own.
+    perf: bool,
+    pub(crate) management_port: Option<u16>,
+    pub(crate) silence_max: Duration,
+    pub(crate) progress: Progress,
+    /// Before the broker's name, where two are compared.
+    pub(crate) label: &'static str,
+}
+
+impl Target {
+    pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
+        let silence_max = Duration::from_secs(args.silence_max_s);
+        let progress = Progress::of(args.progress);
+        let tls = |uri: &Uri| uri.secure.then(|| Tls::new(args)).transpose();
+        let uri = Uri::parse(&args.uri)?;
+        let mut targets = vec![Self {
+            tls: tls(&uri)?,
+            uri,
+            pid: args.pid,
+            metrics_port: args.metrics_port,
+            perf: args.perf,
+            management_port: args.management_port,
+            silence_max,
+            progress,
+            label: if args.vs.is_some() { "A: " } else { "" },
+        }];
+        if let Some(vs) = &args.vs {
+            let uri = Uri::parse(vs)?;
+            targets.push(Self {
+                tls: tls(&uri)?,
+                uri,
+                pid: args.vs_pid,
+                metrics_port: args.vs_metrics_port,
+                perf: args.perf,
+                management_port: args.vs_management_port,
+                silence_max,
+                progress,
+                label: "B: ",
+            });
+        }
+        if targets.iter().all(|target| target.tls.is_none()) && (args.cacertfile.is_some() || args.certfile.is_some()) {
+            return Err(BenchError::Usage(
+                "--cacertfile and --certfile are for TLS: the URI must begin with amqps://".into(),
+            ));
+        }
+        for target in &targets {
+            if let Some(pid) = target.pid
+                && process::cpu_time(pid).is_none()
+            {
+                return Err(BenchError::Usage(format!("no process {pid} to measure")));
+            }
+        }
+        Ok(targets)
+    }
+
+    /// Begins to count its system calls if that was asked for and `metrics` have none.
+    pub(crate) fn count_calls(&self, metrics: &Metrics) -> Result<Option<Counting>, BenchError> {
+        if !self.perf || metrics.reads.is_some() {
+            return Ok(None);
+        }
+        let pid = self.pid.ok_or_else(|| {
+            BenchError::Usage("--perf counts the system calls of a process: give --pid, or --vs-pid".into())
+        })?;
+        Counting::start(pid).map(Some)
+    }
+
+    /// What it tells of itself at its metrics port; nothing if that isn't known.
+    pub(crate) fn scrape(&self) -> Result<Metrics, BenchError> {
+        let Some(port) = self.metrics_port else {
+            return Ok(Metrics::default());
+        };
+        scrape(&self.uri.host, port).map_err(|source| BenchError::Socket {
+            broker: format!("{}:{port}", self.uri.host),
+            doing: "read its metrics",
+            source,
+        })
+    }
+}
