@@ -41,7 +41,7 @@ enum Command {
     /// Look into the log of a data directory
     Log(log::LogArguments),
     /// Measure a broker with a verified load
-    Bench(leveret_bench::BenchArgs),
+    Bench(Box<leveret_bench::BenchArgs>),
     /// Command a node on this machine, as rabbitmqctl does
     #[command(disable_help_flag = true)]
     Ctl(ToolArguments),
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         Command::Server(arguments) => server::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Log(arguments) => log::run(arguments),
-        Command::Bench(arguments) => leveret_bench::run(arguments),
+        Command::Bench(arguments) => leveret_bench::run(*arguments),
         Command::Ctl(arguments) => leveret_ctl::run(Tool::Ctl, arguments.words),
         Command::Diagnostics(arguments) => leveret_ctl::run(Tool::Diagnostics, arguments.words),
         Command::Plugins(arguments) => leveret_ctl::run(Tool::Plugins, arguments.words),
