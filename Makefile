@@ -35,6 +35,7 @@ bench: build
 # Counts the instructions of hot functions again, and keeps the figures.
 instructions:
 	cargo xtask instructions renew
+
 # The whole table, or BENCH_ROWS of it, and what takes long: one page each, see docs/benchmarks.md.
 bench-all: build
 	benches/all

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use leveret_strict_client::{amqp10, amqp091};
 
@@ -18,6 +18,8 @@ use crate::settings::{Course, Exchange, Protocol, Settings};
 use crate::tally::Tally;
 pub(crate) use crate::target::Target;
 
+/// What it takes until one thread more runs, on a machine that is busy starting thousands.
+const HEAD_START_EACH: Duration = Duration::from_micros(300);
 /// Of a thread, which does little but read and write.
 const STACK_BYTES: usize = 512 << 10;
 
@@ -105,7 +107,7 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     if settings.course == Course::AtOnce {
         prepare_consumers(&mut consuming)?;
         let gauge = Gauge::read(target)?;
-        let start = Instant::now();
+        let start = Instant::now() + head_start(settings);
         let sides = both(&mut publishing, &mut consuming, target, |number| part(number, start))?;
         outcomes.push(gauge.outcome(settings, target, &broker, "", sides, &tally)?);
     } else {
@@ -147,6 +149,13 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     }
     consuming.into_iter().try_for_each(L::close)?;
     Ok(outcomes)
+}
+
+/// How long threads have to come to life before the first message of a fixed rate is due. Without it the first message of
+/// each of a thousand publishers is late, and they are one in a hundred.
+fn head_start(settings: &Settings) -> Duration {
+    let threads = settings.publishers + settings.consumers;
+    if settings.rate.is_some() { HEAD_START_EACH * threads } else { Duration::ZERO }
 }
 
 /// Runs both sides at once. Whoever fails stops the others; the error told is that of one that wasn't stopped.
