@@ -11,7 +11,7 @@ use clap::{Args, FromArgMatches};
 use leveret_config::{Config, Durability, LogLevel, LogPlaces};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions};
-use leveret_node::{DirectoryLock, LocalSocket, Log, Node, NodeOptions, node_name};
+use leveret_node::{DirectoryLock, LocalSocket, Log, Node, NodeOptions, node_name, refuse_huge_pages};
 use tracing::{error, info, warn};
 
 use crate::banner::Banner;
@@ -112,6 +112,8 @@ impl ServerArguments {
 
 /// Runs a node until it is asked to stop.
 pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
+    // First of all: what is a huge page by then stays one.
+    refuse_huge_pages();
     let (config, warnings) = match configuration::of_server(arguments) {
         Ok(configured) => configured,
         Err(reasons) => {

@@ -40,6 +40,7 @@ pub use first_user::FirstUser;
 pub use local_socket::{LocalSocket, LocalSocketError};
 pub use lock::{DirectoryLock, LockError};
 pub use logging::{Log, LogError, Tail};
+pub use memory::refuse_huge_pages;
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::Ports;
 pub use tls::{HttpsStream, Tls, TlsError, TlsListener, cipher_suites, tls_versions};

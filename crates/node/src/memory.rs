@@ -4,6 +4,15 @@ use std::path::{Path, PathBuf};
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
+/// Has the kernel give this process no huge pages, whatever the system's setting is.
+///
+/// With them an idle node has twice the memory: each of a few kilobytes in a place of its own takes 2 MiB. And what was
+/// given back in pieces is filled up again behind the allocator's back, by khugepaged. See docs/benchmarks.md.
+pub fn refuse_huge_pages() {
+    // A kernel that was built without them has none to give.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
+
 /// Bytes of resident memory of this process; `None` where /proc doesn't say.
 pub(crate) fn resident_bytes() -> Option<u64> {
     // Resident pages are the second number (proc_pid_statm(5)).
@@ -50,6 +59,13 @@ fn cgroup_limit(own: &str, root: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn huge_pages_are_refused() {
+        refuse_huge_pages();
+        // Without the answer the kernel has none.
+        assert!(rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(true));
+    }
 
     #[test]
     fn the_system_answers() {
