@@ -10,6 +10,9 @@ use rustc_hash::FxHashMap;
 use crate::outbox::{Event, Outbox};
 use crate::views::ConnectionView;
 
+/// Connections for which there may be room without being looked at.
+const SHRINK_FROM: usize = 1024;
+
 /// An open connection, as far as others know it without asking.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -83,7 +86,13 @@ impl Clients {
     }
 
     pub(crate) fn remove(&self, id: ConnectionId) {
-        self.all.lock().remove(&id);
+        let mut all = self.all.lock();
+        all.remove(&id);
+        // Of many that are gone nothing is kept.
+        if all.capacity() > SHRINK_FROM && all.capacity() / 8 > all.len() {
+            let room = all.len() * 2;
+            all.shrink_to(room);
+        }
     }
 
     /// The connection is open: from here on it is listed.
@@ -112,5 +121,28 @@ impl Clients {
     pub(crate) fn tell(&self, id: ConnectionId, event: Event) -> bool {
         let outbox = self.all.lock().get(&id).map(|entry| entry.outbox.clone());
         outbox.map(|outbox| outbox.send(event)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Wake;
+
+    struct Nobody;
+
+    impl Wake for Nobody {
+        fn wake(&self) {}
+    }
+
+    #[test]
+    fn many_that_leave_together_give_their_places_back() {
+        let clients = Clients::default();
+        let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
+        (0..10_000).for_each(|id| clients.insert(ConnectionId(id), outbox.clone()));
+        assert!(clients.all.lock().capacity() >= 10_000);
+        (1..10_000).for_each(|id| clients.remove(ConnectionId(id)));
+        assert!(clients.all.lock().capacity() <= SHRINK_FROM);
+        assert_eq!(clients.outboxes().len(), 1);
     }
 }

@@ -21,12 +21,13 @@ use std::thread;
 use leveret_broker::Broker;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::accept::{Acceptors, listen};
 pub use self::accept::{Listener, SocketOptions};
 pub(crate) use self::population::Population;
 
+use self::accept::Guest;
 use self::deferred::DeferredTask;
 use self::load::Load;
 use self::mailbox::Mailbox;
@@ -51,6 +52,8 @@ pub(crate) struct Core {
 pub(crate) struct RunningCore {
     pub(crate) core: Arc<Core>,
     handle: Handle,
+    /// Takes connections that were accepted.
+    reception: mpsc::UnboundedSender<Guest>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -91,15 +94,17 @@ impl RunningCore {
             .build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
+        let (reception, guests) = mpsc::unbounded_channel();
         let here = core.clone();
         let thread = thread::Builder::new().name(format!("leveret-core-{index}")).spawn(move || {
             wake::enter(&here.mailbox);
             runtime.spawn(Driver::new(here.timers.clone(), here.clock));
+            runtime.spawn(accept::receive(guests));
             // An error means that the sender is gone, which is a stop too.
             let _ = runtime.block_on(stopped);
             // Dropping the runtime drops the connections that are left, which tell the broker so.
         })?;
-        Ok(Self { core, handle, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { core, handle, reception, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Has the core do what queues leave for it.

@@ -6,6 +6,7 @@ use leveret_broker::{Broker, Peer};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
@@ -105,6 +106,8 @@ pub(crate) struct Acceptors {
     /// Where they listen, to do so again after maintenance.
     places: Vec<(SocketAddr, Option<Arc<Tls>>)>,
     seats: Vec<Seat>,
+    /// The runtime of the tasks.
+    home: Handle,
     broker: Arc<Broker>,
     population: Arc<Population>,
     sockets: SocketOptions,
@@ -114,7 +117,28 @@ pub(crate) struct Acceptors {
 #[derive(Debug, Clone)]
 struct Seat {
     core: Arc<Core>,
-    handle: Handle,
+    /// Where the core takes its connections from.
+    reception: UnboundedSender<Guest>,
+}
+
+/// A connection on its way to its core.
+pub(crate) struct Guest {
+    stream: std::net::TcpStream,
+    address: SocketAddr,
+    place: Place,
+    broker: Arc<Broker>,
+    foreword: Foreword,
+}
+
+/// Serves those who are handed to this core.
+///
+/// Their tasks are made here and not where they were accepted: what one thread allocates and another frees comes back to
+/// the allocator only when the first allocates more of that size. After ten thousand connections were dropped at once,
+/// half of what an idle node had was that.
+pub(crate) async fn receive(mut guests: UnboundedReceiver<Guest>) {
+    while let Some(guest) = guests.recv().await {
+        tokio::spawn(serve(guest));
+    }
 }
 
 impl Acceptors {
@@ -132,7 +156,8 @@ impl Acceptors {
                 .iter()
                 .filter_map(|listener| Some((listener.socket.local_addr().ok()?, listener.tls.clone())))
                 .collect(),
-            seats: cores.iter().map(|c| Seat { core: c.core.clone(), handle: c.handle.clone() }).collect(),
+            seats: cores.iter().map(|c| Seat { core: c.core.clone(), reception: c.reception.clone() }).collect(),
+            home: cores[0].handle.clone(),
             broker: broker.clone(),
             population: population.clone(),
             sockets,
@@ -152,7 +177,7 @@ impl Acceptors {
                 tls: listener.tls,
             };
             let task = accept(listener.socket, guests);
-            self.tasks.push(self.seats[0].handle.spawn(task));
+            self.tasks.push(self.home.spawn(task));
         }
     }
 
@@ -202,7 +227,9 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
                 seat.core.load.connected();
                 let place = Place { core: seat.core.clone(), _member: population.join() };
                 let foreword = Foreword { proxy_protocol: sockets.proxy_protocol, tls: tls.clone() };
-                seat.handle.spawn(serve(stream, address, place, broker.clone(), foreword));
+                let guest = Guest { stream, address, place, broker: broker.clone(), foreword };
+                // A core that has stopped takes nobody, and the node is about to.
+                let _ = seat.reception.send(guest);
             }
             Err(error) => debug!("cannot use the connection from {address}: {error}"),
         }
@@ -226,13 +253,8 @@ impl Drop for Place {
     }
 }
 
-async fn serve(
-    stream: std::net::TcpStream,
-    address: SocketAddr,
-    place: Place,
-    broker: Arc<Broker>,
-    foreword: Foreword,
-) {
+async fn serve(guest: Guest) {
+    let Guest { stream, address, place, broker, foreword } = guest;
     let accepted = place.core.clock.now();
     let prepared = stream.local_addr().and_then(|local| Ok((canonical(local), TcpStream::from_std(stream)?)));
     let (local, stream) = match prepared {

@@ -11,6 +11,7 @@ use tracing::debug;
 use super::Core;
 use super::linger::Linger;
 use super::stream::Stream;
+use super::timers::Alarm;
 use super::wake::TaskWake;
 
 /// Bytes of one read, and of one write: a turn's bound.
@@ -29,6 +30,7 @@ pub(crate) struct ConnectionTask {
     stream: Stream,
     connection: Connection,
     core: Arc<Core>,
+    alarm: Alarm,
     /// Input that the connection didn't consume: a partial frame, or what flow control holds back.
     /// An idle connection has none, and then this owns no memory.
     kept: Vec<u8>,
@@ -69,6 +71,7 @@ impl ConnectionTask {
         let task = Self {
             stream,
             connection,
+            alarm: core.timers.alarm(),
             core,
             kept: Vec::new(),
             held_back: false,
@@ -219,7 +222,7 @@ impl ConnectionTask {
         let Some(deadline) = self.connection.next_deadline() else { return };
         let fires = super::wheel::firing_time(deadline.max(now.monotonic + 1));
         if self.armed.is_none_or(|armed| fires < armed) {
-            self.core.timers.arm(fires, cx.waker().clone());
+            self.alarm.arm(fires, cx.waker());
             self.armed = Some(fires);
         }
     }
@@ -233,7 +236,7 @@ impl ConnectionTask {
             return self.close(cx, now);
         }
         let until = super::wheel::firing_time(now.monotonic + LAST_WORDS_NS);
-        self.core.timers.arm(until, cx.waker().clone());
+        self.alarm.arm(until, cx.waker());
         self.last_words = Some(LastWords { until, left });
         self.write_last_words(cx)
     }
@@ -254,7 +257,7 @@ impl ConnectionTask {
 
     /// Closes so that the peer can read what was written.
     fn close(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
-        let linger = Linger::start(&self.core, now.monotonic, cx.waker());
+        let linger = Linger::start(&self.alarm, now.monotonic, cx.waker());
         self.lingering = Some(linger);
         self.linger(cx)
     }

@@ -6,13 +6,15 @@ use std::task::{Context, Poll};
 use leveret_broker::{Broker, Nanos};
 
 use super::Core;
+use super::timers::Alarm;
 use super::wake::TaskWake;
 
 /// What queues leave for their home core: one task per core, a piece of work for each of its turns.
 pub(crate) struct DeferredTask {
     core: Arc<Core>,
     broker: Arc<Broker>,
-    /// When the core's timer wakes it.
+    alarm: Alarm,
+    /// When the alarm wakes it.
     armed: Option<Nanos>,
 }
 
@@ -22,7 +24,7 @@ impl DeferredTask {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
         broker.deferred.set_wake(core.index, wake);
-        Self { core, broker, armed: None }.await;
+        Self { alarm: core.timers.alarm(), core, broker, armed: None }.await;
     }
 }
 
@@ -37,7 +39,7 @@ impl Future for DeferredTask {
         } else if let Some(deadline) = self.broker.deferred.next_deadline(self.core.index)
             && self.armed.is_none_or(|armed| armed > deadline || armed <= now.monotonic)
         {
-            self.core.timers.arm(deadline, cx.waker().clone());
+            self.alarm.arm(deadline, cx.waker());
             self.armed = Some(deadline);
         }
         Poll::Pending

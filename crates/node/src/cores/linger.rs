@@ -2,8 +2,8 @@ use std::task::{Context, Poll, Waker, ready};
 
 use leveret_broker::Nanos;
 
-use super::Core;
 use super::stream::Stream;
+use super::timers::Alarm;
 use super::wheel::firing_time;
 
 /// How long a closed connection waits for its peer to close too.
@@ -23,9 +23,9 @@ pub(crate) struct Linger {
 }
 
 impl Linger {
-    pub(crate) fn start(core: &Core, now: Nanos, waker: &Waker) -> Self {
+    pub(crate) fn start(alarm: &Alarm, now: Nanos, waker: &Waker) -> Self {
         let until = firing_time(now + PATIENCE_NS);
-        core.timers.arm(until, waker.clone());
+        alarm.arm(until, waker);
         Self { until, shut: false }
     }
 

@@ -5,10 +5,14 @@ use std::task::{Context, Poll, Waker};
 
 use leveret_broker::Nanos;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use tokio::time::{Sleep, sleep_until};
 
 use super::wheel::Wheel;
 use crate::clock::Clock;
+
+/// Entries for which a map may have room without being looked at.
+const SHRINK_FROM: usize = 1024;
 
 /// The deadlines of one core's connections: one wheel and one timer of the runtime for all of them.
 #[derive(Debug)]
@@ -18,20 +22,61 @@ pub(crate) struct Timers {
 
 #[derive(Debug)]
 struct State {
-    wheel: Wheel<Waker>,
+    /// Numbers of alarms.
+    wheel: Wheel<u64>,
+    /// Whom they wake.
+    sleepers: FxHashMap<u64, Waker>,
+    next: u64,
     driver: Option<Waker>,
+}
+
+/// What wakes one task at its deadlines, and goes with it.
+///
+/// A waker owns the memory of its task, also when that has long ended: thousands of connections that are gone would
+/// keep theirs until each deadline that they ever had. So the wheel knows their numbers only.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    timers: Arc<Timers>,
+    number: u64,
 }
 
 impl Timers {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(State { wheel: Wheel::new(), driver: None }) }
+        let state = State { wheel: Wheel::new(), sleepers: FxHashMap::default(), next: 0, driver: None };
+        Self { state: Mutex::new(state) }
     }
 
-    /// Wakes `waker` at `deadline` or up to a tenth of a second later.
-    pub(crate) fn arm(&self, deadline: Nanos, waker: Waker) {
-        let driver = {
+    /// An alarm that is not armed yet.
+    pub(crate) fn alarm(self: &Arc<Self>) -> Alarm {
+        let mut state = self.state.lock();
+        state.next += 1;
+        Alarm { number: state.next, timers: self.clone() }
+    }
+
+    /// Fires what is due and says when the next slot is, for the driver `waker`.
+    fn fire(&self, now: Nanos, driver: &Waker) -> Option<Nanos> {
+        let mut due = Vec::new();
+        let (sleepers, next): (Vec<Waker>, _) = {
             let mut state = self.state.lock();
-            if !state.wheel.insert(deadline, waker) {
+            state.wheel.expire(now, &mut due);
+            if !state.driver.as_ref().is_some_and(|d| d.will_wake(driver)) {
+                state.driver = Some(driver.clone());
+            }
+            let sleepers = due.iter().filter_map(|number| state.sleepers.get(number).cloned()).collect();
+            (sleepers, state.wheel.next_due())
+        };
+        sleepers.into_iter().for_each(Waker::wake);
+        next
+    }
+}
+
+impl Alarm {
+    /// Wakes `waker` at `deadline` or up to a tenth of a second later. Earlier deadlines stay, but wake this waker too.
+    pub(crate) fn arm(&self, deadline: Nanos, waker: &Waker) {
+        let driver = {
+            let mut state = self.timers.state.lock();
+            state.sleepers.entry(self.number).or_insert_with(|| waker.clone()).clone_from(waker);
+            if !state.wheel.insert(deadline, self.number) {
                 return;
             }
             state.driver.clone()
@@ -40,20 +85,23 @@ impl Timers {
             driver.wake();
         }
     }
+}
 
-    /// Fires what is due and says when the next slot is, for the driver `waker`.
-    fn fire(&self, now: Nanos, driver: &Waker) -> Option<Nanos> {
-        let mut due = Vec::new();
-        let next = {
-            let mut state = self.state.lock();
-            state.wheel.expire(now, &mut due);
-            if !state.driver.as_ref().is_some_and(|d| d.will_wake(driver)) {
-                state.driver = Some(driver.clone());
-            }
-            state.wheel.next_due()
-        };
-        due.into_iter().for_each(Waker::wake);
-        next
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let mut state = self.timers.state.lock();
+        let sleeper = state.sleepers.remove(&self.number);
+        shrink(&mut state.sleepers);
+        drop(state);
+        // It may be the last that is left of a task.
+        drop(sleeper);
+    }
+}
+
+/// Gives back what a map takes that once was much larger.
+fn shrink(map: &mut FxHashMap<u64, Waker>) {
+    if map.capacity() > SHRINK_FROM && map.capacity() / 8 > map.len() {
+        map.shrink_to(map.len() * 2);
     }
 }
 
@@ -110,12 +158,38 @@ mod tests {
         let (clock, timers) = (Clock::start(), Arc::new(Timers::new()));
         let driver = tokio::spawn(Driver::new(timers.clone(), clock));
         let far = Arc::new(Notifies(Notify::new()));
-        timers.arm(3_600_000_000_000, far.clone().into());
+        let (later, soon) = (timers.alarm(), timers.alarm());
+        later.arm(3_600_000_000_000, &far.clone().into());
         tokio::task::yield_now().await;
         let near = Arc::new(Notifies(Notify::new()));
-        timers.arm(200_000_000, near.clone().into());
+        soon.arm(200_000_000, &near.clone().into());
         near.0.notified().await;
         assert!(clock.monotonic() >= 200_000_000);
         driver.abort();
+    }
+
+    #[test]
+    fn nothing_of_a_task_is_kept_when_its_alarm_is_gone() {
+        let timers = Arc::new(Timers::new());
+        let task = Arc::new(Notifies(Notify::new()));
+        let alarm = timers.alarm();
+        for deadline in [60_000_000_000, 10_000_000_000, 10_000_000_000] {
+            alarm.arm(deadline, &task.clone().into());
+        }
+        assert_eq!(Arc::strong_count(&task), 2, "once, however often it was armed");
+        drop(alarm);
+        assert_eq!(Arc::strong_count(&task), 1);
+        timers.fire(60_000_000_000, Waker::noop());
+        assert_eq!(timers.state.lock().wheel.next_due(), None);
+    }
+
+    #[test]
+    fn many_that_leave_together_give_their_places_back() {
+        let timers = Arc::new(Timers::new());
+        let alarms: Vec<_> = (0..10_000).map(|_| timers.alarm()).collect();
+        alarms.iter().for_each(|alarm| alarm.arm(1, Waker::noop()));
+        assert!(timers.state.lock().sleepers.capacity() >= 10_000);
+        drop(alarms);
+        assert!(timers.state.lock().sleepers.capacity() <= SHRINK_FROM);
     }
 }

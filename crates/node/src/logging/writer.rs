@@ -13,6 +13,8 @@ use super::sink::Sink;
 
 /// So many lines may wait for an output; more are counted and lost.
 const LINES_MAX: usize = 100_000;
+/// Lines that there is room for after a flood.
+const LINES_KEPT: usize = 1024;
 /// So often a thread looks at the clock, for files that are put aside by date, and at servers that were away.
 const TICK: Duration = Duration::from_secs(30);
 
@@ -126,6 +128,8 @@ fn run(mut sink: Sink, shared: &Shared) {
         }
         sink.look_at_clock(SystemTime::now());
         lines.drain(..).for_each(|line| sink.write(&line));
+        // A flood isn't the rule.
+        lines.shrink_to(LINES_KEPT);
         if lost != 0 {
             sink.write(&loss(lost));
         }
