@@ -1,5 +1,7 @@
 //! Records of what was just measured.
 
+use std::time::Duration;
+
 use hdrhistogram::Histogram;
 
 use super::describe::describe;
@@ -92,9 +94,14 @@ fn figures(outcome: &Outcome) -> Figures {
         writes_per_message: outcome.writes.map(|writes| writes / delivered),
         calls_were_counted_by_perf: outcome.writes.map(|_| outcome.by_perf),
         sync_us: outcome.sync_times.as_ref().and_then(sync_time),
-        publisher_cpu_ns_per_message: Some(outcome.publisher_cpu.as_nanos() as f64 / messages),
-        consumer_cpu_ns_per_message: Some(outcome.consumer_cpu.as_nanos() as f64 / delivered),
+        publisher_cpu_ns_per_message: nanos(outcome.publisher_cpu, messages),
+        consumer_cpu_ns_per_message: nanos(outcome.consumer_cpu, delivered),
     }
+}
+
+/// `None` where that half didn't run.
+fn nanos(cpu: Duration, messages: f64) -> Option<f64> {
+    (!cpu.is_zero()).then(|| cpu.as_nanos() as f64 / messages)
 }
 
 /// Leveret says in parentheses what it means.

@@ -81,8 +81,10 @@ impl Results {
         group: &Group<'_>,
         figure: impl Fn(&Record) -> Option<f64>,
     ) -> Option<f64> {
-        let mut same_load = groups.iter().filter(|other| other.scenario == group.scenario);
-        let second = same_load.find(|other| other.column.target == "B").filter(|_| group.column.target != "B")?;
+        let seconds = || groups.iter().filter(|other| other.scenario == group.scenario && other.column.target == "B");
+        // Most brokers have one durability; where both have several, like is compared with like.
+        let alike = seconds().find(|other| other.column.durability == group.column.durability);
+        let second = alike.or_else(|| seconds().next()).filter(|_| group.column.target != "B")?;
         let (ours, theirs) = (group.median(&figure)?, second.median(&figure)?);
         (theirs > 0.0).then_some(ours / theirs)
     }
@@ -180,6 +182,12 @@ mod tests {
         let ratios: Vec<_> = groups.iter().map(|group| Results::ratio(&groups, group, Record::rate)).collect();
         assert_eq!(ratios, [Some(5.0), None, Some(5.0), None]);
         assert!(all.summary().contains("5.00 x B's"), "{}", all.summary());
+        // Of two columns of the second broker, that of the same durability is the measure.
+        let alike = Results { rounds: vec![record("x", "B", "os", 2.0)] };
+        let all = Results::merged([all, alike]);
+        let groups = all.groups();
+        let ratios: Vec<_> = groups.iter().map(|group| Results::ratio(&groups, group, Record::rate)).collect();
+        assert_eq!(ratios, [Some(5.0), None, Some(10.0), None, None]);
     }
 
     #[test]

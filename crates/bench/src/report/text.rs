@@ -67,10 +67,12 @@ impl Record {
             line("calls per message", format!("{reads:.5} reads, {writes:.5} writes{whose}"));
         }
         line("durability", self.durability.clone().unwrap_or_else(|| "-".into()));
-        if let (Some(publisher), Some(consumer)) =
-            (figures.publisher_cpu_ns_per_message, figures.consumer_cpu_ns_per_message)
-        {
-            line("generator CPU", format!("publisher {publisher:.0} ns, consumer {consumer:.0} ns per message"));
+        let sides =
+            [("publisher", figures.publisher_cpu_ns_per_message), ("consumer", figures.consumer_cpu_ns_per_message)];
+        let sides = sides.into_iter().filter_map(|(side, nanos)| Some(format!("{side} {:.0} ns", nanos?)));
+        let sides: Vec<String> = sides.collect();
+        if !sides.is_empty() {
+            line("generator CPU", sides.join(", ") + " per message");
         }
     }
 
