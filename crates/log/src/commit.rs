@@ -104,26 +104,26 @@ impl Commit {
         }
     }
 
+    /// The active batch is full: what is appended from here on is in another, and this one goes at once.
+    pub(crate) fn batch_closed(&mut self) {
+        self.confirms = 0;
+        self.first_lazy = None;
+    }
+
     /// When the active batch should be closed; it holds records.
     fn active_due(&self, options: &Options) -> Nanos {
         let lazy = self.first_lazy.map_or(Nanos::MAX, |first| first.saturating_add(options.lazy_flush));
         if self.confirms == 0 {
             return lazy;
         }
-        let idle = self.sync_ended.saturating_add(options.sync_idle);
-        if self.sync_took >= options.fast_sync {
-            let company = self.first_confirm.saturating_add(options.confirm_delay_max);
-            return company.min(idle).min(lazy);
-        }
         if self.confirms >= self.expected {
             return 0;
         }
-        if self.confirms >= options.confirm_batch as u64 {
-            // Enough for a sync of their own: the others have as long as one takes.
-            let delay = options.confirm_delay_max.min(self.sync_took);
-            return self.sync_ended.saturating_add(delay).min(lazy);
-        }
-        self.first_confirm.saturating_add(options.company_delay_max).min(idle).min(lazy)
+        // Nothing could go before the last sync had ended, so that nobody is kept back for longer than this.
+        let delay = options.confirm_delay_max.min(self.sync_took);
+        let company = self.first_confirm.max(self.sync_ended).saturating_add(delay);
+        let idle = self.sync_ended.saturating_add(options.sync_idle);
+        company.min(idle).min(lazy)
     }
 }
 

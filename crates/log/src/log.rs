@@ -233,6 +233,7 @@ impl Log {
         let next = self.next_builder();
         let full = std::mem::replace(&mut self.active, next);
         self.closed.push_back(full);
+        self.commit.batch_closed();
     }
 
     pub(crate) fn next_builder(&mut self) -> Builder {

@@ -29,15 +29,9 @@ pub struct Options {
     pub lazy_flush: Nanos,
     /// A sync starts at once when the last one ended longer ago than this.
     pub sync_idle: Nanos,
-    /// Syncs are fast when the last one took less than this. Then one starts at once with as many records waited for as the
-    /// last one confirmed and as came meanwhile.
-    pub fast_sync: Nanos,
-    /// With this many records waited for but fewer than that, the rest has as long as the last sync took.
-    pub confirm_batch: usize,
-    /// Longest time for that; with slow syncs the longest time for which any record that is waited for is kept back.
+    /// A sync also starts at once with as many records waited for as the last one confirmed and as came meanwhile. Fewer
+    /// are kept back to collect others for as long as the last sync took, and for no longer than this.
     pub confirm_delay_max: Nanos,
-    /// With fast syncs, the longest time for which a few records are kept back to collect as many others as came before.
-    pub company_delay_max: Nanos,
     /// Id of the node, part of every salt.
     pub node_id: u64,
     /// Id of this WAL on its node.
@@ -62,10 +56,7 @@ impl Default for Options {
             survey_interval: 3_000 * MILLISECOND,
             lazy_flush: 50 * MILLISECOND,
             sync_idle: MILLISECOND,
-            confirm_batch: 64,
-            fast_sync: MILLISECOND,
             confirm_delay_max: 200 * MICROSECOND,
-            company_delay_max: 500 * MICROSECOND,
             node_id: 0,
             wal_id: 0,
             max_record_bytes: (512 << 20) + (64 << 10),
