@@ -11,8 +11,15 @@ start_peer() {
   if [ -z "${PEER_URI:-}" ]; then return; fi
   local pid=${PEER_PID:-}
   if [ -n "${PEER_START:-}" ]; then
-    pid=$(bash -c "$PEER_START" | tail -n 1)
-    if ! kill -0 "$pid" 2>/dev/null; then
+    # From here on it is ours to stop, whatever becomes of it. A broker may keep the command's output open, so that is a
+    # file and no pipe.
+    started_peer=unknown
+    if ! bash -c "$PEER_START" >"$data/peer.log"; then
+      echo "PEER_START failed: $PEER_START" >&2
+      exit 2
+    fi
+    pid=$(tail -n 1 "$data/peer.log")
+    if ! [ -e "/proc/$pid/stat" ]; then
       echo "the last line of what PEER_START prints must be the id of the broker's process, not '$pid'" >&2
       exit 2
     fi
@@ -22,15 +29,23 @@ start_peer() {
   if [ -n "$pid" ]; then peer+=(--vs-pid "$pid"); fi
 }
 
+# Waits until it has gone, half a minute at most: the next one needs its ports.
 stop_peer() {
-  if [ -z "$started_peer" ]; then return; fi
-  if [ -n "${PEER_STOP:-}" ]; then
-    bash -c "$PEER_STOP" || true
-  else
-    kill "$started_peer" 2>/dev/null || true
-    # It may be no child of this shell.
-    while kill -0 "$started_peer" 2>/dev/null; do sleep 0.1; done
-  fi
+  local pid=$started_peer
   started_peer=
+  if [ -z "$pid" ]; then return; fi
+  if [ -n "${PEER_STOP:-}" ]; then
+    bash -c "$PEER_STOP" >&2 || echo "PEER_STOP failed: $PEER_STOP" >&2
+  elif [ "$pid" != unknown ]; then
+    kill "$pid" 2>/dev/null || true
+  fi
+  if [ "$pid" = unknown ]; then return; fi
+  for _ in $(seq 300); do
+    # A zombie has ended; whose child it is reaps it.
+    if ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$pid/status"; then return; fi
+    sleep 0.1
+  done
+  echo "the peer's process $pid is still there after 30 s; it is killed" >&2
+  kill -KILL "$pid" 2>/dev/null || true
 }
 trap 'stop_peer; clean_up' EXIT

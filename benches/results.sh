@@ -10,13 +10,17 @@ start_results() {
 
 # measure NAME ARGUMENT...: what isn't void is kept even if something is.
 measure() {
-  runs+=("$data/$1.json")
   "$binary" bench --rounds "$rounds" --uri "$uri" --pid $node --metrics-port "$(port prometheus)" \
     --json-file "$data/$1.json" "${@:2}" || failed=1
+  if [ -s "$data/$1.json" ]; then runs+=("$data/$1.json"); fi
 }
 
 # Ends the script: 1 if anything was void.
 finish_results() {
+  if [ ${#runs[@]} = 0 ]; then
+    echo "nothing was measured" >&2
+    exit 1
+  fi
   "$binary" bench --from-json "${runs[@]}" --json-file "$out/results.json" --csv-file "$out/results.csv" \
     --html-file "$out/index.html"
   echo

@@ -12,6 +12,8 @@ pub(crate) struct Metrics {
     /// Reads from sockets since start, and writes to them: Leveret's own counters.
     pub(crate) reads: Option<f64>,
     pub(crate) writes: Option<f64>,
+    /// Messages that queues dropped since start since they were at their limit of messages.
+    pub(crate) dropped: Option<f64>,
     /// How long syncs took since start: Leveret's own histogram.
     pub(crate) sync_buckets: SyncBuckets,
     /// How durable a confirmed message is.
@@ -88,6 +90,7 @@ fn parse(text: &str) -> Metrics {
             "rabbitmq_io_sync_ops_total" => add(&mut metrics.syncs),
             "leveret_socket_reads_total" => add(&mut metrics.reads),
             "leveret_socket_writes_total" => add(&mut metrics.writes),
+            "rabbitmq_global_messages_dead_lettered_maxlen_total" => add(&mut metrics.dropped),
             "leveret_sync_seconds_bucket" => {
                 // `+Inf` is a number to Rust too.
                 if let (Some(bound), Some(count)) = (label("le").and_then(|le| le.parse().ok()), value) {
@@ -120,6 +123,13 @@ mod tests {
     fn reads_and_writes_are_found() {
         let metrics = parse("leveret_socket_reads_total 7\nleveret_socket_writes_total 5\n");
         assert_eq!((metrics.reads, metrics.writes), (Some(7.0), Some(5.0)));
+    }
+
+    #[test]
+    fn what_was_dropped_is_summed_up() {
+        let text = "rabbitmq_global_messages_dead_lettered_maxlen_total{queue_type=\"a\"} 7\n\
+                    rabbitmq_global_messages_dead_lettered_maxlen_total{queue_type=\"b\"} 5\n";
+        assert_eq!(parse(text).dropped, Some(12.0));
     }
 
     #[test]

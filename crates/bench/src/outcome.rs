@@ -102,6 +102,10 @@ impl Gauge {
         }
         let messages = tally.sent();
         let since = |after: Option<f64>, before: Option<f64>| after.zip(before).map(|(after, before)| after - before);
+        if settings.max_length.is_some() && !consumed.is_empty() {
+            let counted = since(metrics.dropped, self.metrics.dropped).filter(|_| is_leveret(broker));
+            check_drops(messages, tally.received(), tally.missing(), counted)?;
+        }
         Ok(Outcome {
             name: format!("{}{half}", settings.name),
             broker: format!("{}{broker}", target.label),
@@ -129,6 +133,22 @@ impl Gauge {
     }
 }
 
+/// Whether what didn't come of a load over a queue's limit is what the queue dropped, as far as the broker counts that.
+///
+/// # Errors
+/// [`BenchError::Void`] if it isn't, or if nothing came at all.
+fn check_drops(messages: u64, received: u64, missing: u64, counted: Option<f64>) -> Result<(), BenchError> {
+    if received == 0 && messages > 0 {
+        return Err(BenchError::Void(format!("of {messages} messages none was delivered")));
+    }
+    match counted.map(|counted| counted as u64) {
+        Some(counted) if counted != missing => Err(BenchError::Void(format!(
+            "of {messages} messages {missing} didn't come, and the broker counted {counted} as dropped by its limit"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Whether a broker, by its name, is one that knows `x-durability`.
 pub(crate) fn is_leveret(broker: &str) -> bool {
     broker.contains("Leveret")
@@ -139,5 +159,19 @@ fn durability(settings: &Settings, broker: &str, of_the_node: Option<String>) ->
         Some(asked) if is_leveret(broker) => Some(asked.to_string()),
         Some(Durability::Synced | Durability::Os) => Some("its own".into()),
         None => of_the_node,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_drops;
+
+    #[test]
+    fn what_is_missing_must_have_been_dropped() {
+        assert!(check_drops(10, 7, 3, Some(3.0)).is_ok());
+        assert!(check_drops(10, 7, 3, None).is_ok(), "others don't say");
+        let told = check_drops(10, 7, 3, Some(2.0)).unwrap_err().to_string();
+        assert!(told.contains("3 didn't come, and the broker counted 2"), "{told}");
+        assert!(check_drops(10, 0, 10, Some(10.0)).is_err());
     }
 }

@@ -148,6 +148,13 @@ impl Settings {
         if self.bindings < queues && self.exchange != Exchange::Default {
             return Err(format!("{queues} queues take as many bindings, not {}", self.bindings));
         }
+        if u32::try_from(self.messages_each).is_err() {
+            return Err(format!(
+                "{} messages of each publisher are more than their numbers can tell apart, {}; take fewer or a shorter time",
+                self.messages_each,
+                u32::MAX
+            ));
+        }
         Ok(())
     }
 }
