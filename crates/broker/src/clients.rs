@@ -8,10 +8,8 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::outbox::{Event, Outbox};
+use crate::room;
 use crate::views::ConnectionView;
-
-/// Connections for which there may be room without being looked at.
-const SHRINK_FROM: usize = 1024;
 
 /// An open connection, as far as others know it without asking.
 #[derive(Debug, Clone)]
@@ -88,11 +86,7 @@ impl Clients {
     pub(crate) fn remove(&self, id: ConnectionId) {
         let mut all = self.all.lock();
         all.remove(&id);
-        // Of many that are gone nothing is kept.
-        if all.capacity() > SHRINK_FROM && all.capacity() / 8 > all.len() {
-            let room = all.len() * 2;
-            all.shrink_to(room);
-        }
+        room::give_back(&mut all);
     }
 
     /// The connection is open: from here on it is listed.
@@ -142,7 +136,7 @@ mod tests {
         (0..10_000).for_each(|id| clients.insert(ConnectionId(id), outbox.clone()));
         assert!(clients.all.lock().capacity() >= 10_000);
         (1..10_000).for_each(|id| clients.remove(ConnectionId(id)));
-        assert!(clients.all.lock().capacity() <= SHRINK_FROM);
+        assert!(clients.all.lock().capacity() <= room::ROOM_KEPT);
         assert_eq!(clients.outboxes().len(), 1);
     }
 }

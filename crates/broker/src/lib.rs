@@ -42,6 +42,7 @@ pub mod reads;
 pub mod recovery;
 pub mod registry;
 pub mod reply_to;
+pub mod room;
 mod route;
 pub mod settings;
 pub mod shared_messages;

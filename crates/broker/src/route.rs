@@ -55,7 +55,13 @@ impl Route {
     /// Whether the next message of the same exchange and key goes the same way, as long as the snapshot stays.
     pub(crate) fn leads_on(&self, has_headers: bool) -> bool {
         // Requesters that wait may go without a change of the snapshot.
-        !self.queues.is_empty() && self.replies.is_empty() && (self.ignores_headers || !has_headers)
+        !self.queues.is_empty() && self.replies.is_empty() && self.is_shared(has_headers)
+    }
+
+    /// Whether it is the way of all messages of its exchange and key that have headers or none, as the one that it was
+    /// found for.
+    fn is_shared(&self, has_headers: bool) -> bool {
+        self.ignores_headers || !has_headers
     }
 
     fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
@@ -95,7 +101,8 @@ impl RouteCache {
             self.last = None;
             self.routes.clear();
         }
-        let fits = |route: &Route| route.is_for(exchange, key) && (headers.is_none() || route.ignores_headers);
+        let has_headers = headers.is_some();
+        let fits = |route: &Route| route.is_for(exchange, key) && route.is_shared(has_headers);
         if let Some(last) = &self.last
             && fits(last)
         {
@@ -109,7 +116,7 @@ impl RouteCache {
             return Ok(route.clone());
         }
         let route = Arc::new(resolve(snapshot, publisher, exchange, key, headers)?);
-        if headers.is_none() || route.ignores_headers {
+        if route.is_shared(has_headers) {
             if self.routes.len() >= ROUTES_MAX {
                 self.routes.clear();
             }

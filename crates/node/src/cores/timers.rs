@@ -3,16 +3,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use leveret_broker::Nanos;
+use leveret_broker::{Nanos, room};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::time::{Sleep, sleep_until};
 
 use super::wheel::Wheel;
 use crate::clock::Clock;
-
-/// Entries for which a map may have room without being looked at.
-const SHRINK_FROM: usize = 1024;
 
 /// The deadlines of one core's connections: one wheel and one timer of the runtime for all of them.
 #[derive(Debug)]
@@ -91,17 +88,10 @@ impl Drop for Alarm {
     fn drop(&mut self) {
         let mut state = self.timers.state.lock();
         let sleeper = state.sleepers.remove(&self.number);
-        shrink(&mut state.sleepers);
+        room::give_back(&mut state.sleepers);
         drop(state);
         // It may be the last that is left of a task.
         drop(sleeper);
-    }
-}
-
-/// Gives back what a map takes that once was much larger.
-fn shrink(map: &mut FxHashMap<u64, Waker>) {
-    if map.capacity() > SHRINK_FROM && map.capacity() / 8 > map.len() {
-        map.shrink_to(map.len() * 2);
     }
 }
 
@@ -190,6 +180,6 @@ mod tests {
         alarms.iter().for_each(|alarm| alarm.arm(1, Waker::noop()));
         assert!(timers.state.lock().sleepers.capacity() >= 10_000);
         drop(alarms);
-        assert!(timers.state.lock().sleepers.capacity() <= SHRINK_FROM);
+        assert!(timers.state.lock().sleepers.capacity() <= room::ROOM_KEPT);
     }
 }

@@ -1,0 +1,15 @@
+//! Room that tables keep after a flood: none that thousands of connections needed once.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+
+/// Entries for which a table may have room without being looked at.
+pub const ROOM_KEPT: usize = 1024;
+
+/// Gives back what a table takes that once held many times what it holds now.
+pub fn give_back<K: Eq + Hash, V>(table: &mut FxHashMap<K, V>) {
+    if table.capacity() > ROOM_KEPT && table.capacity() / 8 > table.len() {
+        table.shrink_to(table.len() * 2);
+    }
+}
