@@ -310,7 +310,9 @@ fn ends() -> Vec<Script> {
         script("the queue of a sender is deleted", {
             let mut steps = sending(TO);
             steps.push(super::script::Step::Classic(super::settling::delete_queue));
-            steps.extend([send(&transfer(0, false), &plain()), Await("disposition or detach")]);
+            // Without this wait the transfer may be there before the deletion, and be answered as RabbitMQ answers it.
+            steps.push(super::script::Step::AwaitOurs("detach"));
+            steps.push(send(&transfer(0, false), &plain()));
             steps
         }),
         script("a receiver's disposition with a sender's role", {

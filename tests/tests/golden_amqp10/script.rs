@@ -25,6 +25,8 @@ pub(crate) enum Step {
     /// A frame of this name, or one of those joined by `or`, is waited for, unless the session, the connection or the
     /// socket ends before.
     Await(&'static str),
+    /// The same of Leveret alone: RabbitMQ doesn't say it.
+    AwaitOurs(&'static str),
     /// The socket is closed without a word, and another one connected.
     Cut,
     /// Something is done over AMQP 0-9-1.
@@ -51,7 +53,7 @@ impl Script {
         self.steps.iter().any(|step| match step {
             Send(bytes) => bytes.windows(QUEUE.len()).any(|window| window == QUEUE.as_bytes()),
             Step::Classic(_) => true,
-            Await(_) | Cut => false,
+            Await(_) | Step::AwaitOurs(_) | Cut => false,
         })
     }
 }
