@@ -247,12 +247,13 @@ impl Commit {
         let mut log = self.log.lock();
         let events = log.complete(id, result, now)?;
         let room = log.room();
+        // Under the lock, as appends do: of two lanes that report at once, the one that looked last has the say.
+        let had_room = self.room.swap(room, Ordering::Relaxed);
         self.disk_full.store(log.is_out_of_space(), Ordering::Relaxed);
         self.sync_time.store(log.statistics().sync_smoothed, Ordering::Relaxed);
         let commit_waiting = log.commit_waiting();
         let background_waiting = log.background_waiting();
         drop(log);
-        let had_room = self.room.swap(room, Ordering::Relaxed);
         let (mut written, mut durable) = (None, None);
         let mut damaged = Vec::new();
         for event in events {

@@ -101,12 +101,13 @@ impl Session {
     pub(crate) fn register(&mut self) {
         let mut wanted = self.undurable.next_position();
         let mut for_room = false;
+        self.waits_for_log = self.publishes_wait();
         match &self.held {
             // Without a position it is told when a move of dead letters has one.
             Held::Durable { ticket, .. } => {
                 wanted = ticket.position().map_or(wanted, |own| Some(wanted.map_or(own, |other| other.min(own))));
             }
-            Held::No => for_room = wanted.is_none() && self.publishes_wait(),
+            Held::No => for_room = wanted.is_none() && self.waits_for_log,
             Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => for_room = wanted.is_none(),
             _ => {}
         }

@@ -100,6 +100,9 @@ pub(crate) struct Session {
     pub(crate) acks: Vec<PendingAck>,
     pub(crate) held: Held,
     pub(crate) undurable: Undurable,
+    /// Publishes had to wait for the log when this connection last left word with it. Who decides anew later, without
+    /// leaving word, may decide to wait for what nobody tells it.
+    pub(crate) waits_for_log: bool,
     /// Channels after `tx.select`.
     pub(crate) transactions: u32,
     /// Memory of what waits for `tx.commit`.
@@ -165,6 +168,7 @@ impl Session {
             acks: Vec::new(),
             held: Held::No,
             undurable,
+            waits_for_log: false,
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
@@ -192,7 +196,7 @@ impl Session {
     pub(crate) fn wants_read(&self) -> bool {
         // Under an alarm what comes next is read, at least, and held: its client has to be told.
         let has_to_be_told = self.alarm && !self.told_blocked;
-        let takes_publishes = has_to_be_told || !self.publishes_wait();
+        let takes_publishes = has_to_be_told || !self.waits_for_log;
         matches!(self.held, Held::No) && takes_publishes && !self.is_over() && !self.has_full_output()
     }
 

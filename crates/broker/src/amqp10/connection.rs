@@ -96,6 +96,9 @@ pub(crate) struct Connection {
     pub(crate) collecting: Vec<(u16, u32)>,
     pub(crate) has_published: bool,
     pub(crate) undurable: Undurable,
+    /// Publishes had to wait for the log when this connection last left word with it. Who decides anew later, without
+    /// leaving word, may decide to wait for what nobody tells it.
+    waits_for_log: bool,
     /// Of large bodies on their way in.
     pub(crate) unwritten: Unwritten,
     pub(crate) partial: PartialMessages,
@@ -166,6 +169,7 @@ impl Connection {
             collecting: Vec::new(),
             has_published: false,
             undurable,
+            waits_for_log: false,
             unwritten: Unwritten::default(),
             partial,
             settlements: Vec::new(),
@@ -206,9 +210,7 @@ impl Connection {
 
     /// Nothing of ours holds the client's input back: what is missing then is its own fault.
     pub(crate) fn takes_input(&self) -> bool {
-        matches!(self.held, Held::No)
-            && !self.publishes_wait()
-            && !matches!(self.phase, Phase::Finished | Phase::Refused)
+        matches!(self.held, Held::No) && !self.waits_for_log && !matches!(self.phase, Phase::Finished | Phase::Refused)
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
@@ -519,7 +521,8 @@ impl Connection {
         if let Held::Again { position } = self.held {
             want(position);
         }
-        let for_room = wanted.is_none() && (matches!(self.held, Held::LogRoom) || self.publishes_wait());
+        self.waits_for_log = self.publishes_wait();
+        let for_room = wanted.is_none() && (matches!(self.held, Held::LogRoom) || self.waits_for_log);
         if for_room {
             wanted = Some(self.broker.commit.durable() + 1);
         }

@@ -20,3 +20,4 @@ mod reply_to;
 mod reply_to_amqp10;
 mod topic_permissions;
 mod transactions;
+mod waiting_for_log;

@@ -1,0 +1,90 @@
+//! Publishers and a log whose buffer is full: nobody waits for room who won't be told of it.
+
+use leveret_amqp10::message::write_data;
+use leveret_amqp091::{FieldTable, Properties};
+use leveret_strict_client::amqp10::Send;
+use leveret_strict_client::amqp091::{Event, QueueDeclare};
+
+use crate::client_amqp10::{CHANNEL, Client10};
+use crate::stage::{Stage, Told};
+
+/// A body that goes through the log's buffer as a whole.
+const BODY: [u8; 200 << 10] = [b'x'; 200 << 10];
+
+fn persistent() -> Vec<u8> {
+    let mut properties = Vec::new();
+    Properties { delivery_mode: Some(2), ..Properties::default() }.encode(&mut properties);
+    properties
+}
+
+impl Stage {
+    /// Publishers fill the log's buffer while the disk does nothing.
+    fn fill_log(&mut self) {
+        let fillers: Vec<usize> = (0..6).map(|_| self.connect()).collect();
+        for filler in fillers {
+            for _ in 0..21 {
+                self.links[filler].client.publish(1, b"", b"q", false, &persistent(), &BODY);
+            }
+            for _ in 0..21 {
+                self.links[filler].step(self.now);
+            }
+        }
+        assert!(!self.broker.commit.has_room(), "the buffer is full");
+    }
+}
+
+/// A stage with the durable queue `q` and a connection with confirms.
+fn stage() -> (Stage, usize) {
+    let mut stage = Stage::new();
+    let publisher = stage.connect();
+    let client = &mut stage.links[publisher].client;
+    client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, &FieldTable::new());
+    client.confirm_select(1);
+    stage.settle();
+    (stage, publisher)
+}
+
+#[test]
+fn a_publisher_reads_on_until_it_has_left_word() {
+    let (mut stage, publisher) = stage();
+    let confirmed = |tag| Told::Event(Event::Confirmed { channel: 1, first: tag, last: tag, positive: true });
+    stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), b"1");
+    stage.settle();
+    assert!(stage.links[publisher].told().contains(&confirmed(1)));
+
+    // All of its own is durable, so that it left no word; then others take the room.
+    stage.fill_log();
+    assert!(stage.links[publisher].connection.wants_read(), "nobody would tell it when there is room again");
+    stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), b"2");
+    stage.links[publisher].step(stage.now);
+    assert!(!stage.links[publisher].connection.wants_read(), "now it waits, and has left word");
+    stage.settle();
+    assert_eq!(stage.links[publisher].told(), [confirmed(2)]);
+}
+
+#[test]
+fn so_does_a_sender() {
+    let (mut stage, _) = stage();
+    let mut sender = Client10::connect(&mut stage, "guest");
+    sender.client.attach_sender(CHANNEL, 0, "sender", Some("/queues/q"));
+    sender.run(&mut stage);
+    let mut message = Vec::new();
+    write_data(&mut message, b"1");
+    let send = |sender: &mut Client10, tag: &[u8]| {
+        sender.client.send(CHANNEL, 0, tag, &message, &Send::default());
+        std::mem::take(sender.client.output())
+    };
+    let first = send(&mut sender, b"1");
+    assert_eq!(sender.connection.receive(&first, stage.now), first.len());
+    sender.run(&mut stage);
+
+    stage.fill_log();
+    assert!(sender.connection.wants_read(), "nobody would tell it when there is room again");
+    let second = send(&mut sender, b"2");
+    assert_eq!(sender.connection.receive(&second, stage.now), 0);
+    assert!(!sender.connection.wants_read(), "now it waits, and has left word");
+    stage.settle();
+    sender.connection.turn(stage.now);
+    assert!(sender.connection.wants_read());
+    assert_eq!(sender.connection.receive(&second, stage.now), second.len());
+}
