@@ -12,7 +12,7 @@ use roaring::RoaringTreemap;
 
 use crate::consumer::{ConsumerId, ConsumerOptions};
 use crate::consumers::Consumers;
-use crate::contents::{Contents, MemoryBudget};
+use crate::contents::{Contents, Demand, MemoryBudget};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Run, Signal};
@@ -359,8 +359,12 @@ impl ClassicQueue {
         self.note_times(first, &batch, index, count);
         if is_running {
             let consumers = &self.consumers;
-            let awaited = || consumers.any_able();
-            self.contents.admit(first, batch, index, count, durable, pending.submitted, awaited);
+            let demand = || match consumers.len() {
+                0 => Demand::Nobody,
+                _ if consumers.any_able() => Demand::Now,
+                _ => Demand::Later,
+            };
+            self.contents.admit(first, batch, index, count, durable, pending.submitted, demand);
         }
     }
 

@@ -11,8 +11,11 @@ use leveret_message::{Batch, BatchBuilder};
 
 use crate::Nanos;
 
-/// One queue may hold this many bytes before it leaves new messages on disk.
+/// A queue that nobody consumes may hold this many bytes before it leaves new messages on disk.
 pub const QUEUE_BYTES_MAX: u64 = 16 << 20;
+/// One with consumers may hold these: its backlog comes and goes, and what has been left on disk has to be read back, as
+/// does all that comes in before consumers have caught up. Two publishers' windows of 3000 messages of 5 kB fit in.
+pub const CONSUMED_BYTES_MAX: u64 = 48 << 20;
 /// What a queue may hold when the node's budget is used up: until twice of it is, and beyond that while a consumer waits
 /// for what comes in. Another one holds its head then, or a node with many queues would hold far more than its budget.
 pub const QUEUE_BYTES_MIN: u64 = 128 << 10;
@@ -21,6 +24,15 @@ pub const READ_AHEAD_BYTES: u64 = 512 << 10;
 
 /// What an entry costs besides its messages: its share of the batch, of allocations and of the map.
 const ENTRY_BYTES: u64 = 256;
+
+/// Who would take what comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Demand {
+    Nobody,
+    /// Consumers who can't take more at the moment.
+    Later,
+    Now,
+}
 
 /// Bytes that all queues of a node hold, against limits.
 #[derive(Debug)]
@@ -118,11 +130,13 @@ impl Contents {
         &self.budget
     }
 
-    fn is_over_limit(&self, awaited: impl FnOnce() -> bool) -> bool {
+    fn is_over_limit(&self, demand: impl Fn() -> Demand) -> bool {
         let (used, limit) = (self.budget.used(), self.budget.limit);
         let most = match () {
-            () if used <= limit => QUEUE_BYTES_MAX,
-            () if used <= limit.saturating_mul(2) || awaited() => QUEUE_BYTES_MIN,
+            () if used <= limit && self.bytes <= QUEUE_BYTES_MAX => return false,
+            () if used <= limit && demand() == Demand::Nobody => QUEUE_BYTES_MAX,
+            () if used <= limit => CONSUMED_BYTES_MAX,
+            () if used <= limit.saturating_mul(2) || demand() == Demand::Now => QUEUE_BYTES_MIN,
             () => 0,
         };
         self.bytes > most
@@ -133,8 +147,7 @@ impl Contents {
         self.budget.is_volatile_full() && self.bytes > QUEUE_BYTES_MIN
     }
 
-    /// Keeps messages that just became part of the queue, or leaves them on disk. `awaited` says whether a consumer could
-    /// take them now.
+    /// Keeps messages that just became part of the queue, or leaves them on disk.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn admit(
         &mut self,
@@ -144,13 +157,13 @@ impl Contents {
         count: u32,
         durable: bool,
         submitted: Nanos,
-        awaited: impl FnOnce() -> bool,
+        demand: impl Fn() -> Demand,
     ) {
         if durable {
             if self.spilled_from.is_some() {
                 return;
             }
-            if self.is_over_limit(awaited) {
+            if self.is_over_limit(demand) {
                 self.spilled_from = Some(first);
                 return;
             }
@@ -297,8 +310,8 @@ mod tests {
     fn memory_returns_to_the_budget() {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
         let mut contents = Contents::new(budget.clone());
-        contents.admit(1, batch(10), 0, 10, false, 0, || false);
-        contents.admit(11, batch(5), 0, 5, true, 0, || false);
+        contents.admit(1, batch(10), 0, 10, false, 0, || Demand::Nobody);
+        contents.admit(11, batch(5), 0, 5, true, 0, || Demand::Nobody);
         assert!(budget.used() > 0);
         assert_eq!((contents.messages(), contents.volatile_messages()), (15, 10));
         contents.settled(1, 4, |number| number > 4);
@@ -314,8 +327,8 @@ mod tests {
     fn live_messages_are_counted_as_they_come_and_go() {
         let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 20)));
         let counted = |contents: &Contents| (contents.messages(), contents.volatile_messages());
-        contents.admit(1, batch(10), 0, 10, true, 0, || true);
-        contents.admit(11, batch(100), 0, 100, false, 0, || true);
+        contents.admit(1, batch(10), 0, 10, true, 0, || Demand::Now);
+        contents.admit(11, batch(100), 0, 100, false, 0, || Demand::Now);
         assert_eq!(counted(&contents), (110, 100));
         contents.settled(11, 20, |number| number > 20);
         assert_eq!(counted(&contents), (100, 90));
@@ -332,9 +345,9 @@ mod tests {
     fn what_volatile_messages_hold_is_counted() {
         let budget = Arc::new(MemoryBudget::new(1 << 20).with_volatile_limit(10_000));
         let mut contents = Contents::new(budget.clone());
-        contents.admit(1, batch(1_000), 0, 1_000, true, 0, || true);
+        contents.admit(1, batch(1_000), 0, 1_000, true, 0, || Demand::Now);
         assert!(!budget.is_volatile_full());
-        contents.admit(1_001, batch(1_000), 0, 1_000, false, 0, || true);
+        contents.admit(1_001, batch(1_000), 0, 1_000, false, 0, || Demand::Now);
         assert!(budget.is_volatile_full());
         contents.settled(1_001, 1_990, |number| number > 1_990);
         assert!(!budget.is_volatile_full());
@@ -345,7 +358,7 @@ mod tests {
     #[test]
     fn survivors_are_copied_out_of_a_nearly_dead_batch() {
         let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 20)));
-        contents.admit(100, batch(100), 0, 100, false, 0, || false);
+        contents.admit(100, batch(100), 0, 100, false, 0, || Demand::Nobody);
         let before = contents.bytes();
         contents.settled(100, 149, |_| true);
         assert_eq!(contents.bytes(), before);
@@ -365,14 +378,29 @@ mod tests {
         let mut contents = Contents::new(Arc::new(MemoryBudget::new(0)));
         let mut number = 0;
         while contents.spilled_from.is_none() {
-            contents.admit(number, batch(100), 0, 100, true, 0, || true);
+            contents.admit(number, batch(100), 0, 100, true, 0, || Demand::Now);
             number += 100;
         }
         assert!(contents.bytes() <= QUEUE_BYTES_MIN + 20_000);
         let spilled = contents.spilled_from.unwrap();
         assert!(contents.find(spilled).is_none());
-        contents.admit(number, batch(1), 0, 1, false, 0, || false);
+        contents.admit(number, batch(1), 0, 1, false, 0, || Demand::Nobody);
         assert!(contents.find(number).is_some(), "volatile messages are always held");
+    }
+
+    #[test]
+    fn a_queue_with_consumers_holds_more() {
+        let held = |demand: Demand| {
+            let mut contents = Contents::new(Arc::new(MemoryBudget::new(1 << 30)));
+            for number in 0.. {
+                contents.admit(number * 1_000, batch(1_000), 0, 1_000, true, 0, || demand);
+                if contents.spilled_from.is_some() {
+                    break;
+                }
+            }
+            contents.bytes() >> 20
+        };
+        assert_eq!([Demand::Nobody, Demand::Later, Demand::Now].map(held), [16, 48, 48]);
     }
 
     #[test]
@@ -381,7 +409,7 @@ mod tests {
         let mut queues: Vec<_> = (0..1_000).map(|_| Contents::new(budget.clone())).collect();
         for number in 0..100 {
             for contents in &mut queues {
-                contents.admit(number, batch(20), 0, 20, true, 0, || false);
+                contents.admit(number, batch(20), 0, 20, true, 0, || Demand::Nobody);
             }
         }
         let (used, heads) = (budget.used(), queues.iter().map(Contents::bytes).max().unwrap_or(0) * 1_000);

@@ -9,7 +9,7 @@ use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
 
 /// A body that goes through the log's buffer as a whole.
-const BODY: [u8; 200 << 10] = [b'x'; 200 << 10];
+static BODY: [u8; 200 << 10] = [b'x'; 200 << 10];
 
 fn persistent() -> Vec<u8> {
     let mut properties = Vec::new();
