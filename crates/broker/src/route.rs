@@ -17,10 +17,12 @@ use crate::time::Nanos;
 /// Routes that one connection remembers at most.
 const ROUTES_MAX: usize = 1024;
 
-/// The queues for one exchange and routing key.
+/// The queues for one exchange and routing key. Every message looks at it: names lie inside and nothing else lies in the
+/// same cache lines, or another core that writes beside it would make each look a miss.
+#[repr(align(128))]
 pub(crate) struct Route {
-    exchange: Box<[u8]>,
-    key: Box<[u8]>,
+    exchange: SmallVec<[u8; 24]>,
+    key: SmallVec<[u8; 40]>,
     pub queues: SmallVec<[QueueRef; 2]>,
     /// Requesters that wait for answers, in place of queues.
     pub replies: SmallVec<[Arc<ReplyTarget>; 1]>,
