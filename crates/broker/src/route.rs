@@ -30,6 +30,8 @@ pub(crate) struct Route {
     through: Option<Arc<ExchangeCounters>>,
     /// It is the same for every message, whatever its headers.
     ignores_headers: bool,
+    /// The generation of the snapshot that it is remembered for, if it is.
+    remembered: Option<u64>,
 }
 
 impl Route {
@@ -86,6 +88,29 @@ pub(crate) struct Publisher<'a> {
 }
 
 impl RouteCache {
+    /// Takes the last message's route out if this one goes the same way and the snapshot is still of `generation`. Whoever
+    /// is done with it gives it back to [`keep`](Self::keep): counting references would cost each message two waits for
+    /// all that its core has written.
+    pub(crate) fn again(
+        &mut self,
+        generation: u64,
+        exchange: &[u8],
+        key: &[u8],
+        has_headers: bool,
+    ) -> Option<Arc<Route>> {
+        if self.generation != generation {
+            return None;
+        }
+        self.last.take_if(|last| last.is_for(exchange, key) && last.is_shared(has_headers))
+    }
+
+    /// The next message is likely to go this way, unless the topology has changed or the route was one message's own.
+    pub(crate) fn keep(&mut self, route: Arc<Route>) {
+        if route.remembered == Some(self.generation) {
+            self.last = Some(route);
+        }
+    }
+
     /// The route of a message with these headers.
     ///
     /// # Errors
@@ -117,8 +142,11 @@ impl RouteCache {
             self.last = Some(route.clone());
             return Ok(route.clone());
         }
-        let route = Arc::new(resolve(snapshot, publisher, exchange, key, headers)?);
-        if route.is_shared(has_headers) {
+        let mut route = resolve(snapshot, publisher, exchange, key, headers)?;
+        let is_shared = route.is_shared(has_headers);
+        route.remembered = is_shared.then_some(self.generation);
+        let route = Arc::new(route);
+        if is_shared {
             if self.routes.len() >= ROUTES_MAX {
                 self.routes.clear();
             }
@@ -164,7 +192,15 @@ fn resolve(
             .any(|binding| matches!(binding.destination, Destination::Exchange { .. }));
     let through = snapshot.exchanges.get(&found.id).cloned();
     let replies = if name.is_empty() { snapshot.replies.find(key).into_iter().collect() } else { SmallVec::new() };
-    Ok(Route { exchange: exchange.into(), key: key.into(), queues, replies, through, ignores_headers: plain })
+    Ok(Route {
+        exchange: exchange.into(),
+        key: key.into(),
+        queues,
+        replies,
+        through,
+        ignores_headers: plain,
+        remembered: None,
+    })
 }
 
 /// Adds the queues of further keys (`CC`, `BCC`, `x-cc`) to a route that belongs to one message only.
@@ -196,4 +232,44 @@ pub(crate) fn extended(
     let mut route = all.expect("a message has a routing key");
     route.ignores_headers = false;
     Ok(Arc::new(route))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(remembered: Option<u64>) -> Arc<Route> {
+        Arc::new(Route {
+            exchange: b"e"[..].into(),
+            key: b"k"[..].into(),
+            queues: SmallVec::new(),
+            replies: SmallVec::new(),
+            through: None,
+            ignores_headers: false,
+            remembered,
+        })
+    }
+
+    #[test]
+    fn a_kept_route_is_taken_by_messages_that_go_the_same_way() {
+        let mut cache = RouteCache { generation: 7, ..RouteCache::default() };
+        let kept = route(Some(7));
+        cache.keep(kept.clone());
+        assert!(cache.again(7, b"e", b"other", false).is_none());
+        assert!(cache.again(7, b"other", b"k", false).is_none());
+        assert!(cache.again(7, b"e", b"k", true).is_none(), "headers may lead elsewhere");
+        assert!(cache.again(8, b"e", b"k", false).is_none(), "the topology has changed");
+        let again = cache.again(7, b"e", b"k", false).expect("the same way");
+        assert!(Arc::ptr_eq(&again, &kept));
+        assert_eq!(Arc::strong_count(&again), 2, "nothing was counted");
+    }
+
+    #[test]
+    fn routes_of_another_topology_or_of_one_message_are_not_kept() {
+        let mut cache = RouteCache { generation: 7, ..RouteCache::default() };
+        cache.keep(route(Some(6)));
+        assert!(cache.again(7, b"e", b"k", false).is_none());
+        cache.keep(route(None));
+        assert!(cache.again(7, b"e", b"k", false).is_none());
+    }
 }

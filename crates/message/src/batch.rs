@@ -194,6 +194,8 @@ impl Large {
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
     batch: Batch,
+    /// Bytes and messages of the last batch: the next one is likely to be no larger.
+    last: (usize, usize),
 }
 
 impl BatchBuilder {
@@ -208,28 +210,28 @@ impl BatchBuilder {
         if message.body.len() >= INLINE_BELOW {
             return self.push_large(message, Bytes::copy_from_slice(message.body));
         }
-        let offset = self.batch.bytes.len();
+        let offset = self.begin();
         encode_head(&mut self.batch.bytes, message, message.body.len());
         self.inline(offset, message.body);
     }
 
     /// Adds a message whose body is `body`, a shared slice that stays one; `message.body` doesn't count.
     pub fn push_large(&mut self, message: &StoredMessage<'_>, body: Bytes) {
-        let offset = self.batch.bytes.len();
+        let offset = self.begin();
         encode_head(&mut self.batch.bytes, message, body.len());
         self.beside(offset, Large::Memory(body));
     }
 
     /// Adds a message whose body is in a file; `message.body` doesn't count.
     pub fn push_file(&mut self, message: &StoredMessage<'_>, body: FileBody) {
-        let offset = self.batch.bytes.len();
+        let offset = self.begin();
         encode_head(&mut self.batch.bytes, message, body.length as usize);
         self.beside(offset, Large::File(body));
     }
 
     /// Adds a message of another batch as it is; a large body is shared.
     pub fn push_copy(&mut self, message: &MessageRef<'_>) {
-        let offset = self.batch.bytes.len();
+        let offset = self.begin();
         let (head, body) = message.head.split_at(message.head_length);
         self.batch.bytes.extend_from_slice(head);
         match message.beside() {
@@ -240,7 +242,7 @@ impl BatchBuilder {
 
     /// Adds a message of another batch as the dead letter that it becomes; a large body is shared.
     pub fn push_dead_letter(&mut self, message: &MessageRef<'_>, letter: &DeadLetter<'_>) {
-        let offset = self.batch.bytes.len();
+        let offset = self.begin();
         let dead = message.view();
         letter.encode_head(&mut self.batch.bytes, &dead);
         match message.beside() {
@@ -272,7 +274,7 @@ impl BatchBuilder {
         if stored.len() != need {
             return Err(StoredError::Truncated { have: stored.len(), need });
         }
-        let offset = self.batch.bytes.len();
+        let offset = self.begin();
         if body_length >= INLINE_BELOW {
             self.batch.bytes.extend_from_slice(&stored[..head_length]);
             let body = Large::Memory(stored.slice(head_length..));
@@ -293,7 +295,7 @@ impl BatchBuilder {
         if body_length != body.len() {
             return Err(StoredError::Truncated { have: body.len(), need: body_length });
         }
-        let offset = self.batch.bytes.len();
+        let offset = self.begin();
         self.batch.bytes.extend_from_slice(&head[..head_length]);
         self.batch.large.push((self.batch.entries.len() as u32, Large::Memory(body)));
         self.entry(offset, head_length, body_length);
@@ -309,10 +311,20 @@ impl BatchBuilder {
         if body_length != body.length as usize {
             return Err(StoredError::Truncated { have: body.length as usize, need: body_length });
         }
-        let offset = self.batch.bytes.len();
+        let offset = self.begin();
         self.batch.bytes.extend_from_slice(&head[..head_length]);
         self.beside(offset, Large::File(body));
         Ok(())
+    }
+
+    /// Where the next message begins. Room for the whole batch is made at its first one: growing copies all that is there.
+    fn begin(&mut self) -> usize {
+        if self.batch.entries.is_empty() {
+            let (bytes, entries) = self.last;
+            self.batch.bytes.reserve(bytes);
+            self.batch.entries.reserve(entries);
+        }
+        self.batch.bytes.len()
     }
 
     fn entry(&mut self, offset: usize, head_length: usize, body_length: usize) {
@@ -351,6 +363,7 @@ impl BatchBuilder {
         let bytes = self.batch.bytes.len();
         let entries = self.batch.entries.len();
         let mut done = std::mem::take(&mut self.batch);
+        self.last = (bytes, entries);
         // A batch may wait long in a queue: give back what it doesn't use.
         if done.bytes.capacity() > bytes + bytes / 8 + 64 {
             done.bytes.shrink_to_fit();

@@ -255,7 +255,6 @@ impl Session {
             rewritten = self.with_volatile_reply_to(channel, properties)?;
         }
         let publisher = Publisher { user: &self.user, vhost: &self.vhost };
-        let snapshot = self.broker.registry.snapshot();
         let mut overlay = Vec::new();
         let route = match headers
             .map(FurtherKeys::of)
@@ -263,8 +262,18 @@ impl Session {
             .map_err(|error| precondition(error.to_string()))?
             .flatten()
         {
-            None => self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?,
+            None => {
+                let generation = self.broker.registry.generation();
+                match self.routes.again(generation, exchange, routing_key, headers.is_some()) {
+                    Some(route) => route,
+                    None => {
+                        let snapshot = self.broker.registry.snapshot();
+                        self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?
+                    }
+                }
+            }
             Some(further) => {
+                let snapshot = self.broker.registry.snapshot();
                 if further.has_blind {
                     rewritten = Some(without_blind_copies(rewritten.as_deref().unwrap_or(properties))?);
                 }
@@ -325,7 +334,7 @@ impl Session {
             && run.route.as_ref().is_some_and(|other| Arc::ptr_eq(other, &route));
         if !same {
             self.flush_run(now);
-            self.run.route = Some(route);
+            self.run.route = Some(route.clone());
             self.run.channel = channel;
             self.run.persistent = persistent;
         }
@@ -354,6 +363,7 @@ impl Session {
             }
             body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
         }
+        self.routes.keep(route);
         if self.run.builder.is_full() {
             // With a body file that is pending this does nothing: it comes again when it is written.
             self.flush_run(now);
