@@ -1,6 +1,9 @@
 //! `leveret bench` against a node: loads of several publishers, consumers and queues are verified and told of.
 
+use std::io::Write;
+use std::net::TcpListener;
 use std::process::Command;
+use std::thread;
 
 use leveret_tests::node::{Node, Options, binary};
 use serde_json::Value;
@@ -149,6 +152,79 @@ fn rows_are_loads_under_names_of_their_own() {
     let output = Command::new(binary()).args(["bench", "--uri", &uri, "--rows", "classic-amqp10-*,no*"]).output();
     let error = String::from_utf8(output.expect("it runs").stderr).expect("text");
     assert!(error.contains("no row is called 'no*'"), "{error}");
+}
+
+#[test]
+fn a_queue_is_measured_beside_others_that_nobody_uses() {
+    let node = Node::start(Options::new());
+    let of_metrics = |name: &str| {
+        let metrics = node.prometheus().get("/metrics").expect("an answer").body;
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        value.unwrap_or_else(|| panic!("no {name} in {metrics}"))
+    };
+    let mut declared = of_metrics("rabbitmq_queues_declared_total");
+    for row in ["classic-amqp091-200", "classic-amqp10-200"] {
+        let rounds = rounds(&node, &format!("--rows {row} --messages 1000 --other-queues 450"));
+        let told = rounds[0]["load"].as_str().expect("what it was");
+        assert!(told.contains(", 450 other queues"), "{told}");
+        declared += 451.0;
+        assert_eq!(of_metrics("rabbitmq_queues_declared_total"), declared);
+        assert_eq!(of_metrics("rabbitmq_queues_deleted_total"), declared);
+    }
+    // Nor are they left behind by a round that fails.
+    let os = serde_json::json!({"durable": true, "arguments": {"x-durability": "os"}});
+    assert_eq!(node.http().put("/api/queues/%2F/my-classic-queue", &os).expect("an answer").status, 201);
+    let uri = format!("amqp://{}", node.amqp());
+    let words = ["bench", "classic", "--other-queues", "300", "--durability", "synced", "--uri", &uri];
+    let output = Command::new(binary()).args(words).output().expect("it runs");
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert!(!output.status.success() && error.contains("x-durability"), "{error}");
+    assert_eq!(of_metrics("rabbitmq_queues_declared_total"), declared + 301.0);
+    assert_eq!(of_metrics("rabbitmq_queues_deleted_total"), declared + 300.0);
+}
+
+#[test]
+fn half_of_what_a_broker_takes_is_found_out_and_asked_for() {
+    let node = Node::start(Options::new());
+    for row in ["half-rate-amqp091", "half-rate-amqp10"] {
+        let round = &rounds(&node, &format!("--rows {row} --seconds 1"))[0];
+        let rate = round["rate"].as_f64().expect("a rate");
+        assert_eq!(round["messages"].as_f64(), Some(rate), "one second of it: {round}");
+        let (confirm, sync) = (&round["confirm_latency_us"]["p99"], &round["sync_us"]["p99"]);
+        assert!(confirm.is_number() && sync.is_number(), "{round}");
+    }
+}
+
+/// A broker that takes connections and says nothing, or only what `greeting` holds.
+fn silent_broker(greeting: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let uri = format!("amqp://{}", listener.local_addr().expect("its address"));
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for socket in listener.incoming() {
+            let Ok(mut socket) = socket else { return };
+            let _ = socket.write_all(greeting);
+            open.push(socket);
+        }
+    });
+    uri
+}
+
+#[test]
+fn a_broker_that_says_nothing_voids_its_rounds_and_no_more() {
+    // A heartbeat of AMQP 0-9-1 is no answer either.
+    let heartbeat = b"\x08\0\0\0\0\0\0\xce";
+    for (greeting, due) in [(&b""[..], "connection.open-ok"), (&heartbeat[..], "connection.open-ok")] {
+        let uri = silent_broker(greeting);
+        let words = ["bench", "--json", "--silence-max-s", "1", "--rows", "classic-200", "--uri", &uri];
+        let output = Command::new(binary()).args(words).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(1));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let voids: Vec<_> = report["rounds"].as_array().expect("a list").iter().map(|round| &round["void"]).collect();
+        assert_eq!(voids.len(), 2, "both rows were tried");
+        let first = voids[0].as_str().expect("why");
+        assert!(first.contains("said nothing for 1 s") && first.contains(due), "{first}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::settings::Durability;
+use crate::settings::{Durability, Rate};
 use crate::{Scenario, rows, scenario};
 
 /// Measures a broker with a verified load.
@@ -150,9 +150,16 @@ pub struct LoadArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
     pub queues: Option<u32>,
 
-    /// Messages per second of all publishers together; latency counts from when each was due [default: the scenario's]
-    #[arg(long, value_parser = rate)]
-    pub rate: Option<f64>,
+    /// Durable queues that are there beside them and that nobody uses, made before and deleted after each round over
+    /// AMQP 0-9-1 [default: 0]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub other_queues: Option<u32>,
+
+    /// Messages per second of all publishers together, or `half` for half of what the broker takes in three seconds
+    /// before; latency counts from when each was due [default: the scenario's]
+    #[arg(long)]
+    pub rate: Option<Rate>,
 
     /// Most unconfirmed publishes (unsettled messages), 0 for no confirms [default: the scenario's]
     #[arg(long)]
@@ -209,6 +216,7 @@ impl LoadArgs {
             producers: self.producers.or(row.producers),
             consumers: self.consumers.or(row.consumers),
             queues: self.queues.or(row.queues),
+            other_queues: self.other_queues.or(row.other_queues),
             rate: self.rate.or(row.rate),
             confirm: self.confirm.or(row.confirm),
             qos: self.qos.or(row.qos),
@@ -230,9 +238,4 @@ fn scenarios() -> String {
         text += &format!("  {name:<14} {help}\n");
     }
     text + &format!("The rows of --list are made of them: {} with options of their own.", rows::count())
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| (0.001..=1e9).contains(rate));
-    rate.ok_or_else(|| format!("expected messages per second from 0.001 to 1000000000, got '{text}'"))
 }

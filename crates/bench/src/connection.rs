@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leveret_strict_client::Violation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,7 +76,7 @@ impl<C: Client> Connection<C> {
             let broker = address.clone();
             move |source| BenchError::Socket { broker, doing, source }
         };
-        let stream = opening.connect(&address).map_err(failed("connect"))?;
+        let stream = opening.connect(&address, *silence_max).map_err(failed("connect"))?;
         stream.set_nodelay(true).map_err(failed("configure the socket"))?;
         stream.set_read_timeout(Some(*silence_max)).map_err(failed("configure the socket"))?;
         stream.set_write_timeout(Some(*silence_max)).map_err(failed("configure the socket"))?;
@@ -144,9 +144,9 @@ impl<C: Client> Connection<C> {
         self.silence_max
     }
 
-    /// The error of a broker that was silent for too long.
-    pub(crate) fn silent(&self) -> BenchError {
-        BenchError::Refused(format!("said nothing for {} s", self.silence_max.as_secs()))
+    /// The error of a broker from which `what` was due for too long.
+    pub(crate) fn silent(&self, what: &str) -> BenchError {
+        BenchError::Silent { due: what.to_owned(), seconds: self.silence_max.as_secs() }
     }
 
     /// Waits for bytes and takes what they mean; never an empty list.
@@ -155,8 +155,13 @@ impl<C: Client> Connection<C> {
     /// consumer, a detached link, another outcome than accepted.
     pub(crate) fn read(&mut self) -> Result<(&C, &[C::Event]), BenchError> {
         self.events.clear();
+        let mut since = None;
         while self.events.is_empty() {
             self.read_once()?;
+            // Frames may come that say nothing, such as heartbeats.
+            if self.events.is_empty() && since.get_or_insert_with(Instant::now).elapsed() > self.silence_max {
+                return Err(self.silent("anything but signs of life"));
+            }
         }
         self.refused()?;
         Ok((&self.client, &self.events))
@@ -189,7 +194,7 @@ impl<C: Client> Connection<C> {
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Err(self.silent());
+                    return Err(self.silent("anything"));
                 }
                 Err(error) => return Err(self.socket_error("read", error)),
             }
@@ -201,17 +206,60 @@ impl<C: Client> Connection<C> {
         }
     }
 
-    /// Waits for an event that is due before any load runs.
-    pub(crate) fn wait(&mut self, mut wanted: impl FnMut(&C, &C::Event) -> bool) -> Result<C::Event, BenchError> {
+    /// Waits for an event that is due before or after a load, `what` in the words of the protocol: as long as a broker may
+    /// be silent, whatever else it says meanwhile.
+    pub(crate) fn wait(
+        &mut self,
+        what: &str,
+        mut wanted: impl FnMut(&C, &C::Event) -> bool,
+    ) -> Result<C::Event, BenchError> {
+        let mut found = None;
+        self.wait_until(what, |client, events| {
+            found = events.iter().find(|event| wanted(client, event)).cloned();
+            found.is_some()
+        })?;
+        found.ok_or_else(|| self.silent(what))
+    }
+
+    /// Waits for so many of them, each as long as a broker may be silent.
+    pub(crate) fn wait_for_all(
+        &mut self,
+        what: &str,
+        count: u32,
+        mut wanted: impl FnMut(&C, &C::Event) -> bool,
+    ) -> Result<(), BenchError> {
+        let mut left = count as usize;
+        while left > 0 {
+            self.wait_until(what, |client, events| {
+                let come = events.iter().filter(|event| wanted(client, event)).count();
+                left = left.saturating_sub(come);
+                come > 0
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits until events that came together were what is due.
+    pub(crate) fn wait_until(
+        &mut self,
+        what: &str,
+        mut is_due: impl FnMut(&C, &[C::Event]) -> bool,
+    ) -> Result<(), BenchError> {
+        let until = Instant::now() + self.silence_max;
         loop {
             self.flush()?;
-            let (client, events) = self.read()?;
-            let found = events.iter().find(|event| wanted(client, event)).cloned();
-            if let Some(name) = events.iter().find_map(C::broker_name) {
+            let left = until.saturating_duration_since(Instant::now());
+            if !self.is_readable_within(left)? {
+                return Err(self.silent(what));
+            }
+            self.events.clear();
+            self.read_once()?;
+            self.refused()?;
+            if let Some(name) = self.events.iter().find_map(C::broker_name) {
                 self.broker_name = name;
             }
-            if let Some(event) = found {
-                return Ok(event);
+            if !self.events.is_empty() && is_due(&self.client, &self.events) {
+                return Ok(());
             }
         }
     }

@@ -24,6 +24,16 @@ pub enum BenchError {
     /// The broker closed the connection or channel, or refused something.
     #[error("the run is void: the broker {0}")]
     Refused(String),
+    /// The broker was silent for longer than it may be.
+    #[error(
+        "the run is void: the broker said nothing for {seconds} s of {due}, which was due; --silence-max-s says how long it may"
+    )]
+    Silent {
+        /// What it should have said.
+        due: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// The other side of the round failed and stopped this one.
     #[error("stopped")]
     Stopped,

@@ -20,6 +20,7 @@ mod measured;
 mod message;
 mod metrics_endpoint;
 mod opening;
+mod other_queues;
 mod outcome;
 mod pace;
 mod perf;
@@ -43,7 +44,7 @@ use std::process::ExitCode;
 pub use args::{BenchArgs, LoadArgs};
 pub use error::BenchError;
 pub use scenario::Scenario;
-pub use settings::Durability;
+pub use settings::{Durability, Rate};
 
 use report::{Files, Machine, Record, Results};
 use settings::Settings;
@@ -125,6 +126,9 @@ fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<Bench
     Ok((results, first_error))
 }
 
+/// For how long a broker shows what it can take, of which half is asked for then.
+const FULL_RATE_SECONDS: u64 = 3;
+
 /// A scenario with its options and the name that its results stand under.
 struct Load {
     name: String,
@@ -170,9 +174,17 @@ impl Load {
             let outcome = idle::run(&self.name, self.scenario, &self.options, target)?;
             return Ok(vec![outcome.record(round, machine)]);
         }
-        let mut settings = Settings { name: self.name.clone(), ..self.scenario.settings(&self.options) };
-        settings.durability = self.durability(turn);
-        let outcomes = round::run(&settings, target)?;
+        let settings = |options: &LoadArgs| Settings {
+            name: self.name.clone(),
+            durability: self.durability(turn),
+            ..self.scenario.settings(options)
+        };
+        let mut options = self.options.clone();
+        if options.rate == Some(Rate::Half) {
+            let most = LoadArgs { messages: None, seconds: Some(FULL_RATE_SECONDS), ..options.clone() };
+            options.rate = Some(Rate::Fixed((round::highest_rate(&settings(&most), target)? / 2.0).round().max(1.0)));
+        }
+        let outcomes = round::run(&settings(&options), target)?;
         Ok(outcomes.iter().map(|outcome| Record::of(outcome, round, machine)).collect())
     }
 }

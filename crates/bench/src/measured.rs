@@ -134,3 +134,15 @@ pub(crate) struct Consumed {
 pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are legal")
 }
+
+/// A broker that is silent owes confirms to a publisher: which says more than that it was silent.
+pub(crate) fn unconfirmed(error: BenchError, sent: u64, confirmed: u64) -> BenchError {
+    match error {
+        BenchError::Silent { seconds, .. } if sent > confirmed => {
+            let due = format!("{} confirms of the {sent} messages that one publisher had sent", sent - confirmed);
+            BenchError::Silent { due, seconds }
+        }
+        BenchError::Silent { seconds, .. } => BenchError::Silent { due: "credit for a publisher".into(), seconds },
+        error => error,
+    }
+}

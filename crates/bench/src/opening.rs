@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
@@ -27,10 +28,17 @@ impl<'o> Opening<'o> {
         Self { name, heartbeat: 0, from: None, buffer: READ_MAX }
     }
 
-    /// Connects to `address`: host and port.
-    pub(crate) fn connect(&self, address: &str) -> io::Result<TcpStream> {
+    /// Connects to `address`: host and port. The system's own patience, of two minutes, holds where `from` is said.
+    pub(crate) fn connect(&self, address: &str, patience: Duration) -> io::Result<TcpStream> {
         let Some(from) = self.from else {
-            return TcpStream::connect(address);
+            let mut failed = io::Error::other(format!("{address} has no address"));
+            for to in address.to_socket_addrs()? {
+                match TcpStream::connect_timeout(&to, patience) {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) => failed = error,
+                }
+            }
+            return Err(failed);
         };
         let of_the_same_kind = |to: &SocketAddr| to.is_ipv4() == from.is_ipv4();
         let to = address.to_socket_addrs()?.find(of_the_same_kind);

@@ -11,6 +11,7 @@ use crate::BenchError;
 use crate::connection::{Client, Connection, Stopper};
 use crate::measured::{Consumed, Part, Published};
 use crate::opening::Opening;
+use crate::other_queues::OtherQueues;
 pub(crate) use crate::outcome::Outcome;
 use crate::outcome::{Gauge, Sides, is_leveret};
 use crate::series::{Sample, Watch};
@@ -66,10 +67,24 @@ pub(crate) trait Load: Client + Sized + Send {
 /// Runs `settings` against `target` once.
 pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
     settings.check().map_err(BenchError::Usage)?;
-    match settings.protocol {
+    let others = OtherQueues::make(settings, target)?;
+    let outcomes = match settings.protocol {
         Protocol::Amqp091 => run_as::<amqp091::Client>(settings, target),
         Protocol::Amqp10 => run_as::<amqp10::Client>(settings, target),
-    }
+    };
+    let gone = others.delete();
+    // What a round that failed says is worth more than what became of queues that nobody used.
+    let outcomes = outcomes?;
+    gone.map(|()| outcomes)
+}
+
+/// How many messages per second come through: of the first half where there are two.
+pub(crate) fn highest_rate(settings: &Settings, target: &Target) -> Result<f64, BenchError> {
+    let none = || BenchError::Usage(format!("{} has no rate of which half could be asked for", settings.name));
+    let outcomes = run(settings, target)?;
+    let rate =
+        |outcome: &Outcome| Some(outcome.delivered as f64 / outcome.receive_time.or(outcome.send_time)?.as_secs_f64());
+    outcomes.first().and_then(rate).ok_or_else(none)
 }
 
 fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {

@@ -39,6 +39,11 @@ const fn slow_disk(name: &'static str, words: &'static str, help: &'static str) 
 const LINES: &[Line] = &[
     line("classic-{}-200", "classic-{}", "12 B, durable, windows of 200"),
     line("classic-{}-3000", "classic-3000-{}", "12 B, durable, windows of 3000 and 5000"),
+    line(
+        "half-rate-{}",
+        "classic-{} --rate half",
+        "the first at half of what the broker takes: how long confirms take",
+    ),
     line("publish-only-{}", "publish-only-{}", "12 B, durable: only publishing is measured"),
     line("consume-only-{}", "consume-only-{}", "12 B, durable: only consuming is measured"),
     line("pairs-{}-1", "classic-{} --queues 1", "one pair"),
@@ -68,6 +73,7 @@ const LINES: &[Line] = &[
     line("fixed-rate-{}-1000", "fixed-rate-{} --size 1000", "1000 B"),
     line("fixed-rate-{}-5000", "fixed-rate-{} --size 5000", "5000 B"),
     line("slow-queues-{}", "slow-queues-{}", "500 durable queues at 10 messages per second each"),
+    apart("one-of-many-queues-{}", "classic-{} --other-queues 100000", "windows of 200, beside 100,000 other queues"),
     apart("in-then-out-{}-10m", "in-then-out-{} --messages 10000000", "10 million messages of 12 B in, then out"),
     apart("idle-{}-10000", "idle-{} --connections 10000 --idle-s 60", "10,000 connections, no heartbeats"),
     apart(

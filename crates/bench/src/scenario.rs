@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::args::LoadArgs;
-use crate::settings::{Course, Exchange, Protocol, Settings};
+use crate::settings::{Course, Exchange, Protocol, Rate, Settings};
 
 /// What runs at a fixed rate does so for this long, if it isn't said how many messages.
 const SECONDS: u64 = 10;
@@ -183,7 +183,13 @@ impl Scenario {
             settings.bindings = settings.queues;
         }
         settings.size = load.size.map_or(settings.size, |size| size as usize);
-        settings.rate = load.rate.or(settings.rate);
+        settings.other_queues = load.other_queues.unwrap_or(settings.other_queues);
+        match load.rate {
+            Some(Rate::Fixed(rate)) => settings.rate = Some(rate),
+            // Whoever runs it finds out what that is, and says it then.
+            Some(Rate::Half) => settings.rate = None,
+            None => {}
+        }
         settings.confirm_window = load.confirm.unwrap_or(settings.confirm_window);
         settings.prefetch = load.qos.unwrap_or(settings.prefetch);
         settings.ack_every = load.multi_ack_every.unwrap_or(settings.ack_every);
@@ -214,6 +220,7 @@ impl Scenario {
             queues: 1,
             publishers: 1,
             consumers: 1,
+            other_queues: 0,
             exchange: Exchange::Default,
             bindings: 0,
             durable: true,

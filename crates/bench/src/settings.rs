@@ -1,6 +1,7 @@
 //! A load in numbers.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -73,6 +74,25 @@ impl fmt::Display for Durability {
     }
 }
 
+/// How many messages per second are asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rate {
+    /// Of all publishers together.
+    Fixed(f64),
+    /// Half of what the broker can take, which is measured first.
+    Half,
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let rate = text.parse().ok().filter(|rate| (0.001..=1e9).contains(rate)).map(Self::Fixed);
+        rate.or((text == "half").then_some(Self::Half))
+            .ok_or_else(|| format!("expected messages per second from 0.001 to 1000000000, or 'half', got '{text}'"))
+    }
+}
+
 /// A load in numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
@@ -89,6 +109,8 @@ pub(crate) struct Settings {
     pub(crate) publishers: u32,
     pub(crate) consumers: u32,
     pub(crate) exchange: Exchange,
+    /// Durable queues beside those, which nobody uses.
+    pub(crate) other_queues: u32,
     /// Of the exchange in all. One matches for each queue (each queue's for its own messages).
     pub(crate) bindings: u32,
     /// Durable queues and persistent messages, else transient ones.

@@ -27,9 +27,9 @@ pub(crate) fn prepare_queue(
         arguments.insert("x-durability", durability.to_string());
     }
     connection.client.declare_queue(CHANNEL, queue.as_bytes(), flags, &arguments);
-    connection.wait(|_, event| matches!(event, Event::QueueDeclared { .. }))?;
+    connection.wait("queue.declare-ok", |_, event| matches!(event, Event::QueueDeclared { .. }))?;
     connection.client.purge_queue(CHANNEL, queue.as_bytes());
-    connection.wait(|_, event| matches!(event, Event::Removed { .. })).map(drop)
+    connection.wait("queue.purge-ok", |_, event| matches!(event, Event::Removed { .. })).map(drop)
 }
 
 /// Starts the consumer. Deliveries may come with the answer: they are kept for the run.
@@ -63,7 +63,7 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
                 connection.flush()?;
             }
             if intake.silence() > connection.silence_max() {
-                return Err(tally.explain(connection.silent()));
+                return Err(tally.explain(connection.silent("messages")));
             }
             continue;
         }
@@ -99,7 +99,7 @@ pub(crate) fn end(connection: &mut Connection<Client>) -> Result<u64, BenchError
     connection.client.cancel(CHANNEL, b"bench");
     let mut surplus = 0;
     // RabbitMQ's cancel-ok comes from the queue and may be overtaken by the answer to a pipelined delete.
-    connection.wait(|_, event| {
+    connection.wait("basic.cancel-ok", |_, event| {
         surplus += u64::from(matches!(event, Event::Delivered(_)));
         matches!(event, Event::CancelOk { .. })
     })?;

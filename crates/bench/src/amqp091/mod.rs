@@ -18,7 +18,7 @@ use crate::round::{Load, Target};
 use crate::settings::Settings;
 
 /// The only channel that a connection opens.
-const CHANNEL: u16 = 1;
+pub(crate) const CHANNEL: u16 = 1;
 
 impl connection::Client for Client {
     type Event = Event;
@@ -69,7 +69,7 @@ impl Load for Client {
         };
         options.properties.insert("product", "leveret bench").insert("connection_name", opening.name);
         let mut connection = Connection::connect(target, opening, Self::new(options))?;
-        connection.wait(|_, event| matches!(event, Event::Connected))?;
+        connection.wait("connection.open-ok", |_, event| matches!(event, Event::Connected))?;
         Self::open_session(&mut connection, 0)?;
         Ok(connection)
     }
@@ -113,7 +113,7 @@ impl Load for Client {
 
     fn delete_queue(connection: &mut Connection<Self>, queue: &str) -> Result<u64, BenchError> {
         connection.client.delete_queue(CHANNEL, queue.as_bytes());
-        match connection.wait(|_, event| matches!(event, Event::Removed { .. }))? {
+        match connection.wait("queue.delete-ok", |_, event| matches!(event, Event::Removed { .. }))? {
             Event::Removed { message_count, .. } => Ok(message_count.into()),
             _ => Ok(0),
         }
@@ -121,13 +121,13 @@ impl Load for Client {
 
     fn close(mut connection: Connection<Self>) -> Result<(), BenchError> {
         connection.client.close("done");
-        connection.wait(|_, event| matches!(event, Event::ConnectionCloseOk)).map(drop)
+        connection.wait("connection.close-ok", |_, event| matches!(event, Event::ConnectionCloseOk)).map(drop)
     }
 }
 
 impl Connection<Client> {
     /// Waits for a reply without values.
     fn reply(&mut self, name: &str) -> Result<(), BenchError> {
-        self.wait(|_, event| matches!(event, Event::Reply { method, .. } if *method == name)).map(drop)
+        self.wait(name, |_, event| matches!(event, Event::Reply { method, .. } if *method == name)).map(drop)
     }
 }

@@ -8,7 +8,7 @@ use leveret_strict_client::amqp091::{Client, Event};
 use super::CHANNEL;
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Part, Published, WRITE_MAX, histogram};
+use crate::measured::{Part, Published, WRITE_MAX, histogram, unconfirmed};
 use crate::message::Writer;
 use crate::pace::Pace;
 use crate::process::thread_cpu_time;
@@ -77,7 +77,7 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
         {
             continue;
         }
-        let (_, events) = connection.read()?;
+        let (_, events) = connection.read().map_err(|error| unconfirmed(error, sent, confirmed))?;
         let now = part.now();
         for event in events {
             if let Event::Confirmed { first, last, .. } = event {

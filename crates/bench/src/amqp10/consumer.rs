@@ -67,7 +67,7 @@ pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
                 connection.flush()?;
             }
             if intake.silence() > connection.silence_max() {
-                return Err(tally.explain(connection.silent()));
+                return Err(tally.explain(connection.silent("messages")));
             }
             continue;
         }
@@ -122,7 +122,7 @@ fn sequence(payload: &[u8], size: usize) -> Option<u64> {
 pub(super) fn end(connection: &mut Connection<Client>) -> Result<u64, BenchError> {
     connection.client.detach(CHANNEL, HANDLE, true, None);
     let mut surplus = 0;
-    connection.wait(|_, event| {
+    connection.wait("the answer to a detach", |_, event| {
         surplus += u64::from(matches!(event, Event::Delivered(_)));
         matches!(event, Event::Detached { handle: HANDLE, .. })
     })?;

@@ -82,16 +82,16 @@ impl Load for Client {
             ..Options::default()
         };
         let mut connection = Connection::connect(target, opening, Self::new(options))?;
-        connection.wait(|_, event| matches!(event, Event::Opened { .. }))?;
+        connection.wait("an open", |_, event| matches!(event, Event::Opened { .. }))?;
         let session = SessionOptions { incoming_window: 10_000, ..SessionOptions::default() };
         connection.client.begin(CHANNEL, session);
-        connection.wait(|_, event| matches!(event, Event::Begun { .. }))?;
+        connection.wait("a begin", |_, event| matches!(event, Event::Begun { .. }))?;
         Ok(connection)
     }
 
     fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError> {
         connection.client.begin(CHANNEL + number, SessionOptions::default());
-        connection.wait(|_, event| matches!(event, Event::Begun { .. })).map(drop)
+        connection.wait("a begin", |_, event| matches!(event, Event::Begun { .. })).map(drop)
     }
 
     fn prepare_queue(connection: &mut Connection<Self>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
@@ -138,18 +138,20 @@ impl Load for Client {
 
     fn close(mut connection: Connection<Self>) -> Result<(), BenchError> {
         connection.client.close(None);
-        connection.wait(|_, event| matches!(event, Event::Closed { .. })).map(drop)
+        connection.wait("a close", |_, event| matches!(event, Event::Closed { .. })).map(drop)
     }
 }
 
 impl Connection<Client> {
     /// Waits until a link is attached, and a sender has credit.
     fn attached(&mut self, handle: u32, sender: bool) -> Result<(), BenchError> {
-        while !self.client.is_attached(CHANNEL, handle) || (sender && self.client.credit(CHANNEL, handle) == 0) {
-            self.flush()?;
-            self.read()?;
+        let is_ready =
+            |client: &Client| client.is_attached(CHANNEL, handle) && (!sender || client.credit(CHANNEL, handle) > 0);
+        if is_ready(&self.client) {
+            return Ok(());
         }
-        Ok(())
+        let what = if sender { "an attach with credit" } else { "an attach" };
+        self.wait_until(what, |client, _| is_ready(client))
     }
 
     /// Attaches the pair of links to `/management`.
@@ -168,10 +170,10 @@ impl Connection<Client> {
         deliveries: &mut u32,
     ) -> Result<Response, BenchError> {
         while self.client.request(CHANNEL, MANAGEMENT, 1, method, path, body).is_none() {
-            self.read()?;
+            self.wait_until("credit for requests", |_, _| true)?;
         }
         let mut response = None;
-        self.wait(|client, event| {
+        self.wait(&format!("the answer to {method} {path}"), |client, event| {
             let Event::Delivered(delivery) = event else { return false };
             if delivery.handle == HANDLE {
                 *deliveries += 1;

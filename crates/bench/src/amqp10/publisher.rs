@@ -10,7 +10,7 @@ use leveret_strict_client::amqp10::{Client, Event, Send};
 use super::{CHANNEL, HANDLE};
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Part, Published, WRITE_MAX, histogram};
+use crate::measured::{Part, Published, WRITE_MAX, histogram, unconfirmed};
 use crate::message::Writer;
 use crate::pace::Pace;
 use crate::process::thread_cpu_time;
@@ -87,7 +87,7 @@ pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
         {
             continue;
         }
-        let (_, events) = connection.read()?;
+        let (_, events) = connection.read().map_err(|error| unconfirmed(error, sent, confirmed))?;
         let now = part.now();
         for event in events {
             // Anything but accepted was refused by now.

@@ -18,6 +18,9 @@ pub(super) fn describe(settings: &Settings) -> String {
         let (publishers, consumers, queues) = (settings.publishers, settings.consumers, settings.queues);
         let _ = write!(text, ", {publishers} publishers, {consumers} consumers, {queues} queues");
     }
+    if settings.other_queues > 0 {
+        let _ = write!(text, ", {} other queues", settings.other_queues);
+    }
     if settings.exchange != Exchange::Default {
         let (kind, bindings) = (settings.exchange.kind(), settings.bindings);
         let matching = if settings.exchange == Exchange::Fanout { settings.queues } else { 1 };
