@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run test bench bench-all bench-long fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
+.PHONY: run test bench bench-all bench-long bench-perf-test fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -42,6 +42,10 @@ bench-all: build
 
 bench-long: build
 	benches/long
+
+# Rows of it by RabbitMQ's PerfTest, which needs Java and Maven.
+bench-perf-test: build
+	benches/perf-test
 
 fuzz:
 	.ci/fuzz $(FUZZ_SECONDS) keep

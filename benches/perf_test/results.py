@@ -1,0 +1,99 @@
+"""What was measured, as a table of medians, and as files with each round."""
+
+import csv
+import json
+import os
+from statistics import median
+
+FIELDS = [
+    "row", "rate_wanted", "broker", "round", "seconds", "messages", "per_second", "cpu_seconds_per_million",
+    "per_cpu_second", "rss_kib", "peak_kib", "reads_per_message", "writes_per_message", "consumer_p50_us",
+    "consumer_p99_us", "confirm_p50_us", "confirm_p99_us", "void",
+]
+COLUMNS = [
+    ("row", 23), ("rate", 9), ("broker", 7), ("per second", 12), ("CPU s/million", 14), ("per CPU s", 11),
+    ("ratio", 7), ("RSS MiB", 8), ("peak", 6), ("reads/msg", 10), ("writes/msg", 11),
+    ("p50/p99 ms", 18), ("confirm p50/p99", 18),
+]
+
+
+class Results:
+    """All rounds; those that are void have a reason and no figures."""
+
+    def __init__(self):
+        self.rounds = []
+        self.checks = {}
+
+    def add(self, row, rate, broker, number, figures=None, void=None):
+        self.rounds.append({"row": row.name, "rate_wanted": rate and round(rate), "broker": broker.name,
+                            "round": number, **(figures or {}), "void": void})
+
+    def median(self, row, at_maximum, broker, field):
+        """Of the rounds that aren't void; None if it isn't known."""
+        values = [each.get(field) for each in self.rounds
+                  if each["row"] == row and (each["rate_wanted"] is None) == at_maximum and each["broker"] == broker]
+        values = [value for value in values if value is not None]
+        return median(values) if values else None
+
+    def any_void(self):
+        return any(each["void"] for each in self.rounds)
+
+    def check_peer(self, row, expected):
+        """RabbitMQ's published line: with a peer far from what it does elsewhere, this machine compares nothing."""
+        rate = self.median(row, True, "peer", "per_second")
+        if rate is None:
+            valid, said = False, f"void: no figure of the peer's {row}, where {expected:,.0f} per second are expected"
+        else:
+            valid = abs(rate - expected) <= expected / 5
+            said = f"the peer's {row}: {rate:,.0f} per second, {rate / expected:.0%} of the expected {expected:,.0f}: "
+            said += "within 20 %" if valid else "void, more than 20 % away"
+        self.checks = {"row": row, "expected": expected, "per_second": rate, "valid": valid}
+        print(said)
+        return valid
+
+    def table(self):
+        lines = ["".join(f"{name:<{width}}" if at < 3 else f"{name:>{width}}" for at, (name, width) in enumerate(COLUMNS))]
+        seen = []
+        for each in self.rounds:
+            key = (each["row"], each["rate_wanted"] is None, each["broker"])
+            if key not in seen:
+                seen.append(key)
+                lines.append(self.line(*key, each["rate_wanted"]))
+        return "\n".join(lines)
+
+    def line(self, row, at_maximum, broker, rate):
+        def figure(field, scale=1, digits=0):
+            value = self.median(row, at_maximum, broker, field)
+            return "" if value is None else f"{value / scale:,.{digits}f}"
+
+        def latency(name):
+            values = [figure(f"{name}_{percentile}_us", 1000, 2) for percentile in ("p50", "p99")]
+            return " / ".join(values) if all(values) else ""
+
+        ours, theirs = (self.median(row, at_maximum, name, "per_cpu_second") for name in ("node", "peer"))
+        # How many times as many messages our node moves for the same CPU time.
+        ratio = f"{ours / theirs:.1f}" if broker == "node" and ours and theirs else ""
+        texts = [row, "max" if at_maximum else f"{rate:,}", broker, figure("per_second"),
+                 figure("cpu_seconds_per_million", digits=2), figure("per_cpu_second"), ratio, figure("rss_kib", 1024),
+                 figure("peak_kib", 1024), figure("reads_per_message", digits=4),
+                 figure("writes_per_message", digits=4), latency("consumer"), latency("confirm")]
+        return "".join(f"{text:<{width}}" if at < 3 else f"{text:>{width}}"
+                       for at, (text, (_, width)) in enumerate(zip(texts, COLUMNS))).rstrip()
+
+    def write(self, folder):
+        """results.json and results.csv, complete or not at all."""
+        def in_json(file):
+            json.dump({"rounds": self.rounds, "peer_check": self.checks or None}, file, indent=1)
+            file.write("\n")
+
+        def in_csv(file):
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rounds)
+
+        for name, put in (("results.json", in_json), ("results.csv", in_csv)):
+            path = os.path.join(folder, name)
+            with open(f"{path}.new", "w", encoding="utf-8", newline="") as file:
+                put(file)
+            os.replace(f"{path}.new", path)
+            print(os.path.realpath(path))
