@@ -4,8 +4,8 @@ from fnmatch import fnmatchcase
 
 DURABLE = ["--flag", "persistent"]
 # As it was published, but for the count: its time is limited instead.
-CLASSIC = ["--exchange", "amq.default", "--flag", "mandatory", "--size", "12"] + DURABLE
-WIDE_IN = ["--exchange", "amq.default", "--size", "12", "--confirm", "3000"] + DURABLE
+CLASSIC = ["--predeclared", "--exchange", "amq.default", "--flag", "mandatory", "--size", "12"] + DURABLE
+WIDE_IN = ["--predeclared", "--exchange", "amq.default", "--size", "12", "--confirm", "3000"] + DURABLE
 WIDE_OUT = ["--qos", "5000", "--multi-ack-every", "3000"]
 
 
