@@ -30,7 +30,7 @@ def main():
         groups.insert(before, halves)
     for group in groups:
         measure(given, brokers, group, {}, results)
-        rates = {row: given.fixed_rate or results.median(row.name, True, "peer", "per_second") for row in group}
+        rates = {row: given.fixed_rate or results.median(row.name, True, "peer", "messages_per_second") for row in group}
         if all(rates.values()):
             measure(given, brokers, group, rates, results)
     print()
@@ -87,7 +87,7 @@ def one(given, broker, row, rate, number, results):
         return
     if results:
         results.add(row, rate, broker, number, figures)
-        cpu = figures["cpu_seconds_per_million"]
+        cpu = figures["broker_cpu_seconds_per_million"]
         cost = "" if cpu is None else f", {cpu:.2f} s of CPU per million"
         print(f"{what}: {figures['per_second']:,.0f}/s{cost}", flush=True)
 

@@ -34,13 +34,21 @@ class Broker:
             fields = file.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
-    def memory_kib(self):
-        """Resident memory, and its peak since the process started."""
+    def reset_peak(self):
+        """Makes the kernel count the peak anew, if it lets us: else it is that of the process's whole life."""
+        try:
+            with open(f"/proc/{self.pid}/clear_refs", "w", encoding="ascii") as file:
+                file.write("5")
+        except OSError:
+            pass
+
+    def memory(self):
+        """Resident memory and its peak, in bytes."""
         if self.pid is None:
             return None, None
         with open(f"/proc/{self.pid}/status", encoding="ascii", errors="replace") as file:
             fields = dict(line.split(":", 1) for line in file)
-        return tuple(int(fields[name].split()[0]) for name in ("VmRSS", "VmHWM"))
+        return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
 
     def counting(self):
         """What counts its system calls, from now until it is asked; None if nothing can."""

@@ -28,7 +28,7 @@ class Sample:
     def __init__(self, broker, clock, rate):
         self.clock, self.rate = clock, rate
         self.cpu = broker.cpu_seconds()
-        self.rss, self.peak = broker.memory_kib()
+        self.rss, self.peak = broker.memory()
 
 
 def command(class_path, broker, row, queue, seconds, rate):
@@ -47,6 +47,7 @@ def command(class_path, broker, row, queue, seconds, rate):
 def run(words, broker, row, seconds, log):
     """Runs it, and gives the figures of the time from the first line to the last: the first second is for Java to warm
     up. What empties a queue may take a few seconds only, and is measured from its start."""
+    broker.reset_peak()
     watch = Watch(broker, row, seconds)
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace")
@@ -129,11 +130,11 @@ class Watch:
         figures = {
             "seconds": last.clock - first.clock,
             "messages": round(messages),
-            "per_second": sum(took * now.rate for took, now in steps) / sum(took for took, _ in steps),
-            "cpu_seconds_per_million": cpu * 1e6 / messages if cpu is not None else None,
-            "per_cpu_second": messages / cpu if cpu else None,
-            "rss_kib": last.rss,
-            "peak_kib": last.peak,
+            "messages_per_second": sum(took * now.rate for took, now in steps) / sum(took for took, _ in steps),
+            "broker_cpu_seconds_per_million": cpu * 1e6 / messages if cpu is not None else None,
+            "messages_per_broker_cpu_second": messages / cpu if cpu else None,
+            "resident_bytes": last.rss,
+            "resident_bytes_max": last.peak,
         }
         for name in ("reads", "writes"):
             figures[f"{name}_per_message"] = self.calls[name] / messages if self.calls else None

@@ -6,8 +6,8 @@ import os
 from statistics import median
 
 FIELDS = [
-    "row", "rate_wanted", "broker", "round", "seconds", "messages", "per_second", "cpu_seconds_per_million",
-    "per_cpu_second", "rss_kib", "peak_kib", "reads_per_message", "writes_per_message", "consumer_p50_us",
+    "row", "rate_wanted", "broker", "round", "seconds", "messages", "messages_per_second", "broker_cpu_seconds_per_million",
+    "messages_per_broker_cpu_second", "resident_bytes", "resident_bytes_max", "reads_per_message", "writes_per_message", "consumer_p50_us",
     "consumer_p99_us", "confirm_p50_us", "confirm_p99_us", "void",
 ]
 COLUMNS = [
@@ -40,14 +40,14 @@ class Results:
 
     def check_peer(self, row, expected):
         """RabbitMQ's published line: with a peer far from what it does elsewhere, this machine compares nothing."""
-        rate = self.median(row, True, "peer", "per_second")
+        rate = self.median(row, True, "peer", "messages_per_second")
         if rate is None:
             valid, said = False, f"void: no figure of the peer's {row}, where {expected:,.0f} per second are expected"
         else:
             valid = abs(rate - expected) <= expected / 5
             said = f"the peer's {row}: {rate:,.0f} per second, {rate / expected:.0%} of the expected {expected:,.0f}: "
             said += "within 20 %" if valid else "void, more than 20 % away"
-        self.checks = {"row": row, "expected": expected, "per_second": rate, "valid": valid}
+        self.checks = {"row": row, "expected": expected, "messages_per_second": rate, "valid": valid}
         print(said)
         return valid
 
@@ -70,12 +70,12 @@ class Results:
             values = [figure(f"{name}_{percentile}_us", 1000, 2) for percentile in ("p50", "p99")]
             return " / ".join(values) if all(values) else ""
 
-        ours, theirs = (self.median(row, at_maximum, name, "per_cpu_second") for name in ("node", "peer"))
+        ours, theirs = (self.median(row, at_maximum, name, "messages_per_broker_cpu_second") for name in ("node", "peer"))
         # How many times as many messages our node moves for the same CPU time.
         ratio = f"{ours / theirs:.1f}" if broker == "node" and ours and theirs else ""
-        texts = [row, "max" if at_maximum else f"{rate:,}", broker, figure("per_second"),
-                 figure("cpu_seconds_per_million", digits=2), figure("per_cpu_second"), ratio, figure("rss_kib", 1024),
-                 figure("peak_kib", 1024), figure("reads_per_message", digits=4),
+        texts = [row, "max" if at_maximum else f"{rate:,}", broker, figure("messages_per_second"),
+                 figure("broker_cpu_seconds_per_million", digits=2), figure("messages_per_broker_cpu_second"), ratio, figure("resident_bytes", 1 << 20),
+                 figure("resident_bytes_max", 1 << 20), figure("reads_per_message", digits=4),
                  figure("writes_per_message", digits=4), latency("consumer"), latency("confirm")]
         return "".join(f"{text:<{width}}" if at < 3 else f"{text:>{width}}"
                        for at, (text, (_, width)) in enumerate(zip(texts, COLUMNS))).rstrip()

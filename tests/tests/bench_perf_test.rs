@@ -1,0 +1,61 @@
+//! `benches/perf-test` against a node of its own: a row is driven by PerfTest, and its files tell of the round.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use leveret_tests::node::binary;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Runs it as short as it goes, with results in that directory.
+fn perf_test(results: &TempDir, rows: &str, fixed_rate: u32) -> Output {
+    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/perf-test"))
+        .env("LEVERET_BIN", fs::canonicalize(binary()).expect("the binary"))
+        .envs([("BENCH_SECONDS", "2"), ("BENCH_ROUNDS", "1"), ("BENCH_ROWS", rows)])
+        .env("FIXED_RATE", fixed_rate.to_string())
+        .env("BENCH_OUT", results.path())
+        .envs([("PEER_URI", ""), ("PEER_EXPECTED", "0")])
+        .output()
+        .expect("it runs")
+}
+
+#[test]
+fn a_row_is_measured_at_its_maximum_and_at_a_fixed_rate() {
+    let results = tempfile::tempdir().expect("a directory");
+    let output = perf_test(&results, "classic", 500);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    let file = |name| fs::read_to_string(results.path().join(name)).expect("it was written");
+    let report: Value = serde_json::from_str(&file("results.json")).expect("JSON");
+    let rounds = report["rounds"].as_array().expect("a list");
+    assert_eq!(rounds.len(), 2, "{report}");
+    for (round, rate_wanted) in rounds.iter().zip([Value::Null, 500.into()]) {
+        assert_eq!((&round["row"], &round["broker"]), (&"classic-amqp091-200".into(), &"node".into()), "{report}");
+        assert_eq!(round["rate_wanted"], rate_wanted, "{report}");
+        let figures = [
+            "messages_per_second",
+            "resident_bytes",
+            "resident_bytes_max",
+            "reads_per_message",
+            "writes_per_message",
+            "consumer_p99_us",
+            "confirm_p99_us",
+        ];
+        for figure in figures {
+            assert!(round[figure].as_f64().is_some_and(|figure| figure > 0.0), "{figure}: {report}");
+        }
+        // Less than a tick of the clock is none.
+        assert!(round["broker_cpu_seconds_per_million"].is_number() && round["void"].is_null(), "{report}");
+    }
+    assert_eq!(file("results.csv").lines().count(), 3, "a line of names and one per round");
+}
+
+#[test]
+fn a_row_that_there_is_not_is_told_of() {
+    let results = tempfile::tempdir().expect("a directory");
+    let output = perf_test(&results, "classic,cubist", 0);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("no row is called 'cubist'"), "{err}");
+}
