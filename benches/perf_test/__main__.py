@@ -30,7 +30,8 @@ def main():
         groups.insert(before, halves)
     for group in groups:
         measure(given, brokers, group, {}, results)
-        rates = {row: given.fixed_rate or results.median(row.name, True, "peer", "messages_per_second") for row in group}
+        rates = {row: given.fixed_rate or results.median(row.name, True, "peer", "messages_per_second")
+                 for row in group}
         if all(rates.values()):
             measure(given, brokers, group, rates, results)
     print()
@@ -67,14 +68,15 @@ def measure(given, brokers, group, rates, results):
                 courses.append((CONSUME_ONLY, None, False))
             elif group == [CONSUME_ONLY]:
                 courses.insert(0, (PUBLISH_ONLY, None, False))
+            # Of this process, so that a second one does no harm at the same peer; and of this group, so that none that
+            # failed leaves anything to the next.
+            queue = f"perf-test-{os.getpid()}-{group[0].name}-{number}{'-fixed' if rates else ''}"
             for row, rate, counts in courses:
-                one(given, broker, row, rate, number, results if counts else None)
+                one(given, broker, row, queue, rate, number, results if counts else None)
 
 
-def one(given, broker, row, rate, number, results):
+def one(given, broker, row, queue, rate, number, results):
     """One run; a void one is told of, and the rest goes on."""
-    # Of this process, so that a second one does no harm at the same peer.
-    queue = f"perf-test-{os.getpid()}"
     what = f"{row.name} at {f'{rate:,.0f}/s' if rate else 'its maximum'}, {broker.name}, round {number}"
     log = os.path.join(given.logs, "perf-test.log")
     words = load.command(given.class_path, broker, row, queue, given.seconds, rate)
@@ -89,7 +91,7 @@ def one(given, broker, row, rate, number, results):
         results.add(row, rate, broker, number, figures)
         cpu = figures["broker_cpu_seconds_per_million"]
         cost = "" if cpu is None else f", {cpu:.2f} s of CPU per million"
-        print(f"{what}: {figures['per_second']:,.0f}/s{cost}", flush=True)
+        print(f"{what}: {figures['messages_per_second']:,.0f}/s{cost}", flush=True)
 
 
 sys.exit(main())

@@ -48,7 +48,9 @@ class Broker:
             return None, None
         with open(f"/proc/{self.pid}/status", encoding="ascii", errors="replace") as file:
             fields = dict(line.split(":", 1) for line in file)
-        return tuple(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+        # A process that has ended has none; that its load fails says more.
+        sizes = (fields.get(name) for name in ("VmRSS", "VmHWM"))
+        return tuple(size and int(size.split()[0]) * 1024 for size in sizes)
 
     def counting(self):
         """What counts its system calls, from now until it is asked; None if nothing can."""

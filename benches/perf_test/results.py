@@ -6,9 +6,10 @@ import os
 from statistics import median
 
 FIELDS = [
-    "row", "rate_wanted", "broker", "round", "seconds", "messages", "messages_per_second", "broker_cpu_seconds_per_million",
-    "messages_per_broker_cpu_second", "resident_bytes", "resident_bytes_max", "reads_per_message", "writes_per_message", "consumer_p50_us",
-    "consumer_p99_us", "confirm_p50_us", "confirm_p99_us", "void",
+    "row", "rate_wanted", "broker", "round", "seconds", "messages", "messages_per_second",
+    "broker_cpu_seconds_per_million", "messages_per_broker_cpu_second", "resident_bytes", "resident_bytes_max",
+    "reads_per_message", "writes_per_message", "consumer_p50_us", "consumer_p99_us", "confirm_p50_us", "confirm_p99_us",
+    "void",
 ]
 COLUMNS = [
     ("row", 23), ("rate", 9), ("broker", 7), ("per second", 12), ("CPU s/million", 14), ("per CPU s", 11),
@@ -70,13 +71,15 @@ class Results:
             values = [figure(f"{name}_{percentile}_us", 1000, 2) for percentile in ("p50", "p99")]
             return " / ".join(values) if all(values) else ""
 
-        ours, theirs = (self.median(row, at_maximum, name, "messages_per_broker_cpu_second") for name in ("node", "peer"))
+        per_cpu_second = "messages_per_broker_cpu_second"
+        ours, theirs = (self.median(row, at_maximum, name, per_cpu_second) for name in ("node", "peer"))
         # How many times as many messages our node moves for the same CPU time.
         ratio = f"{ours / theirs:.1f}" if broker == "node" and ours and theirs else ""
         texts = [row, "max" if at_maximum else f"{rate:,}", broker, figure("messages_per_second"),
-                 figure("broker_cpu_seconds_per_million", digits=2), figure("messages_per_broker_cpu_second"), ratio, figure("resident_bytes", 1 << 20),
-                 figure("resident_bytes_max", 1 << 20), figure("reads_per_message", digits=4),
-                 figure("writes_per_message", digits=4), latency("consumer"), latency("confirm")]
+                 figure("broker_cpu_seconds_per_million", digits=2), figure(per_cpu_second), ratio,
+                 figure("resident_bytes", 1 << 20), figure("resident_bytes_max", 1 << 20),
+                 figure("reads_per_message", digits=4), figure("writes_per_message", digits=4), latency("consumer"),
+                 latency("confirm")]
         return "".join(f"{text:<{width}}" if at < 3 else f"{text:>{width}}"
                        for at, (text, (_, width)) in enumerate(zip(texts, COLUMNS))).rstrip()
 
