@@ -54,7 +54,7 @@ def arguments():
     parser.add_argument("--vs-pid", type=int)
     given = parser.parse_args()
     if given.seconds < 2 or given.rounds < 1:
-        parser.error("BENCH_SECONDS must be 2 or more, since the first second isn't measured, and BENCH_ROUNDS 1 or more")
+        parser.error("BENCH_SECONDS must be 2 or more, since the first second isn't measured; BENCH_ROUNDS 1 or more")
     return given
 
 

@@ -53,7 +53,7 @@ class Results:
         return valid
 
     def table(self):
-        lines = ["".join(f"{name:<{width}}" if at < 3 else f"{name:>{width}}" for at, (name, width) in enumerate(COLUMNS))]
+        lines = [aligned([name for name, _ in COLUMNS])]
         seen = []
         for each in self.rounds:
             key = (each["row"], each["rate_wanted"] is None, each["broker"])
@@ -80,8 +80,7 @@ class Results:
                  figure("resident_bytes", 1 << 20), figure("resident_bytes_max", 1 << 20),
                  figure("reads_per_message", digits=4), figure("writes_per_message", digits=4), latency("consumer"),
                  latency("confirm")]
-        return "".join(f"{text:<{width}}" if at < 3 else f"{text:>{width}}"
-                       for at, (text, (_, width)) in enumerate(zip(texts, COLUMNS))).rstrip()
+        return aligned(texts)
 
     def write(self, folder):
         """results.json and results.csv, complete or not at all."""
@@ -100,3 +99,10 @@ class Results:
                 put(file)
             os.replace(f"{path}.new", path)
             print(os.path.realpath(path))
+
+
+def aligned(texts):
+    """A line of the table: names to the left, figures to the right."""
+    cells = [f"{text:<{width}}" if at < 3 else f"{text:>{width}}" for at, (text, (_, width)) in
+             enumerate(zip(texts, COLUMNS))]
+    return "".join(cells).rstrip()
