@@ -30,7 +30,8 @@ end_node() {
 }
 
 clean_up() {
-  if [ -n "$node" ]; then kill $node 2>/dev/null && wait $node 2>/dev/null; fi
+  # Of a node that has failed, the data goes too.
+  if [ -n "$node" ]; then kill $node 2>/dev/null && wait $node 2>/dev/null || true; fi
   rm -rf "$data"
 }
 trap clean_up EXIT

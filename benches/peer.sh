@@ -33,16 +33,17 @@ start_peer() {
 stop_peer() {
   local pid=$started_peer
   started_peer=
-  if [ -z "$pid" ]; then return; fi
+  # In a trap, `return` alone would be the script's own failure, and end the trap.
+  if [ -z "$pid" ]; then return 0; fi
   if [ -n "${PEER_STOP:-}" ]; then
     bash -c "$PEER_STOP" >&2 || echo "PEER_STOP failed: $PEER_STOP" >&2
   elif [ "$pid" != unknown ]; then
     kill "$pid" 2>/dev/null || true
   fi
-  if [ "$pid" = unknown ]; then return; fi
+  if [ "$pid" = unknown ]; then return 0; fi
   for _ in $(seq 300); do
     # A zombie has ended; whose child it is reaps it.
-    if ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$pid/status"; then return; fi
+    if ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$pid/status"; then return 0; fi
     sleep 0.1
   done
   echo "the peer's process $pid is still there after 30 s; it is killed" >&2
