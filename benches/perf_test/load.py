@@ -58,6 +58,8 @@ def run(words, broker, row, seconds, log):
         for line in process.stdout:
             watch.see(line.rstrip())
         code = process.wait()
+    except OSError as error:
+        raise Void(f"the broker's process or its metrics can't be read: {error}", watch.lines) from error
     finally:
         late.cancel()
         watch.close()
