@@ -22,7 +22,7 @@ const ROUTES_MAX: usize = 1024;
 #[repr(align(128))]
 pub(crate) struct Route {
     exchange: SmallVec<[u8; 24]>,
-    key: SmallVec<[u8; 40]>,
+    key: SmallVec<[u8; 32]>,
     pub queues: SmallVec<[QueueRef; 2]>,
     /// Requesters that wait for answers, in place of queues.
     pub replies: SmallVec<[Arc<ReplyTarget>; 1]>,
