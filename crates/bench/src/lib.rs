@@ -102,7 +102,8 @@ fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<Bench
             for target in &targets {
                 let (label, _) = report::target_and_broker(target.label);
                 for turn in 0..load.options.durability.len().max(1) {
-                    let can_be_asked = results.broker(&label).is_some_and(|broker| outcome::is_leveret(&broker));
+                    // One that hasn't said yet what it is, since its first round was void, is asked to be on the safe side.
+                    let can_be_asked = results.broker(&label).is_none_or(|broker| outcome::is_leveret(&broker));
                     if turn > 0 && !(load.is_durable() && can_be_asked) {
                         continue;
                     }

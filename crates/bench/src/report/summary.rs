@@ -89,13 +89,14 @@ impl Results {
         (theirs > 0.0).then_some(ours / theirs)
     }
 
-    /// Medians of each load and broker as lines of text.
+    /// Medians of each load and broker as lines of text, with how many rounds they are of.
     pub(crate) fn summary(&self) -> String {
         let mut out = String::from("\nmedians\n");
         let groups = self.groups();
         let per_cpu_second = |record: &Record| record.figures.messages_per_broker_cpu_second;
         for group in &groups {
             let _ = write!(out, "  {:<22} {:<40}", group.scenario, self.name_of(group.column));
+            let _ = write!(out, " of {}", group.rounds.len());
             if let Some(rate) = group.median(Record::rate) {
                 let _ = write!(out, " {rate:>10.0} /s");
             }
@@ -181,7 +182,7 @@ mod tests {
         );
         let ratios: Vec<_> = groups.iter().map(|group| Results::ratio(&groups, group, Record::rate)).collect();
         assert_eq!(ratios, [Some(5.0), None, Some(5.0), None]);
-        assert!(all.summary().contains("5.00 x B's"), "{}", all.summary());
+        assert!(all.summary().contains("5.00 x B's") && all.summary().contains(" of 1 "), "{}", all.summary());
         // Of two columns of the second broker, that of the same durability is the measure.
         let alike = Results { rounds: vec![record("x", "B", "os", 2.0)] };
         let all = Results::merged([all, alike]);

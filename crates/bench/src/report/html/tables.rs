@@ -65,10 +65,13 @@ pub(super) fn messages(results: &Results) -> String {
     let groups: Vec<&Group<'_>> = all.iter().filter(|group| !is_idle(group)).collect();
     let mut headings: Vec<&str> = MESSAGES.iter().map(|(heading, ..)| *heading).collect();
     headings.insert(AFTER_RATIO, "× the second");
+    headings.insert(0, "rounds");
     let row = |group: &Group<'_>| {
         let mut cells: Vec<String> = MESSAGES.iter().map(|figure| cell(group, figure)).collect();
         let ratio = Results::ratio(&all, group, per_cpu_second);
         cells.insert(AFTER_RATIO, format!("<td>{}</td>", ratio.map_or(String::new(), units::number)));
+        // Those that are void don't count.
+        cells.insert(0, format!("<td>{}</td>", group.rounds.len()));
         cells
     };
     table(results, &groups, &headings, row)
