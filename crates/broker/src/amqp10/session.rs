@@ -1,13 +1,14 @@
 //! One session: its windows, its links by handle, and what is on its way out (specification 2.5).
 
 use leveret_amqp10::Serial;
+use thin_vec::ThinVec;
 
 use super::link::Link;
 use super::pending::PendingQueue;
 use super::unsettled::Unsettled;
 use super::window::Window;
 
-/// See the module.
+/// See the module. There may be tens of thousands that have no links: lists are a pointer each while they are empty.
 pub(crate) struct Session {
     pub channel: u16,
     pub window: Window,
@@ -15,17 +16,17 @@ pub(crate) struct Session {
     pub handle_max: u32,
     /// Of the next delivery to the client.
     pub next_delivery_id: Serial,
-    links: Vec<Option<Box<Link>>>,
+    links: ThinVec<Option<Box<Link>>>,
     /// Deliveries to the client that it hasn't settled.
     pub unsettled: Unsettled,
     /// What waits, in order, for the client's window.
     pub pending: PendingQueue,
     /// Consumers that were told to wait for the client's window.
-    pub parked: Vec<u32>,
+    pub parked: ThinVec<u32>,
     /// Publishers with messages that wait for their outcome.
-    pub confirming: Vec<u32>,
+    pub confirming: ThinVec<u32>,
     /// Publishers whose client may have to be told of its credit.
-    pub granted: Vec<u32>,
+    pub granted: ThinVec<u32>,
     /// The client asked for the state of the session: a flow of a link doesn't answer that.
     pub echo_due: bool,
     /// The client has to be told of our window.
@@ -42,12 +43,12 @@ impl Session {
             window,
             handle_max,
             next_delivery_id: Serial(0),
-            links: Vec::new(),
+            links: ThinVec::new(),
             unsettled: Unsettled::default(),
             pending: PendingQueue::default(),
-            parked: Vec::new(),
-            confirming: Vec::new(),
-            granted: Vec::new(),
+            parked: ThinVec::new(),
+            confirming: ThinVec::new(),
+            granted: ThinVec::new(),
             echo_due: false,
             flow_due: false,
             ending: false,
@@ -63,7 +64,7 @@ impl Session {
     pub(crate) fn put(&mut self, handle: u32, link: Box<Link>) {
         let at = handle as usize;
         if at >= self.links.len() {
-            self.links.resize_with(at + 1, || None);
+            self.links.extend((self.links.len()..=at).map(|_| None));
         }
         self.links[at] = Some(link);
     }
@@ -98,5 +99,16 @@ impl Session {
         if !self.confirming.contains(&handle) {
             self.confirming.push(handle);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_takes_little() {
+        // The allocator's next size is 224, and a second session would take over 5 % more of an idle connection.
+        assert!(size_of::<Session>() <= 192, "{} bytes", size_of::<Session>());
     }
 }
