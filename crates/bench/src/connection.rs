@@ -111,6 +111,9 @@ impl<C: Client> Connection<C> {
                 self.client.output().clear();
                 Ok(())
             }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(self.silent("reading of what it was sent"))
+            }
             Err(error) => Err(self.broken_pipe(error)),
         }
     }
@@ -146,7 +149,7 @@ impl<C: Client> Connection<C> {
 
     /// The error of a broker from which `what` was due for too long.
     pub(crate) fn silent(&self, what: &str) -> BenchError {
-        BenchError::Silent { due: what.to_owned(), seconds: self.silence_max.as_secs() }
+        BenchError::Silent { broker: self.address.clone(), due: what.to_owned(), seconds: self.silence_max.as_secs() }
     }
 
     /// Waits for bytes and takes what they mean; never an empty list.
@@ -160,7 +163,7 @@ impl<C: Client> Connection<C> {
             self.read_once()?;
             // Frames may come that say nothing, such as heartbeats.
             if self.events.is_empty() && since.get_or_insert_with(Instant::now).elapsed() > self.silence_max {
-                return Err(self.silent("anything but signs of life"));
+                return Err(self.silent("more than signs of life"));
             }
         }
         self.refused()?;
@@ -194,7 +197,7 @@ impl<C: Client> Connection<C> {
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Err(self.silent("anything"));
+                    return Err(self.silent("any word"));
                 }
                 Err(error) => return Err(self.socket_error("read", error)),
             }

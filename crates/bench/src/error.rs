@@ -25,11 +25,11 @@ pub enum BenchError {
     #[error("the run is void: the broker {0}")]
     Refused(String),
     /// The broker was silent for longer than it may be.
-    #[error(
-        "the run is void: the broker said nothing for {seconds} s of {due}, which was due; --silence-max-s says how long it may"
-    )]
+    #[error("the run is void: {broker} owed {due} for {seconds} s; --silence-max-s says how long it may")]
     Silent {
-        /// What it should have said.
+        /// Address of the broker.
+        broker: String,
+        /// What it should have done or said.
         due: String,
         /// How long it was waited for.
         seconds: u64,

@@ -138,11 +138,13 @@ pub(crate) fn histogram() -> Histogram<u64> {
 /// A broker that is silent owes confirms to a publisher: which says more than that it was silent.
 pub(crate) fn unconfirmed(error: BenchError, sent: u64, confirmed: u64) -> BenchError {
     match error {
-        BenchError::Silent { seconds, .. } if sent > confirmed => {
-            let due = format!("{} confirms of the {sent} messages that one publisher had sent", sent - confirmed);
-            BenchError::Silent { due, seconds }
+        BenchError::Silent { broker, seconds, .. } => {
+            let due = match sent - confirmed {
+                0 => "credit for a publisher".into(),
+                open => format!("{open} confirms of the {sent} messages that one publisher had sent"),
+            };
+            BenchError::Silent { broker, due, seconds }
         }
-        BenchError::Silent { seconds, .. } => BenchError::Silent { due: "credit for a publisher".into(), seconds },
         error => error,
     }
 }

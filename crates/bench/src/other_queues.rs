@@ -49,7 +49,8 @@ impl OtherQueues {
             });
             if let Err(error) = made {
                 others.made += count;
-                // The connection may be gone, and the error that was first says why.
+                // What was refused took the channel or the connection with it. The error that was first says why.
+                others.connection = Client::open(target, &Opening::of("other queues")).ok();
                 let _ = others.delete();
                 return Err(error);
             }

@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::hint::black_box;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -10,6 +11,14 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::wheel::Wheel;
 use crate::clock::Clock;
+
+/// The number of no alarm: the allocator is given an occasion then.
+const OCCASION: u64 = 0;
+/// When it is, after thousands of connections have gone: mimalloc gives free pages back a second after they became free,
+/// but only if something happens then, and the node may be idle by that time. A second one is for what took longer.
+const OCCASIONS_NS: [Nanos; 2] = [1_500_000_000, 4_000_000_000];
+/// Beyond what mimalloc keeps pages for: freeing so much makes it look at what is to be given back. Nothing is written there.
+const OCCASION_BYTES: usize = 4 << 20;
 
 /// The deadlines of one core's connections: one wheel and one timer of the runtime for all of them.
 #[derive(Debug)]
@@ -25,6 +34,8 @@ struct State {
     sleepers: FxHashMap<u64, Waker>,
     next: u64,
     driver: Option<Waker>,
+    /// Since the driver looked last.
+    flood_is_over: bool,
 }
 
 /// What wakes one task at its deadlines, and goes with it.
@@ -39,7 +50,13 @@ pub(crate) struct Alarm {
 
 impl Timers {
     pub(crate) fn new() -> Self {
-        let state = State { wheel: Wheel::new(), sleepers: FxHashMap::default(), next: 0, driver: None };
+        let state = State {
+            wheel: Wheel::new(),
+            sleepers: FxHashMap::default(),
+            next: OCCASION,
+            driver: None,
+            flood_is_over: false,
+        };
         Self { state: Mutex::new(state) }
     }
 
@@ -55,6 +72,11 @@ impl Timers {
         let mut due = Vec::new();
         let (sleepers, next): (Vec<Waker>, _) = {
             let mut state = self.state.lock();
+            if std::mem::take(&mut state.flood_is_over) {
+                for after in OCCASIONS_NS {
+                    state.wheel.insert(now + after, OCCASION);
+                }
+            }
             state.wheel.expire(now, &mut due);
             if !state.driver.as_ref().is_some_and(|d| d.will_wake(driver)) {
                 state.driver = Some(driver.clone());
@@ -63,7 +85,20 @@ impl Timers {
             (sleepers, state.wheel.next_due())
         };
         sleepers.into_iter().for_each(Waker::wake);
+        if due.contains(&OCCASION) {
+            drop(black_box(Vec::<u8>::with_capacity(OCCASION_BYTES)));
+        }
         next
+    }
+}
+
+impl State {
+    /// Most alarms are gone: what the wheel keeps of them lies among what was theirs. Returns who must look.
+    fn end_flood(&mut self) -> Option<Waker> {
+        let Self { wheel, sleepers, .. } = self;
+        wheel.retain(|number| *number == OCCASION || sleepers.contains_key(number));
+        self.flood_is_over = true;
+        self.driver.clone()
     }
 }
 
@@ -86,12 +121,16 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        let mut state = self.timers.state.lock();
-        let sleeper = state.sleepers.remove(&self.number);
-        room::give_back(&mut state.sleepers);
-        drop(state);
+        let (sleeper, driver) = {
+            let mut state = self.timers.state.lock();
+            let sleeper = state.sleepers.remove(&self.number);
+            (sleeper, if room::give_back(&mut state.sleepers) { state.end_flood() } else { None })
+        };
         // It may be the last that is left of a task.
         drop(sleeper);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
     }
 }
 
@@ -177,9 +216,15 @@ mod tests {
     fn many_that_leave_together_give_their_places_back() {
         let timers = Arc::new(Timers::new());
         let alarms: Vec<_> = (0..10_000).map(|_| timers.alarm()).collect();
-        alarms.iter().for_each(|alarm| alarm.arm(1, Waker::noop()));
+        alarms.iter().for_each(|alarm| alarm.arm(60_000_000_000, Waker::noop()));
         assert!(timers.state.lock().sleepers.capacity() >= 10_000);
         drop(alarms);
         assert!(timers.state.lock().sleepers.capacity() <= room::ROOM_KEPT);
+        assert!(timers.state.lock().wheel.len() <= room::ROOM_KEPT, "deadlines of those that are gone are gone, too");
+        // Then the allocator has its occasions.
+        let driver = Waker::noop();
+        assert_eq!(timers.fire(0, driver), Some(OCCASIONS_NS[0]));
+        assert_eq!(timers.fire(OCCASIONS_NS[0], driver), Some(OCCASIONS_NS[1]));
+        assert!(timers.fire(OCCASIONS_NS[1], driver).is_none_or(|next| next > OCCASIONS_NS[1] * 2));
     }
 }

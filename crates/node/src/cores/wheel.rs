@@ -8,8 +8,8 @@ const SLOTS: usize = 1024;
 
 /// Deadlines of one core, as slots of a tenth of a second.
 ///
-/// An entry never fires early and at most one slot late. Nothing is removed: an entry whose owner has
-/// moved its deadline fires, and the owner puts it in again.
+/// An entry never fires early and at most one slot late. One whose owner has moved its deadline stays and fires, and the
+/// owner puts it in again.
 #[derive(Debug)]
 pub(crate) struct Wheel<T> {
     slots: Vec<Vec<Entry<T>>>,
@@ -50,6 +50,12 @@ impl<T> Wheel<T> {
         (1..=SLOTS as u64).map(|ahead| self.fired + ahead).find(|tick| self.is_occupied(*tick)).map(|t| t * TICK_NS)
     }
 
+    /// How many entries there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Moves everything that is due at `now` to `due`.
     pub(crate) fn expire(&mut self, now: Nanos, due: &mut Vec<T>) {
         let until = now / TICK_NS;
@@ -69,6 +75,19 @@ impl<T> Wheel<T> {
         self.fired = self.fired.max(until);
         for entry in far {
             self.put(entry);
+        }
+    }
+
+    /// Removes what isn't wanted any more, with the room that it took.
+    pub(crate) fn retain(&mut self, mut is_wanted: impl FnMut(&T) -> bool) {
+        self.len = 0;
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            slot.retain(|entry| is_wanted(&entry.value));
+            slot.shrink_to_fit();
+            if slot.is_empty() {
+                self.occupied[number / 64] &= !(1 << (number % 64));
+            }
+            self.len += slot.len();
         }
     }
 
@@ -141,6 +160,19 @@ mod tests {
         wheel.insert(SECOND, 1);
         assert_eq!(wheel.next_due(), Some(50 * SECOND + TICK_NS));
         assert_eq!(expire(&mut wheel, 51 * SECOND), [1]);
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_is_gone_with_its_room() {
+        let mut wheel = Wheel::new();
+        for n in 0..1_000u32 {
+            wheel.insert(u64::from(n % 3 + 1) * SECOND, n);
+        }
+        wheel.retain(|n| *n == 4);
+        assert_eq!(wheel.next_due(), Some(2 * SECOND));
+        assert!(wheel.slots.iter().map(Vec::capacity).sum::<usize>() < 10);
+        assert_eq!(expire(&mut wheel, 10 * SECOND), [4]);
+        assert_eq!(wheel.next_due(), None);
     }
 
     #[test]
