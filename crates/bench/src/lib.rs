@@ -11,6 +11,7 @@
 mod amqp091;
 mod amqp10;
 mod args;
+mod at_once;
 mod connection;
 mod error;
 mod http;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use leveret_strict_client::{amqp10, amqp091};
 
 use crate::BenchError;
+use crate::at_once::some_at_once;
 use crate::connection::{Client, Connection, Stopper};
 use crate::measured::{Consumed, Part, Published};
 use crate::opening::Opening;
@@ -90,8 +91,7 @@ pub(crate) fn highest_rate(settings: &Settings, target: &Target) -> Result<f64, 
 fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
     let queues: Vec<String> = (0..settings.queues).map(|number| settings.queue(number)).collect();
     let queue_of = |number: u32| queues[(number % settings.queues) as usize].as_str();
-    let mut consuming = Vec::new();
-    for number in 0..settings.consumers {
+    let mut consuming = some_at_once(0..settings.consumers, |number| {
         let mut connection = L::open(target, &Opening::of("consumer"))?;
         // The first consumers make the queues: an exclusive one is theirs.
         if number < settings.queues {
@@ -99,17 +99,16 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
             queue.durability = queue.durability.filter(|_| is_leveret(connection.broker_name()));
             L::prepare_queue(&mut connection, &queue, queue_of(number))?;
         }
-        consuming.push(connection);
-    }
+        Ok(connection)
+    })?;
     if settings.exchange != Exchange::Default {
         L::prepare_exchange(&mut consuming[0], settings)?;
     }
-    let mut publishing = Vec::new();
-    for number in 0..settings.publishers {
+    let mut publishing = some_at_once(0..settings.publishers, |number| {
         let mut connection = L::open(target, &Opening::of("publisher"))?;
         L::prepare_publisher(&mut connection, settings, queue_of(number))?;
-        publishing.push(connection);
-    }
+        Ok(connection)
+    })?;
     let broker = publishing.first().map_or("", |first| first.broker_name()).to_owned();
     let tally = Tally::new(settings);
     let part = |number: u32, start: Instant| Part { settings, queue: queue_of(number), number, tally: &tally, start };
@@ -141,19 +140,13 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
             outcomes.push(gauge.outcome(settings, target, &broker, second, sides, &tally)?);
         }
     }
-    for connection in publishing {
-        L::close(connection)?;
-    }
-    let mut surplus = 0;
-    for connection in &mut consuming {
-        surplus += L::end_consumer(connection)?;
-    }
+    some_at_once(publishing, L::close)?;
+    let mut surplus: u64 = some_at_once(&mut consuming, L::end_consumer)?.into_iter().sum();
     if settings.exchange != Exchange::Default {
         L::delete_exchange(&mut consuming[0], settings)?;
     }
-    for (connection, queue) in consuming.iter_mut().zip(&queues) {
-        surplus += L::delete_queue(connection, queue)?;
-    }
+    let deleted = some_at_once(consuming.iter_mut().zip(&queues), |(one, queue)| L::delete_queue(one, queue))?;
+    surplus += deleted.into_iter().sum::<u64>();
     if let Some(fault) = tally.verdict() {
         return Err(BenchError::Void(fault));
     }
@@ -162,7 +155,7 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
         let text = format!("of {messages} messages {surplus} duplicated: there were more after all had come");
         return Err(BenchError::Void(text));
     }
-    consuming.into_iter().try_for_each(L::close)?;
+    some_at_once(consuming, L::close)?;
     Ok(outcomes)
 }
 
