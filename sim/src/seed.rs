@@ -165,6 +165,7 @@ fn vary(log: &Options, random: &mut Random) -> Options {
         file_bytes: [32 << 10, 64 << 10][random.below(2) as usize],
         mixed_below: [2 << 10, 8 << 10][random.below(2) as usize],
         unretired_max: 2 + random.below(2) as usize,
+        fill_after: [2 << 10, 16 << 10, 1 << 20][random.below(3) as usize],
         ..log.clone()
     }
 }

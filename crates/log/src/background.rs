@@ -20,6 +20,7 @@ pub(crate) enum Slot {
 #[derive(Debug)]
 pub(crate) enum Doing {
     Prepare,
+    Fill,
     Discard,
     Reserve,
     Ask(Slot, Vec<LogId>),
@@ -35,7 +36,8 @@ impl Log {
         if self.background.is_some() || self.space.is_out {
             return self.background.is_none() && self.space.is_untold();
         }
-        self.wal.wants_spare() || self.retirement.is_none() && self.is_file_due() || self.is_survey_untold()
+        let is_file_wanted = self.wal.wants_spare() || self.wal.wants_fill();
+        is_file_wanted || self.retirement.is_none() && self.is_file_due() || self.is_survey_untold()
     }
 
     /// Whether the oldest WAL file has to go.
@@ -65,6 +67,13 @@ impl Log {
         }
         if let Some(steps) = self.wal.discard(&self.options) {
             return self.run_background(Doing::Discard, Job::Steps(steps));
+        }
+        // Unless commits may soon wait for a file that is retired.
+        if !self.is_file_due()
+            && !self.space.is_out
+            && let Some(steps) = self.wal.fill()
+        {
+            return self.run_background(Doing::Fill, Job::Steps(steps));
         }
         // A checkpoint that was begun is ended first; else WAL files go first, since commits may wait for them.
         if self.rewrite.as_ref().is_some_and(Retirement::is_ending) {
@@ -96,6 +105,7 @@ impl Log {
     pub(crate) fn complete_background(&mut self, doing: Doing, done: Done, now: Nanos, events: &mut Vec<Event>) {
         match (doing, done) {
             (Doing::Prepare, Done::Yes) => self.wal.prepared(),
+            (Doing::Fill, Done::Yes) => self.wal.filled(true),
             (Doing::Discard, Done::Yes) => {}
             (Doing::Reserve, Done::Yes) => self.reserve_is_made(),
             (Doing::Ask(slot, asked), Done::Live(states)) => self.take_states(slot, &asked, states, now),

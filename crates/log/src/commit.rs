@@ -188,6 +188,9 @@ impl Log {
             return self.run_commit(Job::Steps(self.closed_steps()));
         }
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
+        if self.wal.has_faster(batch) && self.may_open_file() {
+            self.next_file(batch);
+        }
         if batch > self.wal.current.room() && !self.next_file(batch) {
             if !self.is_blocked()
                 && let Some(steps) = self.wal.prepare(&self.options, true)

@@ -1,6 +1,7 @@
 //! What the log asks of others: jobs out, results in, events back.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use roaring::RoaringTreemap;
@@ -85,6 +86,8 @@ pub enum Step {
     Rename(Arc<str>, Arc<str>),
     /// Write to the start of a file.
     WriteStart(Arc<str>, Vec<u8>),
+    /// Write zeros to these bytes of a file.
+    WriteZeros(Arc<str>, Range<u64>),
     /// Make a file durable.
     Sync(Arc<str>),
     /// Make the names durable.
@@ -101,6 +104,7 @@ impl Step {
             Step::Create(name, length) => disk::create(disk, name, *length),
             Step::Rename(from, to) => disk::rename(disk, from, to),
             Step::WriteStart(name, bytes) => disk::write(disk, name, 0, &[bytes]),
+            Step::WriteZeros(name, range) => write_zeros(disk, name, range.clone()),
             Step::Sync(name) => disk::sync(disk, name),
             Step::SyncDirectory => disk::sync_directory(disk),
             Step::Remove(name) => disk::remove(disk, name),
@@ -110,6 +114,16 @@ impl Step {
             },
         }
     }
+}
+
+fn write_zeros(disk: &dyn Disk, name: &str, range: Range<u64>) -> Result<(), DiskError> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let count = range.end - range.start;
+    let whole = (count / ZEROS.len() as u64) as usize;
+    let rest = (count % ZEROS.len() as u64) as usize;
+    let mut slices = vec![&ZEROS[..]; whole];
+    slices.push(&ZEROS[..rest]);
+    disk::write(disk, name, range.start, &slices)
 }
 
 /// Result of a job.

@@ -23,6 +23,9 @@ pub struct Options {
     pub disk_reserve: Option<u64>,
     /// WAL files that may be unretired, the current one included. At least 2.
     pub unretired_max: usize,
+    /// After so many bytes in a WAL file that was never written to, the next one is filled with zeros and then used instead:
+    /// a sync of blocks that are only allocated takes twice as long. Less isn't worth a file of zeros.
+    pub fill_after: u64,
     /// Owners of stored messages are asked at most this often which of them are alive, while no WAL file is retired.
     pub survey_interval: Nanos,
     /// Records that nobody waits for are durable within this time.
@@ -53,6 +56,7 @@ impl Default for Options {
             mixed_below: 256 << 10,
             disk_reserve: None,
             unretired_max: 4,
+            fill_after: 1 << 20,
             survey_interval: 3_000 * MILLISECOND,
             lazy_flush: 50 * MILLISECOND,
             sync_idle: MILLISECOND,

@@ -121,7 +121,8 @@ pub fn recover(
     report.position = position;
     report.clean &= report.cut.is_none() && report.damaged.is_empty();
     let space = Space::new(&recovery.options, has_reserve, recovery.out_of_space);
-    let start = Start { wal: WalFiles::new(full, fresh), store: recovery.store, durable: position, batch, space };
+    let wal = WalFiles::new(&recovery.options, full, fresh);
+    let start = Start { wal, store: recovery.store, durable: position, batch, space };
     let mut log = Log::open(recovery.options, start, now);
     log.refresh_statistics();
     Ok((log, report))

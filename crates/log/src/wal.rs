@@ -12,6 +12,9 @@ use crate::names::Name;
 use crate::options::Options;
 use crate::types::Position;
 
+/// Zeros that one job writes: what the commit lane waits for at most when it needs the file.
+const FILL_BYTES: u64 = 1 << 20;
+
 /// A WAL file.
 #[derive(Debug)]
 pub(crate) struct WalFile {
@@ -22,6 +25,9 @@ pub(crate) struct WalFile {
     pub length: u64,
     /// Where the next batch goes; all before is durable.
     pub end: u64,
+    /// Up to here there was something before this use, if only zeros. Behind it blocks are allocated and nothing more, so
+    /// that a sync of what is written there waits for the file system's journal too, and takes twice as long.
+    pub written: u64,
     pub index: FileIndex,
     /// Of its last batch; 0 if it has none.
     pub last_position: Position,
@@ -64,6 +70,7 @@ impl WalFile {
             identity: Identity::wal(options.node_id, options.wal_id, sequence),
             length,
             end: FILE_HEADER_BYTES,
+            written: 0,
             index: FileIndex::default(),
             last_position: 0,
             last_batch: 0,
@@ -92,6 +99,8 @@ pub(crate) struct WalFiles {
     pub full: VecDeque<WalFile>,
     pub current: WalFile,
     pub spare: Option<WalFile>,
+    /// A job writes zeros to the spare one.
+    filling: bool,
     /// Being prepared by a job.
     preparing: Option<WalFile>,
     preparing_is_new: bool,
@@ -100,15 +109,19 @@ pub(crate) struct WalFiles {
     /// Room that the commit lane waits for in the next file.
     pub wanted: Option<u64>,
     pub next_sequence: u64,
+    /// Of [`Options::fill_after`].
+    fill_after: u64,
 }
 
 impl WalFiles {
-    pub(crate) fn new(full: VecDeque<WalFile>, current: WalFile) -> WalFiles {
+    pub(crate) fn new(options: &Options, full: VecDeque<WalFile>, current: WalFile) -> WalFiles {
         WalFiles {
+            fill_after: options.fill_after,
             next_sequence: current.sequence + 1,
             full,
             current,
             spare: None,
+            filling: false,
             preparing: None,
             preparing_is_new: false,
             retired: Vec::new(),
@@ -127,6 +140,10 @@ impl WalFiles {
 
     /// Goes on in the next file if one with room for a batch of this size is ready.
     pub(crate) fn advance(&mut self, batch: u64) -> bool {
+        if self.filling {
+            self.wanted = Some(batch);
+            return false;
+        }
         match self.spare.take() {
             Some(spare) if spare.room() >= batch => {
                 let full = std::mem::replace(&mut self.current, spare);
@@ -143,10 +160,50 @@ impl WalFiles {
         }
     }
 
-    /// Whether the next file has to be made ready: one is asked for, or half of the current one is used.
+    /// Whether the next batch goes where nothing was written before, after so much that more will come.
+    fn is_slow(&self) -> bool {
+        self.current.end > self.current.written && self.current.end >= self.fill_after
+    }
+
+    /// Whether the next file is better than the current one, which was never written so far, and takes such a batch.
+    pub(crate) fn has_faster(&self, batch: u64) -> bool {
+        let is_faster = |spare: &WalFile| spare.written >= spare.length && spare.room() >= batch;
+        self.is_slow() && !self.filling && self.spare.as_ref().is_some_and(is_faster)
+    }
+
+    /// Whether the next file has to be made ready: one is asked for, half of the current one is used, or that is slow.
     pub(crate) fn wants_spare(&self) -> bool {
         let half_full = self.current.end * 2 > self.current.length;
-        self.preparing.is_none() && self.spare.is_none() && (self.wanted.is_some() || half_full)
+        let is_time = self.wanted.is_some() || half_full || self.is_slow();
+        self.preparing.is_none() && self.spare.is_none() && is_time
+    }
+
+    /// Whether the next file has parts that were never written, and there is time for it.
+    pub(crate) fn wants_fill(&self) -> bool {
+        let is_written = |spare: &WalFile| spare.written >= spare.length;
+        let is_soon_needed = self.wanted.is_some() || self.current.room() < self.current.length / 8;
+        !self.filling && !is_soon_needed && self.spare.as_ref().is_some_and(|spare| !is_written(spare))
+    }
+
+    /// The steps that write a piece of it.
+    pub(crate) fn fill(&mut self) -> Option<Vec<Step>> {
+        if !self.wants_fill() {
+            return None;
+        }
+        let spare = self.spare.as_ref()?;
+        self.filling = true;
+        let from = spare.written.max(FILE_HEADER_BYTES);
+        let count = FILL_BYTES.min(spare.length - from);
+        Some(vec![Step::WriteZeros(spare.name.clone(), from..from + count), Step::Sync(spare.name.clone())])
+    }
+
+    /// A piece was written; or there is no space for it, and then the rest stays as it is.
+    pub(crate) fn filled(&mut self, is_written: bool) {
+        self.filling = false;
+        if let Some(spare) = &mut self.spare {
+            let from = spare.written.max(FILE_HEADER_BYTES);
+            spare.written = if is_written { spare.length.min(from + FILL_BYTES) } else { spare.length };
+        }
     }
 
     /// The steps that make the next file ready, if it is time.
@@ -163,9 +220,9 @@ impl WalFiles {
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        #[cfg_attr(not(feature = "planted-bugs"), expect(unused_mut))]
         let mut file = WalFile::new(options, sequence, length);
         let old = reusable.map(|at| self.retired.swap_remove(at));
+        file.written = old.as_ref().map_or(0, |old| old.written.max(old.end));
         self.preparing_is_new = old.is_none();
         let mut steps = Vec::new();
         match old {
@@ -201,7 +258,7 @@ impl WalFiles {
 
     /// Whether a job makes the next file ready.
     pub(crate) fn is_preparing(&self) -> bool {
-        self.preparing.is_some()
+        self.preparing.is_some() || self.filling
     }
 
     pub(crate) fn prepared(&mut self) {
@@ -223,9 +280,9 @@ mod tests {
     use super::*;
 
     fn files() -> (WalFiles, Options) {
-        let options = Options { file_bytes: 64 << 10, ..Options::default() };
+        let options = Options { file_bytes: 64 << 10, fill_after: 2000, ..Options::default() };
         let current = WalFile::new(&options, 1, options.file_bytes);
-        (WalFiles::new(VecDeque::new(), current), options)
+        (WalFiles::new(&options, VecDeque::new(), current), options)
     }
 
     #[test]
@@ -241,6 +298,62 @@ mod tests {
         assert!(files.advance(60_000));
         assert_eq!((files.current.sequence, files.unretired()), (2, 2));
         assert_eq!((files.floor(0), files.floor(1)), (1, 2));
+    }
+
+    #[test]
+    fn a_file_that_was_never_written_is_left_for_one_that_was() {
+        let (mut files, options) = files();
+        files.current.end = 1000;
+        assert!(!files.wants_spare(), "a few records aren't a load");
+        files.current.end = 2000;
+        files.prepare(&options, true).unwrap();
+        files.prepared();
+        assert!(!files.has_faster(100));
+        let steps = files.fill().unwrap();
+        assert!(matches!(&steps[0], Step::WriteZeros(_, range) if *range == (FILE_HEADER_BYTES..65_536)), "{steps:?}");
+        assert!(matches!(&steps[1], Step::Sync(_)));
+        assert!(!files.has_faster(100) && files.fill().is_none(), "it is on its way");
+        files.filled(true);
+        assert!(files.fill().is_none() && !files.has_faster(65_536) && files.has_faster(60_000));
+        assert!(files.advance(60_000));
+        files.current.end = 30_000;
+        assert!(!files.wants_spare(), "this one is as good as another");
+    }
+
+    #[test]
+    fn zeros_are_written_where_nothing_was_before() {
+        let (mut files, options) = files();
+        let mut old = WalFile::new(&options, 0, options.file_bytes);
+        old.end = 8192;
+        files.retired.push(old);
+        files.current.end = 2000;
+        files.prepare(&options, true).unwrap();
+        files.prepared();
+        let steps = files.fill().unwrap();
+        assert!(matches!(&steps[0], Step::WriteZeros(_, range) if *range == (8192..65_536)), "{steps:?}");
+    }
+
+    #[test]
+    fn a_file_is_not_used_while_zeros_are_written_to_it() {
+        let (mut files, options) = files();
+        files.current.end = 2000;
+        files.prepare(&options, true).unwrap();
+        files.prepared();
+        files.fill().unwrap();
+        assert!(!files.advance(100) && files.is_preparing());
+        assert_eq!(files.prepare(&options, true), None);
+        files.filled(false);
+        assert!(!files.is_preparing() && files.fill().is_none(), "without space for zeros it is used as it is");
+        assert!(files.advance(100));
+    }
+
+    #[test]
+    fn a_file_that_is_needed_soon_is_used_as_it_is() {
+        let (mut files, options) = files();
+        files.current.end = 60_000;
+        files.prepare(&options, true).unwrap();
+        files.prepared();
+        assert_eq!(files.fill(), None);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 mod driver;
 
 use driver::{Driver, body, small};
-use leveret_log::{Disk, Event, Lane, LogId, MemoryDisk, Nanos, Next, Options, StorageError, Wait};
+use leveret_log::{
+    Disk, DiskError, Event, Job, Lane, LogId, MemoryDisk, Nanos, Next, Operation, Options, StorageError, Wait,
+};
 
 const A: LogId = LogId(1);
 const B: LogId = LogId(2);
@@ -169,6 +171,24 @@ fn publishing_goes_on_within_seconds_of_space() {
     let names = driver.disk.list().unwrap();
     let wal = names.iter().filter(|name| name.starts_with("wal-")).count();
     assert!(wal <= 6, "{names:?}");
+}
+
+/// On a file system that takes new blocks for what is written a second time.
+#[test]
+fn without_space_for_zeros_the_next_file_is_used_as_it_is() {
+    let mut driver = Driver::open(MemoryDisk::new(), Options { fill_after: 1 << 10, ..tiny() });
+    publish_one(&mut driver, A, 2000);
+    while driver.step(Lane::Commit) {}
+    assert!(driver.step(Lane::Background), "the next file is made");
+    let Next::Run(id, job) = driver.log.next_job(Lane::Background, driver.now) else { panic!("it is filled") };
+    assert!(matches!(job, Job::Steps(_)), "{job:?}");
+    let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let full = DiskError { file: "wal".into(), offset: 512, operation: Operation::Write, error };
+    driver.log.complete(id, Err(full), driver.now).unwrap();
+    assert!(driver.log.room() && !driver.log.is_out_of_space(), "nothing was lost by that");
+    fill(&mut driver, 100);
+    assert_durable(&mut driver, "a publish");
+    check_after_a_crash(&driver);
 }
 
 #[test]

@@ -60,7 +60,47 @@ fn records_are_durable_after_the_sync_and_there_after_a_restart() {
 
 #[test]
 fn a_backlog_goes_through_retirement_and_comes_out_in_order() {
-    let mut driver = Driver::open(MemoryDisk::new(), small());
+    retire_a_backlog(&small());
+}
+
+#[test]
+fn so_it_does_where_files_are_filled_with_zeros_before_they_are_used() {
+    for fill_after in [1 << 10, 8 << 10] {
+        retire_a_backlog(&Options { fill_after, ..small() });
+    }
+}
+
+#[test]
+fn a_file_that_was_never_written_is_soon_left_and_none_of_the_next() {
+    let options = Options { fill_after: 8 << 10, unretired_max: 4, ..small() };
+    let mut driver = Driver::open(MemoryDisk::new(), options.clone());
+    let first = names(&driver);
+    for number in 1..=14 {
+        driver.publish(A, &[body(A, number, 900)], Wait::Confirm);
+        driver.settle_down();
+    }
+    let second = names(&driver);
+    assert_eq!((first.len(), second.len()), (1, 2), "{second:?}");
+    let content = driver.disk.content(&second[0]).unwrap();
+    assert!(content[16 << 10..].iter().all(|byte| *byte == 0), "the first one was left");
+    driver.publish(A, &[body(A, 15, 900)], Wait::Confirm);
+    driver.settle_down();
+    assert_eq!(names(&driver), second, "the second one isn't");
+    let reopened = Driver::open(driver.disk, options);
+    assert!(reopened.report.damaged.is_empty() && reopened.report.cut.is_none(), "{:?}", reopened.report);
+    assert_eq!(reopened.ledgers.0[&A].live.len(), 15);
+}
+
+/// Of WAL files.
+fn names(driver: &Driver) -> Vec<String> {
+    let mut names = leveret_log::Disk::list(&driver.disk).unwrap();
+    names.retain(|name| name.starts_with("wal-"));
+    names.sort();
+    names
+}
+
+fn retire_a_backlog(options: &Options) {
+    let mut driver = Driver::open(MemoryDisk::new(), options.clone());
     let mut large = 0;
     for i in 0..300u64 {
         let log = if i % 7 == 0 { B } else { A };
@@ -90,7 +130,7 @@ fn a_backlog_goes_through_retirement_and_comes_out_in_order() {
         }
     }
     let before = driver.ledgers.0.clone();
-    let driver = Driver::open(driver.disk.clone(), small());
+    let driver = Driver::open(driver.disk.clone(), options.clone());
     assert!(driver.report.damaged.is_empty(), "{:?}", driver.report);
     for log in [A, B] {
         assert_eq!(driver.ledgers.0[&log].next, before[&log].next);
