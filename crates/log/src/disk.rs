@@ -46,6 +46,24 @@ pub trait Disk: Send + Sync {
     /// What the operating system says.
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
+    /// Reads `length` bytes from `offset` on; fewer only at the end of the file. A disk that can does without clearing
+    /// the memory before.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn read_new(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut buffer = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            match self.read_at(name, offset + filled as u64, &mut buffer[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        buffer.truncate(filled);
+        Ok(buffer)
+    }
+
     /// Length of the file.
     ///
     /// # Errors
@@ -135,18 +153,5 @@ pub(crate) fn read_around(
 
 /// Reads up to `length` bytes; fewer only at the end of the file.
 pub(crate) fn read(disk: &dyn Disk, name: &str, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
-    let mut buffer = vec![0; length];
-    let mut filled = 0;
-    while filled < length {
-        let at = offset + filled as u64;
-        let count = disk
-            .read_at(name, at, &mut buffer[filled..])
-            .map_err(|error| DiskError::new(Operation::Read, name, at, error))?;
-        if count == 0 {
-            break;
-        }
-        filled += count;
-    }
-    buffer.truncate(filled);
-    Ok(buffer)
+    disk.read_new(name, offset, length).map_err(|error| DiskError::new(Operation::Read, name, offset, error))
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use leveret_log::Disk;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::{Errno, pwritev};
+use rustix::io::{Errno, pread, pwritev};
 
 use super::handles::Handles;
 
@@ -129,6 +130,22 @@ impl Disk for FsDisk {
         Ok(filled)
     }
 
+    fn read_new(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let file = self.file(name)?;
+        let mut buffer = Vec::with_capacity(length);
+        while buffer.len() < length {
+            let at = offset + buffer.len() as u64;
+            match pread(&*file, spare_capacity(&mut buffer), at) {
+                Ok(0) => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // The allocator may have given more room than was asked for.
+        buffer.truncate(length);
+        Ok(buffer)
+    }
+
     fn len(&self, name: &str) -> io::Result<u64> {
         Ok(self.file(name)?.metadata()?.len())
     }
@@ -178,6 +195,18 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let disk = FsDisk::open(&directory.path().join("new/log")).expect("opens");
         (directory, disk)
+    }
+
+    #[test]
+    fn new_memory_holds_what_was_read_and_no_more() {
+        let (_directory, disk) = disk();
+        disk.create("a", 100_000).expect("is made");
+        disk.write_at("a", 50_000, &[&[7; 50_000]]).expect("is written");
+        let bytes = disk.read_new("a", 40_000, 20_000).expect("reads");
+        assert_eq!((bytes.len(), &bytes[9_999..10_001]), (20_000, &[0, 7][..]));
+        assert_eq!(disk.read_new("a", 99_990, 100).expect("reads"), [7; 10], "the file ends there");
+        assert!(disk.read_new("a", 100_000, 100).expect("reads").is_empty());
+        assert!(disk.read_new("b", 0, 100).is_err());
     }
 
     fn read(disk: &FsDisk, name: &str, offset: u64, length: usize) -> Vec<u8> {
