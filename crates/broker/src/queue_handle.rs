@@ -51,6 +51,20 @@ pub struct Published {
     pub accepted: u32,
     /// What their confirm waits for.
     pub awaited: Awaited,
+    /// Its consumers could take messages that have left memory: publishers leave the disk and the processors to them.
+    pub is_behind: bool,
+}
+
+/// How many times as much a message counts of what a connection may have on its way to the disk if the queue that it goes
+/// to is behind. Between two syncs a publisher then sends an eighth of a megabyte to a quarter, more than messages of
+/// usual sizes come to.
+const BEHIND_WEIGHT: u64 = 16;
+
+impl Published {
+    /// What messages of so many bytes count.
+    pub(crate) fn weigh(&self, bytes: u64) -> u64 {
+        if self.is_behind { bytes * BEHIND_WEIGHT } else { bytes }
+    }
 }
 
 /// See the module.
@@ -250,11 +264,11 @@ impl QueueHandle {
         let published = self.with(|queue, effects| {
             if *queue.state() == QueueState::Deleted {
                 // Routed before its deletion was known: as if it had come later, and found no queue.
-                return Published { accepted: count, awaited: Awaited::default() };
+                return Published { accepted: count, awaited: Awaited::default(), is_behind: false };
             }
             let submission = queue.submit(batch, index, count, now);
             if submission.accepted == 0 {
-                return Published { accepted: 0, awaited: Awaited::default() };
+                return Published { accepted: 0, awaited: Awaited::default(), is_behind: false };
             }
             let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
             let position = is_logged.then(|| {
@@ -286,9 +300,9 @@ impl QueueHandle {
             // A volatile message waits for the durable ones before it.
             let written = self.durability == Durability::Os && !queue.awaits_group();
             let awaited = Awaited { position: queue.pending_position(), written };
-            Published { accepted: submission.accepted, awaited }
+            Published { accepted: submission.accepted, awaited, is_behind: queue.is_behind() }
         });
-        let published = published.unwrap_or(Published { accepted: 0, awaited: Awaited::default() });
+        let published = published.unwrap_or(Published { accepted: 0, awaited: Awaited::default(), is_behind: false });
         if let Some(first) = shared.filter(|_| referred < count) {
             self.shared.release(first + u64::from(referred), first + u64::from(count) - 1);
         }

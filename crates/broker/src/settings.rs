@@ -171,6 +171,7 @@ impl Settings {
 
 /// Why connections are closed and refused while the node is in maintenance: RabbitMQ's words.
 pub(crate) const IN_MAINTENANCE: &str = "Node was put into maintenance mode";
+
 /// A connection's published bytes that aren't durable yet: above this it isn't read.
 pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
 /// Largest AMQP 1.0 frame before `open`, in bytes: room for tokens (RabbitMQ's `initial_frame_max`).

@@ -368,6 +368,11 @@ impl ClassicQueue {
         }
     }
 
+    /// Whether its consumers could take messages that have left memory.
+    pub fn is_behind(&self) -> bool {
+        self.contents.spilled_from.is_some() && self.consumers.any_able()
+    }
+
     fn after_growth(&mut self, effects: &mut Effects) {
         if self.state != QueueState::Running {
             return;

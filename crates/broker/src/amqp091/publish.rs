@@ -467,7 +467,7 @@ impl Session {
                 if awaited.position == 0 || !is_planted(Bug::FirstQueueConfirms) {
                     awaited = awaited.and(published.awaited);
                 }
-                self.undurable.note(published.awaited, queue, bytes);
+                self.undurable.note(published.awaited, queue, published.weigh(bytes));
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
                 }

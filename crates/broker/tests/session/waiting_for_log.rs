@@ -1,9 +1,11 @@
-//! Publishers and a log whose buffer is full: nobody waits for room who won't be told of it.
+//! Publishers that wait for the log: nobody waits for room who won't be told of it, and those whose consumers wait for the disk
+//! send less meanwhile.
 
 use leveret_amqp10::message::write_data;
 use leveret_amqp091::{FieldTable, Properties};
+use leveret_broker::Settings;
 use leveret_strict_client::amqp10::Send;
-use leveret_strict_client::amqp091::{Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -87,4 +89,49 @@ fn so_does_a_sender() {
     sender.connection.turn(stage.now);
     assert!(sender.connection.wants_read());
     assert_eq!(sender.connection.receive(&second, stage.now), second.len());
+}
+
+/// How many messages of 10 kB a connection publishes before it isn't read any more, while the disk does nothing: to a queue
+/// whose messages have left memory.
+fn published_at_once(consume: Option<Consume>) -> usize {
+    let mut stage = Stage::with(Settings { queue_memory_bytes: 1, ..Settings::default() });
+    let (publisher, consumer) = (stage.connect(), stage.connect());
+    let none = FieldTable::new();
+    let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
+    stage.links[publisher].client.declare_queue(1, b"q", durable, &none);
+    for _ in 0..500 {
+        stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), &BODY[..10_000]);
+    }
+    stage.settle();
+    if let Some(consume) = consume {
+        let client = &mut stage.links[consumer].client;
+        client.qos(1, 1, false);
+        client.consume(1, b"q", b"", consume, &none);
+        // The second one may have one message only, and gets it.
+        while stage.links[consumer].step(stage.now) {}
+        if !consume.no_ack {
+            stage.settle();
+        }
+    }
+    (1..=600)
+        .find(|_| {
+            stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), &BODY[..10_000]);
+            stage.links[publisher].step(stage.now);
+            !stage.links[publisher].connection.wants_read()
+        })
+        .expect("it is held back at 4 MiB")
+}
+
+#[test]
+fn a_publisher_leaves_the_disk_to_consumers_that_wait_for_it() {
+    let everything = Consume { no_ack: true, ..Consume::default() };
+    let usual = published_at_once(None);
+    assert!((400..500).contains(&usual), "{usual}: 4 MiB");
+    let behind = published_at_once(Some(everything));
+    assert!((20..40).contains(&behind), "{behind}: a sixteenth");
+    assert_eq!(
+        published_at_once(Some(Consume::default())),
+        usual,
+        "a consumer that has what it may have waits for nothing"
+    );
 }
