@@ -47,6 +47,7 @@ pub use error::BenchError;
 pub use scenario::Scenario;
 pub use settings::{Durability, Rate};
 
+use other_queues::OtherQueues;
 use report::{Files, Machine, Record, Results};
 use settings::Settings;
 use target::Target;
@@ -96,36 +97,81 @@ fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<Bench
     if !args.json {
         println!("{}", Machine::here());
     }
-    let (mut results, mut first_error) = (Results::default(), None);
+    let mut run = Run { is_quiet: args.json, of_two: targets.len() > 1, ..Run::default() };
     for load in &loads {
+        // Once for all rounds: a broker that has just made thousands of queues, or deleted them, does something else besides.
+        let mut others: Vec<Option<OtherQueues>> =
+            targets.iter().map(|target| run.take(load, 1, 0, target, |_| load.make_others(target))).collect();
         // The brokers take turns, so that a machine that slows down slows both.
         for round in 1..=args.rounds {
-            for target in &targets {
-                let (label, _) = report::target_and_broker(target.label);
+            for (target, _) in targets.iter().zip(&others).filter(|(_, others)| others.is_some()) {
                 for turn in 0..load.options.durability.len().max(1) {
-                    // One that hasn't said yet what it is, since its first round was void, is asked to be on the safe side.
-                    let can_be_asked = results.broker(&label).is_none_or(|broker| outcome::is_leveret(&broker));
-                    if turn > 0 && !(load.is_durable() && can_be_asked) {
+                    if turn > 0 && !(load.is_durable() && run.may_be_leveret(target)) {
                         continue;
                     }
-                    let machine = Machine::here();
-                    let records = load.run(round, turn, target, &machine).unwrap_or_else(|error| {
-                        let mut record = Record::void(&load.name, round, label.clone(), error.to_string(), &machine);
-                        record.broker = results.broker(&record.target);
-                        record.durability = load.durability(turn).map(|durability| durability.to_string());
-                        first_error.get_or_insert(error);
-                        vec![record]
-                    });
-                    if !args.json {
-                        records.iter().for_each(|record| println!("{}", record.text(targets.len() > 1)));
-                    }
-                    results.rounds.extend(records);
+                    let records = run.take(load, round, turn, target, |machine| load.run(round, turn, target, machine));
+                    run.add(records.unwrap_or_default());
                 }
             }
         }
-        files.write_json(&results)?;
+        for (target, others) in targets.iter().zip(&mut others) {
+            if let Some(others) = others.take() {
+                run.take(load, args.rounds, 0, target, |_| others.delete(target));
+            }
+        }
+        files.write_json(&run.results)?;
     }
-    Ok((results, first_error))
+    Ok((run.results, run.first_error))
+}
+
+/// What was measured so far.
+#[derive(Default)]
+struct Run {
+    results: Results,
+    first_error: Option<BenchError>,
+    /// Nothing is shown before the end.
+    is_quiet: bool,
+    /// There is a second broker.
+    of_two: bool,
+}
+
+impl Run {
+    /// Does something; what fails is a void round.
+    fn take<T>(
+        &mut self,
+        load: &Load,
+        round: u32,
+        turn: usize,
+        target: &Target,
+        what: impl FnOnce(&Machine) -> Result<T, BenchError>,
+    ) -> Option<T> {
+        let machine = Machine::here();
+        match what(&machine) {
+            Ok(done) => Some(done),
+            Err(error) => {
+                let (label, _) = report::target_and_broker(target.label);
+                let mut record = Record::void(&load.name, round, label, error.to_string(), &machine);
+                record.broker = self.results.broker(&record.target);
+                record.durability = load.durability(turn).map(|durability| durability.to_string());
+                self.first_error.get_or_insert(error);
+                self.add(vec![record]);
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, records: Vec<Record>) {
+        if !self.is_quiet {
+            records.iter().for_each(|record| println!("{}", record.text(self.of_two)));
+        }
+        self.results.rounds.extend(records);
+    }
+
+    /// One that hasn't said yet what it is, since its first round was void, is asked to be on the safe side.
+    fn may_be_leveret(&self, target: &Target) -> bool {
+        let (label, _) = report::target_and_broker(target.label);
+        self.results.broker(&label).is_none_or(|broker| outcome::is_leveret(&broker))
+    }
 }
 
 /// For how long a broker shows what it can take, of which half is asked for then.
@@ -168,6 +214,14 @@ impl Load {
 
     fn is_durable(&self) -> bool {
         !self.scenario.is_idle() && self.scenario.settings(&self.options).durable
+    }
+
+    /// Makes the queues that stand beside those of the load.
+    fn make_others(&self, target: &Target) -> Result<OtherQueues, BenchError> {
+        if self.scenario.is_idle() {
+            return Ok(OtherQueues::default());
+        }
+        OtherQueues::make(&Settings { durability: self.durability(0), ..self.scenario.settings(&self.options) }, target)
     }
 
     /// Runs once, in one of the durabilities that were asked for.

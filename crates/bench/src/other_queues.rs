@@ -17,8 +17,8 @@ use crate::target::Target;
 const AT_ONCE: u32 = 200;
 
 /// Those that are there.
+#[derive(Debug, Default)]
 pub(crate) struct OtherQueues {
-    connection: Option<Connection<Client>>,
     name: &'static str,
     made: u32,
 }
@@ -29,33 +29,31 @@ impl OtherQueues {
     /// # Errors
     /// If the broker refuses one or is silent for too long; those that were made are deleted.
     pub(crate) fn make(settings: &Settings, target: &Target) -> Result<Self, BenchError> {
-        let mut others = Self { connection: None, name: settings.queue, made: 0 };
+        let mut others = Self { name: settings.queue, made: 0 };
         if settings.other_queues == 0 {
             return Ok(others);
         }
-        let connection = Client::open(target, &Opening::of("other queues"))?;
+        let mut connection = open(target)?;
         let mut arguments = FieldTable::new();
         if let Some(durability) = settings.durability.filter(|_| is_leveret(connection.broker_name())) {
             arguments.insert("x-durability", durability.to_string());
         }
         let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-        others.connection = Some(connection);
         let declare =
             |client: &mut Client, name: &str| client.declare_queue(CHANNEL, name.as_bytes(), flags, &arguments);
         while others.made < settings.other_queues {
             let count = AT_ONCE.min(settings.other_queues - others.made);
-            let made = others.ask(others.made, count, "queue.declare-ok", declare, |event| {
-                matches!(event, Event::QueueDeclared { .. })
-            });
-            if let Err(error) = made {
-                others.made += count;
-                // What was refused took the channel or the connection with it. The error that was first says why.
-                others.connection = Client::open(target, &Opening::of("other queues")).ok();
-                let _ = others.delete();
+            let first = others.made;
+            // Some of them may be there also if the broker refuses one.
+            others.made += count;
+            let is_answer = |event: &Event| matches!(event, Event::QueueDeclared { .. });
+            if let Err(error) = others.ask(&mut connection, first, count, "queue.declare-ok", declare, is_answer) {
+                // The error that was first says why.
+                let _ = others.delete(target);
                 return Err(error);
             }
-            others.made += count;
         }
+        <Client as Load>::close(connection)?;
         Ok(others)
     }
 
@@ -63,29 +61,39 @@ impl OtherQueues {
     ///
     /// # Errors
     /// If the broker refuses it or is silent for too long.
-    pub(crate) fn delete(mut self) -> Result<(), BenchError> {
+    pub(crate) fn delete(mut self, target: &Target) -> Result<(), BenchError> {
+        if self.made == 0 {
+            return Ok(());
+        }
+        // Another connection: the first one was idle for as long as the rounds took, or lost its channel to an error.
+        let mut connection = open(target)?;
         while self.made > 0 {
             let count = AT_ONCE.min(self.made);
             self.made -= count;
             let delete = |client: &mut Client, name: &str| client.delete_queue(CHANNEL, name.as_bytes());
-            self.ask(self.made, count, "queue.delete-ok", delete, |event| matches!(event, Event::Removed { .. }))?;
+            let is_answer = |event: &Event| matches!(event, Event::Removed { .. });
+            self.ask(&mut connection, self.made, count, "queue.delete-ok", delete, is_answer)?;
         }
-        self.connection.map_or(Ok(()), <Client as Load>::close)
+        <Client as Load>::close(connection)
     }
 
     /// Asks for something for each of `count` queues from `first` on, and awaits the answers.
     fn ask(
-        &mut self,
+        &self,
+        connection: &mut Connection<Client>,
         first: u32,
         count: u32,
         what: &'static str,
         ask: impl Fn(&mut Client, &str),
         is_answer: impl Fn(&Event) -> bool,
     ) -> Result<(), BenchError> {
-        let Some(connection) = &mut self.connection else { return Ok(()) };
         for number in first..first + count {
             ask(&mut connection.client, &format!("{}-other-{number}", self.name));
         }
         connection.wait_for_all(what, count, |_, event| is_answer(event))
     }
+}
+
+fn open(target: &Target) -> Result<Connection<Client>, BenchError> {
+    Client::open(target, &Opening::of("other queues"))
 }

@@ -12,7 +12,6 @@ use crate::at_once::some_at_once;
 use crate::connection::{Client, Connection, Stopper};
 use crate::measured::{Consumed, Part, Published};
 use crate::opening::Opening;
-use crate::other_queues::OtherQueues;
 pub(crate) use crate::outcome::Outcome;
 use crate::outcome::{Gauge, Sides, is_leveret};
 use crate::series::{Sample, Watch};
@@ -68,15 +67,10 @@ pub(crate) trait Load: Client + Sized + Send {
 /// Runs `settings` against `target` once.
 pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
     settings.check().map_err(BenchError::Usage)?;
-    let others = OtherQueues::make(settings, target)?;
-    let outcomes = match settings.protocol {
+    match settings.protocol {
         Protocol::Amqp091 => run_as::<amqp091::Client>(settings, target),
         Protocol::Amqp10 => run_as::<amqp10::Client>(settings, target),
-    };
-    let gone = others.delete();
-    // What a round that failed says is worth more than what became of queues that nobody used.
-    let outcomes = outcomes?;
-    gone.map(|()| outcomes)
+    }
 }
 
 /// How many messages per second come through: of the first half where there are two.
