@@ -36,8 +36,13 @@ impl Log {
         if self.background.is_some() || self.space.is_out {
             return self.background.is_none() && self.space.is_untold();
         }
-        let is_file_wanted = self.wal.wants_spare() || self.wal.wants_fill();
+        let is_file_wanted = self.wal.wants_spare() || self.may_fill();
         is_file_wanted || self.retirement.is_none() && self.is_file_due() || self.is_survey_untold()
+    }
+
+    /// Whether there is time to fill the next WAL file: not when commits may soon wait for one that is retired.
+    fn may_fill(&self) -> bool {
+        self.wal.wants_fill() && !self.is_file_due() && !self.space.is_out && !self.closing
     }
 
     /// Whether the oldest WAL file has to go.
@@ -68,9 +73,7 @@ impl Log {
         if let Some(steps) = self.wal.discard(&self.options) {
             return self.run_background(Doing::Discard, Job::Steps(steps));
         }
-        // Unless commits may soon wait for a file that is retired.
-        if !self.is_file_due()
-            && !self.space.is_out
+        if self.may_fill()
             && let Some(steps) = self.wal.fill()
         {
             return self.run_background(Doing::Fill, Job::Steps(steps));

@@ -370,7 +370,7 @@ impl ClassicQueue {
 
     /// Whether its consumers could take messages that have left memory.
     pub fn is_behind(&self) -> bool {
-        self.contents.spilled_from.is_some() && self.consumers.any_able()
+        self.contents.spilled_from.is_some() && (self.disk_wait.is_some() || self.consumers.any_scheduled())
     }
 
     fn after_growth(&mut self, effects: &mut Effects) {
