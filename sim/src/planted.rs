@@ -36,6 +36,7 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("recovery", Bug::Log(log::Bug::SkipSyncOfRecovered)),
     ("recovery", Bug::Log(log::Bug::TrustLastBatch)),
     ("recovery", Bug::Log(log::Bug::TrustCheckpoint)),
+    ("recovery", Bug::Log(log::Bug::OmitUnsynced)),
     ("recovery", Bug::Queue(queue::Bug::ReuseNumber)),
     ("numbers", Bug::Log(log::Bug::RetireOneTooFew)),
     ("numbers", Bug::Log(log::Bug::LoseContainerEdge)),

@@ -166,6 +166,7 @@ fn vary(log: &Options, random: &mut Random) -> Options {
         mixed_below: [2 << 10, 8 << 10][random.below(2) as usize],
         unretired_max: 2 + random.below(2) as usize,
         fill_after: [2 << 10, 16 << 10, 1 << 20][random.below(3) as usize],
+        unsynced_max: [2 << 10, 4 << 20][random.below(2) as usize],
         ..log.clone()
     }
 }

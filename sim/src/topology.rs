@@ -102,6 +102,12 @@ pub fn some_route(world: &mut World, ledger: &Ledger) -> Option<(String, String)
         _ => None,
     });
     let exchanges: Vec<String> = exchanges.collect();
+    if world.is_rarely_synced
+        && world.random.below(32) > 0
+        && let Some(queue) = one_of(present(ledger, is_written_only).collect(), world)
+    {
+        return Some((String::new(), queue));
+    }
     if !exchanges.is_empty() && world.random.below(3) > 0 {
         world.tally.hit("fan-outs");
         return Some((one_of(exchanges, world)?, String::from("any")));

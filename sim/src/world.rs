@@ -85,6 +85,8 @@ pub struct World {
     pub stopped: Option<String>,
     /// Clients don't go away, and take nothing away, in the middle of something: every count is known exactly.
     pub is_gentle: bool,
+    /// Most of what is published only has to be written: batch after batch waits for no sync.
+    pub is_rarely_synced: bool,
     /// Queues that stopped alone, since the disk didn't give back what it had taken for them.
     pub failed: BTreeSet<String>,
 }
@@ -152,6 +154,7 @@ impl World {
             .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let is_gentle = random.below(4) == 0;
+        let is_rarely_synced = random.below(4) == 0;
         let mut world = Self {
             disk,
             broker,
@@ -168,6 +171,7 @@ impl World {
             fruitless: 0,
             stopped: None,
             is_gentle,
+            is_rarely_synced,
             failed: BTreeSet::new(),
         };
         world.note_failed();

@@ -52,6 +52,8 @@ pub struct Commit {
     disk_full: AtomicBool,
     /// How long a sync takes, smoothed.
     sync_time: AtomicU64,
+    /// There is a queue whose messages only have to be written: then something may be written long before it is synced.
+    defers_syncs: AtomicBool,
     allowance: Arc<Allowance>,
     waiters: Mutex<Vec<(Position, Waiter)>>,
     /// Those who wait for a write and not for its sync.
@@ -72,6 +74,7 @@ impl Commit {
             room: AtomicBool::new(log.room()),
             disk_full: AtomicBool::new(log.is_out_of_space()),
             sync_time: AtomicU64::new(0),
+            defers_syncs: AtomicBool::new(false),
             allowance: Arc::default(),
             log: Mutex::new(log),
             waiters: Mutex::new(Vec::new()),
@@ -105,6 +108,11 @@ impl Commit {
     /// How long a sync takes, smoothed over the last few.
     pub fn sync_time(&self) -> Nanos {
         self.sync_time.load(Ordering::Relaxed)
+    }
+
+    /// From now on something may be appended that only has to be written.
+    pub(crate) fn defer_syncs(&self) {
+        self.defers_syncs.store(true, Ordering::Release);
     }
 
     /// What publishers may have on its way to the disk.
@@ -197,6 +205,19 @@ impl Commit {
         // It may have become durable between the caller's look and the push.
         if self.durable() >= position && !is_planted(Bug::LoseWaiter) {
             self.wake_waiters();
+        } else if self.defers_syncs.load(Ordering::Acquire) {
+            self.hurry(position);
+        }
+    }
+
+    /// Has the log synced up to `position`, which may have been appended only to be written.
+    fn hurry(&self, position: Position) {
+        let mut log = self.log.lock();
+        log.hurry(position);
+        let is_due = log.commit_waiting();
+        drop(log);
+        if is_due && let Some(wake) = &*self.writer.read() {
+            wake.wake();
         }
     }
 

@@ -99,6 +99,9 @@ impl QueueHandle {
         let log_id = LogId(info.id.0);
         let Services { commit, reads, deferred, shared, .. } = services.clone();
         let durability = info.durability(services.durability);
+        if durability == Durability::Os {
+            services.commit.defer_syncs();
+        }
         let place = services.metrics.place(durability);
         place.write(&queue.gauges());
         Arc::new(Self {
@@ -271,6 +274,8 @@ impl QueueHandle {
                 return Published { accepted: 0, awaited: Awaited::default(), is_behind: false };
             }
             let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
+            let written = self.durability == Durability::Os && !queue.awaits_group();
+            let wait = if written { Wait::Written } else { Wait::Confirm };
             let position = is_logged.then(|| {
                 let payloads = (index..index + submission.accepted).map(|at| {
                     let message = batch.message(at as usize);
@@ -279,11 +284,11 @@ impl QueueHandle {
                 });
                 let (first, accepted) = (submission.first, submission.accepted);
                 let position = self.commit.append(|log, now| match shared {
-                    None => log.append_messages(self.log_id, first, payloads, Wait::Confirm, now),
+                    None => log.append_messages(self.log_id, first, payloads, wait, now),
                     Some(shared) => {
                         let record = encode_reference(batch, index, accepted, shared);
                         let messages = u16::try_from(accepted).expect("a batch holds fewer messages");
-                        log.append_references(self.log_id, first, messages, &record, Wait::Confirm, now)
+                        log.append_references(self.log_id, first, messages, &record, wait, now)
                     }
                 });
                 if let Some(shared) = shared {
@@ -298,7 +303,6 @@ impl QueueHandle {
                 queue.apply(Position::MAX, effects);
             }
             // A volatile message waits for the durable ones before it.
-            let written = self.durability == Durability::Os && !queue.awaits_group();
             let awaited = Awaited { position: queue.pending_position(), written };
             Published { accepted: submission.accepted, awaited, is_behind: queue.is_behind() }
         });

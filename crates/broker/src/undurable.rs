@@ -56,6 +56,10 @@ impl Runs {
     fn next_position(&self) -> Option<Position> {
         self.0.front().map(|first| first.position)
     }
+
+    fn last_position(&self) -> Position {
+        self.0.back().map_or(0, |last| last.position)
+    }
 }
 
 /// See the module.
@@ -89,6 +93,14 @@ impl Undurable {
         match awaited.written {
             true => self.written.note(awaited.position, queue, bytes),
             false => self.synced.note(awaited.position, queue, bytes),
+        }
+    }
+
+    /// The confirm of what went to several queues, `queue` the last of them, waits for this: if one of them has to be durable,
+    /// until all are, although a queue for which it is enough to be written doesn't wait for that itself.
+    pub(crate) fn note_confirm(&mut self, awaited: Awaited, queue: &QueueRef) {
+        if !awaited.written && awaited.position > self.synced.last_position() {
+            self.synced.note(awaited.position, queue, 0);
         }
     }
 
@@ -126,5 +138,36 @@ impl Undurable {
         for unapplied in self.synced.0.drain(..).chain(self.written.0.drain(..)) {
             commit.apply_later(unapplied.position, unapplied.queue);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue_handle::tests::Fixture;
+
+    #[test]
+    fn a_confirm_that_waits_for_the_sync_of_a_queue_that_does_not_is_told_of_it() {
+        let (os, synced) = (Fixture::new().queue, Fixture::new().queue);
+        let awaited = [Awaited::durable(10), Awaited { position: 11, written: true }];
+        let mut undurable = Undurable::new(Arc::default());
+        undurable.note(awaited[0], &synced, 100);
+        undurable.note(awaited[1], &os, 100);
+        undurable.note_confirm(awaited[0].and(awaited[1]), &os);
+        // The batch ended between the two.
+        undurable.apply(Reached { written: 11, durable: 10 });
+        assert_eq!((undurable.next_position(), undurable.next_written()), (Some(11), None));
+        undurable.apply(Reached { written: 11, durable: 11 });
+        assert!(undurable.is_empty());
+        // Where the last one has to be durable itself, nothing is added.
+        undurable.note(Awaited { position: 12, written: true }, &os, 100);
+        undurable.note(Awaited::durable(13), &synced, 100);
+        undurable.note_confirm(Awaited::durable(13), &synced);
+        assert_eq!(undurable.synced.0.len(), 1);
+        undurable.apply(Reached { written: 13, durable: 13 });
+        // Nor for those that only have to be written.
+        undurable.note(Awaited { position: 14, written: true }, &os, 100);
+        undurable.note_confirm(Awaited { position: 14, written: true }, &os);
+        assert_eq!(undurable.next_position(), None);
     }
 }

@@ -52,7 +52,15 @@ impl Builder {
     ) -> Builder {
         debug_assert!(memory.data.is_empty() && memory.runs.is_empty());
         Builder {
-            header: BatchHeader { flags: 0, runs: 0, sequence, first_position, records: 0, record_bytes: 0 },
+            header: BatchHeader {
+                flags: 0,
+                runs: 0,
+                sequence,
+                first_position,
+                records: 0,
+                record_bytes: 0,
+                unsynced: 0,
+            },
             seed: identity.batch_seed(sequence),
             inline_below,
             data: memory.data,
@@ -163,9 +171,11 @@ impl Builder {
         });
     }
 
-    pub(crate) fn seal(mut self) -> Sealed {
+    /// `unsynced` batches right before it aren't durable yet.
+    pub(crate) fn seal(mut self, unsynced: u32) -> Sealed {
         assert!(self.header.records > 0, "a batch without a record");
         self.header.runs = self.runs.len() as u32;
+        self.header.unsynced = unsynced;
         Sealed { header: self.header, seed: self.seed, data: self.data, runs: self.runs, references: self.references }
     }
 }
@@ -241,7 +251,7 @@ mod tests {
         let disk = MemoryDisk::new();
         disk.create("f", 0).unwrap();
         let padded = builder.padded_bytes();
-        builder.seal().write(&disk, "f", 0, identity).unwrap();
+        builder.seal(0).write(&disk, "f", 0, identity).unwrap();
         let bytes = disk.content("f").unwrap();
         assert_eq!(bytes.len() as u64, padded);
         bytes
@@ -279,7 +289,7 @@ mod tests {
             let payload = Payload { head: &[0; 4084], body: None };
             builder.message(LogId(1), number, None, &payload);
         }
-        let sealed = builder.seal();
+        let sealed = builder.seal(0);
         assert_eq!(sealed.runs.len(), 7);
         assert!(sealed.runs.iter().all(|run| run.length as usize <= RUN_BYTES_MAX));
     }

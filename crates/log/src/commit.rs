@@ -1,6 +1,12 @@
 //! The commit lane: when a batch is closed, written and synced.
+//!
+//! Batches that somebody waits for until they are durable are synced one by one. Those that only have to be written share a
+//! sync, at the latest when the next file begins: each says how many before it aren't durable yet, so that recovery can tell
+//! what a power cut tore from what went bad later.
 
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use crate::builder::Sealed;
 use crate::format::batch::{FLAG_CLOSING, Run};
@@ -10,25 +16,34 @@ use crate::job::{Event, Job, JobId, Next, Step, WriteJob};
 use crate::log::Log;
 use crate::names::{self, Name};
 use crate::options::Options;
-use crate::types::{LogId, Nanos, Wait};
+use crate::types::{LogId, Nanos, Position, Wait};
 
 /// State of the commit lane.
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub outstanding: Option<JobId>,
+    /// The batch that is being written.
     flying: Option<Flying>,
+    /// A sync of what is written is on its way.
+    syncing: bool,
+    unsynced: Option<Unsynced>,
+    /// Somebody waits until what is in the active batch is durable.
+    is_sync_wanted: bool,
     /// The job makes the next file ready: the background lane wasn't in time.
     preparing: bool,
     closing: Closing,
-    sync_ended: Nanos,
-    sync_took: Nanos,
+    /// When the last round was over: what was waited for was written, or synced.
+    ended: Nanos,
+    /// How long that took: the sync, or the write if it needed none.
+    took: Nanos,
+    job_started: Nanos,
     /// Records in the active batch that somebody waits for.
-    confirms: u64,
-    /// Those of the batch that was synced last, and those that came meanwhile: publishers whose windows are full send as
-    /// many more, half of them now and half of them after the next sync if that doesn't wait for them.
+    waiting: u64,
+    /// Those of the last round, and those that came meanwhile: publishers whose windows are full send as many more, half of
+    /// them now and half of them after the next round if that doesn't wait for them.
     expected: u64,
-    first_confirm: Nanos,
-    /// When the oldest record was appended that nobody waits for.
+    first_waiting: Nanos,
+    /// When the oldest record was appended that nobody waits for until it is durable.
     first_lazy: Option<Nanos>,
     /// The lane was told to come back at this time.
     told: Nanos,
@@ -47,24 +62,50 @@ enum Closing {
 #[derive(Debug)]
 struct Flying {
     batch: Arc<Sealed>,
-    written: bool,
-    sync_started: Nanos,
     /// Records in it that somebody waits for.
-    confirms: u64,
+    waiting: u64,
+    /// Somebody waits until it is durable.
+    is_sync_wanted: bool,
+    /// When it has to be durable at the latest.
+    due: Nanos,
+}
+
+/// Batches at the end of the current file that are written and not synced.
+#[derive(Debug)]
+struct Unsynced {
+    batches: u32,
+    bytes: u64,
+    /// Position of the last record.
+    last: Position,
+    /// Somebody waits until they are durable.
+    is_sync_wanted: bool,
+    /// When they have to be durable at the latest.
+    due: Nanos,
+    /// Records in the last one that somebody waits for until it is durable.
+    waiting: u64,
+    /// Some were told when they were written.
+    is_told: bool,
+    is_closing: bool,
+    /// Logs with settles in them.
+    settled: FxHashSet<LogId>,
 }
 
 impl Commit {
-    pub(crate) fn new(sync_ended: Nanos) -> Commit {
+    pub(crate) fn new(ended: Nanos) -> Commit {
         Commit {
             outstanding: None,
             flying: None,
+            syncing: false,
+            unsynced: None,
+            is_sync_wanted: false,
             preparing: false,
             closing: Closing::No,
-            sync_ended,
-            sync_took: 0,
-            confirms: 0,
+            ended,
+            took: 0,
+            job_started: 0,
+            waiting: 0,
             expected: 0,
-            first_confirm: 0,
+            first_waiting: 0,
             first_lazy: None,
             told: Nanos::MAX,
         }
@@ -91,14 +132,15 @@ impl Commit {
 
     #[inline]
     pub(crate) fn note_append(&mut self, count: u64, wait: Wait, now: Nanos) {
-        match wait {
-            Wait::Confirm => {
-                if self.confirms == 0 {
-                    self.first_confirm = now;
-                }
-                self.confirms += count;
+        if wait != Wait::Lazy {
+            if self.waiting == 0 {
+                self.first_waiting = now;
             }
-            Wait::Lazy => {
+            self.waiting += count;
+        }
+        match wait {
+            Wait::Confirm => self.is_sync_wanted = true,
+            Wait::Written | Wait::Lazy => {
                 self.first_lazy.get_or_insert(now);
             }
         }
@@ -106,24 +148,32 @@ impl Commit {
 
     /// The active batch is full: what is appended from here on is in another, and this one goes at once.
     pub(crate) fn batch_closed(&mut self) {
-        self.confirms = 0;
+        self.waiting = 0;
+        self.is_sync_wanted = false;
         self.first_lazy = None;
     }
 
     /// When the active batch should be closed; it holds records.
     fn active_due(&self, options: &Options) -> Nanos {
         let lazy = self.first_lazy.map_or(Nanos::MAX, |first| first.saturating_add(options.lazy_flush));
-        if self.confirms == 0 {
+        if self.waiting == 0 {
             return lazy;
         }
-        if self.confirms >= self.expected {
+        if self.waiting >= self.expected {
             return 0;
         }
-        // Nothing could go before the last sync had ended, so that nobody is kept back for longer than this.
-        let delay = options.confirm_delay_max.min(self.sync_took);
-        let company = self.first_confirm.max(self.sync_ended).saturating_add(delay);
-        let idle = self.sync_ended.saturating_add(options.sync_idle);
+        // Nothing could go before the last round had ended, so that nobody is kept back for longer than this.
+        let delay = options.confirm_delay_max.min(self.took);
+        let company = self.first_waiting.max(self.ended).saturating_add(delay);
+        let idle = self.ended.saturating_add(options.sync_idle);
         company.min(idle).min(lazy)
+    }
+
+    /// A round is over: those who waited for it are told.
+    fn end_round(&mut self, waiting: u64, now: Nanos) {
+        self.ended = now;
+        self.took = now.saturating_sub(self.job_started);
+        self.expected = waiting + self.waiting;
     }
 }
 
@@ -136,7 +186,31 @@ impl Log {
     }
 
     fn due(&self) -> Option<Nanos> {
-        if self.commit.flying.is_some() || self.commit.closing == Closing::Due {
+        self.sync_due().into_iter().chain(self.write_due()).min()
+    }
+
+    /// Somebody waits until this position is durable who may have appended it only to be written.
+    pub fn hurry(&mut self, position: Position) {
+        let commit = &mut self.commit;
+        let is_in = |last: Position| position <= last;
+        match (&mut commit.unsynced, &mut commit.flying) {
+            _ if position <= self.durable => {}
+            (Some(unsynced), _) if is_in(unsynced.last) => unsynced.is_sync_wanted = true,
+            (_, Some(flying)) if is_in(flying.batch.header.last_position()) => flying.is_sync_wanted = true,
+            _ => commit.is_sync_wanted = true,
+        }
+    }
+
+    /// When what is written has to be synced.
+    fn sync_due(&self) -> Option<Nanos> {
+        let unsynced = self.commit.unsynced.as_ref()?;
+        let is_much = unsynced.bytes >= self.options.unsynced_max;
+        Some(if is_much || unsynced.is_sync_wanted { 0 } else { unsynced.due })
+    }
+
+    /// When something has to be written.
+    fn write_due(&self) -> Option<Nanos> {
+        if self.commit.closing == Closing::Due {
             return Some(0);
         }
         if self.is_blocked() {
@@ -169,7 +243,7 @@ impl Log {
         if self.commit.outstanding.is_some() {
             return Next::Idle;
         }
-        if self.commit.flying.as_ref().is_some_and(|flying| flying.written) {
+        if self.sync_due().is_some_and(|due| due <= now) {
             return self.sync_job(now);
         }
         match self.due() {
@@ -188,7 +262,12 @@ impl Log {
             return self.run_commit(Job::Steps(self.closed_steps()));
         }
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
-        if self.wal.has_faster(batch) && self.may_open_file() {
+        let is_next_faster = self.wal.has_faster(batch) && self.may_open_file();
+        if (is_next_faster || batch > self.wal.current.room()) && self.commit.unsynced.is_some() {
+            // All before the next file is durable.
+            return self.sync_job(now);
+        }
+        if is_next_faster {
             self.next_file(batch);
         }
         if batch > self.wal.current.room() && !self.next_file(batch) {
@@ -202,7 +281,7 @@ impl Log {
             self.commit.told = Nanos::MAX;
             return Next::Idle;
         }
-        self.write_job()
+        self.write_job(now)
     }
 
     fn next_file(&mut self, batch: u64) -> bool {
@@ -215,29 +294,34 @@ impl Log {
         advanced
     }
 
-    fn write_job(&mut self) -> Next {
-        let mut confirms = 0;
+    fn write_job(&mut self, now: Nanos) -> Next {
+        // Where batches are closed early, there is so much in them that it is synced soon anyway.
+        let (mut waiting, mut is_sync_wanted, mut first_lazy) = (0, true, None);
         let builder = match self.closed.pop_front() {
             Some(builder) => builder,
             None => {
-                confirms = std::mem::take(&mut self.commit.confirms);
-                self.commit.first_lazy = None;
+                waiting = std::mem::take(&mut self.commit.waiting);
+                is_sync_wanted = std::mem::take(&mut self.commit.is_sync_wanted);
+                first_lazy = self.commit.first_lazy.take();
                 let next = self.next_builder();
                 std::mem::replace(&mut self.active, next)
             }
         };
-        let batch = Arc::new(builder.seal());
-        assert_eq!(batch.header.first_position, self.durable + 1, "batches are written in order");
-        self.commit.flying = Some(Flying { batch: batch.clone(), written: false, sync_started: 0, confirms });
+        let (batches, written) =
+            self.commit.unsynced.as_ref().map_or((0, self.durable), |unsynced| (unsynced.batches, unsynced.last));
+        let batch = Arc::new(builder.seal(if planted!(OmitUnsynced) { 0 } else { batches }));
+        assert_eq!(batch.header.first_position, written + 1, "batches are written in order");
+        let due = first_lazy.unwrap_or(now).saturating_add(self.options.lazy_flush);
+        self.commit.flying = Some(Flying { batch: batch.clone(), waiting, is_sync_wanted, due });
+        self.commit.job_started = now;
         let file = &self.wal.current;
         let job = Job::Write(WriteJob { file: file.name.clone(), offset: file.end, identity: file.identity, batch });
         self.run_commit(job)
     }
 
     fn sync_job(&mut self, now: Nanos) -> Next {
-        if let Some(flying) = &mut self.commit.flying {
-            flying.sync_started = now;
-        }
+        self.commit.syncing = true;
+        self.commit.job_started = now;
         let file = self.wal.current.name.clone();
         self.run_commit(Job::Sync { file })
     }
@@ -274,11 +358,11 @@ impl Log {
     }
 
     /// Notes whose messages in segments are fewer now.
-    fn note_settles(&mut self, runs: &[Run]) {
+    fn note_settles(&mut self, settled: impl Iterator<Item = LogId>) {
         let is_copying = self.retirement.is_some();
-        for run in runs.iter().filter(|run| run.kind == RecordKind::Settle) {
-            if is_copying || self.store.has_log(run.log) {
-                self.store.settled.insert(run.log);
+        for log in settled {
+            if is_copying || self.store.has_log(log) {
+                self.store.settled.insert(log);
             }
             // It may have been a reference.
             if self.store.has_log(LogId::SHARED) {
@@ -308,37 +392,80 @@ impl Log {
             self.commit.closing = Closing::No;
             return;
         }
-        let mut flying = self.commit.flying.take().expect("a batch is on its way");
-        if !flying.written {
-            flying.written = true;
-            self.note_written(&flying.batch, events);
-            #[cfg(feature = "planted-bugs")]
-            {
-                flying.written = !self.options.has_bug(crate::options::Bug::SkipSync);
-            }
-            if flying.written {
-                self.commit.flying = Some(flying);
-                return;
-            }
+        if std::mem::take(&mut self.commit.syncing) {
+            self.synced(now, events);
+            return;
         }
-        self.commit.sync_ended = now;
-        self.commit.sync_took = now.saturating_sub(flying.sync_started);
-        self.statistics.note_sync(self.commit.sync_took);
-        self.commit.expected = flying.confirms + self.commit.confirms;
-
+        let flying = self.commit.flying.take().expect("a batch is on its way");
+        self.note_written(&flying.batch, events);
         let header = flying.batch.header;
-        self.note_settles(&flying.batch.runs);
-        self.durable = header.last_position();
         self.statistics.batches += 1;
         self.statistics.records += header.records as u64;
         self.statistics.bytes_written += header.padded_bytes();
-        events.push(Event::Durable(self.durable));
-        if header.flags & FLAG_CLOSING != 0 {
-            self.commit.closing = Closing::Due;
+        let unsynced = self.commit.unsynced.get_or_insert_with(|| Unsynced::new(flying.due));
+        unsynced.add(&flying);
+        if flying.waiting > 0 && !unsynced.is_sync_wanted {
+            self.commit.end_round(flying.waiting, now);
         }
         if let Some(batch) = Arc::into_inner(flying.batch).filter(|_| self.memory.len() < 2) {
             let capacity_max = self.options.buffer_bytes * 2;
             self.memory.push(batch.into_memory(capacity_max));
         }
+        #[cfg(feature = "planted-bugs")]
+        if self.options.has_bug(crate::options::Bug::SkipSync) {
+            self.synced(now, events);
+        }
     }
+
+    /// All that is written is durable.
+    fn synced(&mut self, now: Nanos, events: &mut Vec<Event>) {
+        let unsynced = self.commit.unsynced.take().expect("a sync is of what is written");
+        self.statistics.note_sync(now.saturating_sub(self.commit.job_started));
+        if unsynced.is_sync_wanted || !unsynced.is_told {
+            self.commit.end_round(unsynced.waiting, now);
+        } else {
+            // Nobody waited for it.
+            self.commit.ended = now;
+        }
+        self.note_settles(unsynced.settled.into_iter());
+        self.durable = unsynced.last;
+        events.push(Event::Durable(self.durable));
+        if unsynced.is_closing {
+            self.commit.closing = Closing::Due;
+        }
+    }
+}
+
+impl Unsynced {
+    fn new(due: Nanos) -> Unsynced {
+        Unsynced {
+            batches: 0,
+            bytes: 0,
+            last: 0,
+            is_sync_wanted: false,
+            due,
+            waiting: 0,
+            is_told: false,
+            is_closing: false,
+            settled: FxHashSet::default(),
+        }
+    }
+
+    fn add(&mut self, flying: &Flying) {
+        let header = &flying.batch.header;
+        self.batches += 1;
+        self.bytes += header.padded_bytes();
+        self.last = header.last_position();
+        self.is_sync_wanted |= flying.is_sync_wanted;
+        self.due = self.due.min(flying.due);
+        self.waiting = if self.is_sync_wanted { flying.waiting } else { 0 };
+        self.is_told |= flying.waiting > 0 && !self.is_sync_wanted;
+        self.is_closing |= header.flags & FLAG_CLOSING != 0;
+        self.settled.extend(settled(&flying.batch.runs));
+    }
+}
+
+/// The logs with settles in these runs.
+fn settled(runs: &[Run]) -> impl Iterator<Item = LogId> {
+    runs.iter().filter(|run| run.kind == RecordKind::Settle).map(|run| run.log)
 }

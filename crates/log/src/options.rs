@@ -28,12 +28,15 @@ pub struct Options {
     pub fill_after: u64,
     /// Owners of stored messages are asked at most this often which of them are alive, while no WAL file is retired.
     pub survey_interval: Nanos,
-    /// Records that nobody waits for are durable within this time.
+    /// Records that nobody waits for, and those that only had to be written, are durable within this time.
     pub lazy_flush: Nanos,
-    /// A sync starts at once when the last one ended longer ago than this.
+    /// After so many bytes that only had to be written, they are synced. A recovery writes as many again.
+    pub unsynced_max: u64,
+    /// A batch is written at once when the last one was confirmed longer ago than this.
     pub sync_idle: Nanos,
-    /// A sync also starts at once with as many records waited for as the last one confirmed and as came meanwhile. Fewer
-    /// are kept back to collect others for as long as the last sync took, and for no longer than this.
+    /// So is one with as many records waited for as the last one confirmed and as came meanwhile. Fewer are kept back to
+    /// collect others for as long as the last sync took (the last write, if none was waited for), and for no longer than
+    /// this.
     pub confirm_delay_max: Nanos,
     /// Id of the node, part of every salt.
     pub node_id: u64,
@@ -59,6 +62,7 @@ impl Default for Options {
             fill_after: 1 << 20,
             survey_interval: 3_000 * MILLISECOND,
             lazy_flush: 50 * MILLISECOND,
+            unsynced_max: 4 << 20,
             sync_idle: MILLISECOND,
             confirm_delay_max: 200 * MICROSECOND,
             node_id: 0,
@@ -134,6 +138,8 @@ pub enum Bug {
     TrustLastBatch,
     /// The checkpoint before a crash isn't written again by recovery.
     TrustCheckpoint,
+    /// A batch says that all before it are durable although they aren't.
+    OmitUnsynced,
 }
 
 #[cfg(feature = "planted-bugs")]

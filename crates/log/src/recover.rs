@@ -68,7 +68,7 @@ pub trait Replay {
 pub struct Report {
     /// Whether the log was closed, and nothing is missing.
     pub clean: bool,
-    /// The invalid last batch, if there was one.
+    /// What a power cut tore at the end, if it did.
     pub cut: Option<Cut>,
     /// What is wrong besides.
     pub damaged: Vec<Damage>,
@@ -84,7 +84,8 @@ pub struct Report {
     pub removed: Vec<String>,
 }
 
-/// An invalid last batch: what a power cut tore. Nothing in it was confirmed.
+/// An invalid last batch, with those behind it that were written before it was durable: what a power cut tore. Then nothing
+/// in them was confirmed but what only had to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The WAL file.
@@ -308,8 +309,8 @@ impl<'a> Recovery<'a> {
         let covered = FxHashMap::default();
         let mut report = Report::default();
         let mut replaying = Replaying::new(self.disk, &self.options, &covered, 0, 0);
-        for sequence in &self.found.wal {
-            replaying.file(*sequence, &mut report, &mut Nowhere)?;
+        for (at, sequence) in self.found.wal.iter().enumerate() {
+            replaying.file(*sequence, self.found.wal.get(at + 1).copied(), &mut report, &mut Nowhere)?;
         }
         Ok(replaying.first_found == Some(1) && report.damaged.is_empty() && replaying.sequence() >= batch)
     }
@@ -449,8 +450,10 @@ impl<'a> Recovery<'a> {
             self.store.retired_batch,
         );
         replaying.takes_rest = self.is_check;
-        for sequence in self.found.wal.iter().filter(|sequence| **sequence >= self.found.floor) {
-            replaying.file(*sequence, report, replay)?;
+        // The last batch of which a clean stop left word was durable, and all before it.
+        replaying.last_closed = self.closed.as_ref().map_or((0, 0), |closed| (closed.batch, closed.file));
+        for (at, sequence) in self.found.wal.iter().enumerate().filter(|(_, sequence)| **sequence >= self.found.floor) {
+            replaying.file(*sequence, self.found.wal.get(at + 1).copied(), report, replay)?;
         }
         if let Some(closed) = &self.closed {
             replaying.must_reach(closed, report, replay);

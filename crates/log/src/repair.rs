@@ -12,6 +12,7 @@ use crate::error::StorageError;
 use crate::format::Identity;
 use crate::format::batch_check::Batch;
 use crate::format::checkpoint::Header;
+use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::RecordKind;
 use crate::index::{Breaks, FileIndex};
 use crate::job::LiveState;
@@ -58,7 +59,11 @@ pub fn repair(
             Some(Name::Segment(id)) => {
                 (Identity::segment(options.node_id, options.wal_id, id), segment::batches_end(from, file, length)?)
             }
-            Some(Name::Wal(sequence)) => (Identity::wal(options.node_id, options.wal_id, sequence), length),
+            Some(Name::Wal(sequence)) => {
+                // Behind it there may be whole batches that a power cut left beside one that it tore.
+                let end = verified.ends.get(file).copied().unwrap_or(FILE_HEADER_BYTES);
+                (Identity::wal(options.node_id, options.wal_id, sequence), end)
+            }
             _ => continue,
         };
         let mut walk = Walk::new(from, file, identity, end);

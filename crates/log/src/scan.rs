@@ -10,7 +10,8 @@ use crate::format::{Identity, SECTOR};
 /// Bytes read at a time when a valid batch is looked for behind bad bytes.
 const SEARCH_BYTES: usize = 1 << 20;
 
-/// Looks from `from` on, in steps of a sector, for a batch of this use of the file with a higher sequence than `after`.
+/// Looks from `from` on, in steps of a sector, for a batch of this use of the file with a higher sequence than `after`:
+/// where it is, and its header.
 pub(crate) fn find_batch(
     disk: &dyn Disk,
     file: &str,
@@ -18,15 +19,15 @@ pub(crate) fn find_batch(
     from: u64,
     end: u64,
     after: u64,
-) -> Result<Option<u64>, DiskError> {
+) -> Result<Option<(u64, BatchHeader)>, DiskError> {
     let mut at = from;
     while at + BATCH_HEADER_BYTES as u64 <= end {
         let (bytes, _) = disk::read_around(disk, file, at, SEARCH_BYTES)?;
         for sector in (0..bytes.len()).step_by(SECTOR as usize) {
             let here = at + sector as u64;
             let header = BatchHeader::decode(&bytes[sector..], identity, end.saturating_sub(here));
-            if header.is_some_and(|header| header.sequence > after) {
-                return Ok(Some(here));
+            if let Some(header) = header.filter(|header| header.sequence > after) {
+                return Ok(Some((here, header)));
             }
         }
         at += SEARCH_BYTES as u64;

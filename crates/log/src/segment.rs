@@ -92,7 +92,7 @@ impl SegmentWriter {
         }
         self.sequence += 1;
         let empty = new_builder(&self.identity, self.sequence, self.inline_below, Memory::default());
-        let sealed = std::mem::replace(&mut self.builder, empty).seal();
+        let sealed = std::mem::replace(&mut self.builder, empty).seal(0);
         sealed.write(disk, &self.name, self.end, &self.identity)?;
         self.index.note(self.end, &sealed.header, &sealed.runs);
         let length = sealed.header.padded_bytes();

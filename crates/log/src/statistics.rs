@@ -11,9 +11,9 @@ pub struct Statistics {
     pub sync_smoothed: Nanos,
     /// How long they took: slot i counts those of less than 2^i µs (and at least 2^(i-1)).
     pub sync_histogram: [u64; 32],
-    /// Batches made durable.
+    /// Batches written.
     pub batches: u64,
-    /// Records made durable.
+    /// Records in them.
     pub records: u64,
     /// Bytes written by the commit lane, headers and padding included.
     pub bytes_written: u64,

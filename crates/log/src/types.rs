@@ -51,11 +51,13 @@ impl Payload<'_> {
     }
 }
 
-/// Whether somebody waits for a record to be durable.
+/// What somebody waits for who appended a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// A confirm (or declare-ok ...) waits: sync soon.
     Confirm,
+    /// A confirm waits until it is written: soon. It is durable within [`crate::Options::lazy_flush`].
+    Written,
     /// Nobody waits: durable within [`crate::Options::lazy_flush`].
     Lazy,
 }

@@ -3,6 +3,8 @@
 //! What a start replays is replayed here, by the same code, for the numbers of the messages only; then every segment is
 //! read whole. A message that is alive and in no file is missing, whatever the checksums say.
 
+use std::collections::BTreeMap;
+
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
 use crate::format::{Identity, VERSION};
@@ -31,7 +33,8 @@ pub trait Owners: Replay {
 pub struct Verified {
     /// What is wrong. Of the messages those that are lost: they were alive.
     pub damaged: Vec<Damage>,
-    /// An invalid last batch. A power cut tears it so, and then nothing in it was confirmed; the next start puts it aside.
+    /// An invalid last batch, with those behind it that were written before it was durable. A power cut tears it so, and then
+    /// nothing in it was confirmed but for queues of the class `os`; the next start puts it aside.
     pub torn: Option<Damage>,
     /// What a start would say instead of starting.
     pub refused: Option<String>,
@@ -49,6 +52,8 @@ pub struct Verified {
     pub position: Position,
     /// Sequence of the last batch.
     pub(crate) batch: u64,
+    /// Where the last batch of each WAL file ends that counts.
+    pub(crate) ends: BTreeMap<String, u64>,
     /// Files that a start would remove: an interrupted step left them, or they are spare.
     pub unused: Vec<String>,
 }
@@ -82,6 +87,7 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
             verified.closed = looked.closed;
             verified.position = looked.position;
             verified.batch = looked.batch;
+            verified.ends = looked.files.iter().map(|file| (file.name.to_string(), file.end)).collect();
             let unused = recovery.leftovers(&looked.files);
             verified.unused = unused.iter().map(|name| name.text(options.wal_id)).collect();
             // Without a whole batch a file isn't in use, but this one tells something.

@@ -23,7 +23,7 @@ pub(crate) struct WalFile {
     pub identity: Identity,
     /// Its length on disk.
     pub length: u64,
-    /// Where the next batch goes; all before is durable.
+    /// Where the next batch goes; all before is written.
     pub end: u64,
     /// Up to here there was something before this use, if only zeros. Behind it blocks are allocated and nothing more, so
     /// that a sync of what is written there waits for the file system's journal too, and takes twice as long.

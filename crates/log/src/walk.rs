@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
             }
         }
         let next = find_batch(self.disk, self.name, &self.identity, offset + SECTOR, self.end, self.sequence)?;
-        self.at = next.unwrap_or(self.end);
+        self.at = next.map_or(self.end, |(at, _)| at);
         let range = offset..self.at;
         Ok(Some(if next.is_some() { Piece::Bad(range) } else { Piece::Rest(range) }))
     }

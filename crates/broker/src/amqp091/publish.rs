@@ -473,6 +473,9 @@ impl Session {
                 }
             }
         }
+        if let Some(last) = queues.last() {
+            self.undurable.note_confirm(awaited, last);
+        }
         for reply in &route.replies {
             reply.send(&batch);
         }

@@ -391,6 +391,9 @@ impl Connection {
                 }
             }
         }
+        if let Some(last) = queues.last() {
+            self.undurable.note_confirm(awaited, last);
+        }
         for reply in &route.replies {
             reply.send(&batch);
         }

@@ -31,9 +31,17 @@ pub struct BatchHeader {
     pub records: u32,
     /// Bytes of all records.
     pub record_bytes: u64,
+    /// Batches right before this one that weren't durable when it was written: a power cut may have torn any of them.
+    pub unsynced: u32,
 }
 
 impl BatchHeader {
+    /// Sequence of the first batch that wasn't durable when this one was written; its own if all before it were.
+    #[must_use]
+    pub fn first_unsynced(&self) -> u64 {
+        self.sequence - u64::from(self.unsynced)
+    }
+
     /// Bytes from the header to the first record.
     #[must_use]
     pub fn prefix_bytes(&self) -> u64 {
@@ -70,6 +78,7 @@ impl BatchHeader {
         put(&mut bytes, 32, &self.sequence.to_le_bytes());
         put(&mut bytes, 40, &self.first_position.to_le_bytes());
         put(&mut bytes, 48, &self.records.to_le_bytes());
+        put(&mut bytes, 52, &self.unsynced.to_le_bytes());
         put(&mut bytes, 56, &self.record_bytes.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..BATCH_HEADER_BYTES - 4]);
         put(&mut bytes, BATCH_HEADER_BYTES - 4, &crc.to_le_bytes());
@@ -88,7 +97,6 @@ impl BatchHeader {
             && u64_at(bytes, 16) == identity.salt
             && u16_at(bytes, 24) == identity.wal_id
             && u16_at(bytes, 26) == 0
-            && u32_at(bytes, 52) == 0
             && is_zero(&bytes[64..BATCH_HEADER_BYTES - 4]);
         if !ours {
             return None;
@@ -100,14 +108,17 @@ impl BatchHeader {
             first_position: u64_at(bytes, 40),
             records: u32_at(bytes, 48),
             record_bytes: u64_at(bytes, 56),
+            unsynced: u32_at(bytes, 52),
         };
         let possible = header.flags & !FLAGS_KNOWN == 0
+            && u64::from(header.unsynced) <= header.sequence
             && header.runs >= 1
             && header.records >= header.runs
             && header.record_bytes <= room
             && header.record_bytes >= header.records as u64 * RECORD_HEADER_BYTES as u64
             && header.padded_bytes() <= room
-            && header.first_position.checked_add(header.records as u64).is_some();
+            // However many records the rows say there are, they are fewer than bytes.
+            && header.first_position.checked_add(header.record_bytes).is_some();
         possible.then_some(header)
     }
 
@@ -198,7 +209,8 @@ mod tests {
     use super::*;
 
     fn header() -> BatchHeader {
-        BatchHeader { flags: FLAG_RESTART, runs: 2, sequence: 77, first_position: 1000, records: 5, record_bytes: 300 }
+        let flags = FLAG_RESTART;
+        BatchHeader { flags, runs: 2, sequence: 77, first_position: 1000, records: 5, record_bytes: 300, unsynced: 3 }
     }
 
     #[test]
@@ -207,6 +219,12 @@ mod tests {
         let bytes = header().encode(&identity);
         assert_eq!(BatchHeader::decode(&bytes, &identity, 512), Some(header()));
         assert_eq!(BatchHeader::decode(&bytes, &identity, 511), None);
+        let late = BatchHeader { first_position: u64::MAX - 299, ..header() };
+        assert_eq!(
+            BatchHeader::decode(&late.encode(&identity), &identity, 512),
+            None,
+            "its rows could say more than 5"
+        );
         assert_eq!(BatchHeader::decode(&bytes, &Identity::wal(1, 2, 4), 512), None, "another use of the file");
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes;
@@ -223,6 +241,7 @@ mod tests {
         assert_eq!(header().bytes(), 460);
         assert_eq!(header().padded_bytes(), 512);
         assert_eq!(header().last_position(), 1004);
+        assert_eq!(header().first_unsynced(), 74);
     }
 
     #[test]

@@ -273,7 +273,7 @@ mod tests {
         }
         let disk = MemoryDisk::new();
         disk.create("f", 0).unwrap();
-        builder.seal().write(&disk, "f", 0, identity).unwrap();
+        builder.seal(0).write(&disk, "f", 0, identity).unwrap();
         (disk.content("f").unwrap(), expected)
     }
 
@@ -310,6 +310,7 @@ mod tests {
                 first_position: 1,
                 records: rows,
                 record_bytes: rows as u64 * 12,
+                unsynced: 0,
             };
             if bytes.len() >= BATCH_HEADER_BYTES {
                 bytes[..BATCH_HEADER_BYTES].copy_from_slice(&header.encode(&identity));
@@ -354,7 +355,7 @@ mod tests {
             }
             let disk = MemoryDisk::new();
             disk.create("f", 0).unwrap();
-            builder.seal().write(&disk, "f", 0, &identity).unwrap();
+            builder.seal(0).write(&disk, "f", 0, &identity).unwrap();
             (disk.content("f").unwrap(), identity)
         };
         let (old, _) = write(3, 1, 7);

@@ -2,8 +2,10 @@
 //!
 //! After a sync that failed, the operating system may call pages clean that it never wrote: readers see them as long as
 //! they stay in memory, and no later sync brings them to the disk. Only writing them again does. What a life before
-//! wrote last and may not have synced is the last batch of the WAL and the checkpoint in force, if what it replaces is
-//! still there: all else was followed by something that came after its sync.
+//! wrote last and may not have synced is the last batch of the WAL, with those before it of which it says so, and the
+//! checkpoint in force, if what it replaces is still there: all else was followed by something that came after its sync.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -13,15 +15,16 @@ use crate::error::DiskError;
 /// Bytes of a checkpoint that are written at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A batch as it was read, whole.
+/// A batch as it was read, whole, that may not be durable.
 #[derive(Debug)]
-pub(super) struct LastBatch {
-    pub file: String,
+pub(super) struct DoubtfulBatch {
+    pub sequence: u64,
+    pub file: Arc<str>,
     pub offset: u64,
     pub bytes: Bytes,
 }
 
-impl LastBatch {
+impl DoubtfulBatch {
     /// Writes it where it is. Nothing else shares its sectors.
     pub(super) fn write_again(&self, disk: &dyn Disk) -> Result<(), DiskError> {
         disk::write(disk, &self.file, self.offset, &[&self.bytes])

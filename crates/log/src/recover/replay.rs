@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use super::certain::LastBatch;
+use super::certain::DoubtfulBatch;
 use super::groups::OpenGroups;
 use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
 use crate::disk::{self, Disk};
@@ -18,7 +18,7 @@ use crate::format::record::{self, Record, RecordKind};
 use crate::format::{SECTOR, is_zero, u64_at};
 use crate::names::Name;
 use crate::options::Options;
-use crate::scan::{Window, find_batch};
+use crate::scan::{READS_MAX, Window, find_batch};
 use crate::types::{LogId, Position, SettleReason};
 use crate::wal::WalFile;
 
@@ -27,8 +27,9 @@ const CUT_BYTES_MAX: u64 = 1 << 20;
 /// Files are read in chunks of this, unless a batch is larger: syscalls cost more than checksums where batches are small.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A batch that isn't valid. What follows decides what it is: nothing, then the power cut tore it; a batch with its own
-/// sequence, then an earlier recovery decided so; a later batch, then it was durable once and is damaged.
+/// A batch that isn't valid. What follows decides what it is: nothing, or only batches that were written before it was
+/// durable, then the power cut tore it; a batch with its own sequence, then an earlier recovery decided so; a later batch,
+/// then it was durable once and is damaged.
 struct Doubt {
     file: String,
     offset: u64,
@@ -38,6 +39,8 @@ struct Doubt {
     batch: Option<(Batch, Bytes)>,
     /// If not: its run table, if that is whole.
     runs: Option<Vec<Run>>,
+    /// All of it could be read: what can't be isn't what a power cut leaves.
+    is_readable: bool,
 }
 
 pub(super) struct Replaying<'a> {
@@ -51,10 +54,10 @@ pub(super) struct Replaying<'a> {
     closed: bool,
     doubt: Option<Doubt>,
     groups: OpenGroups,
-    /// Unless it is damaged.
-    last: Option<LastBatch>,
-    /// The last batch of which a clean stop left word: it was durable.
-    closed_batch: u64,
+    /// The last batches taken, those that weren't durable when the last one was written. None that is damaged.
+    doubtful: VecDeque<DoubtfulBatch>,
+    /// The last batch of which a clean stop left word, and the sequence of its file: it was durable.
+    pub last_closed: (u64, u64),
     window: Window,
     /// Whether what is right in a run with wrong records is replayed too. A start doesn't: readers don't get there.
     pub takes_rest: bool,
@@ -83,8 +86,8 @@ impl<'a> Replaying<'a> {
             closed: sequence == 0,
             doubt: None,
             groups: OpenGroups::new(options),
-            last: None,
-            closed_batch: 0,
+            doubtful: VecDeque::new(),
+            last_closed: (0, 0),
             window: Window::default(),
             takes_rest: false,
             first_found: None,
@@ -102,9 +105,11 @@ impl<'a> Replaying<'a> {
         self.position
     }
 
+    /// Takes a file; `next` is the one behind it.
     pub(super) fn file(
         &mut self,
         sequence: u64,
+        next: Option<u64>,
         report: &mut Report,
         replay: &mut dyn Replay,
     ) -> Result<(), StorageError> {
@@ -115,9 +120,10 @@ impl<'a> Replaying<'a> {
         let mut offset = FILE_HEADER_BYTES;
         self.window = Window::default();
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
-            let (bytes, is_whole) = self.fetch(&file, offset, BATCH_HEADER_BYTES)?;
-            match BatchHeader::decode(&bytes, &file.identity, file.length - offset) {
+            let (bytes, is_whole, header) = self.fetch_header(&file, offset)?;
+            match header {
                 Some(header) if header.sequence <= self.sequence && !planted!(TakeEarlierUse) => break,
+                Some(header) if self.is_torn_before(&file, next, offset, &header)? => break,
                 Some(header) => {
                     offset = self.batch(&mut file, offset, &header, report, replay)?;
                     if self.doubt.is_none() && header.flags & FLAG_CLOSING != 0 {
@@ -125,10 +131,19 @@ impl<'a> Replaying<'a> {
                     }
                 }
                 None => match self.later_batch(&file, offset)? {
-                    Some(next) => {
-                        self.doubt_header(&file, offset, next)?;
-                        file.known.gaps.push(offset..next);
-                        offset = next;
+                    Some((later, header)) => {
+                        let is_second = self.is_in_doubt(&file);
+                        if !is_second {
+                            self.doubt_header(&file, offset, later)?;
+                        }
+                        if self.is_torn_before(&file, next, later, &header)? {
+                            break;
+                        }
+                        if is_second {
+                            self.doubt_header(&file, offset, later)?;
+                        }
+                        file.known.gaps.push(offset..later);
+                        offset = later;
                     }
                     None if !is_whole => {
                         // Whether there was a batch nobody can say.
@@ -148,13 +163,18 @@ impl<'a> Replaying<'a> {
                 },
             }
         }
-        let is_in_doubt = self.doubt.as_ref().is_some_and(|doubt| *doubt.file == *file.name);
+        let is_in_doubt = self.is_in_doubt(&file);
         if file.last_batch != 0 || is_in_doubt || report.damaged.len() > damages {
             // Without a batch it was a spare, whose preparation ended within the write of its header.
             report.damaged.extend(header_damage);
             self.files.push_back(file);
         }
         Ok(())
+    }
+
+    /// Whether the last batch so far is in doubt, and of this file.
+    fn is_in_doubt(&self, file: &WalFile) -> bool {
+        self.doubt.as_ref().is_some_and(|doubt| *doubt.file == *file.name)
     }
 
     /// The bytes, with zeros for what can't be read, and whether there is none of that.
@@ -166,6 +186,102 @@ impl<'a> Replaying<'a> {
             }
             bytes => Ok((bytes?, true)),
         }
+    }
+
+    /// The bytes of a header as by [`Self::fetch`], and the header if it is one: what is read wrong once may be right on the
+    /// disk.
+    fn fetch_header(&mut self, file: &WalFile, offset: u64) -> Result<(Bytes, bool, Option<BatchHeader>), DiskError> {
+        let mut reads = 1;
+        loop {
+            let (bytes, is_whole) = self.fetch(file, offset, BATCH_HEADER_BYTES)?;
+            let header = BatchHeader::decode(&bytes, &file.identity, file.length - offset);
+            if header.is_some() || reads == READS_MAX {
+                return Ok((bytes, is_whole, header));
+            }
+            self.window.forget();
+            reads += 1;
+        }
+    }
+
+    /// The batch at `offset` and whether it is one, as [`Self::fetch_header`].
+    fn fetch_batch(
+        &mut self,
+        file: &WalFile,
+        offset: u64,
+        length: u64,
+    ) -> Result<(Bytes, bool, Option<Batch>), DiskError> {
+        let mut reads = 1;
+        loop {
+            let (bytes, is_whole) = self.fetch(file, offset, length as usize)?;
+            let batch = batch_check::check(&bytes, &file.identity);
+            if batch.as_ref().is_some_and(|batch| batch.faults.is_empty()) || reads == READS_MAX {
+                return Ok((bytes, is_whole, batch));
+            }
+            self.window.forget();
+            reads += 1;
+        }
+    }
+
+    /// Whether a power cut may have torn what is in doubt although batches of the file follow, at `later` the first: all of
+    /// them were written before it was durable, and no later file tells that it was. Then nothing from it on counts, as if it
+    /// had been the last.
+    fn is_torn_before(
+        &mut self,
+        file: &WalFile,
+        next: Option<u64>,
+        later: u64,
+        header: &BatchHeader,
+    ) -> Result<bool, DiskError> {
+        let expected = self.sequence + 1;
+        let is_readable = self.doubt.as_ref().is_some_and(|doubt| doubt.is_readable);
+        if !self.is_in_doubt(file) || !is_readable || header.sequence <= expected {
+            return Ok(false);
+        }
+        let mut found = Some((later, *header));
+        let mut end = later;
+        while let Some((at, header)) = found {
+            if header.first_unsynced() > expected {
+                return Ok(false);
+            }
+            end = at + header.padded_bytes();
+            found = match self.header_at(file, end)? {
+                Some(header) if header.sequence > expected => Some((end, header)),
+                _ => find_batch(self.disk, &file.name, &file.identity, end, file.length, expected)?,
+            };
+        }
+        if self.was_file_durable(file, next, expected)? {
+            return Ok(false);
+        }
+        if let Some(doubt) = &mut self.doubt {
+            doubt.end = end;
+        }
+        Ok(true)
+    }
+
+    /// Whether all of a file was durable, with the batch `expected` in it: so it is before the next one begins, unless that
+    /// goes on with the same batch, since an earlier recovery cut it here; and after a clean stop.
+    fn was_file_durable(&mut self, file: &WalFile, next: Option<u64>, expected: u64) -> Result<bool, DiskError> {
+        if let Some(next) = next {
+            let mut next = WalFile::new(self.options, next, 0);
+            next.length = disk::length(self.disk, &next.name)?;
+            self.window.forget();
+            let (_, _, first) = self.fetch_header(&next, FILE_HEADER_BYTES)?;
+            self.window.forget();
+            if let Some(first) = first {
+                return Ok(first.sequence > expected);
+            }
+        }
+        let (closed_batch, closed_file) = self.last_closed;
+        Ok(closed_file == file.sequence && expected <= closed_batch)
+    }
+
+    /// The header at `offset`, if there is one.
+    fn header_at(&mut self, file: &WalFile, offset: u64) -> Result<Option<BatchHeader>, DiskError> {
+        if offset + BATCH_HEADER_BYTES as u64 > file.length {
+            return Ok(None);
+        }
+        let (bytes, _) = self.fetch(file, offset, BATCH_HEADER_BYTES)?;
+        Ok(BatchHeader::decode(&bytes, &file.identity, file.length - offset))
     }
 
     fn check_file_header(&self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
@@ -208,8 +324,7 @@ impl<'a> Replaying<'a> {
             self.has_gap = true;
         }
         let length = header.padded_bytes();
-        let (bytes, _) = self.fetch(file, offset, length as usize)?;
-        let checked = batch_check::check(&bytes, &file.identity);
+        let (bytes, is_readable, checked) = self.fetch_batch(file, offset, length)?;
         match checked {
             Some(batch) if batch.faults.is_empty() || planted!(AcceptTornBatch) => {
                 self.take(file, offset, &batch, &bytes, report, replay);
@@ -221,6 +336,7 @@ impl<'a> Replaying<'a> {
                     end: offset + length,
                     batch: Some((batch, bytes)),
                     runs: None,
+                    is_readable,
                 });
             }
             None => self.doubt_header(file, offset, offset + length)?,
@@ -230,9 +346,10 @@ impl<'a> Replaying<'a> {
 
     fn doubt_header(&mut self, file: &WalFile, offset: u64, end: u64) -> Result<(), DiskError> {
         let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
-        let (bytes, _) = disk::read_around(self.disk, &file.name, offset, length)?;
+        let (bytes, is_readable) = disk::read_around(self.disk, &file.name, offset, length)?;
         let (runs, whole) = batch_check::runs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
-        self.doubt = Some(Doubt { file: file.name.to_string(), offset, end, batch: None, runs: whole.then_some(runs) });
+        let (file, runs) = (file.name.to_string(), whole.then_some(runs));
+        self.doubt = Some(Doubt { file, offset, end, batch: None, runs, is_readable });
         Ok(())
     }
 
@@ -298,7 +415,11 @@ impl<'a> Replaying<'a> {
             }
         }
         let is_whole = batch.faults.is_empty() && bytes.len() as u64 == header.padded_bytes();
-        self.last = is_whole.then(|| LastBatch { file: file.name.to_string(), offset, bytes: bytes.clone() });
+        while self.doubtful.pop_front_if(|batch| batch.sequence < header.first_unsynced()).is_some() {}
+        if is_whole {
+            let (sequence, file, bytes) = (header.sequence, file.name.clone(), bytes.clone());
+            self.doubtful.push_back(DoubtfulBatch { sequence, file, offset, bytes });
+        }
         file.end = offset + header.padded_bytes();
         file.last_batch = header.sequence;
         file.last_position = header.last_position();
@@ -378,13 +499,12 @@ impl<'a> Replaying<'a> {
     }
 
     /// Looks for a later batch of the same use of the file behind bad bytes.
-    fn later_batch(&self, file: &WalFile, offset: u64) -> Result<Option<u64>, DiskError> {
+    fn later_batch(&self, file: &WalFile, offset: u64) -> Result<Option<(u64, BatchHeader)>, DiskError> {
         find_batch(self.disk, &file.name, &file.identity, offset + SECTOR, file.length, self.sequence)
     }
 
     /// A clean stop left word that the log went on: what is in doubt was durable, and what isn't there is missing.
     pub(super) fn must_reach(&mut self, closed: &Closed, report: &mut Report, replay: &mut dyn Replay) {
-        self.closed_batch = closed.batch;
         if closed.batch <= self.sequence {
             return;
         }
@@ -464,9 +584,14 @@ impl<'a> Replaying<'a> {
         if planted!(ReuseBatchNumber) {
             self.sequence = self.sequence.saturating_sub(1);
         }
-        if let Some(last) = self.last.filter(|_| self.sequence > self.closed_batch && !planted!(TrustLastBatch)) {
-            last.write_again(self.disk)?;
-            if self.files.back().is_some_and(|back| *back.name != *last.file) {
+        if self.sequence > self.last_closed.0 && !planted!(TrustLastBatch) {
+            for batch in &self.doubtful {
+                batch.write_again(self.disk)?;
+            }
+            // They are all of one file.
+            if let Some(last) = self.doubtful.back()
+                && self.files.back().is_some_and(|back| *back.name != *last.file)
+            {
                 disk::sync(self.disk, &last.file)?;
             }
         }

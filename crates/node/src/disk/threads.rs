@@ -126,6 +126,8 @@ impl Jobs {
                     if matches!(job, Job::Sync { .. }) && !self.sync_delay.is_zero() {
                         thread::sleep(self.sync_delay);
                     }
+                    // The log uses the memory of what was written again.
+                    drop(job);
                     if let Err(error) = self.broker.complete(id, result, self.clock.now()) {
                         break error;
                     }

@@ -117,11 +117,17 @@ impl Dump<'_> {
                 "what": "file", "sequence": header.sequence, "node_id": header.node_id,
                 "salt": format!("{:016x}", header.salt), "length": header.length,
             }),
-            Dumped::Batch { offset, header } => json!({
-                "what": "batch", "offset": offset, "sequence": header.sequence,
-                "first_position": header.first_position, "records": header.records, "bytes": header.record_bytes,
-                "closing": header.flags & 1 != 0, "restart": header.flags & 2 != 0,
-            }),
+            Dumped::Batch { offset, header } => {
+                let mut line = json!({
+                    "what": "batch", "offset": offset, "sequence": header.sequence,
+                    "first_position": header.first_position, "records": header.records, "bytes": header.record_bytes,
+                    "closing": header.flags & 1 != 0, "restart": header.flags & 2 != 0,
+                });
+                if header.unsynced > 0 {
+                    line["unsynced"] = json!(header.unsynced);
+                }
+                line
+            }
             Dumped::Record { offset, position, log, number, messages, record } => {
                 let mut line = json!({ "what": "record", "offset": offset, "position": position });
                 self.name(&mut line, *log);
