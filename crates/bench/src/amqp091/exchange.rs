@@ -6,11 +6,14 @@ use leveret_strict_client::amqp091::{Client, Event};
 use super::CHANNEL;
 use crate::BenchError;
 use crate::connection::Connection;
+use crate::round::Load;
 use crate::route::{self, Headers};
 use crate::settings::Settings;
 
 /// Requests that are under way at once: an answer to each fits into the broker's socket.
 const PIPELINED_MAX: u32 = 1000;
+/// Channels that make many bindings: RabbitMQ takes a millisecond for each, one after the other in each channel.
+const CHANNELS: u16 = 16;
 
 /// Declares the exchange, anew if it is there, and binds the queues.
 pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings) -> Result<(), BenchError> {
@@ -19,11 +22,15 @@ pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings) 
     // Its bindings needn't outlive the run either.
     connection.client.declare_exchange(CHANNEL, name.as_bytes(), settings.exchange.kind(), false, &FieldTable::new());
     connection.reply("exchange.declare-ok")?;
+    let channels = if settings.bindings > PIPELINED_MAX { CHANNELS } else { 1 };
+    for number in 1..channels {
+        Client::open_session(connection, number)?;
+    }
     let mut open = 0;
-    for binding in route::bindings(settings) {
+    for (binding, number) in route::bindings(settings).zip((0..channels).cycle()) {
         let (queue, arguments) = (settings.queue(binding.queue), arguments(&binding.headers));
         let (queue, key) = (queue.as_bytes(), binding.key.as_bytes());
-        connection.client.bind_queue(CHANNEL, queue, name.as_bytes(), key, &arguments);
+        connection.client.bind_queue(CHANNEL + number, queue, name.as_bytes(), key, &arguments);
         open += 1;
         if open == PIPELINED_MAX {
             bound(connection, open)?;
