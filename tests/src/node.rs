@@ -298,6 +298,19 @@ impl Node {
         Http::guest(format!("127.0.0.1:{}", self.ports.prometheus))
     }
 
+    /// The value of a metric without labels, as it is written.
+    pub fn metric(&self, name: &str) -> String {
+        let text = self.prometheus().get("/metrics").expect("metrics").body;
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+    }
+
+    /// The value of a metric that counts something.
+    pub fn count(&self, name: &str) -> u64 {
+        let value = self.metric(name);
+        value.parse().unwrap_or_else(|_| panic!("{name} is {value}"))
+    }
+
     /// Whether it has printed a line that contains `text`, or does so within [`PATIENCE`]: log lines are written by a
     /// thread of their own.
     pub fn wait_for_line(&mut self, text: &str) -> bool {

@@ -32,12 +32,6 @@ fn until(http: &Http, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
     }
 }
 
-fn metric(node: &Node, name: &str) -> String {
-    let text = Http::guest(format!("127.0.0.1:{}", node.ports().prometheus)).get("/metrics").expect("metrics").body;
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-    line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
-}
-
 /// The next method is connection.blocked; its reason.
 fn blocked(wire: &mut Wire) -> String {
     let frame = wire.next_method(method::CONNECTION_BLOCKED).unwrap_or_else(|frame| panic!("{frame:?}"));
@@ -68,12 +62,12 @@ fn publishers_wait_until_the_last_alarm_clears_and_everybody_else_goes_on() {
     assert_eq!(failed.json()["alarms"], expected);
     let local = http.get(LOCAL_ALARMS).expect("an answer");
     assert_eq!((local.status, &local.json()["reason"]), (503, &json!("There are alarms in effect on the node")));
-    assert_eq!(metric(&node, "rabbitmq_alarms_memory_used_watermark"), "1");
-    assert_eq!(metric(&node, "rabbitmq_alarms_free_disk_space_watermark"), "1");
+    assert_eq!(node.metric("rabbitmq_alarms_memory_used_watermark"), "1");
+    assert_eq!(node.metric("rabbitmq_alarms_free_disk_space_watermark"), "1");
 
     publisher.send(&publish(1, "", "q", b"during", true, true));
     assert_eq!(blocked(&mut publisher), "low on disk & memory");
-    assert_eq!(metric(&node, "leveret_connections_blocked"), "1");
+    assert_eq!(node.metric("leveret_connections_blocked"), "1");
     let queue = http.get("/api/queues/%2F/q").expect("the queue").json();
     assert!(queue.to_string().contains("\"alarm\""), "the queue shows why its publisher waits: {queue}");
 
@@ -87,7 +81,7 @@ fn publishers_wait_until_the_last_alarm_clears_and_everybody_else_goes_on() {
 
     node.raise_alarms("disk");
     until(&http, ALARMS, |answer| answer.json()["alarms"].as_array().is_some_and(|all| all.len() == 1));
-    assert_eq!(metric(&node, "leveret_connections_blocked"), "1", "one alarm is left");
+    assert_eq!(node.metric("leveret_connections_blocked"), "1", "one alarm is left");
     node.raise_alarms("");
     assert!(publisher.next_method(method::CONNECTION_UNBLOCKED).is_ok(), "connection.unblocked comes");
     let ack = publisher.next_method(method::BASIC_ACK).unwrap_or_else(|frame| panic!("{frame:?}"));
@@ -96,7 +90,7 @@ fn publishers_wait_until_the_last_alarm_clears_and_everybody_else_goes_on() {
     assert_eq!(body, b"during");
     consumer.ack(1, tag, false);
     until(&http, LOCAL_ALARMS, |answer| answer.status == 200);
-    assert_eq!(metric(&node, "leveret_connections_blocked"), "0");
+    assert_eq!(node.metric("leveret_connections_blocked"), "0");
     publisher.close();
     consumer.close();
     conservation::check(&http);
@@ -121,10 +115,10 @@ fn queues_and_metrics_show_which_amqp10_publishers_an_alarm_holds_back() {
     let shows_alarm = |answer: &Answer| answer.json().to_string().contains("\"alarm\"");
     node.raise_alarms("memory");
     until(&http, "/api/queues/%2F/q", shows_alarm);
-    assert_eq!(metric(&node, "leveret_connections_blocked"), "1");
+    assert_eq!(node.metric("leveret_connections_blocked"), "1");
     node.raise_alarms("");
     until(&http, "/api/queues/%2F/q", |answer| !shows_alarm(answer));
-    assert_eq!(metric(&node, "leveret_connections_blocked"), "0");
+    assert_eq!(node.metric("leveret_connections_blocked"), "0");
     publisher.wait_credit(CHANNEL, 0);
     publisher.publish_accepted(0, b"after");
 
@@ -133,7 +127,7 @@ fn queues_and_metrics_show_which_amqp10_publishers_an_alarm_holds_back() {
     until(&http, "/api/queues/%2F/q", shows_alarm);
     drop(publisher);
     until(&http, "/api/queues/%2F/q", |answer| !shows_alarm(answer));
-    assert_eq!(metric(&node, "leveret_connections_blocked"), "0");
+    assert_eq!(node.metric("leveret_connections_blocked"), "0");
     other.close();
     wire.close();
 }
@@ -169,7 +163,7 @@ fn memory_above_the_watermark_raises_the_alarm_at_start() {
     let node = Node::start(Options::new().set("vm_memory_high_watermark.absolute", "1MB"));
     let answer = node.http().get(ALARMS).expect("an answer");
     assert_eq!((answer.status, &answer.json()["alarms"][0]["resource"]), (503, &json!("memory")));
-    assert_eq!(metric(&node, "rabbitmq_resident_memory_limit_bytes"), "1000000");
+    assert_eq!(node.metric("rabbitmq_resident_memory_limit_bytes"), "1000000");
     let mut wire = Wire::open(node.amqp());
     wire.declare(1, "q", true);
     wire.send(&publish(1, "", "q", b"x", true, true));

@@ -6,7 +6,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
-use leveret_tests::http::Http;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, method, publish};
 use leveret_tests::{PATIENCE, conservation};
@@ -29,12 +28,6 @@ fn segment_bytes(directory: &Path) -> u64 {
         entry.metadata().map_or(0, |metadata| if is_segment { metadata.len() } else { 0 })
     };
     entries.map(size).sum()
-}
-
-fn metric(node: &Node, name: &str) -> u64 {
-    let text = Http::guest(format!("127.0.0.1:{}", node.ports().prometheus)).get("/metrics").expect("metrics").body;
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
 }
 
 fn body(number: u64) -> Vec<u8> {
@@ -74,9 +67,9 @@ fn held_messages_hold_no_more_than_themselves() {
         assert!(Instant::now() < deadline, "{} bytes of {bound}", segment_bytes(node.directory()));
         thread::sleep(Duration::from_millis(20));
     }
-    assert!(metric(&node, "leveret_segments_rewritten_total") > 0);
-    assert!(metric(&node, "leveret_segments_reclaimed_bytes_total") > 0);
-    assert!(metric(&node, "leveret_segment_bytes") <= bound);
+    assert!(node.count("leveret_segments_rewritten_total") > 0);
+    assert!(node.count("leveret_segments_reclaimed_bytes_total") > 0);
+    assert!(node.count("leveret_segment_bytes") <= bound);
     node.kill();
     node.restart();
     let mut wire = Wire::open(node.amqp());

@@ -148,13 +148,6 @@ fn so_does_an_outcome_of_amqp_1_0() {
     conservation::check(&node.http());
 }
 
-/// How many syncs the node has made.
-fn syncs(node: &Node) -> u64 {
-    let metrics = node.prometheus().get("/metrics").expect("metrics").body;
-    let line = metrics.lines().find_map(|line| line.strip_prefix("leveret_sync_seconds_count "));
-    line.expect("it is counted").parse().expect("a number")
-}
-
 #[test]
 fn messages_that_only_have_to_be_written_share_a_sync() {
     if is_given() {
@@ -164,13 +157,13 @@ fn messages_that_only_have_to_be_written_share_a_sync() {
     let mut wire = Wire::open(node.amqp());
     declare(&mut wire, "os", Some("os"));
     wire.confirm_select(1);
-    let (before, begin) = (syncs(&node), Instant::now());
+    let (before, begin) = (node.count("leveret_sync_seconds_count"), Instant::now());
     for _ in 0..300 {
         confirm(&mut wire, "", "os");
     }
     // One for each 50 ms, however slow it is.
     let allowed = 2 + begin.elapsed().as_millis() as u64 / 50;
-    let made = syncs(&node) - before;
+    let made = node.count("leveret_sync_seconds_count") - before;
     assert!(made <= allowed, "{made} syncs, {allowed} are enough");
     drop(wire);
     conservation::check(&node.http());

@@ -18,18 +18,11 @@ mod limits {
         Node::start(Options::new().set(key, limit))
     }
 
-    /// The value of a metric.
-    pub(crate) fn metric(node: &Node, name: &str) -> u64 {
-        let text = node.prometheus().get("/metrics").expect("metrics").body;
-        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
-    }
-
     /// Polls until a metric has this value: the node learns of a cut socket when it learns of it.
     pub(crate) fn until(node: &Node, name: &str, wanted: u64) {
         let deadline = Instant::now() + PATIENCE;
-        while metric(node, name) != wanted {
-            assert!(Instant::now() < deadline, "{name} is {}, {wanted} expected", metric(node, name));
+        while node.count(name) != wanted {
+            assert!(Instant::now() < deadline, "{name} is {}, {wanted} expected", node.count(name));
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -162,11 +162,8 @@ impl Commit {
 
     /// Wakes the commit lane when something was appended since the last time.
     pub fn announce(&self) {
-        if self.unannounced.load(Ordering::Relaxed)
-            && self.unannounced.swap(false, Ordering::AcqRel)
-            && let Some(wake) = &*self.writer.read()
-        {
-            wake.wake();
+        if self.unannounced.load(Ordering::Relaxed) && self.unannounced.swap(false, Ordering::AcqRel) {
+            self.wake_writer();
         }
     }
 
@@ -216,7 +213,14 @@ impl Commit {
         log.hurry(position);
         let is_due = log.commit_waiting();
         drop(log);
-        if is_due && let Some(wake) = &*self.writer.read() {
+        if is_due {
+            self.wake_writer();
+        }
+    }
+
+    /// The commit lane has something to do.
+    fn wake_writer(&self) {
+        if let Some(wake) = &*self.writer.read() {
             wake.wake();
         }
     }
@@ -305,8 +309,8 @@ impl Commit {
         if background_waiting {
             self.wake_background();
         }
-        if commit_waiting && let Some(wake) = &*self.writer.read() {
-            wake.wake();
+        if commit_waiting {
+            self.wake_writer();
         }
         Ok(damaged)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use crate::builder::Sealed;
-use crate::format::batch::{FLAG_CLOSING, Run};
+use crate::format::batch::FLAG_CLOSING;
 use crate::format::closed::Closed;
 use crate::format::record::RecordKind;
 use crate::job::{Event, Job, JobId, Next, Step, WriteJob};
@@ -71,7 +71,7 @@ struct Flying {
 }
 
 /// Batches at the end of the current file that are written and not synced.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Unsynced {
     batches: u32,
     bytes: u64,
@@ -358,7 +358,7 @@ impl Log {
     }
 
     /// Notes whose messages in segments are fewer now.
-    fn note_settles(&mut self, settled: impl Iterator<Item = LogId>) {
+    fn note_settles(&mut self, settled: FxHashSet<LogId>) {
         let is_copying = self.retirement.is_some();
         for log in settled {
             if is_copying || self.store.has_log(log) {
@@ -402,7 +402,7 @@ impl Log {
         self.statistics.batches += 1;
         self.statistics.records += header.records as u64;
         self.statistics.bytes_written += header.padded_bytes();
-        let unsynced = self.commit.unsynced.get_or_insert_with(|| Unsynced::new(flying.due));
+        let unsynced = self.commit.unsynced.get_or_insert_with(|| Unsynced { due: flying.due, ..Unsynced::default() });
         unsynced.add(&flying);
         if flying.waiting > 0 && !unsynced.is_sync_wanted {
             self.commit.end_round(flying.waiting, now);
@@ -427,7 +427,7 @@ impl Log {
             // Nobody waited for it.
             self.commit.ended = now;
         }
-        self.note_settles(unsynced.settled.into_iter());
+        self.note_settles(unsynced.settled);
         self.durable = unsynced.last;
         events.push(Event::Durable(self.durable));
         if unsynced.is_closing {
@@ -437,20 +437,6 @@ impl Log {
 }
 
 impl Unsynced {
-    fn new(due: Nanos) -> Unsynced {
-        Unsynced {
-            batches: 0,
-            bytes: 0,
-            last: 0,
-            is_sync_wanted: false,
-            due,
-            waiting: 0,
-            is_told: false,
-            is_closing: false,
-            settled: FxHashSet::default(),
-        }
-    }
-
     fn add(&mut self, flying: &Flying) {
         let header = &flying.batch.header;
         self.batches += 1;
@@ -461,11 +447,7 @@ impl Unsynced {
         self.waiting = if self.is_sync_wanted { flying.waiting } else { 0 };
         self.is_told |= flying.waiting > 0 && !self.is_sync_wanted;
         self.is_closing |= header.flags & FLAG_CLOSING != 0;
-        self.settled.extend(settled(&flying.batch.runs));
+        let settles = flying.batch.runs.iter().filter(|run| run.kind == RecordKind::Settle);
+        self.settled.extend(settles.map(|run| run.log));
     }
-}
-
-/// The logs with settles in these runs.
-fn settled(runs: &[Run]) -> impl Iterator<Item = LogId> {
-    runs.iter().filter(|run| run.kind == RecordKind::Settle).map(|run| run.log)
 }

@@ -158,6 +158,15 @@ struct Found {
     next_file: u64,
 }
 
+impl Found {
+    /// The WAL files from `floor` on, each with the one behind it.
+    fn wal_files(&self, floor: u64) -> impl Iterator<Item = (u64, Option<u64>)> {
+        let from = self.wal.partition_point(|sequence| *sequence < floor);
+        let files = &self.wal[from..];
+        files.iter().enumerate().map(|(at, sequence)| (*sequence, files.get(at + 1).copied()))
+    }
+}
+
 pub(crate) struct Recovery<'a> {
     disk: &'a dyn Disk,
     options: Options,
@@ -309,8 +318,8 @@ impl<'a> Recovery<'a> {
         let covered = FxHashMap::default();
         let mut report = Report::default();
         let mut replaying = Replaying::new(self.disk, &self.options, &covered, 0, 0);
-        for (at, sequence) in self.found.wal.iter().enumerate() {
-            replaying.file(*sequence, self.found.wal.get(at + 1).copied(), &mut report, &mut Nowhere)?;
+        for (sequence, next) in self.found.wal_files(0) {
+            replaying.file(sequence, next, &mut report, &mut Nowhere)?;
         }
         Ok(replaying.first_found == Some(1) && report.damaged.is_empty() && replaying.sequence() >= batch)
     }
@@ -452,8 +461,8 @@ impl<'a> Recovery<'a> {
         replaying.takes_rest = self.is_check;
         // The last batch of which a clean stop left word was durable, and all before it.
         replaying.last_closed = self.closed.as_ref().map_or((0, 0), |closed| (closed.batch, closed.file));
-        for (at, sequence) in self.found.wal.iter().enumerate().filter(|(_, sequence)| **sequence >= self.found.floor) {
-            replaying.file(*sequence, self.found.wal.get(at + 1).copied(), report, replay)?;
+        for (sequence, next) in self.found.wal_files(self.found.floor) {
+            replaying.file(sequence, next, report, replay)?;
         }
         if let Some(closed) = &self.closed {
             replaying.must_reach(closed, report, replay);

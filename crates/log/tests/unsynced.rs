@@ -229,6 +229,21 @@ fn of_a_file_that_another_follows_all_was_durable() {
 }
 
 #[test]
+fn a_next_file_that_was_never_begun_tells_nothing() {
+    for length in [0, 100, 600] {
+        let disk = written(5).disk;
+        let (name, batches) = batches(&disk);
+        let mut content = disk.content(&name).unwrap();
+        content[batches[2].0 + 200] ^= 1;
+        disk.put(&name, content);
+        disk.put("wal-0000-0000000000000002", vec![0; length]);
+        let reopened = Driver::open(disk, small());
+        assert!(reopened.report.cut.is_some() && reopened.report.damaged.is_empty(), "{:?}", reopened.report);
+        assert_eq!(numbers(&reopened), [1, 2]);
+    }
+}
+
+#[test]
 fn what_cant_be_read_was_not_torn() {
     let disk = written(5).disk;
     let (name, batches) = batches(&disk);

@@ -6,7 +6,7 @@ use leveret_tests::conservation;
 use leveret_tests::node::Node;
 use leveret_tests::wire::{Wire, Writer, method, method_frame, publish};
 
-use super::{metric, node, until};
+use super::{node, until};
 
 const QUEUE: &str = "limits.unsettled";
 
@@ -42,13 +42,13 @@ fn a_channel_without_a_prefetch_has_a_limit() {
     let mut wire = Wire::open(node.amqp());
     wire.consume(1, QUEUE, false);
     deliveries(&mut wire, 0, 10);
-    assert_eq!(metric(&node, "rabbitmq_queue_messages_unacked"), 10);
+    assert_eq!(node.count("rabbitmq_queue_messages_unacked"), 10);
     // One that was there first may stay open while the others go.
     for tag in 2..=10 {
         wire.ack(1, tag, false);
     }
     let last = deliveries(&mut wire, 10, 9);
-    assert_eq!(metric(&node, "rabbitmq_queue_messages_unacked"), 10);
+    assert_eq!(node.count("rabbitmq_queue_messages_unacked"), 10);
     wire.ack(1, last, true);
     deliveries(&mut wire, 19, 10);
     // Another channel has its own.
@@ -108,7 +108,7 @@ fn acknowledgements_of_an_open_transaction_make_no_room() {
             None => {}
         }
     }
-    assert_eq!(metric(&node, "rabbitmq_queue_messages_unacked"), 5);
+    assert_eq!(node.count("rabbitmq_queue_messages_unacked"), 5);
     conservation::check(&node.http());
 }
 
@@ -131,7 +131,7 @@ fn all_clients_of_a_node_vhost_or_user_have_a_limit_together() {
         }
         client.barrier(CHANNEL);
         assert_eq!(client.waiting(CHANNEL, 0), 0);
-        assert_eq!(metric(&node, "rabbitmq_queue_messages_unacked"), u64::from(2 * STEP));
+        assert_eq!(node.count("rabbitmq_queue_messages_unacked"), u64::from(2 * STEP));
         // Each goes on with what it settles itself.
         wire.ack(1, last, true);
         deliveries(&mut wire, 2 * STEP, STEP);

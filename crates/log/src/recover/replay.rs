@@ -188,38 +188,33 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// The bytes of a header as by [`Self::fetch`], and the header if it is one: what is read wrong once may be right on the
-    /// disk.
-    fn fetch_header(&mut self, file: &WalFile, offset: u64) -> Result<(Bytes, bool, Option<BatchHeader>), DiskError> {
+    /// As [`Self::fetch`], with what `look` makes of the bytes: read again until that is right, since what is read wrong once
+    /// may be right on the disk.
+    fn fetch_right<T>(
+        &mut self,
+        file: &WalFile,
+        offset: u64,
+        length: usize,
+        look: impl Fn(&Bytes) -> T,
+        is_right: impl Fn(&T) -> bool,
+    ) -> Result<(Bytes, bool, T), DiskError> {
         let mut reads = 1;
         loop {
-            let (bytes, is_whole) = self.fetch(file, offset, BATCH_HEADER_BYTES)?;
-            let header = BatchHeader::decode(&bytes, &file.identity, file.length - offset);
-            if header.is_some() || reads == READS_MAX {
-                return Ok((bytes, is_whole, header));
+            let (bytes, is_whole) = self.fetch(file, offset, length)?;
+            let found = look(&bytes);
+            if is_right(&found) || reads == READS_MAX {
+                return Ok((bytes, is_whole, found));
             }
             self.window.forget();
             reads += 1;
         }
     }
 
-    /// The batch at `offset` and whether it is one, as [`Self::fetch_header`].
-    fn fetch_batch(
-        &mut self,
-        file: &WalFile,
-        offset: u64,
-        length: u64,
-    ) -> Result<(Bytes, bool, Option<Batch>), DiskError> {
-        let mut reads = 1;
-        loop {
-            let (bytes, is_whole) = self.fetch(file, offset, length as usize)?;
-            let batch = batch_check::check(&bytes, &file.identity);
-            if batch.as_ref().is_some_and(|batch| batch.faults.is_empty()) || reads == READS_MAX {
-                return Ok((bytes, is_whole, batch));
-            }
-            self.window.forget();
-            reads += 1;
-        }
+    /// The bytes at `offset`, whether all of them could be read, and the header if they are one.
+    fn fetch_header(&mut self, file: &WalFile, offset: u64) -> Result<(Bytes, bool, Option<BatchHeader>), DiskError> {
+        let room = file.length.saturating_sub(offset);
+        let look = |bytes: &Bytes| BatchHeader::decode(bytes, &file.identity, room);
+        self.fetch_right(file, offset, BATCH_HEADER_BYTES, look, Option::is_some)
     }
 
     /// Whether a power cut may have torn what is in doubt although batches of the file follow, at `later` the first: all of
@@ -244,7 +239,7 @@ impl<'a> Replaying<'a> {
                 return Ok(false);
             }
             end = at + header.padded_bytes();
-            found = match self.header_at(file, end)? {
+            found = match self.fetch_header(file, end)?.2 {
                 Some(header) if header.sequence > expected => Some((end, header)),
                 _ => find_batch(self.disk, &file.name, &file.identity, end, file.length, expected)?,
             };
@@ -273,15 +268,6 @@ impl<'a> Replaying<'a> {
         }
         let (closed_batch, closed_file) = self.last_closed;
         Ok(closed_file == file.sequence && expected <= closed_batch)
-    }
-
-    /// The header at `offset`, if there is one.
-    fn header_at(&mut self, file: &WalFile, offset: u64) -> Result<Option<BatchHeader>, DiskError> {
-        if offset + BATCH_HEADER_BYTES as u64 > file.length {
-            return Ok(None);
-        }
-        let (bytes, _) = self.fetch(file, offset, BATCH_HEADER_BYTES)?;
-        Ok(BatchHeader::decode(&bytes, &file.identity, file.length - offset))
     }
 
     fn check_file_header(&self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
@@ -324,7 +310,9 @@ impl<'a> Replaying<'a> {
             self.has_gap = true;
         }
         let length = header.padded_bytes();
-        let (bytes, is_readable, checked) = self.fetch_batch(file, offset, length)?;
+        let look = |bytes: &Bytes| batch_check::check(bytes, &file.identity);
+        let is_right = |batch: &Option<Batch>| batch.as_ref().is_some_and(|batch| batch.faults.is_empty());
+        let (bytes, is_readable, checked) = self.fetch_right(file, offset, length as usize, look, is_right)?;
         match checked {
             Some(batch) if batch.faults.is_empty() || planted!(AcceptTornBatch) => {
                 self.take(file, offset, &batch, &bytes, report, replay);
