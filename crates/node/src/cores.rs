@@ -7,6 +7,7 @@ mod handshake;
 mod linger;
 mod load;
 mod mailbox;
+mod pause;
 mod population;
 mod proxy;
 mod stream;
@@ -31,6 +32,7 @@ use self::accept::Guest;
 use self::deferred::DeferredTask;
 use self::load::Load;
 use self::mailbox::Mailbox;
+use self::pause::Pauses;
 use self::timers::{Driver, Timers};
 use self::wake::WakeMailbox;
 use crate::clock::Clock;
@@ -85,11 +87,19 @@ impl RunningCore {
     /// Starts the thread of core `index`.
     pub(crate) fn start(index: usize, clock: Clock) -> io::Result<Self> {
         let core = Arc::new(Core::new(index, clock));
-        let (parking, waking) = (core.mailbox.clone(), core.mailbox.clone());
+        let (parking, waking) = (core.clone(), core.mailbox.clone());
+        let pauses = Mutex::new(Pauses::new(clock.monotonic()));
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .on_thread_park(move || wake::deliver(parking.park()))
+            .on_thread_park(move || {
+                let look = || (parking.clock.monotonic(), parking.load.moved());
+                let pause = pauses.lock().before_wait(look);
+                if let Some(pause) = pause {
+                    thread::sleep(pause);
+                }
+                wake::deliver(parking.mailbox.park());
+            })
             .on_thread_unpark(move || wake::deliver(waking.unparked()))
             .build()?;
         let handle = runtime.handle().clone();

@@ -16,6 +16,7 @@ const STEP: u64 = 64 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     slices: [Slice; SLICES as usize * 2],
+    moved: AtomicU64,
     connections: AtomicUsize,
 }
 
@@ -29,6 +30,7 @@ impl Load {
     pub(crate) fn add(&self, now: Nanos, bytes: usize) {
         let number = now / SLICE_NS;
         let slice = self.slice(number);
+        self.moved.store(self.moved() + bytes as u64, Relaxed);
         if slice.number.load(Relaxed) == number {
             slice.bytes.store(slice.bytes.load(Relaxed) + bytes as u64, Relaxed);
         } else {
@@ -45,6 +47,11 @@ impl Load {
             .filter(|(number, slice)| slice.number.load(Relaxed) == *number)
             .map(|(_, slice)| slice.bytes.load(Relaxed))
             .sum()
+    }
+
+    /// Bytes read and written so far.
+    pub(crate) fn moved(&self) -> u64 {
+        self.moved.load(Relaxed)
     }
 
     /// Counts a connection from the moment the acceptor has chosen this core.

@@ -1,0 +1,161 @@
+//! A core that is woken very often for little pauses before it waits again, so that more comes at a time.
+//!
+//! A client that writes each message by itself and waits for nobody wakes its core for each, and to wake up and to read costs
+//! more than a few messages do. Clients that wait for answers send no more if they come later: so it is tried, and stays only
+//! where more comes at a time and no less in all.
+
+use std::time::Duration;
+
+use leveret_broker::Nanos;
+
+/// Waits over which is measured: some 30 ms of a core that is woken too often, and about as long while it pauses.
+const WAITS: u32 = 1024;
+const WAITS_PAUSING: u32 = 128;
+/// A core that waits more often than once in this time, on average, is woken too often.
+const OFTEN_NS: Nanos = 50_000;
+/// How long it pauses; the kernel adds half as much.
+const PAUSE: Duration = Duration::from_micros(100);
+/// It brought nothing if it didn't so often in a row: how much a client sends varies.
+const DOUBTS: u32 = 3;
+/// For how long it isn't tried again where it brought nothing: twice as long each time in a row.
+const REST_NS_MIN: Nanos = 1_000_000_000;
+const REST_NS_MAX: Nanos = 8_000_000_000;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Pauses {
+    state: State,
+    waits: u32,
+    /// When the first of these waits was, and how many bytes the core had moved.
+    since: Nanos,
+    moved: u64,
+    rest_ns: Nanos,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Watching,
+    Pausing { without: Window, doubts: u32 },
+    Resting { until: Nanos },
+}
+
+/// What came in as many waits as are measured over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Window {
+    waits: u32,
+    took: Nanos,
+    moved: u64,
+}
+
+impl Pauses {
+    pub(super) fn new(now: Nanos) -> Self {
+        Self { state: State::Watching, waits: 0, since: now, moved: 0, rest_ns: REST_NS_MIN }
+    }
+
+    /// For how long to pause before this wait. `look` reads the time and how many bytes the core has moved so far.
+    pub(super) fn before_wait(&mut self, look: impl FnOnce() -> (Nanos, u64)) -> Option<Duration> {
+        self.waits += 1;
+        if self.waits == if self.is_pausing() { WAITS_PAUSING } else { WAITS } {
+            let (now, moved) = look();
+            let (took, moved_since) = (now.saturating_sub(self.since), moved.saturating_sub(self.moved));
+            self.judge(Window { waits: self.waits, took, moved: moved_since }, now);
+            (self.waits, self.since, self.moved) = (0, now, moved);
+        }
+        self.is_pausing().then_some(PAUSE)
+    }
+
+    fn is_pausing(&self) -> bool {
+        matches!(self.state, State::Pausing { .. })
+    }
+
+    fn judge(&mut self, window: Window, now: Nanos) {
+        self.state = match self.state {
+            State::Watching if window.took < OFTEN_NS * Nanos::from(window.waits) => {
+                State::Pausing { without: window, doubts: 0 }
+            }
+            State::Pausing { without, .. } if window.is_worth_it(without) => {
+                self.rest_ns = REST_NS_MIN;
+                State::Pausing { without, doubts: 0 }
+            }
+            State::Pausing { without, doubts } if doubts + 1 < DOUBTS => State::Pausing { without, doubts: doubts + 1 },
+            State::Pausing { .. } => {
+                let until = now + self.rest_ns;
+                self.rest_ns = (self.rest_ns * 2).min(REST_NS_MAX);
+                State::Resting { until }
+            }
+            State::Resting { until } if now >= until => State::Watching,
+            State::Watching | State::Resting { .. } => self.state,
+        };
+    }
+}
+
+impl Window {
+    /// Half as much again at a time and 85 % as much in all, at least: no less, as far as that can be told.
+    fn is_worth_it(self, without: Self) -> bool {
+        let ratio = |of: fn(Self) -> u64| {
+            let per = |window: Self| window.moved as f64 / of(window).max(1) as f64;
+            per(self) / per(without).max(f64::MIN_POSITIVE)
+        };
+        ratio(|window| window.waits.into()) >= 1.5 && ratio(|window| window.took) >= 0.85
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MICROSECOND: Nanos = 1_000;
+
+    /// A core that moves so many bytes in each wait, which takes so long.
+    struct Load {
+        now: Nanos,
+        moved: u64,
+        pauses: Pauses,
+    }
+
+    impl Load {
+        fn new() -> Self {
+            Self { now: 0, moved: 0, pauses: Pauses::new(0) }
+        }
+
+        /// Waits; `next` says, for a pause or none, how long it takes and what comes. Returns in how many it paused.
+        fn run(&mut self, waits: u32, next: impl Fn(bool) -> (Nanos, u64)) -> u32 {
+            let mut paused = 0;
+            for _ in 0..waits {
+                let pause = self.pauses.before_wait(|| (self.now, self.moved)).is_some();
+                let (took, moved) = next(pause);
+                self.now += took;
+                self.moved += moved;
+                paused += u32::from(pause);
+            }
+            paused
+        }
+    }
+
+    #[test]
+    fn who_is_seldom_woken_never_pauses() {
+        assert_eq!(Load::new().run(10_000, |_| (51 * MICROSECOND, 100)), 0);
+    }
+
+    #[test]
+    fn a_publisher_that_waits_for_nobody_is_read_in_larger_pieces() {
+        let mut load = Load::new();
+        // 10 bytes come in a microsecond.
+        let steady = |pause| if pause { (160 * MICROSECOND, 1_600) } else { (20 * MICROSECOND, 200) };
+        assert!(load.run(10_000, steady) > 8_500);
+        // It sends far less.
+        assert!(load.run(10_000, |_| (400 * MICROSECOND, 1_100)) <= DOUBTS * WAITS_PAUSING);
+        assert!(load.run(10_000, steady) > 7_500, "and more again");
+    }
+
+    #[test]
+    fn clients_that_wait_for_answers_are_tried_less_and_less() {
+        // One, of which nothing more comes for a pause, and two, which come together but half as often.
+        for together in [1, 2] {
+            let mut load = Load::new();
+            let waiting = |pause| if pause { (160 * MICROSECOND, together * 100) } else { (30 * MICROSECOND, 100) };
+            let paused = load.run(1_000_000, waiting);
+            assert!(paused >= WAITS_PAUSING && u64::from(paused) * 160 * MICROSECOND < load.now / 50, "{paused}");
+        }
+    }
+}
