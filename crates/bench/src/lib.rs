@@ -17,6 +17,7 @@ mod error;
 mod http;
 mod idle;
 mod latencies;
+mod load;
 mod measured;
 mod message;
 mod metrics_endpoint;
@@ -47,9 +48,9 @@ pub use error::BenchError;
 pub use scenario::Scenario;
 pub use settings::{Durability, Rate};
 
+use load::{Load, loads};
 use other_queues::OtherQueues;
 use report::{Files, Machine, Record, Results};
-use settings::Settings;
 use target::Target;
 
 /// Runs what `args` ask for and prints the report. Exit code 0 if every round counts, 1 if one was void or
@@ -150,11 +151,14 @@ impl Run {
             Ok(done) => Some(done),
             Err(error) => {
                 let (label, _) = report::target_and_broker(target.label);
-                let mut record = Record::void(&load.name, round, label, error.to_string(), &machine);
-                record.broker = self.results.broker(&record.target);
-                record.durability = load.durability(turn).map(|durability| durability.to_string());
+                let (broker, durability) = (self.results.broker(&label), load.durability(turn));
+                let void = load.names().map(|name| Record {
+                    broker: broker.clone(),
+                    durability: durability.map(|durability| durability.to_string()),
+                    ..Record::void(name, round, label.clone(), error.to_string(), &machine)
+                });
+                self.add(void.collect());
                 self.first_error.get_or_insert(error);
-                self.add(vec![record]);
                 None
             }
         }
@@ -171,76 +175,5 @@ impl Run {
     fn may_be_leveret(&self, target: &Target) -> bool {
         let (label, _) = report::target_and_broker(target.label);
         self.results.broker(&label).is_none_or(|broker| outcome::is_leveret(&broker))
-    }
-}
-
-/// For how long a broker shows what it can take, of which half is asked for then.
-const FULL_RATE_SECONDS: u64 = 3;
-
-/// A scenario with its options and the name that its results stand under.
-struct Load {
-    name: String,
-    scenario: Scenario,
-    options: LoadArgs,
-}
-
-/// What is to run, in order.
-fn loads(args: &BenchArgs) -> Result<Vec<Load>, BenchError> {
-    let labelled = |name: String| args.label.as_ref().map_or(name.clone(), |label| format!("{name} {label}"));
-    if !args.rows.is_empty() {
-        let rows = rows::picked(&args.rows).map_err(BenchError::Usage)?.into_iter();
-        let load = |row: rows::Row| Load {
-            name: labelled(row.name),
-            scenario: row.scenario,
-            options: args.load.or(&row.load),
-        };
-        return Ok(rows.map(load).collect());
-    }
-    let classic = ["classic".parse().expect("it is in the table")];
-    let scenarios = if args.scenarios.is_empty() { &classic[..] } else { &args.scenarios };
-    let load = |scenario: &Scenario| Load {
-        name: labelled(scenario.to_string()),
-        scenario: *scenario,
-        options: args.load.clone(),
-    };
-    Ok(scenarios.iter().map(load).collect())
-}
-
-impl Load {
-    /// Which of those that were asked for comes in this turn.
-    fn durability(&self, turn: usize) -> Option<Durability> {
-        self.options.durability.get(turn).copied().filter(|_| self.is_durable())
-    }
-
-    fn is_durable(&self) -> bool {
-        !self.scenario.is_idle() && self.scenario.settings(&self.options).durable
-    }
-
-    /// Makes the queues that stand beside those of the load.
-    fn make_others(&self, target: &Target) -> Result<OtherQueues, BenchError> {
-        if self.scenario.is_idle() {
-            return Ok(OtherQueues::default());
-        }
-        OtherQueues::make(&Settings { durability: self.durability(0), ..self.scenario.settings(&self.options) }, target)
-    }
-
-    /// Runs once, in one of the durabilities that were asked for.
-    fn run(&self, round: u32, turn: usize, target: &Target, machine: &Machine) -> Result<Vec<Record>, BenchError> {
-        if self.scenario.is_idle() {
-            let outcome = idle::run(&self.name, self.scenario, &self.options, target)?;
-            return Ok(vec![outcome.record(round, machine)]);
-        }
-        let settings = |options: &LoadArgs| Settings {
-            name: self.name.clone(),
-            durability: self.durability(turn),
-            ..self.scenario.settings(options)
-        };
-        let mut options = self.options.clone();
-        if options.rate == Some(Rate::Half) {
-            let most = LoadArgs { messages: None, seconds: Some(FULL_RATE_SECONDS), ..options.clone() };
-            options.rate = Some(Rate::Fixed((round::highest_rate(&settings(&most), target)? / 2.0).round().max(1.0)));
-        }
-        let outcomes = round::run(&settings(&options), target)?;
-        Ok(outcomes.iter().map(|outcome| Record::of(outcome, round, machine)).collect())
     }
 }

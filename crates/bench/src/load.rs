@@ -1,0 +1,173 @@
+//! What runs under a name: a scenario with its options, or two that one round measures together.
+
+use std::iter;
+
+use crate::args::{BenchArgs, LoadArgs};
+use crate::other_queues::OtherQueues;
+use crate::report::{Machine, Record};
+use crate::scenario::Scenario;
+use crate::settings::{Course, Durability, Rate, Settings};
+use crate::target::Target;
+use crate::{BenchError, idle, round, rows};
+
+/// For how long a broker shows what it can take, of which half is asked for then.
+const FULL_RATE_SECONDS: u64 = 3;
+
+/// A scenario with its options and the name that its results stand under.
+#[derive(Debug)]
+pub(crate) struct Load {
+    name: String,
+    scenario: Scenario,
+    pub(crate) options: LoadArgs,
+    /// What the second half of each round stands under: of a load that publishes only, where one that consumes only is
+    /// asked for too. Both do the same and would measure one half each.
+    consuming: Option<String>,
+}
+
+/// What is to run, in order.
+///
+/// # Errors
+/// [`BenchError::Usage`] if a row is asked for that isn't there.
+pub(crate) fn loads(args: &BenchArgs) -> Result<Vec<Load>, BenchError> {
+    let labelled = |name: String| args.label.as_ref().map_or(name.clone(), |label| format!("{name} {label}"));
+    if !args.rows.is_empty() {
+        let rows = rows::picked(&args.rows).map_err(BenchError::Usage)?.into_iter();
+        let load = |row: rows::Row| Load {
+            name: labelled(row.name),
+            scenario: row.scenario,
+            options: args.load.or(&row.load),
+            consuming: None,
+        };
+        return Ok(joined(rows.map(load)));
+    }
+    let classic = ["classic".parse().expect("it is in the table")];
+    let scenarios = if args.scenarios.is_empty() { &classic[..] } else { &args.scenarios };
+    let load = |scenario: &Scenario| Load {
+        name: labelled(scenario.to_string()),
+        scenario: *scenario,
+        options: args.load.clone(),
+        consuming: None,
+    };
+    Ok(joined(scenarios.iter().map(load)))
+}
+
+/// Those that consume what others of them publish, together with these.
+fn joined(loads: impl Iterator<Item = Load>) -> Vec<Load> {
+    let mut joined: Vec<Load> = Vec::new();
+    for load in loads {
+        match joined.iter_mut().find(|first| first.is_first_half_of(&load)) {
+            Some(first) => first.consuming = Some(load.name),
+            None => joined.push(load),
+        }
+    }
+    joined
+}
+
+impl Load {
+    fn is_first_half_of(&self, other: &Load) -> bool {
+        let of = |load: &Load| (!load.scenario.is_idle()).then(|| load.scenario.settings(&load.options));
+        let Some((publishing, consuming)) = of(self).zip(of(other)) else {
+            return false;
+        };
+        self.consuming.is_none()
+            && (publishing.course, consuming.course) == (Course::PublishOnly, Course::ConsumeOnly)
+            && self.options == other.options
+            && publishing == Settings { name: publishing.name.clone(), course: Course::PublishOnly, ..consuming }
+    }
+
+    /// What its results stand under.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        iter::once(&self.name).chain(&self.consuming).map(String::as_str)
+    }
+
+    /// Which of those that were asked for comes in this turn.
+    pub(crate) fn durability(&self, turn: usize) -> Option<Durability> {
+        self.options.durability.get(turn).copied().filter(|_| self.is_durable())
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        !self.scenario.is_idle() && self.scenario.settings(&self.options).durable
+    }
+
+    /// Makes the queues that stand beside those of the load.
+    ///
+    /// # Errors
+    /// See [`OtherQueues::make`].
+    pub(crate) fn make_others(&self, target: &Target) -> Result<OtherQueues, BenchError> {
+        if self.scenario.is_idle() {
+            return Ok(OtherQueues::default());
+        }
+        OtherQueues::make(&Settings { durability: self.durability(0), ..self.scenario.settings(&self.options) }, target)
+    }
+
+    /// Runs once, in one of the durabilities that were asked for.
+    ///
+    /// # Errors
+    /// See [`crate::measure`].
+    pub(crate) fn run(
+        &self,
+        round: u32,
+        turn: usize,
+        target: &Target,
+        machine: &Machine,
+    ) -> Result<Vec<Record>, BenchError> {
+        if self.scenario.is_idle() {
+            let outcome = idle::run(&self.name, self.scenario, &self.options, target)?;
+            return Ok(vec![outcome.record(round, machine)]);
+        }
+        let settings = |options: &LoadArgs| {
+            let settings = self.scenario.settings(options);
+            let course = if self.consuming.is_some() { Course::InThenOut } else { settings.course };
+            Settings { name: self.name.clone(), durability: self.durability(turn), course, ..settings }
+        };
+        let mut options = self.options.clone();
+        if options.rate == Some(Rate::Half) {
+            let most = LoadArgs { messages: None, seconds: Some(FULL_RATE_SECONDS), ..options.clone() };
+            options.rate = Some(Rate::Fixed((round::highest_rate(&settings(&most), target)? / 2.0).round().max(1.0)));
+        }
+        let mut outcomes = round::run(&settings(&options), target)?;
+        if self.consuming.is_some() {
+            for (outcome, name) in outcomes.iter_mut().zip(self.names()) {
+                name.clone_into(&mut outcome.name);
+            }
+        }
+        Ok(outcomes.iter().map(|outcome| Record::of(outcome, round, machine)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn names(words: &str) -> Vec<Vec<String>> {
+        let Words { args } = Words::parse_from(["bench"].into_iter().chain(words.split(' ')));
+        let loads = loads(&args).expect("there are such");
+        loads.iter().map(|load| load.names().map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn publishing_and_consuming_alone_are_measured_in_one_round_where_both_are_asked_for() {
+        assert_eq!(
+            names("--rows publish-only-*,consume-only-*,direct-amqp10"),
+            [
+                vec!["publish-only-amqp091", "consume-only-amqp091"],
+                vec!["publish-only-amqp10", "consume-only-amqp10"],
+                vec!["direct-amqp10"],
+            ]
+        );
+        assert_eq!(
+            names("publish-only consume-only-amqp10 consume-only --label x"),
+            [vec!["publish-only x", "consume-only x"], vec!["consume-only-amqp10 x"]]
+        );
+        assert_eq!(names("--rows consume-only-amqp091"), [["consume-only-amqp091"]]);
+        assert_eq!(names("consume-only publish-only idle").len(), 3, "in the order in which they are said");
+    }
+}
