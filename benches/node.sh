@@ -1,8 +1,8 @@
-# Starts a node on free loopback ports; sourced by the scripts beside it. Sets `data`, `node` (its process) and
-# `uri`, and ends the node and removes its data when the script ends.
+# Starts a node on free loopback ports, and a second one where that is asked for; sourced by the scripts beside it. Sets
+# `data`, `node` (its process) and `uri`, and ends the nodes and removes their data when the script ends.
 binary=${LEVERET_BIN:-target/release/leveret}
 data=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/leveret-bench.XXXXXX")
-node=
+node= twin=
 
 # start_node ARGUMENT...: these after those that every node has.
 start_node() {
@@ -29,8 +29,25 @@ end_node() {
   node=
 }
 
+# A second node, for what is compared with it in turns: `twin` (its process) and `twin_uri`.
+start_twin() {
+  read -r twin twin_uri < <(
+    data=$(mktemp -d "$data/twin.XXXXXX")
+    start_node
+    echo "$node $uri"
+  )
+}
+
+# It isn't a child of this shell, and is looked at until it has gone.
+end_twin() {
+  kill "$twin"
+  while kill -0 "$twin" 2>/dev/null; do sleep 0.05; done
+  twin=
+}
+
 clean_up() {
   # Of a node that has failed, the data goes too.
+  if [ -n "$twin" ]; then end_twin || true; fi
   if [ -n "$node" ]; then kill $node 2>/dev/null && wait $node 2>/dev/null || true; fi
   rm -rf "$data"
 }

@@ -172,6 +172,15 @@ fn a_queue_is_measured_beside_others_that_nobody_uses() {
         assert_eq!(of_metrics("rabbitmq_queues_declared_total"), declared);
         assert_eq!(of_metrics("rabbitmq_queues_deleted_total"), declared);
     }
+    // In turns with a node that has none.
+    let alone = Node::start(Options::new());
+    let vs = format!("--vs amqp://{} --vs-other-queues 0", alone.amqp());
+    let both = rounds(&node, &format!("classic --messages 1000 --rounds 1 --other-queues 50 {vs}"));
+    let told: Vec<bool> =
+        both.iter().map(|round| round["load"].as_str().expect("a load").contains("other queues")).collect();
+    assert_eq!(told, [true, false]);
+    declared += 51.0;
+    assert_eq!(of_metrics("rabbitmq_queues_declared_total"), declared);
     // Nor are they left behind by a round that fails.
     let os = serde_json::json!({"durable": true, "arguments": {"x-durability": "os"}});
     assert_eq!(node.http().put("/api/queues/%2F/my-classic-queue", &os).expect("an answer").status, 201);
@@ -182,6 +191,19 @@ fn a_queue_is_measured_beside_others_that_nobody_uses() {
     assert!(!output.status.success() && error.contains("x-durability"), "{error}");
     assert_eq!(of_metrics("rabbitmq_queues_declared_total"), declared + 301.0);
     assert_eq!(of_metrics("rabbitmq_queues_deleted_total"), declared + 300.0);
+}
+
+#[test]
+fn publishing_and_consuming_alone_are_halves_of_one_round_where_both_are_asked_for() {
+    let node = Node::start(Options::new());
+    let both = rounds(&node, "--rows publish-only-amqp10,consume-only-amqp10 --messages 2000 --rounds 2");
+    let names: Vec<&str> = both.iter().map(|round| round["scenario"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["publish-only-amqp10", "consume-only-amqp10"].repeat(2));
+    assert!(both.iter().all(|round| round["messages"] == 2000), "{both:?}");
+    assert!(both[0]["confirm_latency_us"]["p50"].is_number() && both[1]["confirm_latency_us"]["p50"].is_null());
+    // Of four figures two came from each round.
+    let published = node.http().get("/api/overview").expect("an answer").json()["message_stats"]["publish"].clone();
+    assert_eq!(published, 4000);
 }
 
 #[test]

@@ -49,6 +49,12 @@ pub struct BenchArgs {
     #[arg(long, value_name = "PORT")]
     pub vs_metrics_port: Option<u16>,
 
+    /// Other queues of the second broker where they aren't as many: 0 beside --other-queues compares a broker that has
+    /// them with one that has none
+    #[arg(long, value_name = "COUNT", requires = "vs")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub vs_other_queues: Option<u32>,
+
     /// Port of the broker's HTTP API, by which idle scenarios list all sessions
     #[arg(long, value_name = "PORT")]
     pub management_port: Option<u16>,
@@ -150,8 +156,8 @@ pub struct LoadArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
     pub queues: Option<u32>,
 
-    /// Durable queues that are there beside them and that nobody uses, made before and deleted after each round over
-    /// AMQP 0-9-1 [default: 0]
+    /// Durable queues that are there beside them and that nobody uses, made before the first round and deleted after the
+    /// last one over AMQP 0-9-1 [default: 0]
     #[arg(long)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub other_queues: Option<u32>,

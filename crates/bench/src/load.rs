@@ -97,7 +97,19 @@ impl Load {
         if self.scenario.is_idle() {
             return Ok(OtherQueues::default());
         }
-        OtherQueues::make(&Settings { durability: self.durability(0), ..self.scenario.settings(&self.options) }, target)
+        OtherQueues::make(&self.settings(&self.options, 0, target), target)
+    }
+
+    /// With these options, in this turn, against this broker.
+    fn settings(&self, options: &LoadArgs, turn: usize, target: &Target) -> Settings {
+        let settings = self.scenario.settings(options);
+        Settings {
+            name: self.name.clone(),
+            durability: self.durability(turn),
+            course: if self.consuming.is_some() { Course::InThenOut } else { settings.course },
+            other_queues: target.other_queues.unwrap_or(settings.other_queues),
+            ..settings
+        }
     }
 
     /// Runs once, in one of the durabilities that were asked for.
@@ -115,11 +127,7 @@ impl Load {
             let outcome = idle::run(&self.name, self.scenario, &self.options, target)?;
             return Ok(vec![outcome.record(round, machine)]);
         }
-        let settings = |options: &LoadArgs| {
-            let settings = self.scenario.settings(options);
-            let course = if self.consuming.is_some() { Course::InThenOut } else { settings.course };
-            Settings { name: self.name.clone(), durability: self.durability(turn), course, ..settings }
-        };
+        let settings = |options: &LoadArgs| self.settings(options, turn, target);
         let mut options = self.options.clone();
         if options.rate == Some(Rate::Half) {
             let most = LoadArgs { messages: None, seconds: Some(FULL_RATE_SECONDS), ..options.clone() };

@@ -20,6 +20,8 @@ pub(crate) struct Target {
     /// System calls are counted by `perf` if the broker doesn't tell of its own.
     perf: bool,
     pub(crate) management_port: Option<u16>,
+    /// Queues beside those of a load, where it doesn't have as many as the load says.
+    pub(crate) other_queues: Option<u32>,
     pub(crate) silence_max: Duration,
     pub(crate) progress: Progress,
     /// Before the broker's name, where two are compared.
@@ -39,6 +41,7 @@ impl Target {
             metrics_port: args.metrics_port,
             perf: args.perf,
             management_port: args.management_port,
+            other_queues: None,
             silence_max,
             progress,
             label: if args.vs.is_some() { "A: " } else { "" },
@@ -52,6 +55,7 @@ impl Target {
                 metrics_port: args.vs_metrics_port,
                 perf: args.perf,
                 management_port: args.vs_management_port,
+                other_queues: args.vs_other_queues,
                 silence_max,
                 progress,
                 label: "B: ",
