@@ -114,7 +114,19 @@ impl Builder {
         };
         let head = Head { kind: RecordKind::Message, detail: 0, group };
         record::append(&mut self.data, self.seed, head, [payload.head, inline]);
-        self.count(log, RecordKind::Message, number, RECORD_HEADER_BYTES + payload.head.len() + inline.len());
+        self.count(log, RecordKind::Message, number, 1, RECORD_HEADER_BYTES + payload.head.len() + inline.len());
+    }
+
+    /// The messages of a run of another batch, whose records are right; none belongs to a group any more.
+    pub(crate) fn copy_run(&mut self, run: &Run, records: &[u8]) {
+        let at = self.data.len();
+        self.data.extend_from_slice(records);
+        let mut rest = &mut self.data[at..];
+        for _ in 0..run.count {
+            rest = record::renew(rest, self.seed);
+        }
+        assert!(rest.is_empty(), "a run is as long as its records");
+        self.count(run.log, run.kind, run.first, run.count, records.len());
     }
 
     fn message_with_reference(&mut self, log: LogId, number: u64, group: Option<u16>, head: &[u8], body: Bytes) {
@@ -123,30 +135,30 @@ impl Builder {
         let record_at = record::append(&mut self.data, self.seed, Head { kind, detail: 0, group }, [head, &[]]);
         self.data[record_at + 4..record_at + 8].copy_from_slice(&(length as u32).to_le_bytes());
         self.references.push(Reference { record_at, body_at: self.data.len(), body });
-        self.count(log, kind, number, RECORD_HEADER_BYTES + length);
+        self.count(log, kind, number, 1, RECORD_HEADER_BYTES + length);
     }
 
     /// A record of another kind.
     pub(crate) fn record(&mut self, log: LogId, head: Head, payload: &[u8]) {
         record::append(&mut self.data, self.seed, head, [payload, &[]]);
-        self.count(log, head.kind, 0, RECORD_HEADER_BYTES + payload.len());
+        self.count(log, head.kind, 0, 1, RECORD_HEADER_BYTES + payload.len());
     }
 
     /// `messages` messages of a log, numbered from `first` on, whose bytes stand in another one.
     pub(crate) fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
         let kind = RecordKind::References;
         record::append(&mut self.data, self.seed, Head::alone(kind, 0), [payload, &[]]);
-        self.count(log, kind, first, RECORD_HEADER_BYTES + payload.len());
+        self.count(log, kind, first, 1, RECORD_HEADER_BYTES + payload.len());
         if let Some(run) = self.runs.last_mut() {
             run.count = messages;
         }
     }
 
-    /// Enters a record of `length` bytes into the run table: into the last run if it goes on there.
+    /// Enters records of `length` bytes in all into the run table: into the last run if they go on there.
     #[inline]
-    fn count(&mut self, log: LogId, kind: RecordKind, number: u64, length: usize) {
+    fn count(&mut self, log: LogId, kind: RecordKind, number: u64, records: u16, length: usize) {
         let offset = self.header.record_bytes;
-        self.header.records += 1;
+        self.header.records += u32::from(records);
         self.header.record_bytes += length as u64;
         if let Some(run) = self.runs.last_mut() {
             let goes_on = run.log == log
@@ -154,10 +166,10 @@ impl Builder {
                 && kind != RecordKind::References
                 && (kind != RecordKind::Message || run.first + run.count as u64 == number)
                 && run.length as usize + length <= RUN_BYTES_MAX
-                && run.count < u16::MAX;
+                && run.count <= u16::MAX - records;
             if goes_on {
                 run.length += length as u32;
-                run.count += 1;
+                run.count += records;
                 return;
             }
         }
@@ -166,7 +178,7 @@ impl Builder {
             first: number,
             offset: u32::try_from(offset).expect("batches are below 4 GiB"),
             length: u32::try_from(length).expect("records are below 4 GiB"),
-            count: 1,
+            count: records,
             kind,
         });
     }
@@ -292,6 +304,48 @@ mod tests {
         let sealed = builder.seal(0);
         assert_eq!(sealed.runs.len(), 7);
         assert!(sealed.runs.iter().all(|run| run.length as usize <= RUN_BYTES_MAX));
+    }
+
+    #[test]
+    fn a_copied_run_is_as_if_its_messages_came_one_by_one() {
+        let payloads: Vec<Vec<u8>> = (1..=40u8).map(|n| vec![n; n as usize * 40]).collect();
+        let messages = |builder: &mut Builder, numbers: std::ops::Range<u64>, group| {
+            for number in numbers {
+                let payload = Payload { head: &payloads[number as usize - 1], body: None };
+                builder.message(LogId(3), number, group, &payload);
+            }
+        };
+        // In a batch with another seed, half of them in a group.
+        let (_, identity) = builder();
+        let mut origin = Builder::new(&identity, 9, 700, 16, Memory::default());
+        messages(&mut origin, 5..20, Some(7));
+        messages(&mut origin, 20..41, None);
+        let origin = origin.seal(0);
+        assert_eq!(origin.runs.len(), 1);
+        let [mut copied, mut expected] = [builder().0, builder().0];
+        for builder in [&mut copied, &mut expected] {
+            messages(builder, 1..5, None);
+        }
+        copied.copy_run(&origin.runs[0], &origin.data);
+        messages(&mut expected, 5..41, None);
+        assert_eq!(written(copied, &identity), written(expected, &identity));
+    }
+
+    #[test]
+    fn a_copied_run_that_would_be_too_long_begins_anew() {
+        let run_of = |first, count| {
+            let (mut builder, _) = builder();
+            for number in first..first + count {
+                builder.message(LogId(1), number, None, &Payload { head: &[0; 4084], body: None });
+            }
+            builder.seal(0)
+        };
+        let (mut copied, _) = builder();
+        for origin in [run_of(1, 9), run_of(10, 8), run_of(18, 8), run_of(27, 2)] {
+            copied.copy_run(&origin.runs[0], &origin.data);
+        }
+        let runs: Vec<_> = copied.seal(0).runs.iter().map(|run| (run.first, run.count, run.length)).collect();
+        assert_eq!(runs, [(1, 9, 9 << 12), (10, 16, 16 << 12), (27, 2, 2 << 12)]);
     }
 
     #[test]

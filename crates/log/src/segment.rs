@@ -9,6 +9,7 @@ use crate::builder::{Builder, Memory};
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
 use crate::format::Identity;
+use crate::format::batch::Run;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
 use crate::index::{Breaks, FileIndex, LogIndex};
@@ -80,6 +81,22 @@ impl SegmentWriter {
     ) -> Result<(), DiskError> {
         let payload = Payload { head: &[], body: Some(payload) };
         self.builder.message(log, number, None, &payload);
+        self.flush_from(disk, batch_bytes)
+    }
+
+    /// As [`SegmentWriter::push`] for all messages of a run, whose records are right.
+    pub(crate) fn push_run(
+        &mut self,
+        disk: &dyn Disk,
+        run: &Run,
+        records: &[u8],
+        batch_bytes: u64,
+    ) -> Result<(), DiskError> {
+        self.builder.copy_run(run, records);
+        self.flush_from(disk, batch_bytes)
+    }
+
+    fn flush_from(&mut self, disk: &dyn Disk, batch_bytes: u64) -> Result<(), DiskError> {
         if self.builder.record_bytes() >= batch_bytes {
             self.flush(disk)?;
         }

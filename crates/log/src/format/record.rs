@@ -93,6 +93,18 @@ pub(crate) fn append(bytes: &mut Vec<u8>, seed: u32, head: Head, parts: [&[u8]; 
     at
 }
 
+/// Gives the record at the start of `bytes`, which is right, the checksum that it has in another batch, and takes it out
+/// of its group. Returns what follows it.
+#[inline]
+pub(crate) fn renew(bytes: &mut [u8], seed: u32) -> &mut [u8] {
+    let length = claimed_bytes(bytes).expect("a record that is right lies within its run");
+    let (record, rest) = bytes.split_at_mut(length);
+    record[10..RECORD_HEADER_BYTES].fill(0);
+    let crc = crc32c::crc32c_append(seed, &record[4..]);
+    record[..4].copy_from_slice(&crc.to_le_bytes());
+    rest
+}
+
 /// The record at the start of `bytes` and what follows it.
 ///
 /// # Errors

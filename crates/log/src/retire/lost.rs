@@ -1,6 +1,6 @@
 //! What can't be copied any more, and whose messages these were.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
@@ -29,9 +29,9 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// A message was copied.
-    pub(crate) fn kept(&mut self, log: LogId, number: u64) {
-        self.kept.entry(log).or_default().insert(number);
+    /// These messages were copied.
+    pub(crate) fn kept(&mut self, log: LogId, numbers: RangeInclusive<u64>) {
+        self.kept.entry(log).or_default().insert_range(numbers);
     }
 
     /// Bytes aren't what was written.

@@ -12,10 +12,10 @@ use rustc_hash::FxHashSet;
 use crate::checkpoint::{CheckpointWriter, Plan};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, Operation, ReadError};
-use crate::format::Identity;
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
+use crate::format::{Identity, RUN_BYTES_MAX};
 use crate::index::{Breaks, LogIndex};
 use crate::job::LiveState;
 use crate::names::Name;
@@ -106,6 +106,13 @@ pub(crate) struct Worker {
     /// The checkpoint to be written; sorting its entries is nothing to do under the log's lock.
     plan: Option<Plan>,
     checkpoint: Option<CheckpointWriter>,
+}
+
+/// What a run of a batch holds.
+#[derive(Debug)]
+struct Records {
+    bytes: Bytes,
+    are_right: bool,
 }
 
 #[derive(Debug)]
@@ -325,10 +332,13 @@ impl Worker {
             return Ok(());
         }
         let at = self.offset + batch.header.prefix_bytes() + run.offset as u64;
-        let Some(bytes) = self.records(disk, at, &run, batch.seed)? else {
+        let Some(Records { bytes, are_right }) = self.records(disk, at, &run, batch.seed)? else {
             self.damage(at..at + run.length as u64, Some(run.log), "the bytes can't be read");
             return Ok(());
         };
+        if are_right && run.length as usize <= RUN_BYTES_MAX && self.keeps_all_of(&run) {
+            return self.keep_run(disk, &run, &bytes);
+        }
         let mut start = 0;
         for number in run.first..=run.last() {
             let record = match record::split(&bytes[start..], batch.seed) {
@@ -359,16 +369,25 @@ impl Worker {
         Ok(())
     }
 
-    /// The records of a run, whole if some read brings them so; `None` if they can't be read.
-    fn records(&mut self, disk: &dyn Disk, at: u64, run: &Run, seed: u32) -> Result<Option<Bytes>, DiskError> {
+    /// Whether every message of a run is alive, as in a queue without consumers.
+    fn keeps_all_of(&self, run: &Run) -> bool {
+        let is_one_to_be_lost = planted!(RetireOneTooFew) || planted!(LoseContainerEdge) || planted!(DropLiveByRewrite);
+        !is_one_to_be_lost && self.states[&run.log].live.contains_range(run.first..=run.last())
+    }
+
+    /// The records of a run, right if some read brings them so; `None` if they can't be read.
+    fn records(&mut self, disk: &dyn Disk, at: u64, run: &Run, seed: u32) -> Result<Option<Records>, DiskError> {
         let length = run.length as usize;
         let mut best = None;
         for _ in 0..READS_MAX {
             let origin = &self.origins[0];
             let fetched = self.records.fetch(disk, &origin.name, at, length, STEP_BYTES, origin.end);
-            best = readable(fetched, length)?.or(best);
-            if best.as_ref().is_some_and(|bytes| are_whole(bytes, run.count, seed)) {
-                break;
+            if let Some(bytes) = readable(fetched, length)? {
+                let are_right = are_right(&bytes, run.count, seed);
+                best = Some(Records { bytes, are_right });
+                if are_right {
+                    break;
+                }
             }
             self.records.forget();
         }
@@ -376,6 +395,24 @@ impl Worker {
     }
 
     fn keep(&mut self, disk: &dyn Disk, log: LogId, number: u64, payload: &Bytes) -> Result<(), DiskError> {
+        self.copied.messages += 1;
+        self.copied.bytes += payload.len() as u64;
+        self.losses.kept(log, number..=number);
+        let (writer, batch_bytes) = self.writer(disk, log)?;
+        writer.push(disk, log, number, payload, batch_bytes)
+    }
+
+    /// As [`Worker::keep`] for all messages of a run: nothing is looked up for each of them.
+    fn keep_run(&mut self, disk: &dyn Disk, run: &Run, records: &[u8]) -> Result<(), DiskError> {
+        self.copied.messages += u64::from(run.count);
+        self.copied.bytes += (records.len() - run.count as usize * RECORD_HEADER_BYTES) as u64;
+        self.losses.kept(run.log, run.first..=run.last());
+        let (writer, batch_bytes) = self.writer(disk, run.log)?;
+        writer.push_run(disk, run, records, batch_bytes)
+    }
+
+    /// Where messages of a log go, and how large its batches are.
+    fn writer(&mut self, disk: &dyn Disk, log: LogId) -> Result<(&mut SegmentWriter, u64), DiskError> {
         let key = self.own.contains(&log).then_some(log);
         if !self.writers.contains_key(&key) {
             let id = self.next_segment.fetch_add(1, Ordering::Relaxed);
@@ -386,24 +423,21 @@ impl Worker {
             self.writers.insert(key, writer);
         }
         let batch_bytes = BATCH_BYTES.min(BATCHES_BYTES / self.writers.len() as u64);
-        let writer = self.writers.get_mut(&key).expect("it was just made");
-        self.copied.messages += 1;
-        self.copied.bytes += payload.len() as u64;
-        self.losses.kept(log, number);
-        writer.push(disk, log, number, payload, batch_bytes)
+        Ok((self.writers.get_mut(&key).expect("it was just made"), batch_bytes))
     }
 }
 
 /// Whether all records of a run are right.
-fn are_whole(bytes: &[u8], count: u16, seed: u32) -> bool {
+fn are_right(bytes: &[u8], count: u16, seed: u32) -> bool {
     let mut start = 0;
-    (0..count).all(|_| match record::split(&bytes[start..], seed) {
+    let each_is_right = (0..count).all(|_| match record::split(&bytes[start..], seed) {
         Ok((record, _)) => {
             start += RECORD_HEADER_BYTES + record.payload.len();
             true
         }
         Err(_) => false,
-    })
+    });
+    each_is_right && start == bytes.len()
 }
 
 /// The bytes, unless the disk can't read them all. Other errors than reading's end the log.
