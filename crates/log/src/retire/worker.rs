@@ -351,14 +351,7 @@ impl Worker {
             };
             let payload = start + RECORD_HEADER_BYTES;
             start = payload + record.payload.len();
-            let is_last = number == run.last() && number > run.first;
-            if planted!(RetireOneTooFew) && is_last {
-                continue;
-            }
-            if planted!(LoseContainerEdge) && number % 65_536 == 65_535 {
-                continue;
-            }
-            if planted!(DropLiveByRewrite) && self.limits.mixed_below == u64::MAX && number == run.last() {
+            if self.is_lost(&run, number) {
                 continue;
             }
             if self.states[&run.log].live.contains(number) {
@@ -371,8 +364,20 @@ impl Worker {
 
     /// Whether every message of a run is alive, as in a queue without consumers.
     fn keeps_all_of(&self, run: &Run) -> bool {
-        let is_one_to_be_lost = planted!(RetireOneTooFew) || planted!(LoseContainerEdge) || planted!(DropLiveByRewrite);
-        !is_one_to_be_lost && self.states[&run.log].live.contains_range(run.first..=run.last())
+        let mut numbers = run.first..=run.last();
+        self.states[&run.log].live.contains_range(numbers.clone()) && !numbers.any(|number| self.is_lost(run, number))
+    }
+
+    /// Whether a planted fault loses this message.
+    fn is_lost(&self, run: &Run, number: u64) -> bool {
+        let is_last = number == run.last();
+        if planted!(RetireOneTooFew) && is_last && number > run.first {
+            return true;
+        }
+        if planted!(LoseContainerEdge) && number % 65_536 == 65_535 {
+            return true;
+        }
+        planted!(DropLiveByRewrite) && self.limits.mixed_below == u64::MAX && is_last
     }
 
     /// The records of a run, right if some read brings them so; `None` if they can't be read.
