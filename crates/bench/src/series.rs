@@ -34,6 +34,27 @@ pub(crate) struct Sample {
     pub(crate) latency_p99: Option<u64>,
 }
 
+/// Fewer samples say too little of how a rate changed.
+const CHANGE_SAMPLES_MIN: usize = 5;
+
+/// The rate of the last quarter of the time, of what `count` says came so far, as a share of that of the first quarter.
+/// `None` where nothing came in the first, or the samples are too few.
+pub(crate) fn rate_at_end(samples: &[Sample], count: impl Fn(&Sample) -> u64) -> Option<f64> {
+    let [first, .., last] = samples else { return None };
+    if samples.len() < CHANGE_SAMPLES_MIN {
+        return None;
+    }
+    let at = |share: f64| {
+        let seconds = first.seconds + (last.seconds - first.seconds) * share;
+        let after = samples.partition_point(|sample| sample.seconds < seconds).clamp(1, samples.len() - 1);
+        let [before, after] = [&samples[after - 1], &samples[after]];
+        let part = (seconds - before.seconds) / (after.seconds - before.seconds).max(f64::MIN_POSITIVE);
+        count(before) as f64 + (count(after) as f64 - count(before) as f64) * part
+    };
+    let (at_start, at_end) = (at(0.25) - at(0.0), at(1.0) - at(0.75));
+    (at_start > 0.0).then(|| at_end / at_start)
+}
+
 /// Whether progress is written to standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -206,6 +227,20 @@ mod tests {
         let highest = series.samples.iter().max_by_key(|sample| sample.latency_p99).expect("some");
         assert_eq!(highest.latency_p99, Some(5000));
         assert!((333.0 / 4.0..=336.0 / 4.0).contains(&highest.seconds), "{highest:?}");
+    }
+
+    #[test]
+    fn the_rate_at_the_end_is_compared_with_that_at_the_start() {
+        let steady: Vec<Sample> = (4..24).map(sample).collect();
+        assert!((rate_at_end(&steady, |sample| sample.sent).expect("a rate") - 1.0).abs() < 1e-9);
+        // Half as much in the second half, whenever samples were taken.
+        let slower =
+            |number: u64| Sample { received: number.min(10) * 10 + number.saturating_sub(10) * 5, ..sample(number) };
+        let slower: Vec<Sample> = [0, 1, 2, 6, 10, 11, 17, 20].into_iter().map(slower).collect();
+        assert!((rate_at_end(&slower, |sample| sample.received).expect("a rate") - 0.5).abs() < 1e-9);
+        assert_eq!(rate_at_end(&steady[..4], |sample| sample.sent), None, "too few");
+        assert_eq!(rate_at_end(&steady, |_| 7), None, "nothing came");
+        assert_eq!(rate_at_end(&[], |_| 7), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ const COLUMNS: &[&str] = &[
     "void",
     "sent_per_second",
     "received_per_second",
+    "rate_at_end",
     "messages_per_broker_cpu_second",
     "broker_cpu_seconds_per_million",
     "latency_us.p50",

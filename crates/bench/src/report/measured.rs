@@ -81,6 +81,7 @@ fn figures(outcome: &Outcome) -> Figures {
         dropped: Some(outcome.dropped),
         sent_per_second: outcome.send_time.map(|time| messages / time.as_secs_f64()),
         received_per_second: outcome.receive_time.map(|time| delivered / time.as_secs_f64()),
+        rate_at_end: rate_at_end(outcome),
         latency_us: percentiles(&outcome.latency),
         confirm_latency_us: percentiles(&outcome.confirm_latency),
         broker_cpu_seconds_per_million: broker_cpu.map(|seconds| seconds * 1e6 / delivered),
@@ -97,6 +98,15 @@ fn figures(outcome: &Outcome) -> Figures {
         publisher_cpu_ns_per_message: nanos(outcome.publisher_cpu, messages),
         consumer_cpu_ns_per_message: nanos(outcome.consumer_cpu, delivered),
     }
+}
+
+/// Of what is received, or of what is sent where nothing is. At a given rate it says nothing of the broker.
+fn rate_at_end(outcome: &Outcome) -> Option<f64> {
+    if outcome.settings.rate.is_some() {
+        return None;
+    }
+    let count = |sample: &series::Sample| if outcome.receive_time.is_some() { sample.received } else { sample.sent };
+    series::rate_at_end(&outcome.series, count)
 }
 
 /// `None` where that half didn't run.

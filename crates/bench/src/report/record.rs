@@ -87,6 +87,8 @@ pub(crate) struct Figures {
     pub(crate) dropped: Option<u64>,
     pub(crate) sent_per_second: Option<f64>,
     pub(crate) received_per_second: Option<f64>,
+    /// The rate of the last quarter of the time as a share of that of the first, where no rate was asked for.
+    pub(crate) rate_at_end: Option<f64>,
     pub(crate) latency_us: Option<Percentiles>,
     pub(crate) confirm_latency_us: Option<Percentiles>,
     pub(crate) broker_cpu_seconds_per_million: Option<f64>,

@@ -23,6 +23,7 @@ pub(super) fn load() -> Record {
             dropped: Some(0),
             sent_per_second: Some(1000.0),
             received_per_second: Some(900.5),
+            rate_at_end: Some(0.95),
             latency_us: Some(percentiles),
             confirm_latency_us: Some(percentiles),
             broker_cpu_seconds_per_million: Some(0.5),

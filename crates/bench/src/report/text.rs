@@ -37,6 +37,9 @@ impl Record {
         if let Some(rate) = figures.received_per_second {
             line("received", format!("{rate:.0} /s, verified"));
         }
+        if let Some(share) = figures.rate_at_end {
+            line("rate at the end", format!("{share:.2} of that at the start, by quarters of the time"));
+        }
         if let Some(latency) = &figures.latency_us {
             line("latency", percentiles(latency));
         }
@@ -145,6 +148,7 @@ mod tests {
         assert!(!record.text(true).contains("broker CPU"), "{}", record.text(true));
         record.broker = Some("Some 1".into());
         record.figures = Figures {
+            rate_at_end: Some(0.987),
             latency_us: Some(Percentiles { p50: 1.0, p75: 2.0, p95: 3.0, p99: 4.0, p999: 5.0, max: 6000.0 }),
             sync_us: Some(SyncTime { p50: Some(70.0), p99: None, max: Some(2e3) }),
             ..Figures::default()
@@ -152,6 +156,7 @@ mod tests {
         let text = record.text(true);
         assert!(text.starts_with("\nx round 2: A: Some 1\n"), "{text}");
         assert!(text.contains("p50 1 µs, p75 2 µs, p95 3 µs, p99 4 µs, p99.9 5 µs, max 6.00 ms\n"), "{text}");
+        assert!(text.contains("rate at the end    0.99 of that at the start, by quarters of the time\n"), "{text}");
         assert!(text.contains("sync time          p50 70 µs, max 2.00 ms\n"), "{text}");
         record.idle =
             Idle { connections: Some(3), idle_cores: Some(0.015), idle_seconds: Some(4.0), ..Idle::default() };
