@@ -55,18 +55,6 @@ pub struct Published {
     pub is_behind: bool,
 }
 
-/// How many times as much a message counts of what a connection may have on its way to the disk if the queue that it goes
-/// to is behind. Between two syncs a publisher then sends an eighth of a megabyte to a quarter, more than messages of
-/// usual sizes come to.
-const BEHIND_WEIGHT: u64 = 16;
-
-impl Published {
-    /// What messages of so many bytes count.
-    pub(crate) fn weigh(&self, bytes: u64) -> u64 {
-        if self.is_behind { bytes * BEHIND_WEIGHT } else { bytes }
-    }
-}
-
 /// See the module.
 pub struct QueueHandle {
     info: Arc<QueueInfo>,

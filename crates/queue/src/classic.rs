@@ -12,7 +12,7 @@ use roaring::RoaringTreemap;
 
 use crate::consumer::{ConsumerId, ConsumerOptions};
 use crate::consumers::Consumers;
-use crate::contents::{Contents, Demand, MemoryBudget};
+use crate::contents::{BEHIND_BYTES, Contents, Demand, MemoryBudget};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Run, Signal};
@@ -368,9 +368,12 @@ impl ClassicQueue {
         }
     }
 
-    /// Whether its consumers could take messages that have left memory.
+    /// Whether its consumers could take messages that have left memory, or many that haven't.
     pub fn is_behind(&self) -> bool {
-        self.contents.spilled_from.is_some() && (self.disk_wait.is_some() || self.consumers.any_scheduled())
+        match self.contents.spilled_from {
+            Some(_) => self.disk_wait.is_some() || self.consumers.any_scheduled(),
+            None => self.contents.bytes() > BEHIND_BYTES && self.consumers.any_scheduled(),
+        }
     }
 
     fn after_growth(&mut self, effects: &mut Effects) {

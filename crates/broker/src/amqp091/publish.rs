@@ -467,7 +467,7 @@ impl Session {
                 if awaited.position == 0 || !is_planted(Bug::FirstQueueConfirms) {
                     awaited = awaited.and(published.awaited);
                 }
-                self.undurable.note(published.awaited, queue, published.weigh(bytes));
+                self.undurable.note_published(published, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
                 }

@@ -385,7 +385,7 @@ impl Connection {
             }
             if published.awaited.position > 0 {
                 awaited = awaited.and(published.awaited);
-                self.undurable.note(published.awaited, queue, published.weigh(bytes));
+                self.undurable.note_published(published, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
                 }

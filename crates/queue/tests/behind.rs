@@ -1,0 +1,75 @@
+//! When a queue says that its consumers don't keep up although they could: its publishers then leave them the processors.
+
+use std::sync::Arc;
+
+use leveret_message::{BatchBuilder, Envelope};
+use leveret_model::{Arguments, QueueOptions};
+use leveret_queue::{
+    ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Ledger, Link, MemoryBudget, Signal,
+};
+
+const CONSUMER: ConsumerId = ConsumerId(1);
+
+struct Nobody;
+
+impl Link for Nobody {
+    fn signal(&self, _: Signal) {}
+}
+
+fn queue() -> ClassicQueue {
+    let budget = Arc::new(MemoryBudget::new(1 << 30));
+    ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0)
+}
+
+fn consume(queue: &mut ClassicQueue) {
+    let options = ConsumerOptions {
+        user: "u".into(),
+        arguments: Arguments::default(),
+        link: Arc::new(Nobody),
+        key: 1,
+        tag: "t".into(),
+        channel: "c".into(),
+        automatic_ack: false,
+        flow: ConsumerFlow::Prefetch(100),
+        priority: 0,
+        exclusive: false,
+        mode: ConsumerMode::Move,
+    };
+    assert!(queue.add_consumer(CONSUMER, options, 0, &mut Effects::default()));
+}
+
+/// A hundred messages of a kilobyte each.
+fn publish(queue: &mut ClassicQueue, position: u64) {
+    let mut builder = BatchBuilder::default();
+    for _ in 0..100 {
+        builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", &[7; 1024]);
+    }
+    let (batch, mut effects) = (Arc::new(builder.finish()), Effects::default());
+    let submission = queue.submit(&batch, 0, 100, 0);
+    queue.submitted(submission, batch, 0, Some(position), 0, &mut effects);
+    queue.apply(position, &mut effects);
+}
+
+#[test]
+fn a_long_queue_is_behind_while_a_consumer_could_take_messages() {
+    let mut queue = queue();
+    consume(&mut queue);
+    (1..=150).for_each(|position| publish(&mut queue, position));
+    assert!(!queue.is_behind(), "15 MB are on their way");
+    (151..=200).for_each(|position| publish(&mut queue, position));
+    assert!(queue.is_behind());
+    // Its prefetch is used up: now the client is waited for, and the queue takes what it gets.
+    let mut taken = Vec::new();
+    queue.take(CONSUMER, 100, u64::MAX, 0, &mut taken, &mut Effects::default());
+    assert_eq!(taken.iter().map(|taken| taken.count).sum::<u32>(), 100);
+    assert!(!queue.is_behind());
+}
+
+#[test]
+fn a_long_queue_without_consumers_is_not_behind() {
+    let mut queue = queue();
+    (1..=300).for_each(|position| publish(&mut queue, position));
+    assert!(!queue.is_behind(), "30 MB, some of them on the disk only");
+    consume(&mut queue);
+    assert!(queue.is_behind());
+}
