@@ -1,7 +1,9 @@
-//! Records of small messages into the write-ahead log's buffer, and the jobs that write it to a disk in memory.
+//! Records of small messages into the write-ahead log's buffer, the jobs that write it to a disk in memory, and those that
+//! move them from there to a segment.
 
 use leveret_log::{
-    Lane, LiveState, Log, LogId, MemoryDisk, Next, Options, Payload, Replay, SettleRange, SettleReason, Wait, recover,
+    Done, Job, Lane, LiveState, Log, LogId, MemoryDisk, Next, Options, Payload, Position, Replay, RoaringTreemap,
+    SettleRange, SettleReason, Wait, recover,
 };
 
 use crate::count::count;
@@ -33,17 +35,58 @@ fn write(log: &mut Log, disk: &MemoryDisk, now: u64) {
     }
 }
 
+/// The messages that `append` is about: one run of them.
+fn append_run(log: &mut Log, first: u64, now: u64) -> Position {
+    let payloads = (0..RUN).map(|_| Payload { head: &STORED, body: None });
+    log.append_messages(LogId(1), first, payloads, Wait::Confirm, now)
+}
+
 pub(crate) fn append() -> u64 {
     let disk = MemoryDisk::new();
     let (mut log, _) = recover(&disk, Options::default(), &mut Nobody, 0).expect("a new log");
     let mut now = 0;
     for first in (1..=MESSAGES).step_by(RUN as usize) {
-        count(|| {
-            let payloads = (0..RUN).map(|_| Payload { head: &STORED, body: None });
-            log.append_messages(LogId(1), first, payloads, Wait::Confirm, now)
-        });
+        count(|| append_run(&mut log, first, now));
         now += 2_000_000;
         write(&mut log, &disk, now);
     }
     MESSAGES
+}
+
+/// Runs the jobs of both lanes until there are none. What moves messages is counted, with the disk's copying.
+fn run_jobs(log: &mut Log, disk: &MemoryDisk, now: u64, state: &LiveState) {
+    let mut is_idle = false;
+    while !is_idle {
+        is_idle = true;
+        for lane in [Lane::Commit, Lane::Background] {
+            while let Next::Run(id, job) = log.next_job(lane, now) {
+                is_idle = false;
+                let done = match &job {
+                    Job::Live { logs } => {
+                        Ok(Done::Live(logs.iter().map(|log| LiveState { log: *log, ..state.clone() }).collect()))
+                    }
+                    Job::Retire(_) => count(|| job.run(disk)),
+                    _ => job.run(disk),
+                };
+                drop(job);
+                log.complete(id, done, now).expect("the log works");
+            }
+        }
+    }
+}
+
+/// A full file, all of whose messages are alive.
+pub(crate) fn retire() -> u64 {
+    let disk = MemoryDisk::new();
+    let options = Options { file_bytes: 64 << 10, unretired_max: 2, fill_after: u64::MAX, ..Options::default() };
+    let (mut log, _) = recover(&disk, options, &mut Nobody, 0).expect("a new log");
+    let (mut now, mut next) = (0, 1);
+    while log.statistics().retirements == 0 {
+        let position = append_run(&mut log, next, now);
+        next += RUN;
+        now += 2_000_000;
+        let live: RoaringTreemap = (1..next).collect();
+        run_jobs(&mut log, &disk, now, &LiveState { next, position, live, ..LiveState::default() });
+    }
+    log.statistics().messages_copied
 }

@@ -44,6 +44,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("queue-take", queue::take),
     ("queue-settle", queue::settle),
     ("log-append", log::append),
+    ("log-retire", log::retire),
     ("session-amqp091-durable", session::amqp091_durable),
     ("session-amqp091-transient", session::amqp091_transient),
     ("session-amqp10-durable", session::amqp10_durable),
