@@ -90,7 +90,8 @@ impl Undurable {
     }
 
     /// A run of this connection, with so many bytes of memory, was published to `queue`. If that is behind, the run counts
-    /// until it is durable, also where it is confirmed once it is written: which is at once.
+    /// until it is durable, also in a queue whose durability is `os`: its confirms wait for the write alone, which holds
+    /// nobody back.
     pub(crate) fn note_published(&mut self, published: Published, queue: &QueueRef, bytes: u64) {
         let Published { awaited, is_behind, .. } = published;
         match is_behind {
