@@ -47,6 +47,8 @@ const BENCHMARKS: &[Benchmark] = &[
     ("log-retire", log::retire),
     ("session-amqp091-durable", session::amqp091_durable),
     ("session-amqp091-transient", session::amqp091_transient),
+    ("session-amqp091-topics", session::amqp091_topics),
+    ("session-amqp091-headers", session::amqp091_headers),
     ("session-amqp10-durable", session::amqp10_durable),
     ("session-amqp10-transient", session::amqp10_transient),
     ("session-amqp10-to-amqp091", session::amqp10_to_amqp091),

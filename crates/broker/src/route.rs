@@ -3,8 +3,8 @@
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use leveret_model::{Action, Destination, ExchangeType, Refused, authorize};
-use leveret_routing::{Headers, NoHeaders, Routes};
+use leveret_model::{Action, Refused, authorize};
+use leveret_routing::{Headers, NoHeaders, RoutedBy, Routes};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
@@ -28,10 +28,29 @@ pub(crate) struct Route {
     pub replies: SmallVec<[Arc<ReplyTarget>; 1]>,
     /// What went through the exchange.
     through: Option<Arc<ExchangeCounters>>,
-    /// It is the same for every message, whatever its headers.
-    ignores_headers: bool,
-    /// The generation of the snapshot that it is remembered for, if it is.
-    remembered: Option<u64>,
+    serves: Serves,
+    /// The generation of the snapshot that it was found in.
+    generation: u64,
+}
+
+/// Which messages of its exchange and key a route is the way of, as long as the snapshot stays the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serves {
+    All,
+    /// Headers decide, and that it was found for has none.
+    WithoutHeaders,
+    /// Only the one that it was found for: its headers decided, or it has further keys.
+    One,
+}
+
+impl Serves {
+    fn new(routed_by: RoutedBy, has_headers: bool) -> Self {
+        match (routed_by, has_headers) {
+            (RoutedBy::Key, _) => Self::All,
+            (RoutedBy::Headers, false) => Self::WithoutHeaders,
+            (RoutedBy::Headers, true) => Self::One,
+        }
+    }
 }
 
 impl Route {
@@ -59,17 +78,59 @@ impl Route {
     /// Whether the next message of the same exchange and key goes the same way, as long as the snapshot stays.
     pub(crate) fn leads_on(&self, has_headers: bool) -> bool {
         // Requesters that wait may go without a change of the snapshot.
-        !self.queues.is_empty() && self.replies.is_empty() && self.is_shared(has_headers)
+        !self.queues.is_empty() && self.replies.is_empty() && self.serves(has_headers)
     }
 
-    /// Whether it is the way of all messages of its exchange and key that have headers or none, as the one that it was
-    /// found for.
-    fn is_shared(&self, has_headers: bool) -> bool {
-        self.ignores_headers || !has_headers
+    /// Whether messages that go this way and those that go the other may be handed on together: through the same exchange
+    /// to the same queues, whatever their keys.
+    pub(crate) fn is_same_way(&self, other: &Self) -> bool {
+        let counters = |route: &Self| route.through.as_ref().map(Arc::as_ptr);
+        std::ptr::eq(self, other)
+            || self.replies.is_empty()
+                && other.replies.is_empty()
+                && counters(self) == counters(other)
+                && self.has_queues(&other.queues)
+    }
+
+    fn has_queues(&self, queues: &[QueueRef]) -> bool {
+        self.queues.len() == queues.len() && self.queues.iter().zip(queues).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+
+    /// Whether it is the way of a message of its exchange and key that has headers or none.
+    fn serves(&self, has_headers: bool) -> bool {
+        match self.serves {
+            Serves::All => true,
+            Serves::WithoutHeaders => !has_headers,
+            Serves::One => false,
+        }
     }
 
     fn is_for(&self, exchange: &[u8], key: &[u8]) -> bool {
         *self.key == *key && *self.exchange == *exchange
+    }
+
+    /// The way of a message of the same publisher, exchange and key whose headers decide; none if that leads to the same
+    /// queues. What doesn't depend on headers, such as whether the publisher may, isn't asked again.
+    fn for_other_headers(
+        &self,
+        snapshot: &Snapshot,
+        publisher: &Publisher<'_>,
+        headers: Option<&dyn Headers>,
+    ) -> Result<Option<Self>, Refused> {
+        let name = String::from_utf8_lossy(&self.exchange);
+        let (queues, routed_by) = queues_of(snapshot, publisher.vhost, &name, &self.key, headers)?;
+        if self.has_queues(&queues) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            exchange: self.exchange.clone(),
+            key: self.key.clone(),
+            queues,
+            replies: self.replies.clone(),
+            through: self.through.clone(),
+            serves: Serves::new(routed_by, headers.is_some()),
+            generation: snapshot.generation,
+        }))
     }
 }
 
@@ -101,12 +162,12 @@ impl RouteCache {
         if self.generation != generation {
             return None;
         }
-        self.last.take_if(|last| last.is_for(exchange, key) && last.is_shared(has_headers))
+        self.last.take_if(|last| last.is_for(exchange, key) && last.serves(has_headers))
     }
 
     /// The next message is likely to go this way, unless the topology has changed or the route was one message's own.
     pub(crate) fn keep(&mut self, route: Arc<Route>) {
-        if route.remembered == Some(self.generation) {
+        if route.serves != Serves::One && route.generation == self.generation {
             self.last = Some(route);
         }
     }
@@ -129,31 +190,36 @@ impl RouteCache {
             self.routes.clear();
         }
         let has_headers = headers.is_some();
-        let fits = |route: &Route| route.is_for(exchange, key) && route.is_shared(has_headers);
         if let Some(last) = &self.last
-            && fits(last)
+            && last.is_for(exchange, key)
+            && last.serves(has_headers)
         {
             return Ok(last.clone());
         }
         let hash = hash(exchange, key);
-        if let Some(route) = self.routes.get(&hash)
-            && fits(route)
-        {
-            self.last = Some(route.clone());
-            return Ok(route.clone());
-        }
-        let mut route = resolve(snapshot, publisher, exchange, key, headers)?;
-        let is_shared = route.is_shared(has_headers);
-        route.remembered = is_shared.then_some(self.generation);
-        let route = Arc::new(route);
-        if is_shared {
-            if self.routes.len() >= ROUTES_MAX {
-                self.routes.clear();
-            }
-            self.routes.insert(hash, route.clone());
+        let known = self.routes.get(&hash).filter(|route| route.is_for(exchange, key));
+        let route = match known {
+            Some(known) if known.serves(has_headers) => known.clone(),
+            Some(known) => match known.for_other_headers(snapshot, publisher, headers)? {
+                // The next one that these headers lead the same way goes along with this one.
+                None => return Ok(known.clone()),
+                Some(other) => self.remember(hash, other),
+            },
+            None => self.remember(hash, resolve(snapshot, publisher, exchange, key, headers)?),
+        };
+        if route.serves != Serves::One {
             self.last = Some(route.clone());
         }
         Ok(route)
+    }
+
+    fn remember(&mut self, hash: u64, route: Route) -> Arc<Route> {
+        if self.routes.len() >= ROUTES_MAX && !self.routes.contains_key(&hash) {
+            self.routes.clear();
+        }
+        let route = Arc::new(route);
+        self.routes.insert(hash, route.clone());
+        route
     }
 }
 
@@ -179,17 +245,7 @@ fn resolve(
         return Err(Refused::no_exchange(vhost, &name));
     };
     found.check_publish()?;
-    let mut routes = Routes::new();
-    let headers = headers.unwrap_or(&NoHeaders);
-    let routed = snapshot.router.route(vhost, &name, key, headers, &mut routes);
-    routed.map_err(|_| Refused::no_exchange(vhost, &name))?;
-    let queues = routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect();
-    let plain = found.kind != ExchangeType::Headers
-        && found.alternate().is_none()
-        && !snapshot
-            .topology
-            .bindings_of_source(vhost, &name)
-            .any(|binding| matches!(binding.destination, Destination::Exchange { .. }));
+    let (queues, routed_by) = queues_of(snapshot, vhost, &name, key, headers)?;
     let through = snapshot.exchanges.get(&found.id).cloned();
     let replies = if name.is_empty() { snapshot.replies.find(key).into_iter().collect() } else { SmallVec::new() };
     Ok(Route {
@@ -198,9 +254,22 @@ fn resolve(
         queues,
         replies,
         through,
-        ignores_headers: plain,
-        remembered: None,
+        serves: Serves::new(routed_by, headers.is_some()),
+        generation: snapshot.generation,
     })
+}
+
+fn queues_of(
+    snapshot: &Snapshot,
+    vhost: &str,
+    exchange: &str,
+    key: &[u8],
+    headers: Option<&dyn Headers>,
+) -> Result<(SmallVec<[QueueRef; 2]>, RoutedBy), Refused> {
+    let mut routes = Routes::new();
+    let routed = snapshot.router.route(vhost, exchange, key, headers.unwrap_or(&NoHeaders), &mut routes);
+    let routed_by = routed.map_err(|_| Refused::no_exchange(vhost, exchange))?;
+    Ok((routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect(), routed_by))
 }
 
 /// Adds the queues of further keys (`CC`, `BCC`, `x-cc`) to a route that belongs to one message only.
@@ -230,7 +299,7 @@ pub(crate) fn extended(
         }
     }
     let mut route = all.expect("a message has a routing key");
-    route.ignores_headers = false;
+    route.serves = Serves::One;
     Ok(Arc::new(route))
 }
 
@@ -238,22 +307,22 @@ pub(crate) fn extended(
 mod tests {
     use super::*;
 
-    fn route(remembered: Option<u64>) -> Arc<Route> {
+    fn route(serves: Serves, generation: u64) -> Arc<Route> {
         Arc::new(Route {
             exchange: b"e"[..].into(),
             key: b"k"[..].into(),
             queues: SmallVec::new(),
             replies: SmallVec::new(),
             through: None,
-            ignores_headers: false,
-            remembered,
+            serves,
+            generation,
         })
     }
 
     #[test]
     fn a_kept_route_is_taken_by_messages_that_go_the_same_way() {
         let mut cache = RouteCache { generation: 7, ..RouteCache::default() };
-        let kept = route(Some(7));
+        let kept = route(Serves::WithoutHeaders, 7);
         cache.keep(kept.clone());
         assert!(cache.again(7, b"e", b"other", false).is_none());
         assert!(cache.again(7, b"other", b"k", false).is_none());
@@ -267,9 +336,9 @@ mod tests {
     #[test]
     fn routes_of_another_topology_or_of_one_message_are_not_kept() {
         let mut cache = RouteCache { generation: 7, ..RouteCache::default() };
-        cache.keep(route(Some(6)));
+        cache.keep(route(Serves::All, 6));
         assert!(cache.again(7, b"e", b"k", false).is_none());
-        cache.keep(route(None));
+        cache.keep(route(Serves::One, 7));
         assert!(cache.again(7, b"e", b"k", false).is_none());
     }
 }

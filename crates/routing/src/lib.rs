@@ -12,4 +12,4 @@ mod router;
 mod targets;
 
 pub use headers::{Header, Headers, NoHeaders};
-pub use router::{NoExchange, Router, Routes};
+pub use router::{NoExchange, RoutedBy, Router, Routes};

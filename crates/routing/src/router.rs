@@ -11,6 +11,15 @@ use crate::targets::Target;
 /// The queues of a message, in the order of their ids, each once.
 pub type Routes = SmallVec<[QueueId; 4]>;
 
+/// What decided where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutedBy {
+    /// Exchange and routing key alone: whatever has the same goes to the same queues.
+    Key,
+    /// Its headers, too.
+    Headers,
+}
+
 /// The message was published to an exchange that doesn't exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such exchange")]
@@ -97,7 +106,7 @@ impl Router {
     }
 
     /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and
-    /// without duplicates. For a message with several routing keys, call it for each.
+    /// without duplicates; says what they were found by. For a message with several routing keys, call it for each.
     ///
     /// An exchange that finds no destination hands the message to its alternate exchange, if it has one
     /// and that exists. No exchange sees the message twice, so loops end.
@@ -111,17 +120,18 @@ impl Router {
         routing_key: &[u8],
         headers: &dyn Headers,
         out: &mut Routes,
-    ) -> Result<(), NoExchange> {
+    ) -> Result<RoutedBy, NoExchange> {
         let vhost = self.vhosts.get(vhost).ok_or(NoExchange)?;
-        if exchange.is_empty() {
+        let routed_by = if exchange.is_empty() {
             out.extend(vhost.queue(routing_key));
+            RoutedBy::Key
         } else {
             let node = vhost.exchanges.get(exchange).ok_or(NoExchange)?;
-            vhost.follow(exchange, node, routing_key, headers, out);
-        }
+            vhost.follow(exchange, node, routing_key, headers, out)
+        };
         out.sort_unstable();
         out.dedup();
-        Ok(())
+        Ok(routed_by)
     }
 
     fn insert_exchange(&mut self, exchange: &Exchange) {
@@ -155,10 +165,14 @@ impl Vhost {
         routing_key: &[u8],
         headers: &dyn Headers,
         out: &mut Routes,
-    ) {
+    ) -> RoutedBy {
+        let mut routed_by = RoutedBy::Key;
         let mut seen: SmallVec<[&str; 4]> = SmallVec::from_slice(&[name]);
         let mut todo: SmallVec<[&Node; 4]> = SmallVec::from_slice(&[node]);
         while let Some(node) = todo.pop() {
+            if matches!(node.table, Table::Headers(_)) {
+                routed_by = RoutedBy::Headers;
+            }
             let mut found = false;
             let mut go = |name: &'a str, out: &mut Routes| {
                 if seen.contains(&name) {
@@ -182,5 +196,6 @@ impl Vhost {
                 go(alternate, out);
             }
         }
+        routed_by
     }
 }

@@ -6,7 +6,7 @@ use leveret_model::{
     Arguments, Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Destination, DestinationName,
     ExchangeType, Model, Permit, QueueId, Topology, Value,
 };
-use leveret_routing::{NoExchange, NoHeaders, Router, Routes};
+use leveret_routing::{NoExchange, NoHeaders, RoutedBy, Router, Routes};
 use proptest::prelude::*;
 
 fn submit(model: &mut Model, router: &mut Router, command: Command) {
@@ -180,6 +180,38 @@ fn a_missing_exchange_or_vhost_is_an_error() {
     let mut out = Routes::new();
     assert_eq!(router.route("/", "none", b"", &NoHeaders, &mut out), Err(NoExchange));
     assert_eq!(router.route("none", "", b"", &NoHeaders, &mut out), Err(NoExchange));
+}
+
+/// What a session may remember of a key, and what it must ask for each message.
+#[test]
+fn headers_decide_only_behind_a_headers_exchange() {
+    let mut model = Model::new();
+    let mut router = Router::new(&model.topology());
+    let to_headers = || DestinationName::Exchange("amq.headers".into());
+    for command in [
+        declare("x", "direct", None),
+        declare("y", "direct", Some("amq.headers")),
+        queue("q"),
+        Command::Bind(bind("x", DestinationName::Queue("q".into()), "k")),
+        Command::Bind(bind("x", DestinationName::Exchange("y".into()), "through")),
+        Command::Bind(bind("x", to_headers(), "headers")),
+        Command::Bind(bind("y", DestinationName::Queue("q".into()), "k")),
+    ] {
+        submit(&mut model, &mut router, command);
+    }
+    for (exchange, key, expected) in [
+        ("", "q", RoutedBy::Key),
+        ("x", "k", RoutedBy::Key),
+        ("x", "nowhere", RoutedBy::Key),
+        ("x", "headers", RoutedBy::Headers),
+        ("x", "through", RoutedBy::Headers),
+        ("y", "k", RoutedBy::Key),
+        ("y", "nowhere", RoutedBy::Headers),
+        ("amq.headers", "k", RoutedBy::Headers),
+    ] {
+        let routed = router.route("/", exchange, key.as_bytes(), &NoHeaders, &mut Routes::new());
+        assert_eq!(routed, Ok(expected), "{exchange} {key}");
+    }
 }
 
 /// Each costs the logarithm of their number, to be made and to go, however many there are.

@@ -1,7 +1,7 @@
-use leveret_amqp091::FieldTable;
+use leveret_amqp091::{FieldTable, Properties};
 use leveret_strict_client::amqp091::{self, Consume, Event};
 
-use super::{Role, WINDOW};
+use super::{Role, TOPICS, WINDOW};
 use crate::{BODY, QUEUE};
 
 const CHANNEL: u16 = 1;
@@ -9,8 +9,11 @@ const CHANNEL: u16 = 1;
 pub(super) struct Client {
     client: amqp091::Client,
     role: Role,
-    /// Property flags and the delivery mode.
-    properties: [u8; 3],
+    exchange: &'static [u8],
+    /// Each message takes the next one.
+    keys: Vec<String>,
+    properties: Vec<u8>,
+    sent: usize,
     ready: bool,
     done: u64,
     last_tag: u64,
@@ -18,9 +21,27 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(role: Role, durable: bool) -> Self {
-        let properties = [0x10, 0, if durable { 2 } else { 1 }];
+        let mut properties = Vec::new();
+        Properties { delivery_mode: Some(if durable { 2 } else { 1 }), ..Properties::default() }
+            .encode(&mut properties);
         let client = amqp091::Client::new(amqp091::Options::default());
-        Self { client, role, properties, ready: false, done: 0, last_tag: 0 }
+        let keys = vec![QUEUE.to_owned()];
+        Self { client, role, exchange: b"", keys, properties, sent: 0, ready: false, done: 0, last_tag: 0 }
+    }
+
+    /// Publishes durable messages with many routing keys through a topic exchange.
+    pub(super) fn with_topics() -> Self {
+        let keys = (0..TOPICS).map(|number| format!("sensor.{number}.value")).collect();
+        Self { exchange: b"amq.topic", keys, ..Self::new(Role::Publisher, true) }
+    }
+
+    /// Publishes durable messages with a header through a headers exchange.
+    pub(super) fn with_header() -> Self {
+        let headers = FieldTable::new().with("kind", "invoice").encoded();
+        let mut properties = Vec::new();
+        Properties { delivery_mode: Some(2), headers: Some(headers.as_table()), ..Properties::default() }
+            .encode(&mut properties);
+        Self { exchange: b"amq.headers", properties, ..Self::new(Role::Publisher, true) }
     }
 
     fn begin(&mut self) {
@@ -62,7 +83,9 @@ impl super::Client for Client {
     }
 
     fn publish(&mut self) {
-        self.client.publish(CHANNEL, b"", QUEUE.as_bytes(), false, &self.properties, BODY);
+        let key = &self.keys[self.sent % self.keys.len()];
+        self.client.publish(CHANNEL, self.exchange, key.as_bytes(), false, &self.properties, BODY);
+        self.sent += 1;
     }
 
     fn settle(&mut self) {

@@ -12,6 +12,8 @@ const WINDOW: u64 = crate::RUN;
 /// Windows before counting begins: buffers have grown and caches are filled by then.
 const WARM_UP: u64 = 20;
 const COUNTED: u64 = 20;
+/// Routing keys of a publisher that has many.
+const TOPICS: usize = 50;
 
 /// What a client is here for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,15 @@ pub(crate) fn amqp091_durable() -> u64 {
 
 pub(crate) fn amqp091_transient() -> u64 {
     through(amqp091::Client::new(Role::Publisher, false), amqp091::Client::new(Role::Consumer, false))
+}
+
+/// All keys lead to one queue.
+pub(crate) fn amqp091_topics() -> u64 {
+    through(amqp091::Client::with_topics(), amqp091::Client::new(Role::Consumer, true))
+}
+
+pub(crate) fn amqp091_headers() -> u64 {
+    through(amqp091::Client::with_header(), amqp091::Client::new(Role::Consumer, true))
 }
 
 pub(crate) fn amqp10_durable() -> u64 {

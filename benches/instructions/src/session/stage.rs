@@ -6,7 +6,9 @@ use std::sync::Arc;
 use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Settings, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
-use leveret_model::{Arguments, Command, DeclareQueue, PutUser, SetPermissions, Topology};
+use leveret_model::{
+    Arguments, Bind, Command, DeclareQueue, DestinationName, PutUser, SetPermissions, Topology, Value,
+};
 
 use super::{Client, WINDOW};
 use crate::count::count;
@@ -90,8 +92,18 @@ impl Stage {
     }
 }
 
-/// A vhost, a user who may do anything there, and the queue.
-fn furniture() -> [Command; 4] {
+/// A vhost, a user who may do anything there, and the queue with its bindings.
+fn furniture() -> [Command; 6] {
+    let bind = |source: &str, key: &str, arguments| {
+        Command::Bind(Bind {
+            vhost: "/".into(),
+            source: source.into(),
+            destination: DestinationName::Queue(QUEUE.into()),
+            routing_key: key.as_bytes().into(),
+            arguments,
+            connection: None,
+        })
+    };
     let all = || ".*".into();
     [
         Command::CreateVhost { name: "/".into() },
@@ -118,6 +130,8 @@ fn furniture() -> [Command; 4] {
             connection: None,
             arguments: Arguments::default(),
         }),
+        bind("amq.topic", "sensor.#", Arguments::default()),
+        bind("amq.headers", "", Arguments::from_iter([("kind", Value::from("invoice"))])),
     ]
 }
 

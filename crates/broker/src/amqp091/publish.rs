@@ -1,6 +1,6 @@
 //! `basic.publish`: collecting messages of the same route into runs, and handing runs to queues.
 //!
-//! A run ends when the route changes, the read's frames are used up, or another method comes: whatever a
+//! A run ends when the queues change, the read's frames are used up, or another method comes: whatever a
 //! client does after a publish sees it.
 
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(super) struct Returned<'a> {
     pub body: &'a [u8],
 }
 
-/// Messages of one channel and route that wait to be handed on together.
+/// Messages of one channel and [way](Route::is_same_way) that wait to be handed on together.
 #[derive(Default)]
 pub(crate) struct PublishRun {
     builder: BatchBuilder,
@@ -331,7 +331,7 @@ impl Session {
         let run = &self.run;
         let same = run.channel == channel
             && run.persistent == persistent
-            && run.route.as_ref().is_some_and(|other| Arc::ptr_eq(other, &route));
+            && run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
         if !same {
             self.flush_run(now);
             self.run.route = Some(route.clone());

@@ -40,7 +40,7 @@ pub(crate) struct Collected {
     pub settled: bool,
 }
 
-/// Messages of the same route that go to their queues together.
+/// Messages of the same [way](Route::is_same_way) that go to their queues together.
 #[derive(Default)]
 pub(crate) struct PublishRun {
     pub builder: BatchBuilder,

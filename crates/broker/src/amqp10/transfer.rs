@@ -220,7 +220,7 @@ impl Connection {
             return Ok(false);
         }
         let same = publisher.run.persistent == message.durable
-            && publisher.run.route.as_ref().is_some_and(|other| Arc::ptr_eq(other, &route));
+            && publisher.run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
         if !same {
             self.flush_run(session, handle, publisher, now);
         }

@@ -18,6 +18,7 @@ mod reads;
 mod receiving_amqp10;
 mod reply_to;
 mod reply_to_amqp10;
+mod routes;
 mod topic_permissions;
 mod transactions;
 mod waiting_for_log;

@@ -1,56 +1,110 @@
 use imbl::OrdMap;
 use leveret_model::{Arguments, HeadersMatch, Value};
+use smallvec::SmallVec;
 
-use crate::headers::Headers;
+use crate::headers::{Header, Headers};
 use crate::targets::{Target, Targets};
 
 /// Bindings by their arguments; a message is compared with each different set of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeadersTable {
-    patterns: OrdMap<Arguments, Targets>,
+    patterns: OrdMap<Arguments, Bound>,
+}
+
+/// Where a set of arguments leads.
+#[derive(Clone, Debug)]
+struct Bound {
+    pattern: Pattern,
+    targets: Targets,
+}
+
+/// What arguments ask for, read when they are bound and not for each message.
+#[derive(Clone, Debug)]
+struct Pattern {
+    /// One of the headers is enough.
+    any: bool,
+    headers: Arguments,
 }
 
 impl HeadersTable {
     pub(crate) fn bind(&mut self, arguments: &Arguments, target: Target) {
-        self.patterns.entry(arguments.clone()).or_default().add(target);
+        let bound = self.patterns.entry(arguments.clone());
+        bound.or_insert_with(|| Bound::new(arguments)).targets.add(target);
     }
 
     pub(crate) fn unbind(&mut self, arguments: &Arguments, target: &Target) {
-        let Some(targets) = self.patterns.get_mut(arguments) else {
+        let Some(bound) = self.patterns.get_mut(arguments) else {
             return;
         };
-        targets.remove(target);
-        if targets.is_empty() {
+        bound.targets.remove(target);
+        if bound.targets.is_empty() {
             self.patterns.remove(arguments);
         }
     }
 
     pub(crate) fn matches<'a>(&'a self, headers: &dyn Headers, visit: &mut dyn FnMut(&'a Target)) {
-        for (pattern, targets) in &self.patterns {
-            if satisfied(pattern, headers) {
-                targets.for_each(visit);
+        let mut asked = Asked { headers, found: SmallVec::new() };
+        for bound in self.patterns.values() {
+            if bound.pattern.is_satisfied(&mut asked) {
+                bound.targets.for_each(visit);
             }
         }
     }
 }
 
-fn satisfied(pattern: &Arguments, headers: &dyn Headers) -> bool {
-    // The model refused what can't be parsed.
-    let how = HeadersMatch::of(pattern).unwrap_or_default();
-    let with_x = matches!(how, HeadersMatch::AllWithX | HeadersMatch::AnyWithX);
-    let mut compared =
-        pattern.iter().filter(|(name, _)| if with_x { *name != "x-match" } else { !name.starts_with("x-") });
-    let found = |(name, wanted): (&str, &Value)| headers.lookup(name).is_some_and(|header| header.satisfies(wanted));
-    match how {
-        HeadersMatch::All | HeadersMatch::AllWithX => compared.all(found),
-        HeadersMatch::Any | HeadersMatch::AnyWithX => compared.any(found),
+impl Bound {
+    fn new(arguments: &Arguments) -> Self {
+        Self { pattern: Pattern::new(arguments), targets: Targets::default() }
+    }
+}
+
+impl Pattern {
+    fn new(arguments: &Arguments) -> Self {
+        // The model refused what can't be parsed.
+        let how = HeadersMatch::of(arguments).unwrap_or_default();
+        let with_x = matches!(how, HeadersMatch::AllWithX | HeadersMatch::AnyWithX);
+        let compared = |name: &str| if with_x { name != "x-match" } else { !name.starts_with("x-") };
+        let headers = arguments.iter().filter(|(name, _)| compared(name)).map(|(name, value)| (name, value.clone()));
+        Self { any: matches!(how, HeadersMatch::Any | HeadersMatch::AnyWithX), headers: headers.collect() }
+    }
+
+    fn is_satisfied<'a>(&'a self, asked: &mut Asked<'a>) -> bool {
+        let mut found = |(name, wanted): (&'a str, &Value)| asked.has(name, wanted);
+        if self.any { self.headers.iter().any(&mut found) } else { self.headers.iter().all(&mut found) }
+    }
+}
+
+/// Names that are remembered of a message: to look through more of them takes longer than to ask.
+const NAMES_MAX: usize = 8;
+
+/// What patterns ask of one message. They mostly ask for the same names, and each look goes through its headers.
+struct Asked<'a> {
+    headers: &'a dyn Headers,
+    found: SmallVec<[(&'a str, Option<Header<'a>>); NAMES_MAX]>,
+}
+
+impl<'a> Asked<'a> {
+    fn has(&mut self, name: &'a str, wanted: &Value) -> bool {
+        let satisfies = |header: &Option<Header<'_>>| header.as_ref().is_some_and(|header| header.satisfies(wanted));
+        if let Some((_, header)) = self.found.iter().find(|(known, _)| *known == name) {
+            return satisfies(header);
+        }
+        let header = self.headers.lookup(name);
+        let is_satisfied = satisfies(&header);
+        if self.found.len() < NAMES_MAX {
+            self.found.push((name, header));
+        }
+        is_satisfied
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use leveret_model::QueueId;
+
     use super::*;
-    use crate::headers::Header;
 
     struct Message(Arguments);
 
@@ -65,7 +119,8 @@ mod tests {
 
     fn matches(pattern: &[(&str, Value)], message: &[(&str, Value)]) -> bool {
         let table = |pairs: &[(&str, Value)]| pairs.iter().cloned().collect::<Arguments>();
-        satisfied(&table(pattern), &Message(table(message)))
+        let message = Message(table(message));
+        Pattern::new(&table(pattern)).is_satisfied(&mut Asked { headers: &message, found: SmallVec::new() })
     }
 
     #[test]
@@ -94,5 +149,36 @@ mod tests {
         assert!(!matches(&[("a", Value::Void)], &[]));
         assert!(matches(&[("a", Value::Int(1))], &[("a", Value::UInt(1))]));
         assert!(!matches(&[("a", Value::Int(1))], &[("a", Value::from("1"))]));
+    }
+
+    #[test]
+    fn each_name_is_looked_up_once_for_all_patterns() {
+        struct Counted(Message, Cell<usize>);
+        impl Headers for Counted {
+            fn lookup(&self, name: &str) -> Option<Header<'_>> {
+                self.1.set(self.1.get() + 1);
+                self.0.lookup(name)
+            }
+        }
+        let mut table = HeadersTable::default();
+        let pattern = |pairs: &[(&str, i64)]| -> Arguments {
+            pairs.iter().map(|(name, value)| (*name, Value::Int(*value))).collect()
+        };
+        for queue in 0..10 {
+            table.bind(&pattern(&[("a", queue), ("b", 1)]), Target::Queue(QueueId(queue as u64)));
+        }
+        let message = Counted(Message(pattern(&[("a", 7), ("b", 1)])), Cell::new(0));
+        let mut found = Vec::new();
+        table.matches(&message, &mut |target| found.push(target.clone()));
+        assert_eq!((found, message.1.get()), (vec![Target::Queue(QueueId(7))], 2));
+        // More names than are remembered.
+        for number in 0..20 {
+            table.bind(&pattern(&[(&format!("name-{number}"), 1)]), Target::Queue(QueueId(100 + number)));
+        }
+        let message = Counted(Message(pattern(&[("name-3", 1), ("name-19", 1)])), Cell::new(0));
+        let mut found = Vec::new();
+        table.matches(&message, &mut |target| found.push(target.clone()));
+        found.sort();
+        assert_eq!(found, [103, 119].map(|id| Target::Queue(QueueId(id))));
     }
 }
