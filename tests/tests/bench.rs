@@ -101,6 +101,7 @@ fn exchanges_take_messages_to_each_queue_that_is_bound() {
         ("fanout fanout-amqp10 --queues 5", 5),
         ("fanout fanout-amqp10 --queues 2 --producers 3", 2),
         ("topic topic-amqp10 --bindings 250 --queues 2", 1),
+        ("topic topic-amqp10 --bindings 4 --queues 2 --routing-key-cache-size 1100", 1),
         ("headers headers-amqp10", 1),
     ] {
         for round in rounds(&node, &format!("{words} --messages 3000")) {

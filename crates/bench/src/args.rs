@@ -185,6 +185,12 @@ pub struct LoadArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub bindings: Option<u32>,
 
+    /// Routing keys that the messages for a queue take in turn, all of which one binding of its topic exchange matches
+    /// [default: 1]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub routing_key_cache_size: Option<u32>,
+
     /// What a confirm of a durable message shall mean in Leveret, as its x-durability; no other broker is asked. With
     /// two of them durable loads run in each [default: what the node says]
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -228,6 +234,7 @@ impl LoadArgs {
             qos: self.qos.or(row.qos),
             multi_ack_every: self.multi_ack_every.or(row.multi_ack_every),
             bindings: self.bindings.or(row.bindings),
+            routing_key_cache_size: self.routing_key_cache_size.or(row.routing_key_cache_size),
             durability: if self.durability.is_empty() { &row.durability } else { &self.durability }.clone(),
             connections: self.connections.or(row.connections),
             sessions: self.sessions.or(row.sessions),

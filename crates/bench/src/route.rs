@@ -16,11 +16,19 @@ pub(crate) struct Binding {
 }
 
 /// The routing key of the messages for a queue.
-pub(crate) fn key(settings: &Settings, queue: &str) -> String {
+fn key(settings: &Settings, queue: &str) -> String {
     match settings.exchange {
         Exchange::Default | Exchange::Direct => queue.to_owned(),
         Exchange::Topic => format!("orders.eu.{queue}"),
         Exchange::Fanout | Exchange::Headers => String::new(),
+    }
+}
+
+/// The routing keys that the messages for a queue take in turn; at least one.
+pub(crate) fn keys(settings: &Settings, queue: &str) -> Vec<String> {
+    match settings.routing_keys {
+        1 => vec![key(settings, queue)],
+        many => (0..many).map(|number| format!("orders.eu-{number}.{queue}")).collect(),
     }
 }
 

@@ -49,6 +49,7 @@ const LINES: &[Line] = &[
     line("pairs-{}-1", "classic-{} --queues 1", "one pair"),
     line("pairs-{}-4", "classic-{} --queues 4", "4 pairs, each with a queue of its own"),
     line("pairs-{}-100", "classic-{} --queues 100", "100 pairs, each with a queue of its own"),
+    line("memory-{}", "memory-{}", "12 B, transient, no confirms: maximum rate"),
     line("transient-{}", "transient-{}", "1000 B, transient, no confirms, at most 10,000 in the queue: maximum rate"),
     line("latency-{}-100", "latency-{} --rate 100", "the same at 100 messages per second"),
     line("latency-{}-1000", "latency-{} --rate 1000", "at 1,000"),
@@ -98,6 +99,16 @@ const LINES: &[Line] = &[
     line("topic-{}-10", "topic-{} --bindings 10", "10 bindings, one of which matches"),
     line("topic-{}-1000", "topic-{} --bindings 1000", "1000 bindings, one of which matches"),
     line("topic-{}-100000", "topic-{} --bindings 100000", "100,000 bindings, one of which matches"),
+    line(
+        "many-keys-{}-500",
+        "topic-{} --bindings 1000 --routing-key-cache-size 500",
+        "1000 bindings, one of which matches; messages take 500 routing keys in turn",
+    ),
+    line(
+        "many-keys-{}-5000",
+        "topic-{} --bindings 1000 --routing-key-cache-size 5000",
+        "5000 routing keys: more than a connection remembers",
+    ),
     line("headers-{}", "headers-{}", "through a headers exchange with 10 bindings, one of which matches"),
 ];
 

@@ -182,6 +182,7 @@ impl Scenario {
         if load.bindings.is_none() && !matches!(settings.exchange, Exchange::Topic | Exchange::Headers) {
             settings.bindings = settings.queues;
         }
+        settings.routing_keys = load.routing_key_cache_size.unwrap_or(settings.routing_keys);
         settings.size = load.size.map_or(settings.size, |size| size as usize);
         settings.other_queues = load.other_queues.unwrap_or(settings.other_queues);
         match load.rate {
@@ -223,6 +224,7 @@ impl Scenario {
             other_queues: 0,
             exchange: Exchange::Default,
             bindings: 0,
+            routing_keys: 1,
             durable: true,
             durability: None,
             max_length: None,

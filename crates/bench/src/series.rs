@@ -38,18 +38,23 @@ pub(crate) struct Sample {
 const CHANGE_SAMPLES_MIN: usize = 5;
 
 /// The rate of the last quarter of the time, of what `count` says came so far, as a share of that of the first quarter.
-/// `None` where nothing came in the first, or the samples are too few.
-pub(crate) fn rate_at_end(samples: &[Sample], count: impl Fn(&Sample) -> u64) -> Option<f64> {
-    let [first, .., last] = samples else { return None };
-    if samples.len() < CHANGE_SAMPLES_MIN {
+/// `end_seconds` is when the last of it came: a round takes longer where somebody looks whether there is more. `None` where
+/// nothing came in the first quarter, or the samples are too few.
+pub(crate) fn rate_at_end(samples: &[Sample], end_seconds: f64, count: impl Fn(&Sample) -> u64) -> Option<f64> {
+    let until = samples.partition_point(|sample| sample.seconds < end_seconds);
+    let mut points: Vec<(f64, f64)> =
+        samples[..until].iter().map(|sample| (sample.seconds, count(sample) as f64)).collect();
+    points.push((end_seconds, count(samples.last()?) as f64));
+    if points.len() < CHANGE_SAMPLES_MIN {
         return None;
     }
+    let start_seconds = points[0].0;
     let at = |share: f64| {
-        let seconds = first.seconds + (last.seconds - first.seconds) * share;
-        let after = samples.partition_point(|sample| sample.seconds < seconds).clamp(1, samples.len() - 1);
-        let [before, after] = [&samples[after - 1], &samples[after]];
-        let part = (seconds - before.seconds) / (after.seconds - before.seconds).max(f64::MIN_POSITIVE);
-        count(before) as f64 + (count(after) as f64 - count(before) as f64) * part
+        let seconds = start_seconds + (end_seconds - start_seconds) * share;
+        let after = points.partition_point(|(at, _)| *at < seconds).clamp(1, points.len() - 1);
+        let [(before, had), (after, has)] = [points[after - 1], points[after]];
+        let part = (seconds - before) / (after - before).max(f64::MIN_POSITIVE);
+        had + (has - had) * part
     };
     let (at_start, at_end) = (at(0.25) - at(0.0), at(1.0) - at(0.75));
     (at_start > 0.0).then(|| at_end / at_start)
@@ -232,15 +237,23 @@ mod tests {
     #[test]
     fn the_rate_at_the_end_is_compared_with_that_at_the_start() {
         let steady: Vec<Sample> = (4..24).map(sample).collect();
-        assert!((rate_at_end(&steady, |sample| sample.sent).expect("a rate") - 1.0).abs() < 1e-9);
+        assert!((rate_at_end(&steady, 5.75, |sample| sample.sent).expect("a rate") - 1.0).abs() < 1e-9);
         // Half as much in the second half, whenever samples were taken.
         let slower =
             |number: u64| Sample { received: number.min(10) * 10 + number.saturating_sub(10) * 5, ..sample(number) };
         let slower: Vec<Sample> = [0, 1, 2, 6, 10, 11, 17, 20].into_iter().map(slower).collect();
-        assert!((rate_at_end(&slower, |sample| sample.received).expect("a rate") - 0.5).abs() < 1e-9);
-        assert_eq!(rate_at_end(&steady[..4], |sample| sample.sent), None, "too few");
-        assert_eq!(rate_at_end(&steady, |_| 7), None, "nothing came");
-        assert_eq!(rate_at_end(&[], |_| 7), None);
+        assert!((rate_at_end(&slower, 5.0, |sample| sample.received).expect("a rate") - 0.5).abs() < 1e-9);
+        assert_eq!(rate_at_end(&steady[..4], 1.75, |sample| sample.sent), None, "too few");
+        assert_eq!(rate_at_end(&steady, 5.75, |_| 7), None, "nothing came");
+        assert_eq!(rate_at_end(&[], 1.0, |_| 7), None);
+    }
+
+    #[test]
+    fn a_wait_for_more_behind_the_last_message_is_no_lower_rate() {
+        // All had come at 4.9 s; then it was silent.
+        let counts = |number: u64| (number as f64 / 4.0).min(4.9) * 1000.0;
+        let ended: Vec<Sample> = (0..30).map(|at| Sample { sent: counts(at) as u64, ..sample(at) }).collect();
+        assert!((rate_at_end(&ended, 4.9, |sample| sample.sent).expect("a rate") - 1.0).abs() < 1e-6);
     }
 
     #[test]

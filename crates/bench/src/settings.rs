@@ -113,6 +113,8 @@ pub(crate) struct Settings {
     pub(crate) other_queues: u32,
     /// Of the exchange in all. One matches for each queue (each queue's for its own messages).
     pub(crate) bindings: u32,
+    /// How many a queue's messages take in turn; of a topic exchange, where one binding matches all of them.
+    pub(crate) routing_keys: u32,
     /// Durable queues and persistent messages, else transient ones.
     pub(crate) durable: bool,
     /// What durable queues are declared with in Leveret; `None`: what the node says.
@@ -169,6 +171,9 @@ impl Settings {
         }
         if self.bindings < queues && self.exchange != Exchange::Default {
             return Err(format!("{queues} queues take as many bindings, not {}", self.bindings));
+        }
+        if self.routing_keys > 1 && self.exchange != Exchange::Topic {
+            return Err(format!("{} routing keys take a topic exchange", self.routing_keys));
         }
         if u32::try_from(self.messages_each).is_err() {
             return Err(format!(

@@ -42,7 +42,8 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
         ..Default::default()
     }
     .encode(&mut properties);
-    let (exchange, key) = (settings.exchange.name(), route::key(settings, part.queue));
+    let (exchange, keys) = (settings.exchange.name(), route::keys(settings, part.queue));
+    let mut keys = keys.iter().map(String::as_bytes).cycle();
     debug_assert_eq!(delivery_mode(&properties).is_some(), settings.durable);
     let mut writer = Writer::new(settings.size);
     let mut confirm_latency = histogram();
@@ -56,8 +57,8 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
             while sent < due && sent - confirmed < window && connection.client.output().len() < WRITE_MAX {
                 part.sent_at(sent).store(pace.due_at(sent, now), Ordering::Relaxed);
                 let body = writer.write(sequence(part.number, sent));
-                let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
-                connection.client.publish(CHANNEL, exchange, key, settings.durable, &properties, body);
+                let key = keys.next().expect("there is at least one");
+                connection.client.publish(CHANNEL, exchange.as_bytes(), key, settings.durable, &properties, body);
                 sent += 1;
             }
             connection.flush()?;

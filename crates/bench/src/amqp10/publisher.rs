@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use leveret_amqp10::Role;
-use leveret_amqp10::message::{Header, MapSection, write_data, write_map_section};
+use leveret_amqp10::message::{Header, MapSection, Properties, write_data, write_map_section};
 use leveret_amqp10::value::EncodedMap;
 use leveret_strict_client::amqp10::{Client, Event, Send};
 
@@ -20,14 +20,46 @@ use crate::tally::sequence;
 
 /// Attaches the link and waits for credit.
 pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings, queue: &str) -> Result<(), BenchError> {
-    let (exchange, key) = (settings.exchange, route::key(settings, queue));
-    let address = match exchange {
-        Exchange::Default => format!("/queues/{queue}"),
-        _ if key.is_empty() => format!("/exchanges/{}", exchange.name()),
-        _ => format!("/exchanges/{}/{key}", exchange.name()),
+    let address = match &addresses(settings, queue)[..] {
+        [address] => Some(address.clone()),
+        // Each message says its own.
+        _ => None,
     };
-    connection.client.attach_sender(CHANNEL, HANDLE, "bench publisher", Some(&address));
+    connection.client.attach_sender(CHANNEL, HANDLE, "bench publisher", address.as_deref());
     connection.attached(HANDLE, true)
+}
+
+/// Where the messages for a queue go, in turn.
+fn addresses(settings: &Settings, queue: &str) -> Vec<String> {
+    let exchange = settings.exchange.name();
+    let address = |key: &String| match settings.exchange {
+        Exchange::Default => format!("/queues/{queue}"),
+        _ if key.is_empty() => format!("/exchanges/{exchange}"),
+        _ => format!("/exchanges/{exchange}/{key}"),
+    };
+    route::keys(settings, queue).iter().map(address).collect()
+}
+
+/// What stands before the body, for each address.
+fn heads(settings: &Settings, queue: &str) -> Vec<Vec<u8>> {
+    let addresses = addresses(settings, queue);
+    let headers = route::headers(settings, queue);
+    let head = |address: &String| {
+        let mut head = Vec::new();
+        Header { durable: Some(settings.durable), ..Header::default() }.encode(&mut head);
+        if addresses.len() > 1 {
+            Properties { to: Some(address), ..Properties::default() }.encode(&mut head);
+        }
+        if !headers.is_empty() {
+            let mut map = EncodedMap::new();
+            for (name, value) in &headers {
+                map.push(*name, value.as_str());
+            }
+            write_map_section(&mut head, MapSection::ApplicationProperties, map.as_map());
+        }
+        head
+    };
+    addresses.iter().map(head).collect()
 }
 
 /// Publishes its part and waits for the outcomes.
@@ -35,17 +67,9 @@ pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
     let settings = part.settings;
     let cpu = thread_cpu_time();
     let pace = Pace::of(settings, part.number);
+    let heads = heads(settings, part.queue);
+    let mut heads = heads.iter().cycle();
     let mut payload = Vec::new();
-    Header { durable: Some(settings.durable), ..Header::default() }.encode(&mut payload);
-    let headers = route::headers(settings, part.queue);
-    if !headers.is_empty() {
-        let mut map = EncodedMap::new();
-        for (name, value) in &headers {
-            map.push(*name, value.as_str());
-        }
-        write_map_section(&mut payload, MapSection::ApplicationProperties, map.as_map());
-    }
-    let header_size = payload.len();
     let options = Send { settled: settings.confirm_window == 0, ..Send::default() };
     let mut writer = Writer::new(settings.size);
     let mut confirm_latency = histogram();
@@ -63,7 +87,8 @@ pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
                     blocked = true;
                     break;
                 }
-                payload.truncate(header_size);
+                payload.clear();
+                payload.extend_from_slice(heads.next().expect("there is at least one"));
                 write_data(&mut payload, writer.write(sequence(part.number, sent)));
                 part.sent_at(sent).store(pace.due_at(sent, now), Ordering::Relaxed);
                 let tag = (sent as u32).to_be_bytes();

@@ -26,6 +26,9 @@ pub(super) fn describe(settings: &Settings) -> String {
         let matching = if settings.exchange == Exchange::Fanout { settings.queues } else { 1 };
         let _ = write!(text, ", {kind} exchange with {bindings} bindings of which {matching} match a message");
     }
+    if settings.routing_keys > 1 {
+        let _ = write!(text, ", {} routing keys in turn", settings.routing_keys);
+    }
     if let Some(length) = settings.max_length {
         let _ = write!(text, ", at most {length} in a queue");
     }

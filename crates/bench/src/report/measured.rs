@@ -106,7 +106,8 @@ fn rate_at_end(outcome: &Outcome) -> Option<f64> {
         return None;
     }
     let count = |sample: &series::Sample| if outcome.receive_time.is_some() { sample.received } else { sample.sent };
-    series::rate_at_end(&outcome.series, count)
+    let end = outcome.receive_time.or(outcome.send_time)?;
+    series::rate_at_end(&outcome.series, end.as_secs_f64(), count)
 }
 
 /// `None` where that half didn't run.
