@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run test bench bench-all bench-long bench-perf-test fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
+.PHONY: run test bench bench-all bench-long bench-perf-test bench-start fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -46,6 +46,10 @@ bench-long: build
 # Rows of it by RabbitMQ's PerfTest, which needs Java and Maven.
 bench-perf-test: build
 	benches/perf-test
+
+# How fast a node starts, and how much memory it has while nothing happens.
+bench-start: build
+	benches/start
 
 fuzz:
 	.ci/fuzz $(FUZZ_SECONDS) keep
