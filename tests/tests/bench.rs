@@ -283,18 +283,37 @@ fn durable_loads_run_in_each_durability_and_tell_of_syncs() {
 fn connections_that_do_nothing_are_weighed() {
     let node = Node::start(Options::new());
     // Without heartbeats of ours, the node would drop them after twice the interval.
-    let rounds = rounds(&node, "idle-amqp091 idle-amqp10 --connections 200 --sessions 3 --idle-s 4 --heartbeat 1");
-    assert_eq!(rounds.len(), 2);
-    for round in rounds {
+    let three = rounds(&node, "idle-amqp091 idle-amqp10 --connections 200 --sessions 3 --idle-s 4 --heartbeat 1");
+    assert_eq!(three.len(), 2);
+    for round in three {
         assert_eq!((&round["connections"], &round["sessions"]), (&200.into(), &3.into()));
         assert!(round["opened_per_second"].as_f64().is_some_and(|rate| rate > 0.0), "{round}");
         assert!(round["bytes_per_connection"].is_number() && round["given_back"].is_number(), "{round}");
+        // The third session on each, beside the connections with two.
+        assert!(round["bytes_per_further_session"].is_number(), "{round}");
+        assert!(round["growth_by_further_session"].is_number(), "{round}");
         let (with, without) = (&round["idle_wake_ups_per_second"], &round["wake_ups_per_second_without_connections"]);
         assert!(with.as_f64().zip(without.as_f64()).is_some_and(|(with, _)| with > 0.0), "{round}");
-        assert_eq!((&round["sessions_open"], &round["sessions_listed"]), (&800.into(), &800.into()), "{round}");
+        assert_eq!((&round["sessions_open"], &round["sessions_listed"]), (&600.into(), &600.into()), "{round}");
         assert!(round["logins_while_dropping"].as_u64().is_some_and(|logins| logins > 0), "{round}");
         assert_eq!(round["extrapolated"]["connections"], 40_000, "{round}");
     }
+    for round in rounds(&node, "idle-amqp091 idle-amqp10 --connections 20 --sessions 1 --idle-s 0") {
+        assert_eq!((&round["sessions_open"], &round["sessions_listed"]), (&20.into(), &20.into()), "{round}");
+        assert!(round["bytes_per_further_session"].is_null(), "a client comes with its first: {round}");
+    }
+}
+
+#[test]
+fn options_that_perf_test_or_quiver_have_are_called_as_there() {
+    let node = Node::start(Options::new());
+    let words = "classic-amqp10 --count 700 --body-size 20 --credit 30";
+    let told = rounds(&node, words);
+    let [messages, size, prefetch] = ["messages", "size", "prefetch"].map(|field| &told[0][field]);
+    assert_eq!((messages, size, prefetch), (&700.into(), &20.into(), &30.into()), "{words}");
+    assert!(rounds(&node, "memory --time 1")[0]["load"].as_str().is_some_and(|load| load.contains("for 1 s")));
+    let idle = rounds(&node, "idle-amqp091 --connections 2 --idle-s 0 --requested-heartbeat 7");
+    assert_eq!(idle[0]["heartbeat_seconds"], 7);
 }
 
 #[test]

@@ -123,21 +123,21 @@ pub struct BenchArgs {
     pub from_json: Vec<PathBuf>,
 }
 
-/// What a load is made of: what isn't given is the scenario's.
+/// What a load is made of: what isn't given is the scenario's. Options that PerfTest or quiver have are called as there, too.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct LoadArgs {
     /// Messages per round [default: 1,000,000, or 10 seconds' worth at a fixed rate]
-    #[arg(long, conflicts_with = "seconds")]
+    #[arg(long, visible_alias = "count", conflicts_with = "seconds")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub messages: Option<u64>,
 
     /// Seconds for which publishers publish, instead of a number of messages
-    #[arg(long)]
+    #[arg(long, visible_alias = "time")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: Option<u64>,
 
     /// Bytes per message body; the first 10 hold sequence number and checksum [default: the scenario's]
-    #[arg(long)]
+    #[arg(long, visible_alias = "body-size")]
     #[arg(value_parser = clap::value_parser!(u32).range(10..=134_217_728))]
     pub size: Option<u32>,
 
@@ -173,7 +173,7 @@ pub struct LoadArgs {
     pub confirm: Option<u32>,
 
     /// Prefetch, or link credit [default: the scenario's]
-    #[arg(long)]
+    #[arg(long, visible_alias = "credit")]
     pub qos: Option<u16>,
 
     /// Deliveries per acknowledgement, 0 for automatic ones [default: the scenario's]
@@ -213,7 +213,7 @@ pub struct LoadArgs {
 
     /// Seconds between heartbeats of idle connections, 0 for none [default: 0]. A broker of AMQP 1.0 that wants to hear
     /// of its clients is answered all the same
-    #[arg(long)]
+    #[arg(long, visible_alias = "requested-heartbeat")]
     pub heartbeat: Option<u16>,
 }
 

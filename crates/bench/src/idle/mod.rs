@@ -56,7 +56,7 @@ impl Usage {
     }
 }
 
-/// Opens connections with sessions (channels), waits, opens one more on each, lists them and drops all.
+/// Opens connections with sessions (channels), the last one on each when all are there; waits, lists them and drops all.
 pub(crate) fn run(name: &str, scenario: Scenario, load: &LoadArgs, target: &Target) -> Result<IdleOutcome, BenchError> {
     let idle = Idle {
         name,
@@ -97,16 +97,22 @@ impl Idle<'_> {
         let start = Instant::now();
         let mut connections = opened::open_all::<L>(target, self)?;
         let open_time = start.elapsed();
+        // A client comes with one.
+        let one_fewer = if self.sessions > 1 {
+            let one_fewer = memory();
+            opened::last_session(&mut connections, self.sessions - 1)?;
+            one_fewer
+        } else {
+            None
+        };
+        let open = memory();
         let broker = format!("{}{}", target.label, connections.first().map_or("", |first| first.socket.broker_name()));
         let with = Usage::during(target.pid, || alive::keep(&mut connections, self.time))?;
-        let open = memory();
-        opened::one_session_more(&mut connections, self.sessions)?;
-        let one_more = memory();
         let listing = match target.management_port {
             Some(port) => Some(listing::of(self.protocol, &target.uri, port)?),
             None => None,
         };
-        let dropped = drop_all::drop_all(connections, target, before.zip(one_more))?;
+        let dropped = drop_all::drop_all(connections, target, before.zip(memory()))?;
         Ok(IdleOutcome {
             name: self.name.to_owned(),
             protocol: self.protocol,
@@ -116,8 +122,8 @@ impl Idle<'_> {
             heartbeat: self.heartbeat,
             open_time,
             before,
+            one_fewer,
             open,
-            one_more,
             after: memory(),
             without,
             with,

@@ -25,7 +25,7 @@ pub(super) struct Held<L: Client> {
     pub(super) due: Option<Instant>,
 }
 
-/// Opens all with their sessions.
+/// Opens all with their sessions but the last one.
 pub(super) fn open_all<L: Load>(target: &Target, idle: &Idle<'_>) -> Result<Vec<Held<L>>, BenchError> {
     let openers = OPENERS.min(idle.connections as usize);
     let open = move |first: usize| -> Result<Vec<Held<L>>, BenchError> {
@@ -46,7 +46,7 @@ fn open_one<L: Load>(target: &Target, idle: &Idle<'_>, number: u32) -> Result<He
     let name = format!("idle {number}");
     let opening = Opening { name: &name, heartbeat: idle.heartbeat, from: source(target, number), buffer: BUFFER };
     let mut socket = L::open(target, &opening)?;
-    for session in 1..idle.sessions {
+    for session in 1..idle.sessions.saturating_sub(1) {
         L::open_session(&mut socket, session)?;
     }
     let due = socket.client.heartbeat_every().map(|every| Instant::now() + every);
@@ -60,8 +60,8 @@ fn source(target: &Target, number: u32) -> Option<IpAddr> {
     is_loopback_v4.then(|| Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + 1 + number / PER_ADDRESS).into())
 }
 
-/// Opens one session more on each, the `number`th, which is counted from 0.
-pub(super) fn one_session_more<L: Load>(connections: &mut [Held<L>], number: u16) -> Result<(), BenchError> {
+/// Opens the last session on each, the `number`th, which is counted from 0.
+pub(super) fn last_session<L: Load>(connections: &mut [Held<L>], number: u16) -> Result<(), BenchError> {
     let share = connections.len().div_ceil(OPENERS).max(1);
     thread::scope(|scope| {
         let open = move |share: &mut [Held<L>]| -> Result<(), BenchError> {

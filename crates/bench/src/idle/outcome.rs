@@ -24,9 +24,9 @@ pub(crate) struct IdleOutcome {
     /// Until all were open.
     pub(super) open_time: Duration,
     pub(super) before: Option<Memory>,
+    /// With one session fewer on each, if each has several.
+    pub(super) one_fewer: Option<Memory>,
     pub(super) open: Option<Memory>,
-    /// With one more session on each.
-    pub(super) one_more: Option<Memory>,
     /// After they were dropped at once.
     pub(super) after: Option<Memory>,
     /// Before any was open.
@@ -43,21 +43,21 @@ impl IdleOutcome {
         Some(memory.saturating_sub(from) as f64 / f64::from(self.connections))
     }
 
-    /// How much more memory one session more on each takes than the connections, from 0 to 1.
+    /// How much more memory the last session on each takes than the connections before it, from 0 to 1.
     fn growth(&self) -> Option<f64> {
-        let each = self.each(self.open, self.before).filter(|each| *each > 0.0)?;
-        Some(self.each(self.one_more, self.open)? / each)
+        let each = self.each(self.one_fewer, self.before).filter(|each| *each > 0.0)?;
+        Some(self.each(self.open, self.one_fewer)? / each)
     }
 
     /// Share of the growth, from 0 to 1.
     fn given_back(&self) -> Option<f64> {
-        let (before, open, after) = (self.before?.resident, self.one_more?.resident, self.after?.resident);
+        let (before, open, after) = (self.before?.resident, self.open?.resident, self.after?.resident);
         Some(1.0 - after.saturating_sub(before) as f64 / open.saturating_sub(before).max(1) as f64)
     }
 
     /// Sessions that were open when they were listed.
     fn open_sessions(&self) -> u64 {
-        u64::from(self.connections) * (u64::from(self.sessions) + 1)
+        u64::from(self.connections) * u64::from(self.sessions)
     }
 
     /// What 40,000 would take.
@@ -96,7 +96,7 @@ impl IdleOutcome {
                 heartbeat_seconds: Some(self.heartbeat),
                 opened_per_second: Some(f64::from(connections) / self.open_time.as_secs_f64()),
                 bytes_per_connection: self.each(self.open, self.before),
-                bytes_per_further_session: self.each(self.one_more, self.open),
+                bytes_per_further_session: self.each(self.open, self.one_fewer),
                 growth_by_further_session: self.growth(),
                 idle_cores: self.with.cores(),
                 idle_wake_ups_per_second: self.with.wake_ups_per_second(),

@@ -90,7 +90,7 @@ impl Record {
         if let Some(bytes) = idle.bytes_per_further_session {
             let share =
                 idle.growth_by_further_session.map_or(String::new(), |share| format!(", {:.1} % more", share * 100.0));
-            line("one session more", format!("{bytes:.0} bytes per connection{share}"));
+            line("last session", format!("{bytes:.0} bytes per connection{share}"));
         }
         if let (Some(cores), Some(seconds)) = (idle.idle_cores, idle.idle_seconds) {
             line("idle CPU", format!("{:.2} % of a core over {seconds:.0} s", cores * 100.0));
