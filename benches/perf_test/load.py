@@ -35,12 +35,18 @@ def command(class_path, broker, row, queue, seconds, rate):
     """PerfTest's command line; a rate of None is the highest that it reaches."""
     with open(class_path, encoding="utf-8") as file:
         words = ["java", "-cp", file.read().strip(), "com.rabbitmq.perf.PerfTest", "--uri", broker.uri, "--id", "run"]
-    words += ["--queue", queue, "--routing-key", queue, "--time", str(seconds)]
+    if row.queues > 1:
+        words += ["--queue-pattern", f"{queue}-%d", "--queue-pattern-from", "1", "--queue-pattern-to", str(row.queues)]
+    else:
+        words += ["--queue", queue, "--routing-key", queue]
+    words += ["--time", str(seconds)]
     words += ["--producers", str(row.publishers), "--consumers", str(row.consumers)] + row.options
     if row.empties:
         words += ["--exit-when", "empty"]
     if rate is not None:
-        words += ["--consumer-rate", str(round(rate))] if row.empties else ["--rate", str(round(rate / row.publishers))]
+        # A rate is of what comes out.
+        each = rate / row.publishers / row.queues if row.publishers else rate
+        words += ["--consumer-rate" if row.empties else "--rate", str(round(each))]
     return words
 
 

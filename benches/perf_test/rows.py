@@ -5,16 +5,17 @@ from fnmatch import fnmatchcase
 DURABLE = ["--flag", "persistent"]
 # As it was published, but for the count: its time is limited instead.
 CLASSIC = ["--predeclared", "--exchange", "amq.default", "--flag", "mandatory", "--size", "12"] + DURABLE
+WINDOWS = ["--confirm", "192", "--qos", "200", "--multi-ack-every", "200"]
 WIDE_IN = ["--predeclared", "--exchange", "amq.default", "--size", "12", "--confirm", "3000"] + DURABLE
 WIDE_OUT = ["--qos", "5000", "--multi-ack-every", "3000"]
 
 
 class Row:
-    """A load of one queue. `publishers` divide a rate among themselves."""
+    """A load. `publishers` divide a rate among themselves; each of several `queues` gets a copy of all messages."""
 
-    def __init__(self, name, options, publishers=1, consumers=1, fills=False, empties=False):
+    def __init__(self, name, options, publishers=1, consumers=1, queues=1, fills=False, empties=False):
         self.name, self.options = name, options
-        self.publishers, self.consumers = publishers, consumers
+        self.publishers, self.consumers, self.queues = publishers, consumers, queues
         # Whether its queue stays full for the next row, and whether it empties the one that the row before filled.
         self.fills, self.empties = fills, empties
 
@@ -30,11 +31,17 @@ def two_pairs(size):
     return Row(f"two-pairs-amqp091-{size}", options + DURABLE, publishers=2, consumers=2)
 
 
+def exchange(name, kind, queues=1):
+    """Windows as in the classic row; the exchange stays behind, and the next round finds it."""
+    options = ["--exchange", f"perf-test-{kind}", "--type", kind, "--size", "12"] + DURABLE + WINDOWS
+    return Row(name, options, consumers=queues, queues=queues)
+
+
 CONSUME_ONLY = Row("consume-only-amqp091", WIDE_OUT + DURABLE, publishers=0, empties=True)
 PUBLISH_ONLY = Row("publish-only-amqp091", WIDE_IN, consumers=0, fills=True)
 
 ROWS = [
-    Row("classic-amqp091-200", CLASSIC + ["--confirm", "192", "--qos", "200", "--multi-ack-every", "200"]),
+    Row("classic-amqp091-200", CLASSIC + WINDOWS),
     Row("classic-amqp091-3000", WIDE_IN + WIDE_OUT),
     PUBLISH_ONLY,
     CONSUME_ONLY,
@@ -43,6 +50,9 @@ ROWS = [
     two_pairs(1000),
     two_pairs(5000),
     Row("transient-amqp091", ["--autoack", "--size", "1000", "--queue-args", "x-max-length=10000"]),
+    exchange("direct-amqp091", "direct"),
+    exchange("fanout-amqp091-10", "fanout", queues=10),
+    exchange("topic-amqp091-1", "topic"),
 ]
 
 

@@ -56,6 +56,23 @@ fn a_row_is_measured_at_its_maximum_and_at_a_fixed_rate() {
 }
 
 #[test]
+fn a_row_of_an_exchange_counts_every_copy() {
+    let results = tempfile::tempdir().expect("a directory");
+    let output = perf_test(&results, "fanout,topic", 2000);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    let report = fs::read_to_string(results.path().join("results.json")).expect("it was written");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let rounds = report["rounds"].as_array().expect("a list");
+    let rows: Vec<&str> = rounds.iter().filter_map(|round| round["row"].as_str()).collect();
+    assert_eq!(rows, ["fanout-amqp091-10", "fanout-amqp091-10", "topic-amqp091-1", "topic-amqp091-1"]);
+    for round in rounds.iter().filter(|round| round["rate_wanted"] == 2000.0) {
+        let rate = round["messages_per_second"].as_f64().expect("a rate");
+        assert!(rate < 8000.0, "200 messages for each of 10 queues, or 2,000 for one, as well as PerfTest can: {report}");
+    }
+}
+
+#[test]
 fn a_row_that_there_is_not_is_told_of() {
     let results = tempfile::tempdir().expect("a directory");
     let output = perf_test(&results, "classic,cubist", 0);
