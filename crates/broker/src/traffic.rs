@@ -89,7 +89,7 @@ impl Traffic {
 
     /// A message of so many bytes was published.
     pub(crate) fn published(&mut self, bytes: u64) {
-        self.own.published.increment();
+        self.own.published.increment_alone();
         self.sizes.count(bytes);
     }
 
