@@ -57,8 +57,15 @@ impl Allowance {
         self.publishers.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Whether one who has so many bytes on the way has more than it may. It is asked for each frame, and mostly they are
+    /// few: then nothing is looked at that other cores write to, nor divided.
+    #[inline]
+    pub(crate) fn is_exceeded_by(&self, bytes: u64) -> bool {
+        bytes > EACH_MIN && bytes > self.each()
+    }
+
     /// What each may have on its way, in bytes.
-    pub(crate) fn each(&self) -> u64 {
+    fn each(&self) -> u64 {
         let publishers = self.publishers.load(Ordering::Relaxed).max(1) as u64;
         (self.bytes.load(Ordering::Relaxed) / publishers).clamp(EACH_MIN, UNDURABLE_BYTES_MAX)
     }
@@ -88,8 +95,10 @@ mod tests {
         let allowance = Allowance::default();
         (0..16).for_each(|_| allowance.enter());
         assert_eq!(allowance.each(), 2 << 20);
+        assert!(allowance.is_exceeded_by((2 << 20) + 1) && !allowance.is_exceeded_by(2 << 20));
         (0..10_000).for_each(|_| allowance.enter());
         assert_eq!(allowance.each(), EACH_MIN);
+        assert!(allowance.is_exceeded_by(EACH_MIN + 1) && !allowance.is_exceeded_by(EACH_MIN));
         (0..10_015).for_each(|_| allowance.leave());
         assert_eq!(allowance.each(), UNDURABLE_BYTES_MAX);
     }

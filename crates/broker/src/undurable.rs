@@ -151,7 +151,7 @@ impl Undurable {
 
     /// True while the connection has enough on its way to the disk.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes > self.allowance.each()
+        self.allowance.is_exceeded_by(self.bytes)
     }
 
     /// The connection is gone: what isn't durable yet still has to be applied by somebody.
