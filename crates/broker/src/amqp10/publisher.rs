@@ -40,6 +40,13 @@ pub(crate) struct Collected {
     pub settled: bool,
 }
 
+impl Collected {
+    /// Both may be answered as one.
+    pub(crate) fn is_followed_by(&self, next: &Self) -> bool {
+        self.id.next() == next.id && self.settled == next.settled
+    }
+}
+
 /// Messages of the same [way](Route::is_same_way) that go to their queues together.
 #[derive(Default)]
 pub(crate) struct PublishRun {

@@ -215,7 +215,7 @@ impl Connection {
             // Those before it keep their place in the order of outcomes.
             self.flush_run(session, handle, publisher, now);
             let (id, settled) = (complete.id, complete.settled);
-            publisher.unconfirmed.add(id, settled, Awaited::default(), &Outcome::Released, now.monotonic);
+            publisher.unconfirmed.add(id, 1, settled, Awaited::default(), &Outcome::Released, now.monotonic);
             session.note_confirming(handle);
             return Ok(false);
         }
@@ -309,7 +309,7 @@ impl Connection {
         }
         self.flush_run(session, handle, publisher, now);
         let outcome = Outcome::Unroutable(Arc::new(failure));
-        publisher.unconfirmed.add(complete.id, false, Awaited::default(), &outcome, now.monotonic);
+        publisher.unconfirmed.add(complete.id, 1, false, Awaited::default(), &outcome, now.monotonic);
         session.note_confirming(handle);
         Ok(())
     }
@@ -410,13 +410,17 @@ impl Connection {
             };
             Outcome::Rejected { queue: queue.info().name.clone(), reason }
         });
-        for (at, Collected { id, settled }) in run.messages.drain(..).enumerate() {
-            let outcome = if (at as u32) < accepted { &Outcome::Accepted } else { &refused };
-            if !settled {
-                self.counters.published_with_confirm.add(1);
+        let (taken, others) = run.messages.split_at(accepted as usize);
+        for (messages, outcome) in [(taken, &Outcome::Accepted), (others, &refused)] {
+            for alike in messages.chunk_by(|before, next| before.is_followed_by(next)) {
+                let (first, count) = (alike[0], alike.len() as u32);
+                if !first.settled {
+                    self.counters.published_with_confirm.add(u64::from(count));
+                }
+                publisher.unconfirmed.add(first.id, count, first.settled, awaited, outcome, now.monotonic);
             }
-            publisher.unconfirmed.add(id, settled, awaited, outcome, now.monotonic);
         }
+        run.messages.clear();
         session.note_confirming(handle);
     }
 }

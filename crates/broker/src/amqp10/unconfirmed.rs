@@ -65,22 +65,28 @@ impl Unconfirmed {
         self.runs.front().map(|run| run.since)
     }
 
-    /// Notes a message; positions never go back.
-    pub(crate) fn add(&mut self, id: Serial, settled: bool, awaited: Awaited, outcome: &Outcome, now: Nanos) {
-        self.count += 1;
+    /// Notes `count` messages from the delivery-id `first` on; positions never go back.
+    pub(crate) fn add(
+        &mut self,
+        first: Serial,
+        count: u32,
+        settled: bool,
+        awaited: Awaited,
+        outcome: &Outcome,
+        now: Nanos,
+    ) {
+        self.count += count;
         let awaited = awaited.behind(self.runs.back().map_or(Awaited::default(), |run| run.awaited));
         match self.runs.back_mut() {
             Some(run)
-                if run.first.add(run.count) == id
+                if run.first.add(run.count) == first
                     && run.awaited == awaited
                     && run.settled == settled
                     && run.outcome == *outcome =>
             {
-                run.count += 1;
+                run.count += count;
             }
-            _ => {
-                self.runs.push_back(Run { first: id, count: 1, settled, awaited, outcome: outcome.clone(), since: now })
-            }
+            _ => self.runs.push_back(Run { first, count, settled, awaited, outcome: outcome.clone(), since: now }),
         }
     }
 
@@ -129,6 +135,7 @@ mod tests {
         for at in 0..10 {
             link.add(
                 Serial(u32::MAX - 4).add(at),
+                1,
                 false,
                 Awaited::durable(5 + u64::from(at / 5)),
                 &Outcome::Accepted,
@@ -145,13 +152,31 @@ mod tests {
     }
 
     #[test]
+    fn messages_are_noted_together_as_one_by_one() {
+        let (mut together, mut single) = (Unconfirmed::default(), Unconfirmed::default());
+        for (first, count, durable) in [(u32::MAX - 1, 3, 1), (1, 2, 1), (3, 4, 2), (10, 2, 2)] {
+            together.add(Serial(first), count, false, Awaited::durable(durable), &Outcome::Accepted, 0);
+            for at in 0..count {
+                let id = Serial(first).add(at);
+                single.add(id, 1, false, Awaited::durable(durable), &Outcome::Accepted, 0);
+            }
+        }
+        assert_eq!((together.count(), together.runs.len()), (single.count(), single.runs.len()));
+        let (mut due, mut expected) = (Vec::new(), Vec::new());
+        together.take_due(at(2), 0, &mut due);
+        single.take_due(at(2), 0, &mut expected);
+        assert_eq!(due, expected);
+        assert_eq!((due.len(), together.count()), (3, 0));
+    }
+
+    #[test]
     fn interleaved_links_and_settled_messages_get_one_answer_each() {
         let (mut a, mut b) = (Unconfirmed::default(), Unconfirmed::default());
         for at in 0..10 {
             let link = if at % 2 == 0 { &mut a } else { &mut b };
-            link.add(Serial(at), at == 4, Awaited::durable(1), &Outcome::Accepted, 0);
+            link.add(Serial(at), 1, at == 4, Awaited::durable(1), &Outcome::Accepted, 0);
         }
-        b.add(Serial(10), false, Awaited::default(), &Outcome::Released, 0);
+        b.add(Serial(10), 1, false, Awaited::default(), &Outcome::Released, 0);
         let mut due = Vec::new();
         a.take_due(at(1), 0, &mut due);
         b.take_due(at(1), 0, &mut due);
@@ -165,7 +190,7 @@ mod tests {
         let mut due = Vec::new();
         let mut link = Unconfirmed::default();
         for at in 0..1000u32 {
-            link.add(Serial(at.wrapping_mul(0x5555_5555)), false, Awaited::durable(1), &Outcome::Accepted, 0);
+            link.add(Serial(at.wrapping_mul(0x5555_5555)), 1, false, Awaited::durable(1), &Outcome::Accepted, 0);
         }
         link.take_due(at(1), 0, &mut due);
         merge(&mut due);
