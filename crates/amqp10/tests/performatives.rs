@@ -2,11 +2,11 @@
 
 mod support;
 
-use leveret_amqp10::performative::{Detach, Disposition, Flow, Transfer};
+use leveret_amqp10::performative::{Detach, Disposition, Flow, Transfer, begin_delivery};
 use leveret_amqp10::transaction::TransactionRequest;
 use leveret_amqp10::{
     DecodeError, DeliveryState, FrameKind, Outcome, OwnedValue, Performative, Problem, Role, SaslFrame, Value,
-    condition, decode_frame, encode_performative, encode_transfer,
+    condition, decode_frame, encode_performative, encode_transfer, end_frame,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -282,5 +282,26 @@ proptest! {
         prop_assert!(Performative::decode(&bytes[..at]).is_err());
         bytes[at] ^= flip;
         let _ = Performative::decode(&bytes);
+    }
+}
+
+#[test]
+fn a_delivery_begins_as_its_fields_say() {
+    for (handle, id, settled) in [(0, 0, false), (1, 255, true), (255, 256, false), (256, u32::MAX, true)] {
+        let (channel, tag) = (0x102, [0, 1, 2, 255]);
+        let transfer = Transfer {
+            handle,
+            delivery_id: Some(id),
+            delivery_tag: Some(&tag),
+            message_format: Some(0),
+            settled: Some(settled),
+            ..Transfer::default()
+        };
+        let (mut out, mut expected) = (b"before".to_vec(), b"before".to_vec());
+        encode_transfer(&mut expected, channel, &transfer, b"payload");
+        let start = begin_delivery(&mut out, channel, handle, id, tag, settled);
+        out.extend_from_slice(b"payload");
+        end_frame(&mut out, start);
+        assert_eq!(out, expected, "handle {handle}, delivery {id}");
     }
 }

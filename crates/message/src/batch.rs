@@ -71,12 +71,16 @@ pub struct MessageRef<'a> {
 impl<'a> MessageRef<'a> {
     /// The parsed form; without a body if that is in a file.
     pub fn view(&self) -> StoredMessage<'a> {
+        let (head, body) = self.parts();
+        StoredMessage::from_parts(head, body)
+    }
+
+    /// Head and body; the same holds of the body.
+    #[inline]
+    pub(crate) fn parts(&self) -> (&'a [u8], &'a [u8]) {
         match self.large {
-            Some(body) => StoredMessage::from_parts(self.head, body),
-            None => {
-                let (head, body) = self.head.split_at(self.head_length);
-                StoredMessage::from_parts(head, body)
-            }
+            Some(body) => (self.head, body),
+            None => self.head.split_at(self.head_length),
         }
     }
 }

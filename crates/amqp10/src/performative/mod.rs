@@ -18,7 +18,7 @@ pub use disposition::Disposition;
 pub use end::End;
 pub use flow::Flow;
 pub use open::Open;
-pub use transfer::{DELIVERY_TAG_MAX, Transfer, encode_transfer};
+pub use transfer::{DELIVERY_TAG_MAX, Transfer, begin_delivery, encode_transfer};
 
 use crate::composite::{Composite, descriptor_code, outer};
 use crate::error::Problem;

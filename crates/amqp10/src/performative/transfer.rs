@@ -2,7 +2,7 @@ use crate::composite::{Composite, ListWriter, composite};
 use crate::error::{DecodeError, Problem};
 use crate::value::code;
 use crate::wire::saturate;
-use crate::{DeliveryState, FrameKind, ReceiverSettleMode, begin_frame, descriptor, end_frame};
+use crate::{DeliveryState, FrameKind, FrameStart, ReceiverSettleMode, begin_frame, descriptor, end_frame};
 
 /// Bytes that a delivery-tag may have (2.8.7).
 pub const DELIVERY_TAG_MAX: usize = 32;
@@ -90,6 +90,56 @@ impl<'a> Transfer<'a> {
         let mut list = ListWriter::begin(out, descriptor::TRANSFER);
         self.write_fields(&mut list);
         list.finish();
+    }
+}
+
+/// Appends the beginning of a frame with a whole delivery, up to its payload, as [`begin_frame`] and [`Transfer::encode`]
+/// do field by field.
+#[inline]
+pub fn begin_delivery(
+    out: &mut Vec<u8>,
+    channel: u16,
+    handle: u32,
+    delivery_id: u32,
+    tag: [u8; 4],
+    settled: bool,
+) -> FrameStart {
+    const FIELDS: usize = 6;
+    const LONGEST: usize = FIELDS + 2 * 5 + 8;
+    let start = begin_frame(out, FrameKind::Amqp, channel);
+    let begin = out.len();
+    out.extend_from_slice(&[0; LONGEST]);
+    // In place: to copy what was written a moment ago, in other pieces, the processor has to wait for it.
+    let bytes = out.last_chunk_mut::<LONGEST>().expect("they were appended");
+    bytes[..FIELDS].copy_from_slice(&[0x00, 0x53, descriptor::TRANSFER as u8, code::LIST_8, 0, 5]);
+    let mut at = put_uint(bytes, FIELDS, handle);
+    at = put_uint(bytes, at, delivery_id);
+    let [a, b, c, d] = tag;
+    let settled = if settled { code::TRUE } else { code::FALSE };
+    bytes[at..at + 8].copy_from_slice(&[code::BINARY_8, 4, a, b, c, d, code::UINT_0, settled]);
+    at += 8;
+    // The count is among the list's bytes.
+    bytes[FIELDS - 2] = (at - FIELDS) as u8 + 1;
+    out.truncate(begin + at);
+    start
+}
+
+#[inline(always)]
+fn put_uint(bytes: &mut [u8], at: usize, value: u32) -> usize {
+    match u8::try_from(value) {
+        Ok(0) => {
+            bytes[at] = code::UINT_0;
+            at + 1
+        }
+        Ok(small) => {
+            bytes[at..at + 2].copy_from_slice(&[code::UINT_SMALL, small]);
+            at + 2
+        }
+        Err(_) => {
+            bytes[at] = code::UINT;
+            bytes[at + 1..at + 5].copy_from_slice(&value.to_be_bytes());
+            at + 5
+        }
     }
 }
 

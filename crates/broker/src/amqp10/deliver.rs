@@ -1,8 +1,9 @@
 //! Deliveries: what scheduled consumers take, encoded into the connection's output in transfers that fit the
 //! client's frames and window (specification 2.6.14, 2.7.5).
 
-use leveret_amqp10::{FrameKind, begin_frame, end_frame, performative::Transfer};
-use leveret_message::deliver::{Delivery, to_amqp10};
+use leveret_amqp10::performative::{Transfer, begin_delivery};
+use leveret_amqp10::{FrameKind, begin_frame, end_frame};
+use leveret_message::deliver::{Amqp10Run, Delivery};
 use leveret_queue::{Taken, TurnEnd};
 
 use super::connection::Connection;
@@ -147,11 +148,17 @@ impl Connection {
         now: Now,
     ) -> Option<Failure> {
         let (mut encoded, mut failure) = (0, None);
+        let mut run = Amqp10Run::new(Delivery {
+            redelivered: taken.redelivered,
+            delivery_count: taken.failures,
+            now_ms: now.wall_ms,
+            sent_time: self.broker.settings.sent_time,
+        });
         while encoded < taken.count {
             if !session.pending.is_empty() || session.window.room() == 0 {
                 break;
             }
-            failure = self.encode_message(session, handle, consumer, &taken, encoded, now);
+            failure = self.encode_message(session, handle, consumer, &taken, encoded, &mut run);
             if failure.is_some() {
                 break;
             }
@@ -172,14 +179,14 @@ impl Connection {
         failure
     }
 
-    fn encode_message(
+    fn encode_message<'t>(
         &mut self,
         session: &mut Session,
         handle: u32,
         consumer: &mut Consumer,
-        taken: &Taken,
+        taken: &'t Taken,
         at: u32,
-        now: Now,
+        run: &mut Amqp10Run<'t>,
     ) -> Option<Failure> {
         let message = taken.batch.message((taken.index + at) as usize);
         if let Some(file) = message.file {
@@ -189,32 +196,17 @@ impl Connection {
             session.pending.push_back(Pending::Large { handle, taken: taken.rest(at), reader });
             return None;
         }
-        let message = message.view();
-        let context = Delivery {
-            redelivered: taken.redelivered,
-            delivery_count: taken.failures,
-            now_ms: now.wall_ms,
-            sent_time: self.broker.settings.sent_time,
-        };
         let tag = consumer.next_tag.to_be_bytes();
         let delivery_id = session.next_delivery_id;
-        let transfer = Transfer {
-            handle,
-            delivery_id: Some(delivery_id.0),
-            delivery_tag: Some(&tag),
-            message_format: Some(0),
-            settled: Some(consumer.settled),
-            ..Transfer::default()
-        };
         let out = self.output.buffer();
         let before = out.len();
-        let start = begin_frame(out, FrameKind::Amqp, session.channel);
-        transfer.encode(out);
+        let start = begin_delivery(out, session.channel, handle, delivery_id.0, tag, consumer.settled);
         let payload = out.len();
-        to_amqp10(&message, &context, out);
+        run.append(&message, out);
         let size = (out.len() - payload) as u64;
         if consumer.max_message_size > 0 && size > consumer.max_message_size {
             out.truncate(before);
+            run.forget();
             return Some(Failure::link(
                 leveret_amqp10::condition::MESSAGE_SIZE_EXCEEDED,
                 format!("message size ({size} bytes) > maximum message size ({} bytes)", consumer.max_message_size),
@@ -234,6 +226,7 @@ impl Connection {
         }
         let payload = out.split_off(payload);
         out.truncate(before);
+        run.forget();
         let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0, body: None };
         session.pending.push_back(Pending::Rest(rest));
         // Without a body in a file nothing can fail.

@@ -3,9 +3,10 @@
 use leveret_amqp10::message::Header;
 use leveret_amqp091::{Properties, Table};
 
+use super::body::Body;
 use super::stamps::Stamps;
 use super::types::text;
-use super::{Delivery, application_properties, body, message_annotations, properties};
+use super::{Delivery, application_properties, message_annotations, properties};
 use crate::envelope::Encoding;
 use crate::stored::StoredMessage;
 
@@ -25,14 +26,7 @@ pub fn to_amqp10(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec
             + message.body.len(),
     );
     write_start(message, delivery, out);
-    match message.encoding {
-        Encoding::Amqp10 => out.extend_from_slice(message.body),
-        Encoding::Amqp091 => {
-            let given = Properties::decode(message.properties).unwrap_or_default();
-            let kind = given.kind.map(|kind| text(kind.as_bytes()));
-            body::write_amqp10(message.body, kind.and_then(|kind| kind.as_text()), out);
-        }
-    }
+    Body::of(message).write(message.body, out);
 }
 
 /// Appends the sections before what stands in [`StoredMessage::body`].

@@ -17,6 +17,7 @@ mod message_annotations;
 mod message_id;
 mod properties;
 mod reply_to;
+mod run;
 mod stamps;
 mod types;
 
@@ -32,6 +33,7 @@ pub use amqp10::to_amqp10;
 pub use amqp091::to_amqp091;
 pub(crate) use deaths::header as death_header;
 pub use file::{file_to_amqp10, file_to_amqp091};
+pub use run::Amqp10Run;
 
 /// A message as a receiver over AMQP 0-9-1 gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]

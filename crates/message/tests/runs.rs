@@ -1,0 +1,89 @@
+//! Messages that are delivered one after the other look as they do alone.
+
+use bytes::Bytes;
+use leveret_amqp10::message::write_data;
+use leveret_message::batch::INLINE_BELOW;
+use leveret_message::deliver::{Amqp10Run, Delivery, to_amqp10};
+use leveret_message::overlay::encode_keys;
+use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, Overlay, StoredMessage};
+
+const NOW_MS: u64 = 1_700_000_000_000;
+
+fn data(body: &[u8]) -> Vec<u8> {
+    let mut section = Vec::new();
+    write_data(&mut section, body);
+    section
+}
+
+/// Messages whose heads differ in each way in which they can, each twice.
+fn all_kinds() -> Batch {
+    let mut builder = BatchBuilder::default();
+    let mut keys = Vec::new();
+    encode_keys(&mut keys, [&b"further"[..]], []);
+    let annotations = b"\x00\x53\x72\xc1\x0a\x02\xa3\x03x-a\xa1\x02ab";
+    let sections = data(b"sections");
+    let envelope = |exchange: &'static str, key: &'static [u8]| Envelope {
+        exchange: exchange.as_bytes(),
+        routing_key: key,
+        received_ms: NOW_MS,
+        ..Envelope::default()
+    };
+    let base = StoredMessage {
+        encoding: Encoding::Amqp10,
+        envelope: envelope("", b"q"),
+        body: &sections,
+        ..StoredMessage::default()
+    };
+    let with = |envelope| StoredMessage { envelope, ..base };
+    // Of property flags, `type` alone.
+    let typed = StoredMessage { encoding: Encoding::Amqp091, properties: b"\x00\x20\x08amqp-1.0", ..base };
+    let kinds = [
+        base,
+        with(Envelope { received_ms: NOW_MS + 5, ..base.envelope }),
+        with(envelope("x", b"q")),
+        with(envelope("", b"r")),
+        with(envelope("q", b"")),
+        with(envelope("", b"\xff")),
+        with(Envelope { durable: true, ..base.envelope }),
+        with(Envelope { priority: Some(0), ..base.envelope }),
+        with(Envelope { priority: Some(7), ..base.envelope }),
+        with(Envelope { expiry_ms: NOW_MS + 1000, ..base.envelope }),
+        with(Envelope { expiry_ms: NOW_MS + 2000, ..base.envelope }),
+        StoredMessage { overlay: Overlay::new(&keys), ..base },
+        StoredMessage { properties: annotations, ..base },
+        StoredMessage { body: b"", ..base },
+        typed,
+        StoredMessage { body: b"no sections", ..typed },
+        StoredMessage { properties: b"\x00\x20\x05other", ..typed },
+        StoredMessage { properties: b"\x00\x00", ..typed },
+    ];
+    for kind in &kinds {
+        (0..2).for_each(|_| builder.push_message(kind));
+    }
+    let large = data(&[3; INLINE_BELOW]);
+    builder.push_large(&base, Bytes::from(large));
+    for kind in kinds.iter().rev() {
+        builder.push_message(kind);
+    }
+    builder.finish()
+}
+
+#[test]
+fn a_run_is_what_its_messages_are_alone() {
+    let batch = all_kinds();
+    for (redelivered, sent_time) in [(false, false), (true, true)] {
+        let delivery = Delivery { redelivered, delivery_count: 3, now_ms: NOW_MS, sent_time };
+        let mut run = Amqp10Run::new(delivery);
+        let (mut out, mut expected) = (b"before".to_vec(), b"before".to_vec());
+        for index in 0..batch.len() {
+            run.append(&batch.message(index), &mut out);
+            to_amqp10(&batch.message(index).view(), &delivery, &mut expected);
+            assert!(out == expected, "message {index}");
+            if index % 5 == 4 {
+                out.truncate(6);
+                expected.truncate(6);
+                run.forget();
+            }
+        }
+    }
+}
