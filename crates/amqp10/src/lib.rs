@@ -29,6 +29,7 @@ mod field;
 mod frame;
 pub mod message;
 pub mod performative;
+mod plain_fields;
 pub mod sasl;
 mod serial;
 mod settle_mode;

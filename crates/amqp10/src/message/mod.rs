@@ -3,6 +3,7 @@
 mod body;
 mod header;
 mod message_id;
+mod plain;
 mod properties;
 mod sections;
 mod start;
@@ -11,6 +12,7 @@ mod write;
 pub use body::{BodyRef, DataIter, DataSections, RawValue, SequenceIter, SequenceSections};
 pub use header::{DEFAULT_PRIORITY, Header};
 pub use message_id::MessageId;
+pub use plain::PlainMessage;
 pub use properties::Properties;
 pub use sections::Sections;
 pub use start::{BodyWalk, SectionStart};

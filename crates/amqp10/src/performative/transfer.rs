@@ -1,5 +1,6 @@
 use crate::composite::{Composite, ListWriter, composite};
 use crate::error::{DecodeError, Problem};
+use crate::plain_fields::PlainFields;
 use crate::value::code;
 use crate::wire::saturate;
 use crate::{DeliveryState, FrameKind, FrameStart, ReceiverSettleMode, begin_frame, descriptor, end_frame};
@@ -45,29 +46,33 @@ impl<'a> Transfer<'a> {
             return None;
         };
         let (fields, payload) = rest.split_at_checked(usize::from(size).checked_sub(1)?)?;
-        let mut cursor = Plain { fields, left: count };
-        let transfer = Self {
-            handle: cursor.uint()??,
-            delivery_id: cursor.uint()?,
-            delivery_tag: cursor.tag()?,
-            message_format: cursor.uint()?,
-            settled: cursor.boolean()?,
-            more: cursor.boolean()?.unwrap_or(false),
-            rcv_settle_mode: match cursor.ubyte()? {
-                None => None,
-                Some(0) => Some(ReceiverSettleMode::First),
-                Some(1) => Some(ReceiverSettleMode::Second),
-                Some(_) => return None,
-            },
-            state: match cursor.ubyte()? {
-                None => None,
-                Some(_) => return None,
-            },
-            resume: cursor.boolean()?.unwrap_or(false),
-            aborted: cursor.boolean()?.unwrap_or(false),
-            batchable: cursor.boolean()?.unwrap_or(false),
+        let mut fields = PlainFields::new(fields, count);
+        let mut transfer = Self {
+            handle: fields.uint()??,
+            delivery_id: fields.uint()?,
+            delivery_tag: fields.tag()?,
+            message_format: fields.uint()?,
+            settled: fields.boolean()?,
+            more: fields.boolean()?.unwrap_or(false),
+            ..Self::default()
         };
-        (cursor.left == 0 && cursor.fields.is_empty()).then_some((transfer, payload))
+        if fields.is_at_end() {
+            return Some((transfer, payload));
+        }
+        transfer.rcv_settle_mode = match fields.ubyte()? {
+            None => None,
+            Some(0) => Some(ReceiverSettleMode::First),
+            Some(1) => Some(ReceiverSettleMode::Second),
+            Some(_) => return None,
+        };
+        // A state isn't plain.
+        if fields.ubyte()?.is_some() {
+            return None;
+        }
+        transfer.resume = fields.boolean()?.unwrap_or(false);
+        transfer.aborted = fields.boolean()?.unwrap_or(false);
+        transfer.batchable = fields.boolean()?.unwrap_or(false);
+        fields.is_at_end().then_some((transfer, payload))
     }
 
     pub(crate) fn check_tag(&self) -> Result<(), DecodeError> {
@@ -150,77 +155,4 @@ pub fn encode_transfer(out: &mut Vec<u8>, channel: u16, transfer: &Transfer<'_>,
     transfer.encode(out);
     out.extend_from_slice(payload);
     end_frame(out, start);
-}
-
-/// Reads the usual encodings of fields; outer `None` for anything else, inner for null.
-struct Plain<'a> {
-    fields: &'a [u8],
-    left: u8,
-}
-
-impl<'a> Plain<'a> {
-    /// The constructor of the next field; `NULL` behind the last one.
-    #[inline(always)]
-    fn constructor(&mut self) -> Option<u8> {
-        match self.left.checked_sub(1) {
-            None => Some(code::NULL),
-            Some(left) => {
-                self.left = left;
-                let (&code, rest) = self.fields.split_first()?;
-                self.fields = rest;
-                Some(code)
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (bytes, rest) = self.fields.split_first_chunk::<N>()?;
-        self.fields = rest;
-        Some(*bytes)
-    }
-
-    #[inline(always)]
-    fn uint(&mut self) -> Option<Option<u32>> {
-        Some(match self.constructor()? {
-            code::UINT_SMALL => Some(u32::from(self.take::<1>()?[0])),
-            code::UINT => Some(u32::from_be_bytes(self.take()?)),
-            code::UINT_0 => Some(0),
-            code::NULL => None,
-            _ => return None,
-        })
-    }
-
-    #[inline(always)]
-    fn tag(&mut self) -> Option<Option<&'a [u8]>> {
-        match self.constructor()? {
-            code::BINARY_8 => {
-                let [length] = self.take()?;
-                let (tag, rest) = self.fields.split_at_checked(usize::from(length))?;
-                self.fields = rest;
-                (tag.len() <= DELIVERY_TAG_MAX).then_some(Some(tag))
-            }
-            code::NULL => Some(None),
-            _ => None,
-        }
-    }
-
-    #[inline(always)]
-    fn boolean(&mut self) -> Option<Option<bool>> {
-        match self.constructor()? {
-            code::NULL => Some(None),
-            code::TRUE => Some(Some(true)),
-            code::FALSE => Some(Some(false)),
-            _ => None,
-        }
-    }
-
-    #[inline(always)]
-    fn ubyte(&mut self) -> Option<Option<u8>> {
-        match self.constructor()? {
-            code::NULL => Some(None),
-            code::UBYTE => Some(Some(self.take::<1>()?[0])),
-            _ => None,
-        }
-    }
 }

@@ -206,13 +206,33 @@ impl Assembly {
         }
     }
 
-    fn begin<'a>(
-        &mut self,
-        transfer: &Transfer<'a>,
-        payload: &'a [u8],
+    /// Whether this transfer is a whole message of no transaction, and the first of its delivery.
+    #[inline]
+    pub(crate) fn is_whole(&self, transfer: &Transfer<'_>) -> bool {
+        self.partial.is_none() && !transfer.more && !transfer.aborted && transfer.state.is_none()
+    }
+
+    /// As [`receive`](Self::receive) of a transfer that [is whole](Self::is_whole), with a payload of `size` bytes: its
+    /// delivery-id, and whether it is settled.
+    ///
+    /// # Errors
+    /// No credit, inconsistent fields, or too large a message.
+    #[inline]
+    pub(crate) fn receive_whole(
+        &self,
+        transfer: &Transfer<'_>,
+        size: usize,
         size_max: u64,
         grant: &mut Grant,
-    ) -> Result<Option<Complete<'a>>> {
+    ) -> Result<(Serial, bool)> {
+        let first = self.check_first(transfer, grant)?;
+        check_size(size, size_max)?;
+        Ok(first)
+    }
+
+    /// The first transfer of a delivery: its delivery-id, and whether it is settled.
+    #[inline]
+    fn check_first(&self, transfer: &Transfer<'_>, grant: &mut Grant) -> Result<(Serial, bool)> {
         let Some(id) = transfer.delivery_id.map(Serial) else {
             return Err(Failure::link(
                 condition::INVALID_FIELD,
@@ -243,6 +263,17 @@ impl Assembly {
         if transfer.rcv_settle_mode == Some(ReceiverSettleMode::Second) {
             return Err(Failure::link(condition::NOT_IMPLEMENTED, "rcv-settle-mode second not supported"));
         }
+        Ok((id, settled))
+    }
+
+    fn begin<'a>(
+        &mut self,
+        transfer: &Transfer<'a>,
+        payload: &'a [u8],
+        size_max: u64,
+        grant: &mut Grant,
+    ) -> Result<Option<Complete<'a>>> {
+        let (id, settled) = self.check_first(transfer, grant)?;
         if transfer.aborted {
             return Ok(None);
         }

@@ -40,6 +40,7 @@ pub(crate) type Result<T, E = Failure> = core::result::Result<T, E>;
 const DESCRIPTION_MAX: usize = 1024;
 
 impl Failure {
+    #[cold]
     fn new(scope: Scope, condition: Symbol<'static>, description: impl Into<String>) -> Self {
         let mut description = description.into();
         description.truncate(description.floor_char_boundary(DESCRIPTION_MAX));

@@ -77,6 +77,13 @@ impl Grant {
             if self.mean_bytes_8 == 0 { bytes * 8 } else { self.mean_bytes_8 - self.mean_bytes_8 / 8 + bytes };
     }
 
+    /// So much credit is left that [`top_up`](Self::top_up) grants nothing at any pace: the limit is never below the
+    /// starting grant, which is that of a lost pace.
+    #[inline]
+    pub(crate) fn is_ample(&self) -> bool {
+        self.credit > self.limit / 2
+    }
+
     /// Grants more if the rule allows; `pace` is that of the oldest of the `unconfirmed`. True when the client has to
     /// be told.
     #[must_use]
@@ -202,6 +209,21 @@ mod tests {
         send(&mut grant, 100, 12);
         assert!(grant.top_up(200, Pace::Kept));
         assert_eq!(grant.credit(), 4000);
+    }
+
+    #[test]
+    fn nothing_is_granted_while_credit_is_ample() {
+        for rule in [RABBITMQ, ADAPTIVE] {
+            for (limit, credit) in [(170, 85), (170, 86), (170, 170), (4000, 86), (4000, 2000), (4000, 2001)] {
+                for (unconfirmed, pace) in [(0, Pace::Kept), (0, Pace::Lost), (5000, Pace::Kept), (5000, Pace::Lost)] {
+                    let mut grant = Grant { limit, credit, ..Grant::new(rule, Serial(0)) };
+                    let is_ample = grant.is_ample();
+                    assert!(!(is_ample && grant.top_up(unconfirmed, pace)), "{credit} of {limit}, {unconfirmed}");
+                    assert!(!is_ample || grant.credit() == credit && !grant.held_back);
+                }
+            }
+        }
+        assert!(Grant::new(RABBITMQ, Serial(0)).is_ample());
     }
 
     #[test]

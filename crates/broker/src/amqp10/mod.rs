@@ -3,8 +3,8 @@
 //! [`connection`] drives a connection's states and dispatches its frames, [`sasl`] and [`open`] bring it up, [`closing`]
 //! takes links, sessions and the connection down. A [`session`] has a [`window`] and links: a [`publisher`] gets
 //! credit by [`grant`] and its messages' outcomes from [`unconfirmed`], a [`consumer`]'s credit lives in its queue.
-//! [`attach`] makes links out of [`address`]es, [`transfer`] publishes, [`deliver`] sends, [`disposition`] settles.
-//! [`management`] serves requests that declare, bind and delete.
+//! [`attach`] makes links out of [`address`]es, [`transfer`] publishes, by the short way of [`plain`] what it can,
+//! [`deliver`] sends, [`disposition`] settles. [`management`] serves requests that declare, bind and delete.
 
 mod address;
 mod answers;
@@ -27,6 +27,7 @@ mod link;
 mod management;
 mod open;
 mod pending;
+mod plain;
 mod publisher;
 mod rejection;
 mod replies;

@@ -27,9 +27,14 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// Whether exchange and key are the same for all messages.
-    pub(crate) fn is_fixed(&self) -> bool {
-        matches!(self, Self::Queue(_) | Self::Exchange { key: Some(_), .. })
+    /// Exchange and key, where they are the same for all messages.
+    #[inline]
+    pub(crate) fn fixed(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Exchange { exchange, key: Some(key) } => Some((exchange, key)),
+            Self::Queue(queue) => Some(("", &queue.info().name)),
+            Self::Exchange { key: None, .. } | Self::Anonymous => None,
+        }
     }
 }
 
@@ -73,10 +78,15 @@ impl PublishRun {
     /// of the snapshot, so that it needn't be looked for: with many queues its names would be fetched from memory that
     /// other cores write to.
     pub(crate) fn goes_on_with(&self, message: &Incoming<'_>, generation: u64) -> bool {
+        !message.has_further_keys() && self.goes_on(message.durable, !message.headers.is_empty(), generation)
+    }
+
+    /// As [`goes_on_with`](Self::goes_on_with), of a message without further keys.
+    #[inline]
+    pub(crate) fn goes_on(&self, durable: bool, has_headers: bool, generation: u64) -> bool {
         self.found_in == generation
-            && self.persistent == message.durable
-            && !message.has_further_keys()
-            && self.route.as_ref().is_some_and(|route| route.leads_on(!message.headers.is_empty()))
+            && self.persistent == durable
+            && self.route.as_ref().is_some_and(|route| route.leads_on(has_headers))
     }
 
     /// Whether it waits for its body file.
@@ -113,7 +123,11 @@ impl Publisher {
     }
 
     /// Grants more credit when it is due; a sync takes about `sync`.
+    #[inline]
     pub(crate) fn top_up(&mut self, now: Nanos, sync: Nanos) {
+        if self.grant.is_ample() {
+            return;
+        }
         let unconfirmed = self.unconfirmed();
         let oldest = self.unconfirmed.oldest().unwrap_or(now);
         self.flow_due |= self.grant.top_up(unconfirmed, Pace::of(now.saturating_sub(oldest), sync));

@@ -62,21 +62,35 @@ impl Connection {
         payload: &[u8],
         now: Now,
     ) -> Result<()> {
-        let size_max = self.broker.settings.max_message_size;
-        if let Some(mut complete) = publisher.receive(transfer, payload, size_max)? {
-            // It is looked at while the publisher's run changes.
-            let destination = std::mem::replace(&mut publisher.destination, Destination::Anonymous);
-            let published = self.publish(session, transfer.handle, publisher, &destination, &mut complete, now);
-            publisher.destination = destination;
-            published?;
-        } else {
-            self.begin_large(publisher)?;
+        if !self.receive_plain(session, publisher, transfer, payload, now)? {
+            self.receive_any(session, publisher, transfer, payload, now)?;
         }
         publisher.top_up(now.monotonic, self.broker.commit.sync_time());
         if publisher.flow_due {
             session.granted.push(transfer.handle);
         }
         Ok(())
+    }
+
+    /// Whatever may come. Apart from what most messages need, whose way is the shorter for it.
+    #[inline(never)]
+    fn receive_any(
+        &mut self,
+        session: &mut Session,
+        publisher: &mut Publisher,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<()> {
+        let size_max = self.broker.settings.max_message_size;
+        let Some(mut complete) = publisher.receive(transfer, payload, size_max)? else {
+            return self.begin_large(publisher);
+        };
+        // It is looked at while the publisher's run changes.
+        let destination = std::mem::replace(&mut publisher.destination, Destination::Anonymous);
+        let published = self.publish(session, transfer.handle, publisher, &destination, &mut complete, now);
+        publisher.destination = destination;
+        published
     }
 
     /// Lets a large durable message for durable queues alone go to its file as it comes: it is routed now. One that a queue
@@ -225,7 +239,7 @@ impl Connection {
             self.flush_run(session, handle, publisher, now);
         }
         let leads_on =
-            destination.is_fixed() && !message.has_further_keys() && route.leads_on(!message.headers.is_empty());
+            destination.fixed().is_some() && !message.has_further_keys() && route.leads_on(!message.headers.is_empty());
         publisher.run.turn_to(route, if leads_on { generation } else { 0 }, message.durable);
         Ok(true)
     }

@@ -1,9 +1,10 @@
 //! Where messages of AMQP 1.0 senders go.
 
 use leveret_amqp10::OwnedValue;
-use leveret_amqp10::message::{MapSection, Properties, write_data, write_map_section};
+use leveret_amqp10::message::{Header, MapSection, Properties, write_data, write_map_section};
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp091::FieldTable;
+use leveret_broker::Settings;
 use leveret_model::{Command, PutUser};
 use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_strict_client::amqp091::QueueDeclare;
@@ -129,4 +130,51 @@ fn only_an_impersonator_sends_in_the_name_of_others() {
         tags: vec!["impersonator".into()],
     }));
     assert_eq!(outcome(&mut stage, "speaker", "guest"), Ok(State::Accepted));
+}
+
+/// What ends the link of a sender whose messages led to a queue until this one, and how many that queue has then.
+fn refusal_behind_others(message: &[u8], send: &Send<'_>) -> (Option<String>, u64) {
+    let mut stage = Stage::with(Settings { max_message_size: 64, ..Settings::default() });
+    let link = stage.connect();
+    stage.links[link].client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
+    stage.settle();
+    let mut client = Client10::connect(&mut stage, "guest");
+    client.client.attach_sender(CHANNEL, 0, "sender", Some("/queues/q"));
+    client.run(&mut stage);
+    for _ in 0..3 {
+        let mut plain = Vec::new();
+        Header { durable: Some(true), ..Header::default() }.encode(&mut plain);
+        write_data(&mut plain, b"like the one before");
+        client.client.send(CHANNEL, 0, b"1", &plain, &Send::default());
+    }
+    client.client.send(CHANNEL, 0, b"2", message, send);
+    client.run(&mut stage);
+    stage.settle();
+    (client.refusal(), ready(&stage, "q"))
+}
+
+#[test]
+fn a_message_is_looked_at_whatever_came_before_it() {
+    let mut large = Vec::new();
+    write_data(&mut large, &[0; 64]);
+    let mut foreign = Vec::new();
+    Properties { user_id: Some(b"somebody"), ..Properties::default() }.encode(&mut foreign);
+    write_data(&mut foreign, b"");
+    let cases: [(&[u8], &str); 7] = [
+        (b"", "amqp:decode-error"),
+        (b"\x00\x53\x70\xc0\x02\x01\x42", "amqp:decode-error"),
+        (b"\x00\x53\x70\xc0\x02\x01\xa1\x00\x53\x75\xa0\x00", "amqp:decode-error"),
+        (b"\x00\x53\x75\xa0\x05data", "amqp:decode-error"),
+        (b"\x00\x53\x75\xa0\x04data\x00\x53\x70\x45", "amqp:decode-error"),
+        (&large, "amqp:link:message-size-exceeded"),
+        (&foreign, "amqp:unauthorized-access"),
+    ];
+    for (message, condition) in cases {
+        let refused = refusal_behind_others(message, &Send::default());
+        assert_eq!(refused, (Some(condition.to_owned()), 3), "{message:?}");
+    }
+    let mut good = Vec::new();
+    write_data(&mut good, &[0; 59]);
+    assert_eq!(refusal_behind_others(&good, &Send::default()), (None, 4));
+    assert_eq!(refusal_behind_others(&good, &Send { settled: true, ..Send::default() }), (None, 4));
 }

@@ -1,0 +1,45 @@
+//! A message over AMQP 1.0 that has nothing that routing looks at, nor anything to refuse it for.
+
+use leveret_amqp10::message::PlainMessage;
+
+use crate::envelope::{Encoding, Envelope};
+use crate::overlay::Overlay;
+use crate::stored::StoredMessage;
+
+/// A [`PlainMessage`] that comes in. Where it goes depends on its link alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain<'a>(PlainMessage<'a>);
+
+impl<'a> Plain<'a> {
+    /// The message, if it is one; none of it is copied.
+    #[inline]
+    pub fn read(payload: &'a [u8]) -> Option<Self> {
+        PlainMessage::read(payload).map(Self)
+    }
+
+    /// From the header; false without one.
+    #[inline]
+    pub fn is_durable(&self) -> bool {
+        self.0.header.durable.unwrap_or(false)
+    }
+
+    /// As [`Incoming::stored`](super::Incoming::stored).
+    #[inline]
+    pub fn stored(&self, exchange: &'a [u8], routing_key: &'a [u8], received_ms: u64) -> StoredMessage<'a> {
+        let header = &self.0.header;
+        StoredMessage {
+            encoding: Encoding::Amqp10,
+            envelope: Envelope {
+                durable: self.is_durable(),
+                priority: header.priority,
+                exchange,
+                routing_key,
+                received_ms,
+                expiry_ms: header.ttl.map_or(0, |ttl| Envelope::expiry(received_ms, ttl.into())),
+            },
+            overlay: Overlay::default(),
+            properties: &[],
+            body: self.0.bare,
+        }
+    }
+}
