@@ -68,7 +68,10 @@ fn a_row_of_an_exchange_counts_every_copy() {
     assert_eq!(rows, ["fanout-amqp091-10", "fanout-amqp091-10", "topic-amqp091-1", "topic-amqp091-1"]);
     for round in rounds.iter().filter(|round| round["rate_wanted"] == 2000.0) {
         let rate = round["messages_per_second"].as_f64().expect("a rate");
-        assert!(rate < 8000.0, "200 messages for each of 10 queues, or 2,000 for one, as well as PerfTest can: {report}");
+        assert!(
+            rate < 8000.0,
+            "200 messages for each of 10 queues, or 2,000 for one, as well as PerfTest can: {report}"
+        );
     }
 }
 
