@@ -206,8 +206,8 @@ pub fn times(bytes: &[u8]) -> (u64, u64) {
     (u48_at(bytes, 6), u48_at(bytes, 12))
 }
 
-/// Whether a receiver is told the same of two messages, but for their bodies: their heads, which were checked, differ in
-/// nothing but when they were received and how long the bodies are, and no time to live counts down.
+/// Whether a receiver is told the same of two messages at the same moment, but for their bodies: their heads, which were
+/// checked, differ in nothing but when they were received and how long the bodies are.
 #[inline]
 pub(crate) fn tell_the_same(one: &[u8], other: &[u8]) -> bool {
     let (Some((fixed, rest)), Some((other_fixed, other_rest))) =
@@ -215,10 +215,7 @@ pub(crate) fn tell_the_same(one: &[u8], other: &[u8]) -> bool {
     else {
         return false;
     };
-    fixed[..6] == other_fixed[..6]
-        && fixed[12..18] == [0; 6]
-        && fixed[12..22] == other_fixed[12..22]
-        && rest == other_rest
+    fixed[..6] == other_fixed[..6] && fixed[12..22] == other_fixed[12..22] && rest == other_rest
 }
 
 /// Length of the head (everything before the body) and of the body of a stored message.

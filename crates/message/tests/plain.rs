@@ -74,7 +74,11 @@ fn what_has_more_than_header_and_data_is_not_plain() {
     let two_sections = [&message[..], &plain(None, b"more")].concat();
     let two_headers = [&message[..message.len() - 9], &message[..]].concat();
     let only_header = &message[..message.len() - 9];
-    for payload in [&with_properties[..], &two_sections, &two_headers, only_header, b"", b"\x00\x53\x70\xc0\x00"] {
+    let excess = b"\x00\x53\x70\xc0\x03\x01\x42\x42\x00\x53\x75\xa0\x00";
+    let six_fields = b"\x00\x53\x70\xc0\x07\x06\x40\x40\x40\x40\x40\x41\x00\x53\x75\xa0\x00";
+    assert!(incoming::amqp10(excess).is_err() && incoming::amqp10(six_fields).is_err());
+    let others: [&[u8]; 4] = [excess, six_fields, b"", b"\x00\x53\x70\xc0\x00"];
+    for payload in [&with_properties[..], &two_sections, &two_headers, only_header].into_iter().chain(others) {
         assert!(Plain::read(payload).is_none(), "{payload:?}");
     }
 }
