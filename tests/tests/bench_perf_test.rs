@@ -8,7 +8,8 @@ use leveret_tests::node::binary;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Runs it as short as it goes on a busy machine, where PerfTest leaves out a line of two, with results in that directory. Neither its node nor the node's data are left behind.
+/// Runs it as short as it goes on a busy machine, where PerfTest leaves out a line of two, with results in that directory.
+/// Neither its node nor the node's data are left behind.
 fn perf_test(results: &TempDir, rows: &str, fixed_rate: u32) -> Output {
     let data = tempfile::tempdir().expect("a directory");
     let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/perf-test"))
@@ -24,14 +25,22 @@ fn perf_test(results: &TempDir, rows: &str, fixed_rate: u32) -> Output {
     output
 }
 
+/// What a run that went well wrote as JSON.
+fn report(results: &TempDir, output: &Output) -> Value {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    serde_json::from_str(&file(results, "results.json")).expect("JSON")
+}
+
+fn file(results: &TempDir, name: &str) -> String {
+    fs::read_to_string(results.path().join(name)).expect("it was written")
+}
+
 #[test]
 fn a_row_is_measured_at_its_maximum_and_at_a_fixed_rate() {
     let results = tempfile::tempdir().expect("a directory");
     let output = perf_test(&results, "classic", 500);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{out}{err}");
-    let file = |name| fs::read_to_string(results.path().join(name)).expect("it was written");
-    let report: Value = serde_json::from_str(&file("results.json")).expect("JSON");
+    let report = report(&results, &output);
     let rounds = report["rounds"].as_array().expect("a list");
     assert_eq!(rounds.len(), 2, "{report}");
     for (round, rate_wanted) in rounds.iter().zip([Value::Null, 500.into()]) {
@@ -52,21 +61,20 @@ fn a_row_is_measured_at_its_maximum_and_at_a_fixed_rate() {
         // Less than a tick of the clock is none.
         assert!(round["broker_cpu_seconds_per_million"].is_number() && round["void"].is_null(), "{report}");
     }
-    assert_eq!(file("results.csv").lines().count(), 3, "a line of names and one per round");
+    assert_eq!(file(&results, "results.csv").lines().count(), 3, "a line of names and one per round");
 }
 
 #[test]
 fn a_row_of_an_exchange_counts_every_copy() {
     let results = tempfile::tempdir().expect("a directory");
     let output = perf_test(&results, "fanout,topic", 2000);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{out}{err}");
-    let report = fs::read_to_string(results.path().join("results.json")).expect("it was written");
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let report = report(&results, &output);
     let rounds = report["rounds"].as_array().expect("a list");
     let rows: Vec<&str> = rounds.iter().filter_map(|round| round["row"].as_str()).collect();
     assert_eq!(rows, ["fanout-amqp091-10", "fanout-amqp091-10", "topic-amqp091-1", "topic-amqp091-1"]);
-    for round in rounds.iter().filter(|round| round["rate_wanted"] == 2000.0) {
+    let at_rate: Vec<&Value> = rounds.iter().filter(|round| round["rate_wanted"] == 2000).collect();
+    assert_eq!(at_rate.len(), 2, "{report}");
+    for round in at_rate {
         let rate = round["messages_per_second"].as_f64().expect("a rate");
         assert!(
             rate < 8000.0,

@@ -97,14 +97,12 @@ impl Idle<'_> {
         let start = Instant::now();
         let mut connections = opened::open_all::<L>(target, self)?;
         let open_time = start.elapsed();
-        // A client comes with one.
-        let one_fewer = if self.sessions > 1 {
-            let one_fewer = memory();
+        let mut one_fewer = None;
+        // A client comes with its first.
+        if self.sessions > 1 {
+            one_fewer = memory();
             opened::last_session(&mut connections, self.sessions - 1)?;
-            one_fewer
-        } else {
-            None
-        };
+        }
         let open = memory();
         let broker = format!("{}{}", target.label, connections.first().map_or("", |first| first.socket.broker_name()));
         let with = Usage::during(target.pid, || alive::keep(&mut connections, self.time))?;
@@ -112,7 +110,7 @@ impl Idle<'_> {
             Some(port) => Some(listing::of(self.protocol, &target.uri, port)?),
             None => None,
         };
-        let dropped = drop_all::drop_all(connections, target, before.zip(memory()))?;
+        let dropped = drop_all::drop_all(connections, target, before.zip(open))?;
         Ok(IdleOutcome {
             name: self.name.to_owned(),
             protocol: self.protocol,

@@ -48,8 +48,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    #[inline]
     /// Appends a body.
+    #[inline]
     pub(super) fn write(self, body: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Sections => out.extend_from_slice(body),
