@@ -23,6 +23,9 @@ const KEPT_AT_FIRST: f64 = 0.85;
 const KEPT: f64 = 0.95;
 /// What was worth it isn't any more if it isn't so often in a row: how much a client sends varies.
 const DOUBTS: u32 = 2;
+/// For how long at most what came without pauses is compared with. What was worth it for a thousand clients that log in would
+/// be so for ever for the few that send much more afterwards, however much they wait.
+const KNOWN_NS_MAX: Nanos = 2_000_000_000;
 /// For how long it isn't tried again where it brought nothing: twice as long each time in a row.
 const REST_NS_MIN: Nanos = 2_000_000_000;
 const REST_NS_MAX: Nanos = 16_000_000_000;
@@ -42,7 +45,7 @@ pub(super) struct Pauses {
 enum State {
     Watching,
     Trying { without: Window },
-    Pausing { without: Window, doubts: u32 },
+    Pausing { without: Window, doubts: u32, until: Nanos },
     Resting { until: Nanos },
 }
 
@@ -75,13 +78,16 @@ impl Pauses {
         self.state = match self.state {
             State::Watching if window.took < OFTEN_NS * Nanos::from(window.waits) => State::Trying { without: window },
             State::Trying { without } if window.is_worth_it(without, KEPT_AT_FIRST) => {
-                State::Pausing { without, doubts: 0 }
+                State::Pausing { without, doubts: 0, until: now + KNOWN_NS_MAX }
             }
-            State::Pausing { without, .. } if window.is_worth_it(without, KEPT) => {
+            State::Pausing { until, .. } if now >= until => State::Watching,
+            State::Pausing { without, until, .. } if window.is_worth_it(without, KEPT) => {
                 self.rest_ns = REST_NS_MIN;
-                State::Pausing { without, doubts: 0 }
+                State::Pausing { without, doubts: 0, until }
             }
-            State::Pausing { without, doubts } if doubts + 1 < DOUBTS => State::Pausing { without, doubts: doubts + 1 },
+            State::Pausing { without, doubts, until } if doubts + 1 < DOUBTS => {
+                State::Pausing { without, doubts: doubts + 1, until }
+            }
             State::Trying { .. } | State::Pausing { .. } => {
                 let until = now + self.rest_ns;
                 self.rest_ns = (self.rest_ns * 2).min(REST_NS_MAX);
@@ -161,10 +167,25 @@ mod tests {
         let mut load = Load::new();
         // 10 bytes come in a microsecond.
         let steady = |pause| if pause { (360 * MICROSECOND, 3_600) } else { (20 * MICROSECOND, 200) };
-        assert!(load.run(10_000, steady) >= 10_000 - WAITS);
+        assert!(load.run(10_000, steady) >= 10_000 - 2 * WAITS);
         // It sends far less; the window in which that begins may still be good.
         assert!(load.run(10_000, |_| (400 * MICROSECOND, 1_100)) <= (1 + DOUBTS) * WAITS_PAUSING);
-        assert!(load.run(10_000, steady) >= 10_000 - 2 * WAITS, "and more again");
+        assert!(load.run(10_000, steady) >= 10_000 - 3 * WAITS, "and more again");
+    }
+
+    #[test]
+    fn what_held_for_some_clients_is_asked_anew_for_others() {
+        let mut load = Load::new();
+        // Many log in: little comes, and the more at a time the longer it is waited for.
+        let logins = |pause| if pause { (360 * MICROSECOND, 360) } else { (20 * MICROSECOND, 20) };
+        load.run(WAITS + WAITS_TRYING + 2 * WAITS_PAUSING, logins);
+        assert_eq!(load.run(1, logins), 1);
+        // One that waits for answers follows: never woken too often, and however long it has to wait it sends more.
+        let windows = |pause| if pause { (440 * MICROSECOND, 20_000) } else { (80 * MICROSECOND, 20_000) };
+        let begin = load.now;
+        load.run((KNOWN_NS_MAX / (440 * MICROSECOND)) as u32 + WAITS_PAUSING, windows);
+        assert!(load.now - begin < KNOWN_NS_MAX + 200_000 * MICROSECOND, "{}", load.now - begin);
+        assert_eq!(load.run(100_000, windows), 0);
     }
 
     #[test]
