@@ -394,6 +394,11 @@ impl Broker {
         self.clients.open()
     }
 
+    /// The open connection of this name.
+    pub fn client(&self, name: &str) -> Option<Arc<Client>> {
+        self.clients.named(name)
+    }
+
     pub(crate) fn opened(&self, client: Client) {
         self.clients.opened(client);
     }

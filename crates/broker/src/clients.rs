@@ -1,7 +1,7 @@
 //! Who is connected, and how they are asked what they do.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use leveret_model::ConnectionId;
 use parking_lot::Mutex;
@@ -69,51 +69,73 @@ impl Eq for Inquiry {}
 /// All connections of the node.
 #[derive(Default)]
 pub(crate) struct Clients {
-    all: Mutex<FxHashMap<ConnectionId, Entry>>,
+    all: Mutex<All>,
+}
+
+#[derive(Default)]
+struct All {
+    entries: FxHashMap<ConnectionId, Entry>,
+    /// Of those that are open. Whoever asks for one by its name doesn't look at thousands.
+    names: FxHashMap<Arc<str>, ConnectionId>,
 }
 
 struct Entry {
     outbox: Arc<Outbox>,
     /// Once it is open.
-    client: OnceLock<Arc<Client>>,
+    client: Option<Arc<Client>>,
 }
 
 impl Clients {
     pub(crate) fn insert(&self, id: ConnectionId, outbox: Arc<Outbox>) {
-        self.all.lock().insert(id, Entry { outbox, client: OnceLock::new() });
+        self.all.lock().entries.insert(id, Entry { outbox, client: None });
     }
 
     pub(crate) fn remove(&self, id: ConnectionId) {
-        let mut all = self.all.lock();
-        all.remove(&id);
-        room::give_back(&mut all);
+        let All { entries, names } = &mut *self.all.lock();
+        let client = entries.remove(&id).and_then(|entry| entry.client);
+        // Its port may have a new client already, before we heard that the old one has gone.
+        if let Some(client) = client
+            && names.get(&client.name) == Some(&id)
+        {
+            names.remove(&client.name);
+        }
+        room::give_back(entries);
+        room::give_back(names);
     }
 
     /// The connection is open: from here on it is listed.
     pub(crate) fn opened(&self, client: Client) {
-        if let Some(entry) = self.all.lock().get(&client.id) {
-            let _ = entry.client.set(Arc::new(client));
+        let All { entries, names } = &mut *self.all.lock();
+        if let Some(entry) = entries.get_mut(&client.id) {
+            names.insert(client.name.clone(), client.id);
+            entry.client = Some(Arc::new(client));
         }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.all.lock().len()
+        self.all.lock().entries.len()
     }
 
     /// Those that are open, in the order in which they came.
     pub(crate) fn open(&self) -> Vec<Arc<Client>> {
-        let mut open: Vec<_> = self.all.lock().values().filter_map(|entry| entry.client.get().cloned()).collect();
+        let mut open: Vec<_> = self.all.lock().entries.values().filter_map(|entry| entry.client.clone()).collect();
         open.sort_unstable_by_key(|client| client.id);
         open
     }
 
+    /// The one of this name that is open, the last one if there were several.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<Client>> {
+        let all = self.all.lock();
+        all.entries.get(all.names.get(name)?)?.client.clone()
+    }
+
     pub(crate) fn outboxes(&self) -> Vec<Arc<Outbox>> {
-        self.all.lock().values().map(|entry| entry.outbox.clone()).collect()
+        self.all.lock().entries.values().map(|entry| entry.outbox.clone()).collect()
     }
 
     /// Leaves an event with one. False when it is gone.
     pub(crate) fn tell(&self, id: ConnectionId, event: Event) -> bool {
-        let outbox = self.all.lock().get(&id).map(|entry| entry.outbox.clone());
+        let outbox = self.all.lock().entries.get(&id).map(|entry| entry.outbox.clone());
         outbox.map(|outbox| outbox.send(event)).is_some()
     }
 }
@@ -129,14 +151,38 @@ mod tests {
         fn wake(&self) {}
     }
 
+    fn open(clients: &Clients, id: u64, name: &str) {
+        let id = ConnectionId(id);
+        clients.insert(id, Arc::new(Outbox::new(Arc::new(Nobody))));
+        clients.opened(Client { id, name: name.into(), user: "guest".into(), vhost: "/".into() });
+    }
+
     #[test]
     fn many_that_leave_together_give_their_places_back() {
         let clients = Clients::default();
-        let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
-        (0..10_000).for_each(|id| clients.insert(ConnectionId(id), outbox.clone()));
-        assert!(clients.all.lock().capacity() >= 10_000);
+        (0..10_000).for_each(|id| open(&clients, id, &id.to_string()));
+        let room = || {
+            let all = clients.all.lock();
+            all.entries.capacity().min(all.names.capacity())..=all.entries.capacity().max(all.names.capacity())
+        };
+        assert!(*room().start() >= 10_000);
         (1..10_000).for_each(|id| clients.remove(ConnectionId(id)));
-        assert!(clients.all.lock().capacity() <= room::ROOM_KEPT);
+        assert!(*room().end() <= room::ROOM_KEPT);
         assert_eq!(clients.outboxes().len(), 1);
+    }
+
+    #[test]
+    fn a_name_is_of_the_last_one_that_took_it() {
+        let clients = Clients::default();
+        let named = |name: &str| clients.named(name).map(|client| client.id.0);
+        open(&clients, 1, "a:1 -> b:2");
+        assert_eq!((named("a:1 -> b:2"), named("a:3 -> b:2")), (Some(1), None));
+        open(&clients, 2, "a:1 -> b:2");
+        assert_eq!(named("a:1 -> b:2"), Some(2));
+        clients.remove(ConnectionId(1));
+        assert_eq!(named("a:1 -> b:2"), Some(2));
+        clients.remove(ConnectionId(2));
+        assert_eq!(named("a:1 -> b:2"), None);
+        assert!(clients.all.lock().names.is_empty());
     }
 }

@@ -167,7 +167,7 @@ fn seen(call: &Call) -> Vec<Arc<Client>> {
 }
 
 fn named(call: &Call, name: &str) -> Option<Arc<Client>> {
-    call.api.broker().clients().into_iter().find(|client| *client.name == *name)
+    call.api.broker().client(name)
 }
 
 fn check_own(call: &Call, client: &Client) -> Result<(), Error> {
