@@ -51,6 +51,7 @@ const BENCHMARKS: &[Benchmark] = &[
     ("session-amqp091-headers", session::amqp091_headers),
     ("session-amqp10-durable", session::amqp10_durable),
     ("session-amqp10-transient", session::amqp10_transient),
+    ("session-amqp10-properties", session::amqp10_properties),
     ("session-amqp10-to-amqp091", session::amqp10_to_amqp091),
 ];
 

@@ -1,6 +1,8 @@
 //! The short way of plain messages leads where the long one does.
 
-use leveret_amqp10::message::{Header, Properties, write_data};
+use leveret_amqp10::message::{Header, MapSection, MessageId, Properties, write_data, write_map_section};
+use leveret_amqp10::value::EncodedMap;
+use leveret_amqp10::{OwnedValue, Symbol};
 use leveret_message::Overlay;
 use leveret_message::incoming::{self, Plain};
 use proptest::prelude::*;
@@ -9,12 +11,46 @@ const NOW_MS: u64 = 1_700_000_000_000;
 
 /// The payload of a plain message.
 fn plain(header: Option<Header>, body: &[u8]) -> Vec<u8> {
+    with_properties(header, &[], body)
+}
+
+/// The same with further sections of the bare message.
+fn with_properties(header: Option<Header>, sections: &[u8], body: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     if let Some(header) = header {
         header.encode(&mut payload);
     }
+    payload.extend_from_slice(sections);
     write_data(&mut payload, body);
     payload
+}
+
+/// Properties and application properties, of which either may be missing.
+fn sections() -> impl Strategy<Value = Vec<u8>> {
+    let properties = proptest::option::of((any::<Option<u64>>(), any::<Option<String>>(), any::<Option<i64>>()));
+    let headers = proptest::option::of(proptest::collection::vec(("[a-z]{1,8}", any::<i64>()), 0..40));
+    (properties, headers).prop_map(|(properties, headers)| {
+        let mut sections = Vec::new();
+        if let Some((number, subject, creation_time)) = properties {
+            Properties {
+                message_id: number.map(MessageId::Ulong),
+                to: subject.as_deref(),
+                subject: subject.as_deref(),
+                content_type: number.map(|_| Symbol::new("text/plain")),
+                creation_time,
+                ..Properties::default()
+            }
+            .encode(&mut sections);
+        }
+        if let Some(headers) = headers {
+            let mut map = EncodedMap::new();
+            for (name, value) in &headers {
+                map.push(name.as_str(), *value);
+            }
+            write_map_section(&mut sections, MapSection::ApplicationProperties, map.as_map());
+        }
+        sections
+    })
 }
 
 fn header() -> impl Strategy<Value = Header> {
@@ -34,9 +70,8 @@ fn header() -> impl Strategy<Value = Header> {
 fn agrees(payload: &[u8]) -> bool {
     let Some(plain) = Plain::read(payload) else { return false };
     let incoming = incoming::amqp10(payload).expect("what is plain is well-formed");
-    assert!(incoming.user_id.is_none() && incoming.to.is_none() && incoming.subject.is_none());
-    assert!(incoming.headers.is_empty() && !incoming.has_further_keys() && !incoming.has_creation_time);
-    assert_eq!(plain.is_durable(), incoming.durable);
+    assert!(incoming.user_id.is_none() && !incoming.has_further_keys());
+    assert_eq!((plain.is_durable(), plain.has_headers()), (incoming.durable, !incoming.headers.is_empty()));
     assert_eq!(plain.stored(b"x", b"k", NOW_MS), incoming.stored(b"x", b"k", NOW_MS, Overlay::default()));
     true
 }
@@ -45,11 +80,12 @@ proptest! {
     #[test]
     fn a_plain_message_is_stored_as_any_other(
         header in proptest::option::of(header()),
+        sections in sections(),
         size in prop_oneof![0..600usize, Just(255), Just(256)],
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut payload = plain(header, &vec![7; size]);
+        let mut payload = with_properties(header, &sections, &vec![7; size]);
         prop_assert!(agrees(&payload));
         for (at, byte) in changes {
             let at = at.index(payload.len());
@@ -63,22 +99,51 @@ proptest! {
 }
 
 #[test]
-fn what_has_more_than_header_and_data_is_not_plain() {
+fn what_has_something_to_look_at_is_not_plain() {
     let header = Header { durable: Some(true), ..Header::default() };
     let message = plain(Some(header), b"data");
     assert!(agrees(&message) && agrees(&plain(None, b"data")) && agrees(&plain(Some(Header::default()), b"")));
-    let mut with_properties = Vec::new();
-    header.encode(&mut with_properties);
-    Properties { to: Some("/queues/q"), ..Properties::default() }.encode(&mut with_properties);
-    write_data(&mut with_properties, b"data");
-    let two_sections = [&message[..], &plain(None, b"more")].concat();
-    let two_headers = [&message[..message.len() - 9], &message[..]].concat();
-    let only_header = &message[..message.len() - 9];
+    let encoded = |properties: Properties<'_>| {
+        let mut section = Vec::new();
+        properties.encode(&mut section);
+        section
+    };
+    let map = |section, key: &str| {
+        let mut out = Vec::new();
+        let mut map = EncodedMap::new();
+        map.push_owned(key, &OwnedValue::Ulong(1));
+        write_map_section(&mut out, section, map.as_map());
+        out
+    };
+    let properties = encoded(Properties { to: Some("/queues/q"), ..Properties::default() });
+    let of_a_user = encoded(Properties { user_id: Some(b"guest"), ..Properties::default() });
+    let headers = map(MapSection::ApplicationProperties, "kind");
+    let annotations = map(MapSection::MessageAnnotations, "x-opt-kind");
+    let of = |sections: &[&[u8]]| with_properties(Some(header), &sections.concat(), b"data");
+    for payload in [of(&[&properties]), of(&[&headers]), of(&[&properties, &headers])] {
+        assert!(agrees(&payload), "{payload:?}");
+    }
+    let looked_at = [
+        of(&[&of_a_user]),
+        of(&[&annotations]),
+        of(&[&properties, &properties]),
+        of(&[&headers, &properties]),
+        of(&[&headers, &headers]),
+        [&message[..], &plain(None, b"more")].concat(),
+        [&message[..], &map(MapSection::Footer, "x-opt-kind")].concat(),
+        [&message[..message.len() - 9], &message[..]].concat(),
+        message[..message.len() - 9].to_vec(),
+        of(&[&properties])[..7 + properties.len()].to_vec(),
+    ];
     let excess = b"\x00\x53\x70\xc0\x03\x01\x42\x42\x00\x53\x75\xa0\x00";
     let six_fields = b"\x00\x53\x70\xc0\x07\x06\x40\x40\x40\x40\x40\x41\x00\x53\x75\xa0\x00";
-    assert!(incoming::amqp10(excess).is_err() && incoming::amqp10(six_fields).is_err());
-    let others: [&[u8]; 4] = [excess, six_fields, b"", b"\x00\x53\x70\xc0\x00"];
-    for payload in [&with_properties[..], &two_sections, &two_headers, only_header].into_iter().chain(others) {
+    let number_as_subject = b"\x00\x53\x73\xc0\x05\x04\x40\x40\x40\x44\x00\x53\x75\xa0\x00";
+    let odd_map = b"\x00\x53\x74\xc1\x02\x01\x40\x00\x53\x75\xa0\x00";
+    for malformed in [&excess[..], six_fields, number_as_subject, odd_map] {
+        assert!(incoming::amqp10(malformed).is_err() && Plain::read(malformed).is_none(), "{malformed:?}");
+    }
+    let others: [&[u8]; 2] = [b"", b"\x00\x53\x70\xc0\x00"];
+    for payload in looked_at.iter().map(Vec::as_slice).chain(others) {
         assert!(Plain::read(payload).is_none(), "{payload:?}");
     }
 }

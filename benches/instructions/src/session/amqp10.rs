@@ -1,5 +1,6 @@
-use leveret_amqp10::Serial;
-use leveret_amqp10::message::{Header, write_data};
+use leveret_amqp10::message::{Header, MapSection, MessageId, Properties, write_data, write_map_section};
+use leveret_amqp10::value::EncodedMap;
+use leveret_amqp10::{Serial, Symbol};
 use leveret_strict_client::amqp10::{self, Event, Send, SessionOptions};
 
 use super::{Role, WINDOW};
@@ -20,8 +21,26 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(role: Role, durable: bool) -> Self {
+        Self::with_properties(role, durable, &[])
+    }
+
+    /// A publisher of durable messages that say who they are and when they were sent, as those of libraries do.
+    pub(super) fn with_names() -> Self {
+        let mut properties = Vec::new();
+        let message_id = Some(MessageId::String("1f0c9a52-9d7b-4b7e-a9c5-0d2f4d3f8a11"));
+        let content_type = Some(Symbol::new("application/octet-stream"));
+        Properties { message_id, content_type, creation_time: Some(1_764_000_000_000), ..Properties::default() }
+            .encode(&mut properties);
+        let mut map = EncodedMap::new();
+        map.push("SendTime", 1_764_000_000_000i64);
+        write_map_section(&mut properties, MapSection::ApplicationProperties, map.as_map());
+        Self::with_properties(Role::Publisher, true, &properties)
+    }
+
+    fn with_properties(role: Role, durable: bool, properties: &[u8]) -> Self {
         let mut payload = Vec::new();
         Header { durable: Some(durable), ..Header::default() }.encode(&mut payload);
+        payload.extend_from_slice(properties);
         write_data(&mut payload, BODY);
         let client = amqp10::Client::new(amqp10::Options::default());
         Self { client, role, payload, sent: 0, done: 0, unsettled: None }

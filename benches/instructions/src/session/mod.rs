@@ -60,6 +60,11 @@ pub(crate) fn amqp10_transient() -> u64 {
     through(amqp10::Client::new(Role::Publisher, false), amqp10::Client::new(Role::Consumer, false))
 }
 
+/// With properties and application properties.
+pub(crate) fn amqp10_properties() -> u64 {
+    through(amqp10::Client::with_names(), amqp10::Client::new(Role::Consumer, true))
+}
+
 pub(crate) fn amqp10_to_amqp091() -> u64 {
     through(amqp10::Client::new(Role::Publisher, true), amqp091::Client::new(Role::Consumer, true))
 }

@@ -1,21 +1,26 @@
-//! Messages of a header and a data section.
+//! Messages as most clients write them.
 
-use super::Header;
+use super::{Header, Properties};
+use crate::composite::Composite;
+use crate::field::Field;
 use crate::plain_fields::PlainFields;
-use crate::value::code;
+use crate::value::{MapRef, code};
+use crate::wire::Reader;
 
-/// A message without annotations, properties and footer, whose body is one data section.
+/// A message without annotations, user-id and footer, whose body is one data section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlainMessage<'a> {
     /// `header`; all default without one.
     pub header: Header,
-    /// The data section as encoded: the whole bare message.
+    /// There is an `application-properties` section, if only an empty one.
+    pub has_application_properties: bool,
+    /// The bare message as encoded.
     pub bare: &'a [u8],
 }
 
 impl<'a> PlainMessage<'a> {
-    /// Finds both of them in one look, where they are encoded as nearly every client does. Any other message, malformed
-    /// or merely unusual, is `None` and goes the long way, by [`Sections::parse`](super::Sections::parse).
+    /// Finds all of it in one look, where it is encoded as nearly every client does. Any other message, malformed or merely
+    /// unusual, is `None` and goes the long way, by [`Sections::parse`](super::Sections::parse).
     #[inline]
     #[must_use]
     pub fn read(payload: &'a [u8]) -> Option<Self> {
@@ -28,14 +33,18 @@ impl<'a> PlainMessage<'a> {
             [0x00, 0x53, 0x70, code::LIST_0, bare @ ..] => (Header::default(), bare),
             bare => (Header::default(), bare),
         };
-        let is_data = match bare {
+        let (has_application_properties, body) = match bare {
+            [0x00, 0x53, 0x73 | 0x74, ..] => read_properties(bare)?,
+            body => (false, body),
+        };
+        let is_data = match body {
             [0x00, 0x53, 0x75, code::BINARY_8, size, data @ ..] => data.len() == usize::from(*size),
             [0x00, 0x53, 0x75, code::BINARY_32, a, b, c, d, data @ ..] => {
                 data.len() == u32::from_be_bytes([*a, *b, *c, *d]) as usize
             }
             _ => false,
         };
-        is_data.then_some(Self { header, bare })
+        is_data.then_some(Self { header, has_application_properties, bare })
     }
 }
 
@@ -49,4 +58,23 @@ fn read_header(mut fields: PlainFields<'_>) -> Option<Header> {
         delivery_count: fields.uint()?.unwrap_or(0),
     };
     fields.is_at_end().then_some(header)
+}
+
+/// Whether there are application properties, and what follows both sections, which are checked to their last item. Apart, so
+/// that a message that has neither passes fewer instructions.
+#[inline(never)]
+fn read_properties(bare: &[u8]) -> Option<(bool, &[u8])> {
+    let mut reader = Reader::new(bare);
+    if let [0x00, 0x53, 0x73, list @ ..] = bare {
+        reader = Reader::new(list);
+        // Whose it is has to be looked at.
+        if Properties::read_list(&mut reader).ok()?.user_id.is_some() {
+            return None;
+        }
+    }
+    let [0x00, 0x53, 0x74, map @ ..] = reader.rest() else { return Some((false, reader.rest())) };
+    reader = Reader::new(map);
+    let constructor = reader.octet("constructor").ok()?;
+    MapRef::read(constructor, &mut reader).ok()?;
+    Some((true, reader.rest()))
 }

@@ -34,7 +34,7 @@ impl Connection {
         let Some(message) = Plain::read(payload) else { return Ok(false) };
         let Publisher { destination, assembly, grant, run, .. } = publisher;
         let Some((exchange, key)) = destination.fixed() else { return Ok(false) };
-        if !run.goes_on(message.is_durable(), false, self.broker.registry.generation()) {
+        if !run.goes_on(message.is_durable(), message.has_headers(), self.broker.registry.generation()) {
             return Ok(false);
         }
         let (id, settled) = assembly.receive_whole(transfer, payload.len(), settings.max_message_size, grant)?;

@@ -141,9 +141,12 @@ fn refusal_behind_others(message: &[u8], send: &Send<'_>) -> (Option<String>, u6
     let mut client = Client10::connect(&mut stage, "guest");
     client.client.attach_sender(CHANNEL, 0, "sender", Some("/queues/q"));
     client.run(&mut stage);
-    for _ in 0..3 {
+    for with_properties in [false, true, true] {
         let mut plain = Vec::new();
         Header { durable: Some(true), ..Header::default() }.encode(&mut plain);
+        if with_properties {
+            Properties { subject: Some("like the one before"), ..Properties::default() }.encode(&mut plain);
+        }
         write_data(&mut plain, b"like the one before");
         client.client.send(CHANNEL, 0, b"1", &plain, &Send::default());
     }
@@ -160,11 +163,13 @@ fn a_message_is_looked_at_whatever_came_before_it() {
     let mut foreign = Vec::new();
     Properties { user_id: Some(b"somebody"), ..Properties::default() }.encode(&mut foreign);
     write_data(&mut foreign, b"");
-    let cases: [(&[u8], &str); 7] = [
+    let cases: [(&[u8], &str); 9] = [
         (b"", "amqp:decode-error"),
         (b"\x00\x53\x70\xc0\x02\x01\x42", "amqp:decode-error"),
         (b"\x00\x53\x70\xc0\x02\x01\xa1\x00\x53\x75\xa0\x00", "amqp:decode-error"),
         (b"\x00\x53\x75\xa0\x05data", "amqp:decode-error"),
+        (b"\x00\x53\x73\xc0\x02\x01\x42\x00\x53\x75\xa0\x00", "amqp:decode-error"),
+        (b"\x00\x53\x74\xc1\x03\x02\x40\x56\x00\x53\x75\xa0\x00", "amqp:decode-error"),
         (b"\x00\x53\x75\xa0\x04data\x00\x53\x70\x45", "amqp:decode-error"),
         (&large, "amqp:link:message-size-exceeded"),
         (&foreign, "amqp:unauthorized-access"),

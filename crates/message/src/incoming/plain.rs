@@ -1,4 +1,4 @@
-//! A message over AMQP 1.0 that has nothing that routing looks at, nor anything to refuse it for.
+//! A message over AMQP 1.0 as most are: with nothing to refuse it for, nor anything to store beside its bytes.
 
 use leveret_amqp10::message::PlainMessage;
 
@@ -6,7 +6,8 @@ use crate::envelope::{Encoding, Envelope};
 use crate::overlay::Overlay;
 use crate::stored::StoredMessage;
 
-/// A [`PlainMessage`] that comes in. Where it goes depends on its link alone.
+/// A [`PlainMessage`] that comes in, on a link with an address of its own: where it goes depends on that, and on its headers
+/// if it [has some](Self::has_headers).
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a>(PlainMessage<'a>);
 
@@ -21,6 +22,12 @@ impl<'a> Plain<'a> {
     #[inline]
     pub fn is_durable(&self) -> bool {
         self.0.header.durable.unwrap_or(false)
+    }
+
+    /// Whether a headers exchange has something to look at.
+    #[inline]
+    pub fn has_headers(&self) -> bool {
+        self.0.has_application_properties
     }
 
     /// As [`Incoming::stored`](super::Incoming::stored).
