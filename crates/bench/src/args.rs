@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::message_properties::MessageProperties;
 use crate::settings::{Durability, Rate};
 use crate::{Scenario, rows, scenario};
 
@@ -141,6 +142,11 @@ pub struct LoadArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(10..=134_217_728))]
     pub size: Option<u32>,
 
+    /// Properties of every message, separated by commas: contentType, contentEncoding, priority, correlationId, replyTo,
+    /// messageId; a name that PerfTest knows no property by is a header (an application property) [default: none]
+    #[arg(long, value_name = "NAME=VALUE,...")]
+    pub message_properties: Option<MessageProperties>,
+
     /// Publishers, each with a connection of its own [default: the scenario's]
     #[arg(long)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
@@ -225,6 +231,7 @@ impl LoadArgs {
             messages: if is_counted { self.messages } else { row.messages },
             seconds: if is_counted { self.seconds } else { row.seconds },
             size: self.size.or(row.size),
+            message_properties: self.message_properties.clone().or_else(|| row.message_properties.clone()),
             producers: self.producers.or(row.producers),
             consumers: self.consumers.or(row.consumers),
             queues: self.queues.or(row.queues),

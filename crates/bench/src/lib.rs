@@ -20,6 +20,7 @@ mod latencies;
 mod load;
 mod measured;
 mod message;
+mod message_properties;
 mod metrics_endpoint;
 mod opening;
 mod other_queues;
@@ -45,6 +46,7 @@ use std::process::ExitCode;
 
 pub use args::{BenchArgs, LoadArgs};
 pub use error::BenchError;
+pub use message_properties::MessageProperties;
 pub use scenario::Scenario;
 pub use settings::{Durability, Rate};
 

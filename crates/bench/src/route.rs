@@ -5,6 +5,9 @@ use crate::settings::{Exchange, Settings};
 /// The headers of a message, or those that a binding asks for: name and value.
 pub(crate) type Headers = Vec<(&'static str, String)>;
 
+/// Those that a headers exchange looks at here.
+pub(crate) const HEADER_NAMES: [&str; 3] = ["kind", "region", "for"];
+
 /// A binding of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Binding {
@@ -37,7 +40,7 @@ pub(crate) fn headers(settings: &Settings, queue: &str) -> Headers {
     if settings.exchange != Exchange::Headers {
         return Headers::new();
     }
-    vec![("kind", "order".into()), ("region", "eu".into()), ("for", queue.into())]
+    HEADER_NAMES.into_iter().zip(["order".into(), "eu".into(), queue.into()]).collect()
 }
 
 /// All bindings of the exchange, first one for each queue that its messages match. The rest, which are the first

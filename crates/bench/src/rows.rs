@@ -46,6 +46,12 @@ const LINES: &[Line] = &[
     ),
     line("publish-only-{}", "publish-only-{}", "12 B, durable: only publishing is measured"),
     line("consume-only-{}", "consume-only-{}", "12 B, durable: only consuming is measured"),
+    line(
+        "properties-{}",
+        "classic-{} --message-properties \
+         messageId=1f0c9a52-9d7b-4b7e-a9c5-0d2f4d3f8a11,contentType=application/octet-stream,SendTime=1764000000000",
+        "the first, with message id, content type and a header, as libraries send",
+    ),
     line("pairs-{}-1", "classic-{} --queues 1", "one pair"),
     line("pairs-{}-4", "classic-{} --queues 4", "4 pairs, each with a queue of its own"),
     line("pairs-{}-100", "classic-{} --queues 100", "100 pairs, each with a queue of its own"),

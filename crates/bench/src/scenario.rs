@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::args::LoadArgs;
+use crate::message_properties::MessageProperties;
 use crate::settings::{Course, Exchange, Protocol, Rate, Settings};
 
 /// What runs at a fixed rate does so for this long, if it isn't said how many messages.
@@ -184,6 +185,7 @@ impl Scenario {
         }
         settings.routing_keys = load.routing_key_cache_size.unwrap_or(settings.routing_keys);
         settings.size = load.size.map_or(settings.size, |size| size as usize);
+        settings.properties = load.message_properties.clone().unwrap_or_default();
         settings.other_queues = load.other_queues.unwrap_or(settings.other_queues);
         match load.rate {
             Some(Rate::Fixed(rate)) => settings.rate = Some(rate),
@@ -235,6 +237,7 @@ impl Scenario {
             messages_each: 0,
             stop_after: None,
             size: 12,
+            properties: MessageProperties::default(),
         };
         let wide =
             Settings { confirm_window: 3000, prefetch: 5000, ack_every: ack_every(3000, 1000), ..classic.clone() };

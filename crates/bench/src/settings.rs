@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::message_properties::MessageProperties;
+
 /// What is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -134,6 +136,8 @@ pub(crate) struct Settings {
     /// When publishers stop, by the clock.
     pub(crate) stop_after: Option<Duration>,
     pub(crate) size: usize,
+    /// Beside the body.
+    pub(crate) properties: MessageProperties,
 }
 
 impl Settings {

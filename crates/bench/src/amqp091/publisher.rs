@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use leveret_amqp091::{FieldTable, Properties, delivery_mode};
+use leveret_amqp091::delivery_mode;
 use leveret_strict_client::amqp091::{Client, Event};
 
 use super::CHANNEL;
@@ -13,7 +13,7 @@ use crate::message::Writer;
 use crate::pace::Pace;
 use crate::process::thread_cpu_time;
 use crate::route;
-use crate::settings::{Exchange, Settings};
+use crate::settings::Settings;
 use crate::tally::sequence;
 
 /// Prepares the channel.
@@ -30,18 +30,7 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result
     let settings = part.settings;
     let cpu = thread_cpu_time();
     let pace = Pace::of(settings, part.number);
-    let mut properties = Vec::new();
-    let mut headers = FieldTable::new();
-    for (name, value) in route::headers(settings, part.queue) {
-        headers.insert(name, value.as_str());
-    }
-    let headers = headers.encoded();
-    Properties {
-        delivery_mode: settings.durable.then_some(2),
-        headers: (settings.exchange == Exchange::Headers).then(|| headers.as_table()),
-        ..Default::default()
-    }
-    .encode(&mut properties);
+    let properties = settings.properties.encode_amqp091(settings.durable, &route::headers(settings, part.queue));
     let (exchange, keys) = (settings.exchange.name(), route::keys(settings, part.queue));
     let mut keys = keys.iter().map(String::as_bytes).cycle();
     debug_assert_eq!(delivery_mode(&properties).is_some(), settings.durable);

@@ -3,8 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use leveret_amqp10::Role;
-use leveret_amqp10::message::{Header, MapSection, Properties, write_data, write_map_section};
-use leveret_amqp10::value::EncodedMap;
+use leveret_amqp10::message::write_data;
 use leveret_strict_client::amqp10::{Client, Event, Send};
 
 use super::{CHANNEL, HANDLE};
@@ -45,19 +44,8 @@ fn heads(settings: &Settings, queue: &str) -> Vec<Vec<u8>> {
     let addresses = addresses(settings, queue);
     let headers = route::headers(settings, queue);
     let head = |address: &String| {
-        let mut head = Vec::new();
-        Header { durable: Some(settings.durable), ..Header::default() }.encode(&mut head);
-        if addresses.len() > 1 {
-            Properties { to: Some(address), ..Properties::default() }.encode(&mut head);
-        }
-        if !headers.is_empty() {
-            let mut map = EncodedMap::new();
-            for (name, value) in &headers {
-                map.push(*name, value.as_str());
-            }
-            write_map_section(&mut head, MapSection::ApplicationProperties, map.as_map());
-        }
-        head
+        let to = (addresses.len() > 1).then_some(address.as_str());
+        settings.properties.encode_amqp10(settings.durable, to, &headers)
     };
     addresses.iter().map(head).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::message_properties::MessageProperties;
 use crate::settings::{Exchange, Protocol, Settings};
 
 /// What is sent how.
@@ -28,6 +29,9 @@ pub(super) fn describe(settings: &Settings) -> String {
     }
     if settings.routing_keys > 1 {
         let _ = write!(text, ", {} routing keys in turn", settings.routing_keys);
+    }
+    if settings.properties != MessageProperties::default() {
+        text += ", with properties";
     }
     if let Some(length) = settings.max_length {
         let _ = write!(text, ", at most {length} in a queue");
