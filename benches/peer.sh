@@ -3,9 +3,12 @@
 # or it is started by a command that returns once it accepts connections, and prints the id of its process last:
 #   PEER_URI=amqp://... PEER_START='...'
 # and is ended after the run by PEER_STOP='...', else by SIGTERM to that process. Without PEER_URI there is none.
-# Sets `peer` to what `leveret bench` must know.
+# Sets `peer` to what `leveret bench` must know. With PEER_EXPECTED, what a RabbitMQ peer is known to do per second in
+# the published line, check_peer tells whether what is measured now counts.
 peer=()
 started_peer=
+load=
+checked=
 
 start_peer() {
   if [ -z "${PEER_URI:-}" ]; then return; fi
@@ -49,4 +52,31 @@ stop_peer() {
   echo "the peer's process $pid is still there after 30 s; it is killed" >&2
   kill -KILL "$pid" 2>/dev/null || true
 }
-trap 'stop_peer; clean_up' EXIT
+
+# check_peer WHEN: fails if the line is more than 20 % away. Kept in `out`; it needs Java and Maven. Once before whatever is
+# measured beside a peer, and after it only if it was before.
+check_peer() {
+  if [ -z "${PEER_URI:-}" ] || [ "${PEER_EXPECTED:-0}" = 0 ]; then return 0; fi
+  case $1 in
+    before) if [ -n "$checked" ]; then return 0; fi ;;
+    after) if [ -z "$checked" ]; then return 0; fi ;;
+  esac
+  make -s --no-print-directory -C tests/clients perf-test || return 1
+  start_peer
+  python3 -B benches/perf_test/published.py --class-path tests/clients/.installed/perf-test.classpath --uri "$PEER_URI" \
+    --expected "$PEER_EXPECTED" --messages "${PEER_MESSAGES:-1000000}" --rounds "${BENCH_ROUNDS:-3}" --when "$1" \
+    --file "$out/peer-check.json" &
+  load=$!
+  local result=0
+  wait "$load" || result=$?
+  load=
+  stop_peer
+  checked=yes
+  return $result
+}
+
+# What runs beside this script, in the background so that it is ended with it.
+end_load() {
+  if [ -n "$load" ]; then kill "$load" 2>/dev/null && wait "$load" 2>/dev/null || true; fi
+}
+trap 'end_load; stop_peer; clean_up' EXIT

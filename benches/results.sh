@@ -1,11 +1,11 @@
-# Results of several runs of `leveret bench` in one page; sourced by the scripts beside it, after node.sh. Takes `rounds`,
+# Results of several runs of `leveret bench` in one page; sourced by the scripts beside it, after node.sh and peer.sh. Takes `rounds`,
 # `out` and, where a load runs by the clock, `seconds`.
 failed=0
 runs=()
 
 start_results() {
   mkdir -p "$out"
-  rm -f "$out"/{results.json,results.csv,index.html}
+  rm -f "$out"/{results.json,results.csv,index.html,peer-check.json}
 }
 
 # measure NAME ARGUMENT...: what isn't void is kept even if something is.
@@ -15,7 +15,7 @@ measure() {
   if [ -s "$data/$1.json" ]; then runs+=("$data/$1.json"); fi
 }
 
-# Ends the script: 1 if anything was void.
+# Ends the script: 1 if anything was void, or all is by the peer's line.
 finish_results() {
   if [ ${#runs[@]} = 0 ]; then
     echo "nothing was measured" >&2
@@ -25,5 +25,6 @@ finish_results() {
     --html-file "$out/index.html"
   echo
   realpath "$out/results.json" "$out/results.csv" "$out/index.html"
+  check_peer after || failed=1
   exit $failed
 }

@@ -23,7 +23,6 @@ class Results:
 
     def __init__(self):
         self.rounds = []
-        self.checks = {}
 
     def add(self, row, rate, broker, number, figures=None, void=None):
         self.rounds.append({"row": row.name, "rate_wanted": rate and round(rate), "broker": broker.name,
@@ -38,19 +37,6 @@ class Results:
 
     def any_void(self):
         return any(each["void"] for each in self.rounds)
-
-    def check_peer(self, row, expected):
-        """RabbitMQ's published line: with a peer far from what it does elsewhere, this machine compares nothing."""
-        rate = self.median(row, True, "peer", "messages_per_second")
-        if rate is None:
-            valid, said = False, f"void: no figure of the peer's {row}, where {expected:,.0f} per second are expected"
-        else:
-            valid = abs(rate - expected) <= expected / 5
-            said = f"the peer's {row}: {rate:,.0f} per second, {rate / expected:.0%} of the expected {expected:,.0f}: "
-            said += "within 20 %" if valid else "void, more than 20 % away"
-        self.checks = {"row": row, "expected": expected, "messages_per_second": rate, "valid": valid}
-        print(said)
-        return valid
 
     def table(self):
         lines = [aligned([name for name, _ in COLUMNS])]
@@ -85,7 +71,7 @@ class Results:
     def write(self, folder):
         """results.json and results.csv, complete or not at all."""
         def in_json(file):
-            json.dump({"rounds": self.rounds, "peer_check": self.checks or None}, file, indent=1)
+            json.dump({"rounds": self.rounds}, file, indent=1)
             file.write("\n")
 
         def in_csv(file):

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use leveret_tests::node::binary;
+use leveret_tests::node::{Node, Options, binary};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -90,4 +90,27 @@ fn a_row_that_there_is_not_is_told_of() {
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{err}");
     assert!(err.contains("no row is called 'cubist'"), "{err}");
+}
+
+#[test]
+fn beside_a_peer_that_is_far_from_what_is_expected_nothing_is_measured() {
+    let peer = Node::start(Options::new());
+    let (results, data) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/perf-test"))
+        .env("LEVERET_BIN", fs::canonicalize(binary()).expect("the binary"))
+        .envs([("BENCH_ROUNDS", "2"), ("BENCH_ROWS", "classic"), ("PEER_MESSAGES", "20000")])
+        .env("PEER_URI", format!("amqp://guest:guest@{}", peer.amqp()))
+        .envs([("PEER_EXPECTED", "1000000000"), ("PEER_PID", ""), ("PEER_START", ""), ("PEER_STOP", "")])
+        .env("BENCH_OUT", results.path())
+        .env("BENCH_DIR", data.path())
+        .output()
+        .expect("it runs");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(out.contains("the peer's published line, before: "), "{out}");
+    assert!(out.contains("0% of the expected 1,000,000,000: void, more than 20 % away"), "{out}");
+    let checks: Value = serde_json::from_str(&file(&results, "peer-check.json")).expect("JSON");
+    assert_eq!(checks[0]["messages_per_second"].as_array().map(Vec::len), Some(2), "{checks}");
+    assert_eq!((&checks[0]["when"], &checks[0]["valid"]), (&"before".into(), &false.into()), "{checks}");
+    assert!(!results.path().join("results.json").exists(), "{out}");
 }
