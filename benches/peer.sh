@@ -68,14 +68,20 @@ check_peer() {
     --file "$out/peer-check.json" &
   load=$!
   local result=0
-  wait "$load" || result=$?
-  load=
+  finish_load || result=$?
   stop_peer
   checked=yes
   return $result
 }
 
-# What runs beside this script, in the background so that it is ended with it.
+# What runs beside this script, in the background so that it is ended with it: waits for it, with its exit code.
+finish_load() {
+  local result=0
+  wait "$load" || result=$?
+  load=
+  return $result
+}
+
 end_load() {
   if [ -n "$load" ]; then kill "$load" 2>/dev/null && wait "$load" 2>/dev/null || true; fi
 }

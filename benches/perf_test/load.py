@@ -31,10 +31,15 @@ class Sample:
         self.rss, self.peak = broker.memory()
 
 
+def perf_test(class_path, uri):
+    """PerfTest's command line, without a load."""
+    with open(class_path, encoding="utf-8") as file:
+        return ["java", "-cp", file.read().strip(), "com.rabbitmq.perf.PerfTest", "--uri", uri]
+
+
 def command(class_path, broker, row, queue, seconds, rate):
     """PerfTest's command line; a rate of None is the highest that it reaches."""
-    with open(class_path, encoding="utf-8") as file:
-        words = ["java", "-cp", file.read().strip(), "com.rabbitmq.perf.PerfTest", "--uri", broker.uri, "--id", "run"]
+    words = perf_test(class_path, broker.uri) + ["--id", "run"]
     if row.queues > 1:
         words += ["--queue-pattern", f"{queue}-%d", "--queue-pattern-from", "1", "--queue-pattern-to", str(row.queues)]
     else:

@@ -10,7 +10,8 @@ import subprocess
 import sys
 from statistics import median
 
-from load import PATIENCE_S, TAIL_LINES
+from load import PATIENCE_S, TAIL_LINES, perf_test
+from results import in_json, replace
 from rows import CLASSIC, WINDOWS
 
 AVERAGE = re.compile(r"receiving rate avg: (\d+) msg/s")
@@ -54,9 +55,8 @@ def arguments():
 
 def run(given):
     """What PerfTest says of one run, and all that it said."""
-    with open(given.class_path, encoding="utf-8") as file:
-        words = ["java", "-cp", file.read().strip(), "com.rabbitmq.perf.PerfTest", "--uri", given.uri]
     queue = f"published-line-{os.getpid()}"
+    words = perf_test(given.class_path, given.uri)
     words += ["--queue", queue, "--routing-key", queue, "--pmessages", str(given.messages)] + CLASSIC + WINDOWS
     # A tenth of what is expected is as good as none.
     patience = 10 * given.messages / given.expected + PATIENCE_S
@@ -81,10 +81,7 @@ def keep(given, rates, middle, valid):
     if os.path.exists(given.file):
         with open(given.file, encoding="utf-8") as file:
             checks = json.load(file)
-    with open(f"{given.file}.new", "w", encoding="utf-8") as file:
-        json.dump(checks + [check], file, indent=1)
-        file.write("\n")
-    os.replace(f"{given.file}.new", given.file)
+    replace(given.file, in_json(checks + [check]))
 
 
 sys.exit(main())

@@ -69,22 +69,31 @@ class Results:
         return aligned(texts)
 
     def write(self, folder):
-        """results.json and results.csv, complete or not at all."""
-        def in_json(file):
-            json.dump({"rounds": self.rounds}, file, indent=1)
-            file.write("\n")
-
+        """results.json and results.csv."""
         def in_csv(file):
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rounds)
 
-        for name, put in (("results.json", in_json), ("results.csv", in_csv)):
+        for name, put in (("results.json", in_json({"rounds": self.rounds})), ("results.csv", in_csv)):
             path = os.path.join(folder, name)
-            with open(f"{path}.new", "w", encoding="utf-8", newline="") as file:
-                put(file)
-            os.replace(f"{path}.new", path)
+            replace(path, put)
             print(os.path.realpath(path))
+
+
+def in_json(value):
+    """What writes it to a file."""
+    def put(file):
+        json.dump(value, file, indent=1)
+        file.write("\n")
+    return put
+
+
+def replace(path, put):
+    """Writes a file that is complete or as it was."""
+    with open(f"{path}.new", "w", encoding="utf-8", newline="") as file:
+        put(file)
+    os.replace(f"{path}.new", path)
 
 
 def aligned(texts):

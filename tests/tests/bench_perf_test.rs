@@ -11,16 +11,22 @@ use tempfile::TempDir;
 /// Runs it as short as it goes on a busy machine, where PerfTest leaves out a line of two, with results in that directory.
 /// Neither its node nor the node's data are left behind.
 fn perf_test(results: &TempDir, rows: &str, fixed_rate: u32) -> Output {
+    run(results, |script| {
+        script
+            .envs([("BENCH_SECONDS", "3"), ("BENCH_ROUNDS", "1"), ("BENCH_ROWS", rows)])
+            .env("FIXED_RATE", fixed_rate.to_string())
+            .envs([("PEER_URI", ""), ("PEER_EXPECTED", "0")])
+    })
+}
+
+fn run(results: &TempDir, variables: impl FnOnce(&mut Command) -> &mut Command) -> Output {
     let data = tempfile::tempdir().expect("a directory");
-    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/perf-test"))
+    let mut script = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/perf-test"));
+    script
         .env("LEVERET_BIN", fs::canonicalize(binary()).expect("the binary"))
-        .envs([("BENCH_SECONDS", "3"), ("BENCH_ROUNDS", "1"), ("BENCH_ROWS", rows)])
-        .env("FIXED_RATE", fixed_rate.to_string())
         .env("BENCH_OUT", results.path())
-        .env("BENCH_DIR", data.path())
-        .envs([("PEER_URI", ""), ("PEER_EXPECTED", "0")])
-        .output()
-        .expect("it runs");
+        .env("BENCH_DIR", data.path());
+    let output = variables(&mut script).output().expect("it runs");
     assert_eq!(fs::read_dir(data.path()).expect("the directory").count(), 0, "{output:?}");
     output
 }
@@ -95,16 +101,13 @@ fn a_row_that_there_is_not_is_told_of() {
 #[test]
 fn beside_a_peer_that_is_far_from_what_is_expected_nothing_is_measured() {
     let peer = Node::start(Options::new());
-    let (results, data) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/perf-test"))
-        .env("LEVERET_BIN", fs::canonicalize(binary()).expect("the binary"))
-        .envs([("BENCH_ROUNDS", "2"), ("BENCH_ROWS", "classic"), ("PEER_MESSAGES", "20000")])
-        .env("PEER_URI", format!("amqp://guest:guest@{}", peer.amqp()))
-        .envs([("PEER_EXPECTED", "1000000000"), ("PEER_PID", ""), ("PEER_START", ""), ("PEER_STOP", "")])
-        .env("BENCH_OUT", results.path())
-        .env("BENCH_DIR", data.path())
-        .output()
-        .expect("it runs");
+    let results = tempfile::tempdir().expect("a directory");
+    let output = run(&results, |script| {
+        script
+            .envs([("BENCH_ROUNDS", "2"), ("BENCH_ROWS", "classic"), ("PEER_MESSAGES", "20000")])
+            .env("PEER_URI", format!("amqp://guest:guest@{}", peer.amqp()))
+            .envs([("PEER_EXPECTED", "1000000000"), ("PEER_PID", ""), ("PEER_START", ""), ("PEER_STOP", "")])
+    });
     let out = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(out.contains("the peer's published line, before: "), "{out}");

@@ -2,7 +2,7 @@
 
 use leveret_amqp10::message::{Header, MapSection, MessageId, Properties, write_data, write_map_section};
 use leveret_amqp10::value::EncodedMap;
-use leveret_amqp10::{OwnedValue, Symbol};
+use leveret_amqp10::{Symbol, Value};
 use leveret_message::Overlay;
 use leveret_message::incoming::{self, Plain};
 use proptest::prelude::*;
@@ -108,17 +108,17 @@ fn what_has_something_to_look_at_is_not_plain() {
         properties.encode(&mut section);
         section
     };
-    let map = |section, key: &str| {
+    let map = |section, key: Value<'_>| {
         let mut out = Vec::new();
         let mut map = EncodedMap::new();
-        map.push_owned(key, &OwnedValue::Ulong(1));
+        map.push(key, 1u64);
         write_map_section(&mut out, section, map.as_map());
         out
     };
     let properties = encoded(Properties { to: Some("/queues/q"), ..Properties::default() });
     let of_a_user = encoded(Properties { user_id: Some(b"guest"), ..Properties::default() });
-    let headers = map(MapSection::ApplicationProperties, "kind");
-    let annotations = map(MapSection::MessageAnnotations, "x-opt-kind");
+    let headers = map(MapSection::ApplicationProperties, Value::String("kind"));
+    let annotations = map(MapSection::MessageAnnotations, Value::Symbol(Symbol::new("x-opt-kind")));
     let of = |sections: &[&[u8]]| with_properties(Some(header), &sections.concat(), b"data");
     for payload in [of(&[&properties]), of(&[&headers]), of(&[&properties, &headers])] {
         assert!(agrees(&payload), "{payload:?}");
@@ -130,7 +130,7 @@ fn what_has_something_to_look_at_is_not_plain() {
         of(&[&headers, &properties]),
         of(&[&headers, &headers]),
         [&message[..], &plain(None, b"more")].concat(),
-        [&message[..], &map(MapSection::Footer, "x-opt-kind")].concat(),
+        [&message[..], &map(MapSection::Footer, Value::Symbol(Symbol::new("x-opt-kind")))].concat(),
         [&message[..message.len() - 9], &message[..]].concat(),
         message[..message.len() - 9].to_vec(),
         of(&[&properties])[..7 + properties.len()].to_vec(),

@@ -1,10 +1,11 @@
 //! Messages as most clients write them.
 
+use super::sections::read_map;
 use super::{Header, Properties};
 use crate::composite::Composite;
-use crate::field::Field;
+use crate::descriptor;
 use crate::plain_fields::PlainFields;
-use crate::value::{MapRef, code};
+use crate::value::code;
 use crate::wire::Reader;
 
 /// A message without annotations, user-id and footer, whose body is one data section.
@@ -74,7 +75,6 @@ fn read_properties(bare: &[u8]) -> Option<(bool, &[u8])> {
     }
     let [0x00, 0x53, 0x74, map @ ..] = reader.rest() else { return Some((false, reader.rest())) };
     reader = Reader::new(map);
-    let constructor = reader.octet("constructor").ok()?;
-    MapRef::read(constructor, &mut reader).ok()?;
+    read_map(&mut reader, descriptor::APPLICATION_PROPERTIES).ok()?;
     Some((true, reader.rest()))
 }

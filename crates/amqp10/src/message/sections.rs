@@ -234,7 +234,7 @@ pub(super) fn section_name(code: u64) -> &'static str {
 }
 
 /// The map of a section; null counts as an empty one.
-fn read_map<'a>(reader: &mut Reader<'a>, section: u64) -> Result<MapRef<'a>, DecodeError> {
+pub(super) fn read_map<'a>(reader: &mut Reader<'a>, section: u64) -> Result<MapRef<'a>, DecodeError> {
     let value = |problem| DecodeError::Value { place: section_name(section), problem };
     match reader.octet("constructor").map_err(value)? {
         code::NULL => Ok(MapRef::EMPTY),

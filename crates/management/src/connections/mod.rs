@@ -67,7 +67,7 @@ pub(crate) async fn sessions_of(call: Call) -> Answer {
 
 /// DELETE: closed, with the reason of the header `X-Reason`.
 pub(crate) async fn close(call: Call) -> Answer {
-    let client = named(&call, call.word(0)).ok_or(Error::NotFound)?;
+    let client = call.api.broker().client(call.word(0)).ok_or(Error::NotFound)?;
     if !call.identity.is_administrator() && *client.user != *call.identity.name() {
         return Err(Error::Forbidden(NOT_AUTHORISED.to_owned()));
     }
@@ -100,7 +100,7 @@ pub(crate) async fn channels_of_vhost(call: Call) -> Answer {
 pub(crate) async fn channel(call: Call) -> Answer {
     let (connection, number) = call.word(0).rsplit_once(" (").ok_or(Error::NotFound)?;
     let number: u16 = number.trim_end_matches(')').parse().map_err(|_| Error::NotFound)?;
-    let client = named(&call, connection).ok_or(Error::NotFound)?;
+    let client = call.api.broker().client(connection).ok_or(Error::NotFound)?;
     check_own(&call, &client)?;
     let views = ask::ask(&call.api, std::slice::from_ref(&client)).await;
     let view = views.first().ok_or(Error::NotFound)?;
@@ -166,10 +166,6 @@ fn seen(call: &Call) -> Vec<Arc<Client>> {
     clients
 }
 
-fn named(call: &Call, name: &str) -> Option<Arc<Client>> {
-    call.api.broker().client(name)
-}
-
 fn check_own(call: &Call, client: &Client) -> Result<(), Error> {
     match call.identity.monitors() || *client.user == *call.identity.name() {
         true => Ok(()),
@@ -178,7 +174,7 @@ fn check_own(call: &Call, client: &Client) -> Result<(), Error> {
 }
 
 fn find(call: &Call) -> Result<Arc<Client>, Error> {
-    let client = named(call, call.word(0)).ok_or(Error::NotFound)?;
+    let client = call.api.broker().client(call.word(0)).ok_or(Error::NotFound)?;
     check_own(call, &client)?;
     Ok(client)
 }

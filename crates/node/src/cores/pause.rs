@@ -45,7 +45,7 @@ pub(super) struct Pauses {
 enum State {
     Watching,
     Trying { without: Window },
-    Pausing { without: Window, doubts: u32, until: Nanos },
+    Pausing { without: Window, doubts: u32 },
     Resting { until: Nanos },
 }
 
@@ -54,6 +54,7 @@ enum State {
 struct Window {
     waits: u32,
     took: Nanos,
+    ended: Nanos,
     moved: u64,
 }
 
@@ -68,26 +69,25 @@ impl Pauses {
         if self.waits == self.state.waits() {
             let (now, moved) = look();
             let (took, moved_since) = (now.saturating_sub(self.since), moved.saturating_sub(self.moved));
-            self.judge(Window { waits: self.waits, took, moved: moved_since }, now);
+            self.judge(Window { waits: self.waits, took, ended: now, moved: moved_since });
             (self.waits, self.since, self.moved) = (0, now, moved);
         }
         self.state.pauses().then_some(PAUSE)
     }
 
-    fn judge(&mut self, window: Window, now: Nanos) {
+    fn judge(&mut self, window: Window) {
+        let now = window.ended;
         self.state = match self.state {
             State::Watching if window.took < OFTEN_NS * Nanos::from(window.waits) => State::Trying { without: window },
             State::Trying { without } if window.is_worth_it(without, KEPT_AT_FIRST) => {
-                State::Pausing { without, doubts: 0, until: now + KNOWN_NS_MAX }
+                State::Pausing { without, doubts: 0 }
             }
-            State::Pausing { until, .. } if now >= until => State::Watching,
-            State::Pausing { without, until, .. } if window.is_worth_it(without, KEPT) => {
+            State::Pausing { without, .. } if now >= without.ended + KNOWN_NS_MAX => State::Watching,
+            State::Pausing { without, .. } if window.is_worth_it(without, KEPT) => {
                 self.rest_ns = REST_NS_MIN;
-                State::Pausing { without, doubts: 0, until }
+                State::Pausing { without, doubts: 0 }
             }
-            State::Pausing { without, doubts, until } if doubts + 1 < DOUBTS => {
-                State::Pausing { without, doubts: doubts + 1, until }
-            }
+            State::Pausing { without, doubts } if doubts + 1 < DOUBTS => State::Pausing { without, doubts: doubts + 1 },
             State::Trying { .. } | State::Pausing { .. } => {
                 let until = now + self.rest_ns;
                 self.rest_ns = (self.rest_ns * 2).min(REST_NS_MAX);
