@@ -1,5 +1,5 @@
-//! The threads that do the disk's work, one step at a time: ask for a job, run it, report it. Between two steps
-//! anything else may happen.
+//! Who does the disk's work, one step at a time: ask for a job, run it, report it. Between two steps anything else may
+//! happen.
 
 use std::sync::Arc;
 
@@ -22,10 +22,20 @@ enum Doing {
     Result(JobId, Result<Done, DiskError>, Nanos),
 }
 
-/// The commit or the background lane.
+/// Whose jobs they are.
+#[derive(Debug)]
+enum Source {
+    Lane(Lane),
+    /// Of the commit lane, run by a core. It now and then has no time, and wakes the lane.
+    SmallWrites {
+        lane: Arc<LaneWake>,
+    },
+}
+
+/// The commit or the background lane, or the core that writes instead of the commit lane.
 #[derive(Debug)]
 pub struct DiskLane {
-    lane: Lane,
+    source: Source,
     /// Set by the broker.
     pub wake: Arc<LaneWake>,
     at: Option<Nanos>,
@@ -38,7 +48,14 @@ impl DiskLane {
     /// A lane that asks for work first of all. Its disk is so many times slower than a good one.
     #[must_use]
     pub fn new(lane: Lane, slowness: u64) -> Self {
-        Self { lane, wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness }
+        Self { source: Source::Lane(lane), wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness }
+    }
+
+    /// The small writes of `commit`.
+    #[must_use]
+    pub fn small_writes(commit: &Self) -> Self {
+        let source = Source::SmallWrites { lane: commit.wake.clone() };
+        Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness: commit.slowness }
     }
 
     /// When it can make a step; none before it is woken.
@@ -68,10 +85,17 @@ impl DiskLane {
             Doing::Nothing => {
                 let _ = self.wake.take();
                 self.at = None;
-                match broker.next_job(self.lane, clock.now()).map_err(stops)? {
-                    Next::Run(id, job) => self.doing = Doing::Job(id, job),
-                    Next::At(at) => self.at = Some(at),
-                    Next::Idle => {}
+                match &self.source {
+                    Source::Lane(lane) => match broker.next_job(*lane, clock.now()).map_err(stops)? {
+                        Next::Run(id, job) => self.doing = Doing::Job(id, job),
+                        Next::At(at) => self.at = Some(at),
+                        Next::Idle => {}
+                    },
+                    Source::SmallWrites { lane } if random.below(8) == 0 => lane.wake_again(),
+                    Source::SmallWrites { lane } => match broker.next_small_write(clock.now()) {
+                        Some((id, job)) => self.doing = Doing::Job(id, job),
+                        None => lane.wake_again(),
+                    },
                 }
             }
             Doing::Job(id, job) => {
@@ -80,7 +104,8 @@ impl DiskLane {
                 self.doing = Doing::Result(id, result, clock.nanos() + took);
             }
             Doing::Result(id, result, _) => {
-                let refused = result.as_ref().err().map(|error| (ends_the_node(self.lane, error), error.to_string()));
+                let lane = self.lane();
+                let refused = result.as_ref().err().map(|error| (ends_the_node(lane, error), error.to_string()));
                 let went_on = broker.complete(id, result, clock.now());
                 match (refused, went_on) {
                     (None, went_on) => went_on.map_err(stops)?,
@@ -91,10 +116,23 @@ impl DiskLane {
                     }
                 }
                 // As a thread does, it asks again before it sleeps.
-                self.at = Some(0);
+                self.at = matches!(self.source, Source::Lane(_)).then_some(0);
             }
         }
         Ok(None)
+    }
+
+    /// Whether it holds a job that isn't begun.
+    #[must_use]
+    pub fn has_job(&self) -> bool {
+        matches!(self.doing, Doing::Job(..))
+    }
+
+    fn lane(&self) -> Lane {
+        match self.source {
+            Source::Lane(lane) => lane,
+            Source::SmallWrites { .. } => Lane::Commit,
+        }
     }
 }
 

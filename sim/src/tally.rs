@@ -72,6 +72,7 @@ pub const NAMES: &[&str] = &[
     "segments without a checkpoint removed",
     "sends without credit or window",
     "sessions ended",
+    "small writes",
     "short writes",
     "stalled sockets",
     "starts refused by a broken disk",

@@ -27,6 +27,8 @@ use crate::task::Task;
 
 /// Virtual cores.
 const CORES: usize = 3;
+/// Which of the disk lanes stands for the cores that write what is little themselves.
+const SMALL_WRITES: usize = 2;
 
 /// Lets everybody in under the name they give.
 struct Anybody;
@@ -76,7 +78,7 @@ pub struct World {
     cores: Arc<Cores>,
     /// What may be next; kept for its memory.
     actions: Vec<Action>,
-    lanes: [DiskLane; 2],
+    lanes: [DiskLane; 3],
     reads: ReadLane,
     bodies: BodyLane,
     /// Steps of disk lanes in a row that did nothing to the disk.
@@ -155,6 +157,8 @@ impl World {
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let is_gentle = random.below(4) == 0;
         let is_rarely_synced = random.below(4) == 0;
+        let commit = DiskLane::new(Lane::Commit, slowness);
+        let small_writes = DiskLane::small_writes(&commit);
         let mut world = Self {
             disk,
             broker,
@@ -165,7 +169,7 @@ impl World {
             links: Vec::new(),
             cores: Cores::new(CORES),
             actions: Vec::new(),
-            lanes: [DiskLane::new(Lane::Commit, slowness), DiskLane::new(Lane::Background, slowness)],
+            lanes: [commit, DiskLane::new(Lane::Background, slowness), small_writes],
             reads: ReadLane::default(),
             bodies: BodyLane::default(),
             fruitless: 0,
@@ -178,6 +182,7 @@ impl World {
         world.note_report(&report);
         world.broker.set_lane_wake(Lane::Commit, world.lanes[0].wake.clone());
         world.broker.set_lane_wake(Lane::Background, world.lanes[1].wake.clone());
+        world.broker.set_small_write_wake(world.lanes[SMALL_WRITES].wake.clone());
         world.broker.set_read_wake(world.reads.wake.clone());
         world.broker.set_body_wake(world.bodies.wake.clone());
         // What recovery found that nothing refers to.
@@ -304,7 +309,7 @@ impl World {
         }
         let now = self.clock.nanos();
         let due = |lane: &usize| self.lanes[*lane].due().is_some_and(|at| at <= now);
-        actions.extend((0..2).filter(due).map(Action::Lane));
+        actions.extend((0..self.lanes.len()).filter(due).map(Action::Lane));
         if self.reads.is_due() {
             actions.push(Action::Read);
         }
@@ -353,7 +358,8 @@ impl World {
             }
             Action::Lane(lane) => {
                 let before = self.disk.count();
-                self.disk.act_as([User::Commit, User::Background][lane]);
+                self.disk.act_as([User::Commit, User::Background, User::Commit][lane]);
+                self.tally.add("small writes", (lane == SMALL_WRITES && self.lanes[lane].has_job()).into());
                 self.stopped = self.lanes[lane].step(&self.broker, &*self.disk, &self.clock, &mut self.random)?;
                 let after = self.disk.count();
                 self.hash.note(after as u64);

@@ -258,7 +258,12 @@ impl World {
     }
 
     fn step(&mut self, lane: Lane) -> Result<bool, StorageError> {
-        let Next::Run(id, job) = self.log.next_job(lane, self.now) else { return Ok(false) };
+        let small = match lane {
+            Lane::Commit if self.random.below(2) == 0 => self.log.next_small_write(self.now),
+            _ => None,
+        };
+        let next = small.map_or_else(|| self.log.next_job(lane, self.now), |(id, job)| Next::Run(id, job));
+        let Next::Run(id, job) = next else { return Ok(false) };
         let result = match &job {
             Job::Live { logs } => {
                 self.apply();

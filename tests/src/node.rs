@@ -426,6 +426,17 @@ impl Node {
         fs::write(format!("/proc/{}/clear_refs", self.ports.pid), "5").expect("the peak is forgotten");
     }
 
+    /// How often the thread of this name has gone to sleep.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn sleeps_of(&self, thread: &str) -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.ports.pid)).expect("the node's threads");
+        let is_named = |task: &PathBuf| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == thread);
+        let task = tasks.flatten().map(|task| task.path()).find(is_named).expect("a thread of that name");
+        status_number(&task, "voluntary_ctxt_switches:")
+    }
+
     /// The most resident memory that the process ever had, in bytes.
     pub fn resident_bytes_max(&self) -> u64 {
         memory_bytes(self.ports.pid, "VmHWM:")
@@ -451,10 +462,14 @@ pub fn run(arguments: &[&str]) -> (i32, String, String) {
 }
 
 fn memory_bytes(pid: u32, field: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the node's status");
-    let line = status.lines().find(|line| line.starts_with(field)).expect("a memory line");
-    let kib: u64 = line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of KiB");
-    kib * 1024
+    1024 * status_number(Path::new(&format!("/proc/{pid}")), field)
+}
+
+/// A number that the `status` of a process or a thread has, by proc(5).
+fn status_number(of: &Path, field: &str) -> u64 {
+    let status = fs::read_to_string(of.join("status")).expect("a status");
+    let line = status.lines().find(|line| line.starts_with(field)).expect("the field");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
 fn launch(directory: &Path, options: &Options) -> (Process, Ports) {

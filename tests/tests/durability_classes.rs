@@ -8,9 +8,9 @@ use leveret_amqp10::message::{Header, write_data};
 use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_tests::amqp10::{Amqp10, CHANNEL};
 use leveret_tests::broker::is_given;
-use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, Writer, method, method_frame, publish};
+use leveret_tests::{PATIENCE, conservation};
 use serde_json::{Value, json};
 
 const DELAY: Duration = Duration::from_millis(200);
@@ -257,6 +257,32 @@ fn what_is_no_durability_is_refused() {
     let mut client = Amqp10::open(node.amqp());
     client.client.attach_sender(0, 0, "nowhere", Some("/queues/h"));
     assert_eq!(client.error().condition, condition::NOT_FOUND.as_str());
+    conservation::check(&node.http());
+}
+
+#[test]
+fn what_only_has_to_be_written_wakes_no_thread_for_each_confirm() {
+    if is_given() {
+        return;
+    }
+    let node = Node::start(Options::new());
+    let mut wire = Wire::open(node.amqp());
+    declare(&mut wire, "os", Some("os"));
+    declare(&mut wire, "synced", Some("synced"));
+    confirming(&mut wire);
+    const CONFIRMS: u64 = 50;
+    let mut sleeps_during = |key| {
+        let before = node.sleeps_of("leveret-commit");
+        (0..CONFIRMS).for_each(|_| confirm(&mut wire, "", key));
+        node.sleeps_of("leveret-commit") - before
+    };
+    assert!(sleeps_during("synced") > CONFIRMS / 2, "each waits for a sync of its own");
+    // The thread syncs every 50 ms, and writes for a while where the disk, or the machine, was slow.
+    let deadline = Instant::now() + PATIENCE;
+    while sleeps_during("os") > CONFIRMS / 5 {
+        assert!(Instant::now() < deadline, "the commit thread writes for every confirm");
+    }
+    drop(wire);
     conservation::check(&node.http());
 }
 

@@ -418,6 +418,11 @@ impl Broker {
         self.commit.set_wake(lane, wake);
     }
 
+    /// Sets who is woken for what [`Broker::next_small_write`] gives, instead of the commit lane.
+    pub fn set_small_write_wake(&self, wake: Arc<dyn Wake>) {
+        self.commit.set_small_write_wake(wake);
+    }
+
     /// Sets who runs reads.
     pub fn set_read_wake(&self, wake: Arc<dyn Wake>) {
         self.bodies.set_read_wake(wake.clone());
@@ -454,6 +459,13 @@ impl Broker {
             }
         }
         Ok(())
+    }
+
+    /// A little that only has to be written, which a core writes in less time than it takes to wake the commit lane and
+    /// to be woken by it. When there is none, the commit lane has to be woken instead.
+    pub fn next_small_write(&self, now: Now) -> Option<(JobId, Job)> {
+        self.commit.set_time(now.monotonic);
+        self.commit.next_small_write(now.monotonic)
     }
 
     fn live_states(&self, logs: &[LogId]) -> Vec<LiveState> {

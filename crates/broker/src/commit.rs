@@ -4,9 +4,9 @@
 //! for a job, run it, and report.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use leveret_log::{DiskError, Done, Event as LogEvent, JobId, Lane, Log, Next, Position, ReadError, StorageError};
+use leveret_log::{DiskError, Done, Event as LogEvent, Job, JobId, Lane, Log, Next, Position, ReadError, StorageError};
 use leveret_queue::WaitReason;
 use parking_lot::{Mutex, RwLock};
 
@@ -40,6 +40,12 @@ impl Waiter {
     }
 }
 
+const NOTHING: u8 = 0;
+/// What [`Log::next_small_write`] gives.
+const SMALL_WRITE: u8 = 1;
+/// Something for the commit lane.
+const WORK: u8 = 2;
+
 /// See the module.
 pub struct Commit {
     log: Mutex<Log>,
@@ -58,9 +64,10 @@ pub struct Commit {
     waiters: Mutex<Vec<(Position, Waiter)>>,
     /// Those who wait for a write and not for its sync.
     writing: Mutex<Vec<(Position, Waiter)>>,
-    /// Something was appended that the commit lane hasn't been told of.
-    unannounced: AtomicBool,
+    /// What was appended that nobody was told of yet: [`NOTHING`], [`SMALL_WRITE`] or [`WORK`].
+    unannounced: AtomicU8,
     writer: RwLock<Option<Arc<dyn Wake>>>,
+    small_writer: RwLock<Option<Arc<dyn Wake>>>,
     background: RwLock<Option<Arc<dyn Wake>>>,
 }
 
@@ -79,8 +86,9 @@ impl Commit {
             log: Mutex::new(log),
             waiters: Mutex::new(Vec::new()),
             writing: Mutex::new(Vec::new()),
-            unannounced: AtomicBool::new(false),
+            unannounced: AtomicU8::new(NOTHING),
             writer: RwLock::new(None),
+            small_writer: RwLock::new(None),
             background: RwLock::new(None),
         }
     }
@@ -91,6 +99,11 @@ impl Commit {
             Lane::Commit => *self.writer.write() = Some(wake),
             Lane::Background => *self.background.write() = Some(wake),
         }
+    }
+
+    /// Sets who is woken for small writes instead of the commit lane.
+    pub fn set_small_write_wake(&self, wake: Arc<dyn Wake>) {
+        *self.small_writer.write() = Some(wake);
     }
 
     /// Everything up to here is durable.
@@ -145,7 +158,11 @@ impl Commit {
         }
         // Settles may wait for the next batch: the lane is told only of what is due before it comes anyway.
         if log.commit_waiting() {
-            self.unannounced.store(true, Ordering::Release);
+            // Under the lock: others only take it away, and those whom they wake for it see this too.
+            let work = waiting(&log, now);
+            if self.unannounced.load(Ordering::Relaxed) < work {
+                self.unannounced.store(work, Ordering::Release);
+            }
         }
         result
     }
@@ -162,8 +179,8 @@ impl Commit {
 
     /// Wakes the commit lane when something was appended since the last time.
     pub fn announce(&self) {
-        if self.unannounced.load(Ordering::Relaxed) && self.unannounced.swap(false, Ordering::AcqRel) {
-            self.wake_writer();
+        if self.unannounced.load(Ordering::Relaxed) != NOTHING {
+            self.wake_for(self.unannounced.swap(NOTHING, Ordering::AcqRel));
         }
     }
 
@@ -218,6 +235,18 @@ impl Commit {
         }
     }
 
+    /// Somebody has this to do.
+    fn wake_for(&self, work: u8) {
+        match work {
+            NOTHING => {}
+            SMALL_WRITE => match &*self.small_writer.read() {
+                Some(wake) => wake.wake(),
+                None => self.wake_writer(),
+            },
+            _ => self.wake_writer(),
+        }
+    }
+
     /// The commit lane has something to do.
     fn wake_writer(&self) {
         if let Some(wake) = &*self.writer.read() {
@@ -258,6 +287,11 @@ impl Commit {
         next
     }
 
+    /// What whoever is woken for a small write is to do, if it is one still.
+    pub fn next_small_write(&self, now: Nanos) -> Option<(JobId, Job)> {
+        self.log.lock().next_small_write(now)
+    }
+
     /// A job is done. Returns what of it could not be read back: those messages are lost, and their queue has
     /// to stop.
     ///
@@ -276,7 +310,7 @@ impl Commit {
         let had_room = self.room.swap(room, Ordering::Relaxed);
         self.disk_full.store(log.is_out_of_space(), Ordering::Relaxed);
         self.sync_time.store(log.statistics().sync_smoothed, Ordering::Relaxed);
-        let commit_waiting = log.commit_waiting();
+        let work = if log.commit_waiting() { waiting(&log, now) } else { NOTHING };
         let background_waiting = log.background_waiting();
         drop(log);
         let (mut written, mut durable) = (None, None);
@@ -309,11 +343,14 @@ impl Commit {
         if background_waiting {
             self.wake_background();
         }
-        if commit_waiting {
-            self.wake_writer();
-        }
+        self.wake_for(work);
         Ok(damaged)
     }
+}
+
+/// Whose work it is that waits.
+fn waiting(log: &Log, now: Nanos) -> u8 {
+    if log.small_write_waiting(now) { SMALL_WRITE } else { WORK }
 }
 
 fn tell_up_to(waiters: &Mutex<Vec<(Position, Waiter)>>, reached: Position) {

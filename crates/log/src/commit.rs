@@ -189,6 +189,35 @@ impl Log {
         self.sync_due().into_iter().chain(self.write_due()).min()
     }
 
+    /// Whether something waits to be written, and not to be synced, that is so little that whoever appended it writes it
+    /// in the time in which the lane would be woken: see [`Log::next_small_write`].
+    #[must_use]
+    pub fn small_write_waiting(&self, now: Nanos) -> bool {
+        let commit = &self.commit;
+        let is_waited_for = commit.outstanding.is_none() && commit.waiting > 0 && self.closed.is_empty();
+        let is_sync_wanted = commit.is_sync_wanted || self.sync_due().is_some_and(|due| due <= now);
+        if !is_waited_for || is_sync_wanted || self.is_blocked() {
+            return false;
+        }
+        let batch = self.active.padded_bytes();
+        batch <= self.options.small_write_bytes_max
+            && batch <= self.wal.current.room()
+            && !self.goes_to_next_file(batch)
+    }
+
+    /// The job that [`Log::small_write_waiting`] speaks of, for anybody to run instead of the commit lane. The lane has
+    /// nothing to do until it is complete.
+    pub fn next_small_write(&mut self, now: Nanos) -> Option<(JobId, Job)> {
+        if !self.small_write_waiting(now) {
+            return None;
+        }
+        // The lane still sleeps until then.
+        let told = self.commit.told;
+        let Next::Run(id, job) = self.write_job(now) else { unreachable!("a batch is there") };
+        self.commit.told = told;
+        Some((id, job))
+    }
+
     /// Somebody waits until this position is durable who may have appended it only to be written.
     pub fn hurry(&mut self, position: Position) {
         let commit = &mut self.commit;
@@ -241,6 +270,8 @@ impl Log {
 
     pub(crate) fn next_commit_job(&mut self, now: Nanos) -> Next {
         if self.commit.outstanding.is_some() {
+            // Of somebody else, who wakes the lane if something is left to do.
+            self.commit.told = Nanos::MAX;
             return Next::Idle;
         }
         if self.sync_due().is_some_and(|due| due <= now) {
@@ -262,7 +293,7 @@ impl Log {
             return self.run_commit(Job::Steps(self.closed_steps()));
         }
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
-        let is_next_faster = self.wal.has_faster(batch) && self.may_open_file();
+        let is_next_faster = self.goes_to_next_file(batch);
         if (is_next_faster || batch > self.wal.current.room()) && self.commit.unsynced.is_some() {
             // All before the next file is durable.
             return self.sync_job(now);
@@ -282,6 +313,11 @@ impl Log {
             return Next::Idle;
         }
         self.write_job(now)
+    }
+
+    /// Although the current file has room: it was never written, and the next one was.
+    fn goes_to_next_file(&self, batch: u64) -> bool {
+        self.wal.has_faster(batch) && self.may_open_file()
     }
 
     fn next_file(&mut self, batch: u64) -> bool {

@@ -32,6 +32,8 @@ pub struct Options {
     pub lazy_flush: Nanos,
     /// After so many bytes that only had to be written, they are synced. A recovery writes as many again.
     pub unsynced_max: u64,
+    /// A batch of up to so many bytes that only has to be written may be written by who appended to it.
+    pub small_write_bytes_max: u64,
     /// A batch is written at once when the last one was confirmed longer ago than this.
     pub sync_idle: Nanos,
     /// So is one with as many records waited for as the last one confirmed and as came meanwhile. Fewer are kept back to
@@ -63,6 +65,7 @@ impl Default for Options {
             survey_interval: 3_000 * MILLISECOND,
             lazy_flush: 50 * MILLISECOND,
             unsynced_max: 4 << 20,
+            small_write_bytes_max: 64 << 10,
             sync_idle: MILLISECOND,
             confirm_delay_max: 200 * MICROSECOND,
             node_id: 0,

@@ -3,6 +3,7 @@
 mod accept;
 mod connection;
 mod deferred;
+pub(crate) mod errand;
 mod handshake;
 mod linger;
 mod load;
@@ -79,6 +80,7 @@ impl Core {
 
     /// Schedules the tasks that other threads left notes for.
     fn collect_mail(&self) {
+        errand::turn();
         wake::deliver(self.mailbox.collect());
     }
 }
@@ -93,10 +95,13 @@ impl RunningCore {
             .enable_io()
             .enable_time()
             .on_thread_park(move || {
-                let look = || (parking.clock.monotonic(), parking.load.moved());
-                let pause = pauses.lock().before_wait(look);
-                if let Some(pause) = pause {
-                    thread::sleep(pause);
+                // What an errand leads to comes before the next wait.
+                if !errand::run() {
+                    let look = || (parking.clock.monotonic(), parking.load.moved());
+                    let pause = pauses.lock().before_wait(look);
+                    if let Some(pause) = pause {
+                        thread::sleep(pause);
+                    }
                 }
                 wake::deliver(parking.mailbox.park());
             })
@@ -108,11 +113,14 @@ impl RunningCore {
         let here = core.clone();
         let thread = thread::Builder::new().name(format!("leveret-core-{index}")).spawn(move || {
             wake::enter(&here.mailbox);
+            errand::enter();
             runtime.spawn(Driver::new(here.timers.clone(), here.clock));
             runtime.spawn(accept::receive(guests));
             // An error means that the sender is gone, which is a stop too.
             let _ = runtime.block_on(stopped);
-            // Dropping the runtime drops the connections that are left, which tell the broker so.
+            // The connections that are left are dropped, and tell the broker so.
+            drop(runtime);
+            errand::leave();
         })?;
         Ok(Self { core, handle, reception, stop: Some(stop), thread: Some(thread) })
     }

@@ -8,6 +8,7 @@ use leveret_broker::{Broker, Wake};
 use leveret_log::{Disk, Job, Lane, Next};
 
 use super::signal::Signal;
+use super::small_writes::SmallWrites;
 use crate::clock::Clock;
 
 /// How often a lane that waits for another one at the end looks again.
@@ -52,6 +53,7 @@ impl DiskThreads {
         };
         let commit = Worker::start("leveret-commit", lane(Lane::Commit, sync_delay))?;
         broker.set_lane_wake(Lane::Commit, commit.signal.clone());
+        broker.set_small_write_wake(Arc::new(SmallWrites::new(broker, disk, clock, commit.signal.clone(), fatal)));
         let background = Worker::start("leveret-retire", lane(Lane::Background, Duration::ZERO))?;
         broker.set_lane_wake(Lane::Background, background.signal.clone());
         let (writing, body_disk, fatal) = (broker.clone(), disk.clone(), fatal.clone());
