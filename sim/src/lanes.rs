@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leveret_broker::{BodyJob, Broker, Nanos, ReadJob};
-use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, Next, Operation};
+use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, Log, Next, Operation};
 
 use crate::clock::Clock;
 use crate::cores::LaneWake;
@@ -134,6 +134,16 @@ impl DiskLane {
             Source::SmallWrites { .. } => Lane::Commit,
         }
     }
+}
+
+/// What a lane of a log without a broker does next: half the time a core does it, where it may.
+#[must_use]
+pub fn next_job_of(log: &mut Log, lane: Lane, now: Nanos, random: &mut Random) -> Next {
+    let small = match lane {
+        Lane::Commit if random.below(2) == 0 => log.next_small_write(now),
+        _ => None,
+    };
+    small.map_or_else(|| log.next_job(lane, now), |(id, job)| Next::Run(id, job))
 }
 
 /// Whether the node has to stop when the disk refuses an operation of one of its lanes. A queue's read is no such

@@ -10,6 +10,7 @@ use leveret_log::{
     SettleReason, StorageError, Wait, recover,
 };
 use leveret_sim::disk::SimDisk;
+use leveret_sim::lanes::next_job_of;
 use leveret_sim::random::Random;
 
 const OPERATIONS: usize = 300;
@@ -258,12 +259,9 @@ impl World {
     }
 
     fn step(&mut self, lane: Lane) -> Result<bool, StorageError> {
-        let small = match lane {
-            Lane::Commit if self.random.below(2) == 0 => self.log.next_small_write(self.now),
-            _ => None,
+        let Next::Run(id, job) = next_job_of(&mut self.log, lane, self.now, &mut self.random) else {
+            return Ok(false);
         };
-        let next = small.map_or_else(|| self.log.next_job(lane, self.now), |(id, job)| Next::Run(id, job));
-        let Next::Run(id, job) = next else { return Ok(false) };
         let result = match &job {
             Job::Live { logs } => {
                 self.apply();

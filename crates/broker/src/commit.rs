@@ -157,12 +157,10 @@ impl Commit {
             self.room.store(false, Ordering::Relaxed);
         }
         // Settles may wait for the next batch: the lane is told only of what is due before it comes anyway.
-        if log.commit_waiting() {
-            // Under the lock: others only take it away, and those whom they wake for it see this too.
-            let work = waiting(&log, now);
-            if self.unannounced.load(Ordering::Relaxed) < work {
-                self.unannounced.store(work, Ordering::Release);
-            }
+        let work = waiting(&log, now);
+        // Under the lock: others only take it away, and those whom they wake for it see this too.
+        if self.unannounced.load(Ordering::Relaxed) < work {
+            self.unannounced.store(work, Ordering::Release);
         }
         result
     }
@@ -310,7 +308,7 @@ impl Commit {
         let had_room = self.room.swap(room, Ordering::Relaxed);
         self.disk_full.store(log.is_out_of_space(), Ordering::Relaxed);
         self.sync_time.store(log.statistics().sync_smoothed, Ordering::Relaxed);
-        let work = if log.commit_waiting() { waiting(&log, now) } else { NOTHING };
+        let work = waiting(&log, now);
         let background_waiting = log.background_waiting();
         drop(log);
         let (mut written, mut durable) = (None, None);
@@ -348,9 +346,13 @@ impl Commit {
     }
 }
 
-/// Whose work it is that waits.
+/// What waits that somebody has to be told of, and for whom it is.
 fn waiting(log: &Log, now: Nanos) -> u8 {
-    if log.small_write_waiting(now) { SMALL_WRITE } else { WORK }
+    match log.commit_waiting() {
+        false => NOTHING,
+        true if log.small_write_waiting(now) => SMALL_WRITE,
+        true => WORK,
+    }
 }
 
 fn tell_up_to(waiters: &Mutex<Vec<(Position, Waiter)>>, reached: Position) {

@@ -113,14 +113,14 @@ impl RunningCore {
         let here = core.clone();
         let thread = thread::Builder::new().name(format!("leveret-core-{index}")).spawn(move || {
             wake::enter(&here.mailbox);
-            errand::enter();
             runtime.spawn(Driver::new(here.timers.clone(), here.clock));
             runtime.spawn(accept::receive(guests));
             // An error means that the sender is gone, which is a stop too.
             let _ = runtime.block_on(stopped);
             // The connections that are left are dropped, and tell the broker so.
             drop(runtime);
-            errand::leave();
+            wake::leave();
+            errand::hand_over();
         })?;
         Ok(Self { core, handle, reception, stop: Some(stop), thread: Some(thread) })
     }

@@ -8,6 +8,7 @@ use leveret_log::{
     StorageError, Wait, recover,
 };
 use leveret_sim::disk::SimDisk;
+use leveret_sim::lanes::next_job_of;
 use leveret_sim::random::Random;
 
 mod check;
@@ -209,12 +210,9 @@ impl World {
 
     /// Runs one job of a lane. Returns whether there was one.
     pub(crate) fn step(&mut self, lane: Lane) -> Result<bool, StorageError> {
-        let small = match lane {
-            Lane::Commit if self.random.below(2) == 0 => self.log.next_small_write(self.now),
-            _ => None,
+        let Next::Run(id, job) = next_job_of(&mut self.log, lane, self.now, &mut self.random) else {
+            return Ok(false);
         };
-        let next = small.map_or_else(|| self.log.next_job(lane, self.now), |(id, job)| Next::Run(id, job));
-        let Next::Run(id, job) = next else { return Ok(false) };
         let result = match &job {
             Job::Live { logs } => {
                 self.gate = self.log.appended();

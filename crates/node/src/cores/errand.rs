@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use super::wake;
+
 /// How often in a row an errand may lead to the next.
 const ROUNDS_MAX: u32 = 4;
 /// How many turns of connections an errand waits for at most, while the core doesn't get to sleep.
@@ -18,28 +20,14 @@ pub(crate) trait Errand: Send + Sync {
 }
 
 thread_local! {
-    static IS_CORE: Cell<bool> = const { Cell::new(false) };
     static ERRAND: RefCell<Option<Arc<dyn Errand>>> = const { RefCell::new(None) };
     /// Turns since it was left.
     static TURNS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Makes this thread one that runs errands.
-pub(super) fn enter() {
-    IS_CORE.set(true);
-}
-
-/// This thread won't run them any more.
-pub(super) fn leave() {
-    IS_CORE.set(false);
-    if let Some(errand) = ERRAND.take() {
-        errand.hand_over();
-    }
-}
-
 /// Leaves it to this thread, if that is a core's. There is one kind of errand: who finds one left needs no other.
 pub(crate) fn ask(errand: &Arc<impl Errand + 'static>) -> bool {
-    IS_CORE.get()
+    wake::is_core()
         && ERRAND.with_borrow_mut(|left| {
             if left.is_none() {
                 TURNS.set(0);
@@ -56,10 +44,15 @@ pub(super) fn run() -> bool {
         let Some(errand) = ERRAND.take() else { return round > 0 };
         errand.run();
     }
+    hand_over();
+    true
+}
+
+/// Nothing that is left is run here.
+pub(super) fn hand_over() {
     if let Some(errand) = ERRAND.take() {
         errand.hand_over();
     }
-    true
 }
 
 /// A connection's turn begins.
@@ -110,11 +103,15 @@ mod tests {
         }
     }
 
+    fn enter_a_core() {
+        wake::enter(&Arc::new(wake::WakeMailbox::new()));
+    }
+
     #[test]
     fn it_is_run_once_before_the_core_sleeps_however_often_it_was_asked_for() {
         let errand = Counted::again(0);
         assert!(!ask(&errand), "this is no core");
-        enter();
+        enter_a_core();
         assert!((0..3).all(|_| ask(&errand)));
         assert_eq!(errand.counts(), (0, 0));
         assert!(run() && !run());
@@ -123,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_leads_to_itself_is_left_to_others_in_the_end() {
-        enter();
+        enter_a_core();
         let errand = Counted::again(2);
         assert!(ask(&errand) && run());
         assert_eq!(errand.counts(), (3, 0));
@@ -135,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_core_that_never_sleeps_runs_it_too() {
-        enter();
+        enter_a_core();
         let errand = Counted::again(0);
         (0..TURNS_MAX).for_each(|_| turn());
         assert!(ask(&errand));
@@ -147,10 +144,11 @@ mod tests {
 
     #[test]
     fn who_leaves_hands_it_over() {
-        enter();
+        enter_a_core();
         let errand = Counted::again(0);
         assert!(ask(&errand));
-        leave();
+        wake::leave();
+        hand_over();
         assert_eq!(errand.counts(), (0, 1));
         assert!(!ask(&errand));
     }

@@ -51,6 +51,16 @@ pub(crate) fn enter(mailbox: &Arc<WakeMailbox>) {
     HERE.set(Arc::as_ptr(mailbox) as usize);
 }
 
+/// Makes this thread no core's any more.
+pub(crate) fn leave() {
+    HERE.set(0);
+}
+
+/// Whether a core runs on this thread.
+pub(crate) fn is_core() -> bool {
+    HERE.get() != 0
+}
+
 /// Schedules the tasks of these notes. The swap pairs with the one in `wake`: who found `posted` set
 /// has written what the task is to see before, and it is seen by the poll that follows.
 pub(crate) fn deliver(notes: Vec<Arc<Note>>) {
