@@ -137,7 +137,7 @@ impl World {
         let mut random = Random::new(seed);
         let settings = Settings {
             queue_memory_bytes: 64 << 10,
-            name_seed: (seed, 0),
+            name_secret: (u128::from(seed) << 64 | u128::from(seed)).to_le_bytes(),
             // Small ones have messages come in parts.
             frame_max: [8_192, 131_072][random.below(2) as usize],
             // Nothing happens by itself, or a simulation would never come to rest.

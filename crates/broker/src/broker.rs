@@ -22,6 +22,7 @@ use crate::commit::Commit;
 use crate::connection::{Connection, Peer};
 use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
+use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_handle::QueueRef;
 use crate::queue_metrics::QueueMetrics;
@@ -85,6 +86,8 @@ pub struct Broker {
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
     in_maintenance: AtomicBool,
+    /// Names of objects that their clients left unnamed.
+    pub(crate) names: Arc<Names>,
 }
 
 impl Broker {
@@ -126,7 +129,8 @@ impl Broker {
         let mut model = std::mem::take(&mut recovered.model);
         model.set_limits(settings.limits.clone());
         let clean = report.clean;
-        let replies = Arc::new(ReplyTargets::new(settings.name_seed));
+        let names = Arc::new(Names::new(settings.name_secret));
+        let replies = Arc::new(ReplyTargets::new(names.clone()));
         let queue_metrics = Arc::new(QueueMetrics::default());
         let registry = Registry::new(
             model,
@@ -187,6 +191,7 @@ impl Broker {
             vhosts: Mutex::default(),
             next_id: AtomicU64::new(1),
             in_maintenance: AtomicBool::new(false),
+            names,
         });
         Ok((broker, report))
     }
@@ -250,23 +255,6 @@ impl Broker {
         counters.queues_declared.add(declared);
         counters.queues_created.add(created);
         counters.queues_deleted.add(deleted);
-    }
-
-    /// A name for an object that its client left unnamed: the same seed never gives the same one twice.
-    pub(crate) fn generated_name(&self, prefix: &str, connection: ConnectionId, given: u64) -> String {
-        use std::hash::{Hash, Hasher};
-        const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-        let mut name = String::from(prefix);
-        for part in 0..2u8 {
-            let mut hasher = std::hash::DefaultHasher::new();
-            (self.settings.name_seed, connection.0, given, part).hash(&mut hasher);
-            let mut bits = hasher.finish();
-            for _ in 0..11 {
-                name.push(char::from(ALPHABET[(bits & 63) as usize]));
-                bits >>= 6;
-            }
-        }
-        name
     }
 
     /// A new connection on `core`, whose socket was accepted at `now`; its task is woken by `wake`.

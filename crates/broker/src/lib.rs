@@ -30,6 +30,7 @@ mod foreign;
 pub mod group;
 mod headers;
 pub mod mailbox;
+mod names;
 pub mod offline;
 pub mod outbox;
 pub mod output;

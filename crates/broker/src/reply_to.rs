@@ -6,7 +6,6 @@
 //! request over one can be answered over another.
 
 use std::fmt;
-use std::hash::Hasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,6 +13,7 @@ use leveret_message::Batch;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
+use crate::names::Names;
 use crate::outbox::{Event, Outbox};
 
 /// The pseudo queue that a requester of AMQP 0-9-1 consumes from, and names as `reply-to`.
@@ -98,21 +98,20 @@ impl Eq for Reply {}
 
 /// Everybody who waits for answers, by volatile name.
 pub struct ReplyTargets {
-    seed: (u64, u64),
-    given: AtomicU64,
+    names: Arc<Names>,
     targets: RwLock<FxHashMap<Arc<str>, Arc<ReplyTarget>>>,
 }
 
 impl ReplyTargets {
-    /// Nobody. Names are made from `seed`: random on a node, fixed in a simulation.
-    pub fn new(seed: (u64, u64)) -> Self {
-        Self { seed, given: AtomicU64::new(0), targets: RwLock::default() }
+    /// Nobody yet.
+    pub(crate) fn new(names: Arc<Names>) -> Self {
+        Self { names, targets: RwLock::default() }
     }
 
     /// Registers who is reached by `outbox` and knows this by `key`, until the registration is dropped.
     pub fn register(self: &Arc<Self>, outbox: Arc<Outbox>, key: u64) -> Registration {
         let target = Arc::new(ReplyTarget {
-            name: self.fresh_name(),
+            name: self.names.next(VOLATILE_PREFIX).into(),
             key,
             outbox,
             open: AtomicBool::new(true),
@@ -128,21 +127,6 @@ impl ReplyTargets {
             return None;
         }
         self.targets.read().get(core::str::from_utf8(name).ok()?).cloned()
-    }
-
-    /// Knowing some names doesn't help to guess another: they are values of a keyed hash.
-    fn fresh_name(&self) -> Arc<str> {
-        let given = self.given.fetch_add(1, Ordering::Relaxed);
-        let mut name = String::from(VOLATILE_PREFIX);
-        for part in 0..2u8 {
-            // The only keyed hash of the standard library that takes its key.
-            #[expect(deprecated, reason = "std has no other keyed hash with a chosen key")]
-            let mut hasher = std::hash::SipHasher::new_with_keys(self.seed.0, self.seed.1);
-            hasher.write_u64(given);
-            hasher.write_u8(part);
-            name.push_str(&format!("{:016x}", hasher.finish()));
-        }
-        name.into()
     }
 }
 
@@ -187,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_name_leads_to_its_owner_until_the_registration_ends() {
-        let targets = Arc::new(ReplyTargets::new((1, 2)));
+        let targets = Arc::new(ReplyTargets::new(Arc::new(Names::new([1; 16]))));
         let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
         let (first, second) = (targets.register(outbox.clone(), 7), targets.register(outbox.clone(), 8));
         assert_ne!(first.target().name(), second.target().name());
@@ -206,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded() {
-        let targets = Arc::new(ReplyTargets::new((1, 2)));
+        let targets = Arc::new(ReplyTargets::new(Arc::new(Names::new([1; 16]))));
         let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
         let registration = targets.register(outbox.clone(), 7);
         let large = batch(&vec![0; 1 << 20]);

@@ -3,6 +3,7 @@
 pub use leveret_message::{IfPresent, Stamps};
 use leveret_model::{Durability, Limits};
 
+pub use crate::names::NameSecret;
 use crate::quota::QuotaLimits;
 use crate::time::Now;
 
@@ -74,8 +75,9 @@ pub struct Settings {
     pub platform: String,
     /// `information` of the server properties.
     pub information: String,
-    /// Where names of server-named queues and consumers come from: random on a node, fixed in a simulation.
-    pub name_seed: (u64, u64),
+    /// The secret that names of server-named queues, consumers and reply targets are made from: random on a node, the seed's
+    /// in a simulation.
+    pub name_secret: NameSecret,
     /// What messages get as they come in (`message_interceptors.incoming.*`).
     pub stamps: Option<Stamps>,
     /// Receivers are told when a message is sent to them (`message_interceptors.outgoing.timestamp.enabled`).
@@ -148,7 +150,7 @@ impl Default for Settings {
             version: "4.3.6".into(),
             platform: format!("Leveret {own}"),
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
-            name_seed: (0, 0),
+            name_secret: NameSecret::default(),
             stamps: None,
             sent_time: false,
             queue_memory_bytes: 64 << 20,

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use leveret_broker::settings::NameSecret;
 use leveret_broker::{Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
@@ -161,8 +162,10 @@ impl Node {
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store))?);
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
+        // Names that an earlier start gave are never given again, whatever the configuration says.
+        let settings = Settings { name_secret: fresh_secret()?, ..options.broker };
         let (broker, report) =
-            Broker::recover(&*disk, options.log, options.broker, options.authenticate, counters, clock.now())?;
+            Broker::recover(&*disk, options.log, settings, options.authenticate, counters, clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarm_limits = SharedLimits::new(options.alarms);
@@ -441,6 +444,16 @@ fn make_first_user(
 }
 
 /// Cores of this machine that the process may use, by affinity and the cgroup's quota.
+/// Bytes of the operating system's randomness. Early in a machine's boot it may take a moment to gather them.
+fn fresh_secret() -> io::Result<NameSecret> {
+    let mut secret = NameSecret::default();
+    let mut have = 0;
+    while have < secret.len() {
+        have += rustix::rand::getrandom(&mut secret[have..], GetRandomFlags::empty())?;
+    }
+    Ok(secret)
+}
+
 fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

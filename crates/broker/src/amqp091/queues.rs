@@ -30,7 +30,7 @@ impl Session {
         if declare.passive {
             return self.queue_declare_passive(channel, declare, given, now);
         }
-        let name: Arc<str> = if given.is_empty() { self.generated_name("amq.gen-").into() } else { given.into() };
+        let name: Arc<str> = if given.is_empty() { self.broker.names.next("amq.gen-").into() } else { given.into() };
         let options = arguments::arguments(declare.arguments)?;
         let dead_letter_exchange = options.get("x-dead-letter-exchange").and_then(|value| value.as_str());
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange })?;

@@ -48,7 +48,7 @@ impl Session {
     /// The tag of a new consumer: the client's, if the channel has none of that name, or one of ours.
     pub(crate) fn free_consumer_tag(&mut self, channel: u16, given: ShortStr<'_>) -> Result<Arc<[u8]>> {
         if given.as_bytes().is_empty() {
-            return Ok(self.generated_name("amq.ctag-").into_bytes().into());
+            return Ok(self.broker.names.next("amq.ctag-").into_bytes().into());
         }
         let tag = given.as_bytes();
         let replies = self.channel(channel)?.reply.as_ref().is_some_and(|reply| *reply.tag == *tag);

@@ -111,7 +111,6 @@ pub(crate) struct Session {
     pub(crate) registered: Option<Position>,
     pub(crate) registered_written: Option<Position>,
     events: Vec<Event>,
-    names_given: u64,
     pub(crate) gone: bool,
 }
 
@@ -175,7 +174,6 @@ impl Session {
             registered: None,
             registered_written: None,
             events: Vec::new(),
-            names_given: 0,
             gone: false,
         }
     }
@@ -430,11 +428,5 @@ impl Session {
                 self.close(ReplyCode::ConnectionForced, &text, now);
             }
         }
-    }
-
-    /// A name that nobody has and nobody guesses.
-    pub(crate) fn generated_name(&mut self, prefix: &str) -> String {
-        self.names_given += 1;
-        self.broker.generated_name(prefix, self.id, self.names_given)
     }
 }

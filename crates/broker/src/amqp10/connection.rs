@@ -120,7 +120,6 @@ pub(crate) struct Connection {
     pub(crate) declaring: Option<Arc<str>>,
     /// Outcomes that are due, while they are put together.
     pub(crate) due: Vec<Due>,
-    names_given: u64,
     pub(crate) gone: bool,
 }
 
@@ -186,7 +185,6 @@ impl Connection {
             events: Vec::new(),
             declaring: None,
             due: Vec::new(),
-            names_given: 0,
             gone: false,
         }
     }
@@ -554,11 +552,5 @@ impl Connection {
     pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
         let snapshot = self.broker.registry.snapshot();
         authorize(&snapshot.topology, &self.user, &self.vhost, action)
-    }
-
-    /// A name that nobody has and nobody guesses.
-    pub(crate) fn generated_name(&mut self, prefix: &str) -> String {
-        self.names_given += 1;
-        self.broker.generated_name(prefix, self.id, self.names_given)
     }
 }

@@ -48,7 +48,7 @@ impl Connection {
             Some(name) => name.clone(),
             None => {
                 let part: String = format!("{}-{}", self.container, attach.name).chars().take(NAME_PART_MAX).collect();
-                self.generated_name(&format!("amq.dyn-{part}-")).into()
+                self.broker.names.next(&format!("amq.dyn-{part}-")).into()
             }
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
@@ -112,7 +112,7 @@ impl Connection {
         }
         let name: Arc<str> = match &self.declaring {
             Some(name) => name.clone(),
-            None => self.generated_name("amq.gen-").into(),
+            None => self.broker.names.next("amq.gen-").into(),
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
         if self.ensure_queue(permit, &name, durable, false, now)?.is_none() {
