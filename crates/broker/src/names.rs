@@ -48,7 +48,8 @@ mod tests {
     #[test]
     fn names_repeat_neither_within_a_start_nor_after_one() {
         let (first, second) = (Names::new([1; 16]), Names::new([2; 16]));
-        let names: HashSet<String> = (0..10_000).flat_map(|_| [first.next("amq.gen-"), second.next("amq.gen-")]).collect();
+        let names: HashSet<String> =
+            (0..10_000).flat_map(|_| [first.next("amq.gen-"), second.next("amq.gen-")]).collect();
         assert_eq!(names.len(), 20_000);
         assert!(names.iter().all(|name| name.len() == 30 && name.starts_with("amq.gen-")));
     }

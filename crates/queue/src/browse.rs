@@ -147,10 +147,14 @@ impl ClassicQueue {
         let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
         consumer.browser = Some(browser);
         consumer.handed(most - left);
-        if more && consumer.is_eligible() {
+        let goes_on = more && consumer.is_eligible();
+        if !goes_on {
+            consumer.end_browse(now);
+        }
+        self.consumers.refresh(id);
+        if goes_on {
             return TurnEnd::More;
         }
-        consumer.end_browse(now);
         self.finish_drains(effects);
         TurnEnd::Done
     }
@@ -179,11 +183,16 @@ impl ClassicQueue {
         let Some(browser) = &mut consumer.browser else { return };
         let Some(from) = browser.reading.take() else { return };
         consumer.changed = now;
+        if let Some((first, _)) = runs.first() {
+            // A message that came back meanwhile may stand before what was read earlier, which is read again then.
+            browser.loaded.retain(|loaded| loaded.first + (loaded.batch.len() as u64) <= *first);
+        }
         for (first, batch) in runs {
             budget.take(batch.memory() as u64);
             browser.loaded.push_back(Loaded { first, batch, budget: budget.clone() });
         }
         let found = browser.find(from).is_some();
+        self.consumers.refresh(id);
         if !found && self.ready_numbers().next(from) == Some(from) && self.contents.find(from).is_none() {
             self.fail(format!("message {from} is not in its message store"), effects);
             return;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_message::{Batch, Reason};
+use leveret_message::Batch;
 use leveret_model::QueueOptions;
 use roaring::RoaringTreemap;
 
@@ -15,13 +15,13 @@ use crate::consumers::Consumers;
 use crate::contents::{BEHIND_BYTES, Contents, Demand, MemoryBudget};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
-use crate::effects::{Effects, Run, Signal};
+use crate::effects::{Effects, Signal};
 use crate::expire::Clockwork;
 use crate::failures::Failures;
 use crate::group::{GroupPosition, Place};
 use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
-use crate::limits::{self, Length};
+use crate::limits::Length;
 use crate::number_set::NumberSet;
 use crate::planted::{Bug, is_planted};
 use crate::shared::References;
@@ -63,9 +63,18 @@ pub(crate) struct Pending {
     first: u64,
     batch: Arc<Batch>,
     index: u32,
-    count: u32,
+    pub(crate) count: u32,
+    /// Consumers waited for so many of the first when they were submitted.
+    awaited: u32,
     durable: bool,
     pub submitted: Nanos,
+}
+
+impl Pending {
+    /// Body bytes of its first `count` messages.
+    pub(crate) fn bytes_of_first(&self, count: u32) -> u64 {
+        self.batch.body_bytes(self.index as usize, count as usize)
+    }
 }
 
 /// See the module.
@@ -243,11 +252,7 @@ impl ClassicQueue {
             return Submission { first: self.next_submitted, accepted: 0 };
         }
         self.count(Count::Publish, u64::from(count), now);
-        let length = Length {
-            messages: self.ready.messages + self.pending_length.messages,
-            bytes: self.ready.bytes + self.pending_length.bytes,
-        };
-        let accepted = limits::acceptable(&self.options, length, batch, index as usize, count as usize) as u32;
+        let accepted = self.acceptable(batch, index, count);
         if accepted < count {
             self.full_since.get_or_insert(now);
             self.refused += u64::from(count - accepted);
@@ -311,7 +316,8 @@ impl ClassicQueue {
         if count == 0 {
             return;
         }
-        let pending = Pending { place, first, batch, index, count, durable, submitted };
+        let awaited = self.awaited_on_disk(count);
+        let pending = Pending { place, first, batch, index, count, awaited, durable, submitted };
         if self.pending.is_empty() && pending.place.is_reached(0, 0) {
             self.admit(pending);
             self.after_growth(effects);
@@ -347,7 +353,7 @@ impl ClassicQueue {
     }
 
     fn admit(&mut self, pending: Pending) {
-        let Pending { first, batch, index, count, durable, .. } = pending;
+        let Pending { first, batch, index, count, awaited, durable, .. } = pending;
         let is_running = self.state == QueueState::Running;
         if !is_running && !durable {
             return;
@@ -356,7 +362,7 @@ impl ClassicQueue {
         self.ledger.accept(first, u64::from(count), bytes);
         self.ready.messages += u64::from(count);
         self.ready.bytes += bytes;
-        self.note_times(first, &batch, index, count);
+        self.note_times(first, &batch, index, count, awaited);
         if is_running {
             let consumers = &self.consumers;
             let demand = || match consumers.len() {
@@ -380,8 +386,9 @@ impl ClassicQueue {
         if self.state != QueueState::Running {
             return;
         }
-        self.drop_excess(effects);
+        // Consumers first: what they are given doesn't count against a limit, and its time can't be over.
         self.schedule(effects);
+        self.drop_excess(effects);
         self.expire_momentary(effects);
     }
 
@@ -391,34 +398,7 @@ impl ClassicQueue {
         }
         self.schedule_browsers(effects);
         self.finish_drains(effects);
-    }
-
-    /// Drops from the head while the queue holds more than its limits allow. A head that isn't in
-    /// memory is read first, since its size isn't known.
-    pub(crate) fn drop_excess(&mut self, effects: &mut Effects) {
-        while limits::is_over(&self.options, self.ready) {
-            let Some(number) = self.next_ready() else { return };
-            let Some((first, held)) = self.contents.find(number) else {
-                self.request_read(number, effects);
-                return;
-            };
-            let bytes = u64::from(held.batch.body_length((held.index as u64 + number - first) as usize));
-            let durable = held.durable;
-            self.leave_ready(number, number, bytes);
-            if self.has_dead_letters() {
-                self.die(Run { first: number, last: number, bytes, durable }, Reason::MaxLen, effects);
-                continue;
-            }
-            self.depart(number, number, bytes, Outcome::Dropped);
-            self.release(number, number);
-            match effects.drops.last_mut() {
-                Some(run) if run.last + 1 == number && run.durable == durable => {
-                    run.last = number;
-                    run.bytes += bytes;
-                }
-                _ => effects.drops.push(Run { first: number, last: number, bytes, durable }),
-            }
-        }
+        self.expire_unawaited(effects);
     }
 
     /// Adds a consumer. False when an exclusive one is there, or this one wants to be alone and isn't.
@@ -444,6 +424,8 @@ impl ClassicQueue {
         self.changed = now;
         self.used(now);
         self.schedule(effects);
+        // What it had credit for counts now.
+        self.drop_excess(effects);
         was_there
     }
 
@@ -467,7 +449,7 @@ impl ClassicQueue {
 
     fn room_changed(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
         if room {
-            self.consumers.enter_ring(id);
+            self.consumers.refresh(id);
         } else {
             self.consumers.end_turn(id, 0, self.ready.messages, false, now);
         }

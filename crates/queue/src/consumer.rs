@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::Nanos;
 use crate::browse::Browser;
+use crate::consumers::Standing;
 use crate::effects::Link;
 use crate::wait::{QueueWait, WaitReason};
 
@@ -92,7 +93,8 @@ pub(crate) struct Consumer {
     pub scheduled: bool,
     /// Ready messages that are kept for its turn.
     pub promise: u64,
-    pub in_ring: bool,
+    /// Where it stands among the others.
+    pub standing: Standing,
     /// Link credit; unused with a prefetch.
     link_credit: u32,
     delivery_count: u32,
@@ -119,7 +121,7 @@ impl Consumer {
             window: true,
             scheduled: false,
             promise: 0,
-            in_ring: false,
+            standing: Standing::default(),
             link_credit: 0,
             delivery_count,
             draining: false,

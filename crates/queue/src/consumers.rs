@@ -3,48 +3,97 @@
 //! While messages are ready, an unscheduled consumer with credit and room is scheduled: those of the highest
 //! priority first, round robin among equals. It, and nobody else, knows how much credit a consumer has left;
 //! sessions relay.
+//!
+//! No call looks at all consumers, since a queue may have ten thousands of them: each stands in the orders that its state
+//! puts it in ([`Consumers::refresh`]), and every question is answered by their ends.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use crate::Nanos;
 use crate::consumer::{Consumer, ConsumerId, ConsumerMode, ConsumerOptions};
 use crate::effects::{Effects, Signal};
+use crate::order::Order;
 
 /// More than this is kept for a consumer only while nobody waits for a turn: a consumer without a limit would
 /// otherwise keep a whole backlog from those that come after it.
 const PROMISE_MAX: u64 = 1024;
 
+/// A priority as the key of a level: the highest comes first.
+type Priority = Reverse<i32>;
+
 /// All consumers of one queue.
 #[derive(Default)]
 pub(crate) struct Consumers {
     all: FxHashMap<ConsumerId, Consumer>,
-    /// By priority, the highest first; most queues have one.
-    levels: SmallVec<[Level; 1]>,
-    /// Those that only look: they take nothing, so that nobody's turn is theirs.
-    browsers: Vec<ConsumerId>,
-    /// Those that drain, in the order in which they asked.
-    draining: Vec<ConsumerId>,
+    /// Most queues have one.
+    levels: BTreeMap<Priority, Level>,
+    /// All levels whose members could be given messages, and some that had such members.
+    waiting: BTreeSet<Priority>,
+    /// All levels that messages are kept for, and some that were. [`Consumers::schedule`] leaves one of them at most.
+    promising: BTreeSet<Priority>,
+    /// Levels with members that drain.
+    draining: BTreeSet<Priority>,
+    /// Sum of the levels' promises.
+    promised: u64,
+    /// Consumers that take messages and are on their way.
+    scheduled: usize,
+    /// Consumers that could take a message and aren't scheduled.
+    in_rings: usize,
+    /// Sum of the credit of consumers that could take a message now.
+    open_credit: u64,
+    /// Draining consumers whose credit is used up.
+    spent: Vec<ConsumerId>,
+    /// Consumers that only look, could be shown a message and aren't scheduled, by the number that is next for them. They take
+    /// nothing, so that nobody's turn is theirs.
+    idle_browsers: BTreeSet<(u64, ConsumerId)>,
+    /// Draining consumers that only look, likewise.
+    draining_browsers: BTreeSet<(u64, ConsumerId)>,
+    browsers: usize,
     exclusive: Option<ConsumerId>,
-    /// Those with link credit.
+    /// Consumers with link credit.
     links: usize,
 }
 
 /// Consumers of the same priority.
 #[derive(Default)]
 struct Level {
-    priority: i32,
     members: usize,
-    /// Those that could take and aren't scheduled, in turn.
-    ring: VecDeque<ConsumerId>,
-    /// Those that are scheduled, the one that got ready messages last at the end.
-    scheduled: VecDeque<ConsumerId>,
+    /// Consumers that could take and aren't scheduled, in turn.
+    ring: Order,
+    /// Scheduled consumers with credit for more than is kept for them; the one that was given messages last at the end.
+    spare: Order,
+    /// Consumers that messages are kept for; the one that was given some last at the end.
+    holders: Order,
+    /// Of these, the ones that more than [`PROMISE_MAX`] are kept for.
+    large: Order,
+    /// Draining consumers in the order in which they asked.
+    draining: Order,
     /// Sum of all promises.
     promised: u64,
-    /// Some promise may be above [`PROMISE_MAX`].
+    /// It is in [`Consumers::waiting`].
+    is_waiting: bool,
+    /// It is in [`Consumers::promising`].
+    is_promising: bool,
+}
+
+/// The orders that a consumer stands in.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    ring: bool,
+    spare: bool,
+    holder: bool,
     large: bool,
+    draining: bool,
+    spent: bool,
+    /// Its part of [`Consumers::open_credit`].
+    open_credit: u32,
+    /// Its keys among the browsers.
+    idle_at: Option<u64>,
+    draining_at: Option<u64>,
 }
 
 impl Consumers {
@@ -54,7 +103,7 @@ impl Consumers {
 
     /// How many of them take messages.
     pub(crate) fn movers(&self) -> usize {
-        self.all.len() - self.browsers.len()
+        self.all.len() - self.browsers
     }
 
     /// How many of them have link credit (AMQP 1.0).
@@ -64,7 +113,22 @@ impl Consumers {
 
     /// True while some consumer is on its way. When messages are ready, all are that can take any.
     pub(crate) fn any_scheduled(&self) -> bool {
-        self.levels.iter().any(|level| !level.scheduled.is_empty())
+        self.scheduled > 0
+    }
+
+    /// True when some consumer could take a message now.
+    pub(crate) fn any_able(&self) -> bool {
+        self.scheduled > 0 || self.in_rings > 0
+    }
+
+    /// How many ready messages, from the head on, are kept for consumers that are on their way to them.
+    pub(crate) fn promised(&self) -> u64 {
+        self.promised
+    }
+
+    /// How many messages consumers could take now, those that are kept for them included.
+    pub(crate) fn open_credit(&self) -> u64 {
+        self.open_credit
     }
 
     pub(crate) fn exclusive(&self) -> Option<ConsumerId> {
@@ -79,17 +143,21 @@ impl Consumers {
         self.all.get(&id)
     }
 
+    /// A consumer to be changed. [`Consumers::refresh`] or [`Consumers::end_turn`] has to follow.
     pub(crate) fn find(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
         self.all.get_mut(&id)
+    }
+
+    /// Changes a consumer, and where it stands by that.
+    pub(crate) fn update<R>(&mut self, id: ConsumerId, change: impl FnOnce(&mut Consumer) -> R) -> Option<R> {
+        let result = change(self.all.get_mut(&id)?);
+        self.refresh(id);
+        Some(result)
     }
 
     /// True when consumers differ in priority.
     pub(crate) fn has_priorities(&self) -> bool {
         self.levels.len() > 1
-    }
-
-    fn level(&self, priority: i32) -> usize {
-        self.levels.iter().position(|level| level.priority == priority).expect("a consumer has its level")
     }
 
     pub(crate) fn add(&mut self, id: ConsumerId, options: ConsumerOptions, now: Nanos) {
@@ -98,86 +166,146 @@ impl Consumers {
         }
         self.links += usize::from(options.flow.is_credit());
         if options.mode == ConsumerMode::Copy {
-            self.browsers.push(id);
-            self.all.insert(id, Consumer::new(options, now));
-            return;
+            self.browsers += 1;
+        } else {
+            self.levels.entry(Reverse(options.priority)).or_default().members += 1;
         }
-        let priority = options.priority;
-        let at = self.levels.iter().position(|level| level.priority <= priority).unwrap_or(self.levels.len());
-        if self.levels.get(at).is_none_or(|level| level.priority != priority) {
-            self.levels.insert(at, Level { priority, ..Level::default() });
-        }
-        self.levels[at].members += 1;
         let replaced = self.all.insert(id, Consumer::new(options, now));
         debug_assert!(replaced.is_none(), "consumer ids are unique");
-        self.enter_ring(id);
+        self.refresh(id);
     }
 
     /// Removes a consumer; returns whether it was there.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> bool {
-        let Some(consumer) = self.all.remove(&id) else { return false };
+        // Without room it stands in no order but those of its promise and its drain.
+        let Some(consumer) = self.all.get_mut(&id) else { return false };
+        consumer.room = false;
+        consumer.draining = false;
+        self.unschedule(id);
+        let consumer = self.all.remove(&id).expect("found above");
         self.links -= usize::from(consumer.options.flow.is_credit());
-        if consumer.draining {
-            self.draining.retain(|other| *other != id);
-        }
         if self.exclusive == Some(id) {
             self.exclusive = None;
         }
-        if consumer.browser.is_some() {
-            self.browsers.retain(|other| *other != id);
+        if consumer.options.mode == ConsumerMode::Copy {
+            self.browsers -= 1;
             return true;
         }
-        let at = self.level(consumer.options.priority);
-        let level = &mut self.levels[at];
-        if consumer.scheduled {
-            level.scheduled.retain(|other| *other != id);
-            level.promised -= consumer.promise;
-        }
-        if consumer.in_ring {
-            level.ring.retain(|other| *other != id);
-        }
+        let priority = Reverse(consumer.options.priority);
+        let level = self.level(priority);
         level.members -= 1;
         if level.members == 0 {
-            self.levels.remove(at);
+            self.levels.remove(&priority);
+            self.waiting.remove(&priority);
+            self.promising.remove(&priority);
         }
         true
     }
 
-    /// Puts a consumer back in turn when it could take.
-    pub(crate) fn enter_ring(&mut self, id: ConsumerId) {
-        if let Some(consumer) = self.all.get_mut(&id)
-            && !consumer.scheduled
-            && !consumer.in_ring
-            && consumer.is_eligible()
-            && consumer.browser.is_none()
-        {
-            consumer.in_ring = true;
-            let at = self.level_of(id);
-            self.levels[at].ring.push_back(id);
+    fn level(&mut self, priority: Priority) -> &mut Level {
+        self.levels.get_mut(&priority).expect("a consumer has its level")
+    }
+
+    /// Puts a consumer where it stands by its state.
+    pub(crate) fn refresh(&mut self, id: ConsumerId) {
+        let Some(consumer) = self.all.get_mut(&id) else { return };
+        let credit = consumer.credit();
+        if consumer.draining && credit == 0 && !consumer.standing.spent {
+            self.spent.push(id);
+        }
+        consumer.standing.spent = consumer.draining && credit == 0;
+        let is_eligible = consumer.is_eligible();
+        if consumer.options.mode == ConsumerMode::Copy {
+            let browser = consumer.browser.as_ref();
+            let next = browser.map(|browser| browser.next);
+            let is_idle = is_eligible && !consumer.scheduled && browser.is_some_and(|browser| browser.is_able());
+            let standing = &mut consumer.standing;
+            rekey(&mut self.idle_browsers, &mut standing.idle_at, next.filter(|_| is_idle), id);
+            rekey(&mut self.draining_browsers, &mut standing.draining_at, next.filter(|_| consumer.draining), id);
+            return;
+        }
+        let open = if is_eligible { credit } else { 0 };
+        self.open_credit = self.open_credit - u64::from(consumer.standing.open_credit) + u64::from(open);
+        consumer.standing.open_credit = open;
+        let priority = Reverse(consumer.options.priority);
+        let level = self.levels.get_mut(&priority).expect("a consumer has its level");
+        let (promise, scheduled) = (consumer.promise, consumer.scheduled);
+        let was_in_ring = consumer.standing.ring;
+        let standing = &mut consumer.standing;
+        place(&mut level.ring, &mut standing.ring, is_eligible && !scheduled, id);
+        place(&mut level.spare, &mut standing.spare, is_eligible && scheduled && u64::from(credit) > promise, id);
+        place(&mut level.holders, &mut standing.holder, promise > 0, id);
+        place(&mut level.large, &mut standing.large, promise > PROMISE_MAX, id);
+        self.in_rings = self.in_rings + usize::from(standing.ring) - usize::from(was_in_ring);
+        if !level.is_waiting && (standing.ring || standing.spare) {
+            level.is_waiting = true;
+            self.waiting.insert(priority);
+        }
+        if !level.is_promising && promise > 0 {
+            level.is_promising = true;
+            self.promising.insert(priority);
+        }
+        if consumer.draining != standing.draining {
+            place(&mut level.draining, &mut standing.draining, consumer.draining, id);
+            match level.draining.len() {
+                0 => self.draining.remove(&priority),
+                _ => self.draining.insert(priority),
+            };
         }
     }
 
-    fn level_of(&self, id: ConsumerId) -> usize {
-        let priority = self.all[&id].options.priority;
-        self.level(priority)
+    /// Keeps so many messages for a consumer.
+    fn set_promise(&mut self, id: ConsumerId, promise: u64) {
+        let Some(consumer) = self.all.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut consumer.promise, promise);
+        let priority = Reverse(consumer.options.priority);
+        if before != promise {
+            let level = self.level(priority);
+            level.promised = level.promised - before + promise;
+            self.promised = self.promised - before + promise;
+        }
+        self.refresh(id);
+    }
+
+    /// Keeps up to `count` more for a consumer, as its credit allows; returns how many.
+    fn promise(&mut self, id: ConsumerId, count: u64) -> u64 {
+        let Some(consumer) = self.all.get(&id) else { return 0 };
+        let count = count.min(u64::from(consumer.credit()).saturating_sub(consumer.promise));
+        let priority = Reverse(consumer.options.priority);
+        let promise = consumer.promise + count;
+        self.set_promise(id, promise);
+        let consumer = &self.all[&id];
+        let (holder, spare, large) = (consumer.standing.holder, consumer.standing.spare, consumer.standing.large);
+        let level = self.level(priority);
+        for (order, is_there) in [(&mut level.holders, holder), (&mut level.spare, spare), (&mut level.large, large)] {
+            if is_there {
+                order.move_to_back(id);
+            }
+        }
+        count
+    }
+
+    /// Nothing is kept for a consumer any more, and it isn't on its way.
+    fn unschedule(&mut self, id: ConsumerId) {
+        if let Some(consumer) = self.all.get_mut(&id)
+            && std::mem::take(&mut consumer.scheduled)
+            && consumer.options.mode != ConsumerMode::Copy
+        {
+            self.scheduled -= 1;
+        }
+        self.set_promise(id, 0);
     }
 
     /// The credit of a consumer was set anew; what is kept for it above that is free again.
     pub(crate) fn credit_changed(&mut self, id: ConsumerId, draining: bool) {
         let Some(consumer) = self.all.get_mut(&id) else { return };
-        let excess = consumer.promise.saturating_sub(u64::from(consumer.credit()));
-        consumer.promise -= excess;
-        if excess > 0 {
-            let at = self.level_of(id);
-            self.levels[at].promised -= excess;
+        consumer.draining = draining;
+        if consumer.promise > u64::from(consumer.credit()) {
+            let credit = u64::from(consumer.credit());
+            self.set_promise(id, credit);
+        } else {
+            self.refresh(id);
         }
-        let Some(consumer) = self.all.get_mut(&id) else { return };
-        match (std::mem::replace(&mut consumer.draining, draining), draining) {
-            (false, true) => self.draining.push(id),
-            (true, false) => self.draining.retain(|other| *other != id),
-            _ => {}
-        }
-        self.enter_ring(id);
     }
 
     /// `taken` of what was kept for a scheduled consumer is with it. True when it stays scheduled: something
@@ -186,33 +314,36 @@ impl Consumers {
         let Some(consumer) = self.all.get_mut(&id) else { return false };
         if consumer.browser.is_some() {
             consumer.end_browse(now);
+            self.refresh(id);
             return false;
         }
-        let at = self.level_of(id);
-        let level = &mut self.levels[at];
-        let consumer = self.all.get_mut(&id).expect("found above");
         if !consumer.scheduled {
+            self.refresh(id);
             return false;
         }
-        let taken = taken.min(consumer.promise);
-        consumer.promise -= taken;
-        level.promised -= taken;
-        if more && consumer.is_eligible() {
-            let free = ready.saturating_sub(level.promised);
+        let left = consumer.promise.saturating_sub(taken);
+        let priority = Reverse(consumer.options.priority);
+        let is_eligible = consumer.is_eligible();
+        self.set_promise(id, left);
+        if more && is_eligible {
             // Below the highest priority, what is free is shared out by `schedule` only.
-            if at == 0 && consumer.promise == 0 && level.ring.is_empty() && free > 0 {
-                let share = free.div_ceil(level.scheduled.len().max(1) as u64);
-                level.promise(consumer, share);
-            }
-            if consumer.promise > 0 {
+            let is_highest = self.levels.first_key_value().is_some_and(|(first, _)| *first == priority);
+            let level = self.level(priority);
+            let free = ready.saturating_sub(level.promised);
+            if left > 0 {
                 return true;
             }
+            if is_highest && level.ring.is_empty() && free > 0 {
+                let share = free.div_ceil(level.spare.len().max(1) as u64);
+                if self.promise(id, share) > 0 {
+                    return true;
+                }
+            }
         }
-        level.promised -= std::mem::take(&mut consumer.promise);
-        consumer.scheduled = false;
-        consumer.changed = now;
-        level.scheduled.retain(|other| *other != id);
-        self.enter_ring(id);
+        if let Some(consumer) = self.all.get_mut(&id) {
+            consumer.changed = now;
+        }
+        self.unschedule(id);
         false
     }
 
@@ -221,136 +352,180 @@ impl Consumers {
     /// or room for, once they have taken theirs: what is taken first is the head of the queue. It gives back
     /// what they have credit and room for meanwhile.
     pub(crate) fn schedule(&mut self, ready: u64, effects: &mut Effects) {
+        if self.levels.len() <= 1 {
+            if let Some(priority) = self.levels.first_key_value().map(|(priority, _)| *priority) {
+                self.serve(priority, ready, effects);
+            }
+            return;
+        }
         let mut left = ready;
-        for level in &mut self.levels {
-            level.keep_at_most(left, &mut self.all);
-            level.share_out(left - level.promised, &mut self.all, effects);
-            if level.promised > 0 {
+        let mut passed = Bound::Unbounded;
+        loop {
+            let beyond = (passed, Bound::Unbounded);
+            let waiting = self.waiting.range(beyond).next().filter(|_| left > 0).copied();
+            let promising = self.promising.range(beyond).next().copied();
+            let Some(priority) = waiting.into_iter().chain(promising).min() else { return };
+            if self.serve(priority, left, effects) > 0 {
                 left = 0;
             }
+            self.unlist(priority);
+            passed = Bound::Excluded(priority);
+        }
+    }
+
+    /// Takes a level out of the lists that nothing keeps it in.
+    fn unlist(&mut self, priority: Priority) {
+        let level = self.level(priority);
+        let is_waiting = !(level.ring.is_empty() && level.spare.is_empty());
+        let is_promising = level.promised > 0;
+        (level.is_waiting, level.is_promising) = (is_waiting, is_promising);
+        if !is_waiting {
+            self.waiting.remove(&priority);
+        }
+        if !is_promising {
+            self.promising.remove(&priority);
+        }
+    }
+
+    /// Keeps `left` messages for the members of a level, as far as they can take them; returns how many.
+    fn serve(&mut self, priority: Priority, left: u64, effects: &mut Effects) -> u64 {
+        self.keep_at_most(priority, left);
+        let free = left - self.level(priority).promised;
+        self.share_out(priority, free, effects);
+        self.level(priority).promised
+    }
+
+    /// Takes promises back that are more than there is, the latest ones first.
+    fn keep_at_most(&mut self, priority: Priority, most: u64) {
+        loop {
+            let level = self.level(priority);
+            let excess = level.promised.saturating_sub(most);
+            if excess == 0 {
+                return;
+            }
+            let id = level.holders.last().expect("somebody has what is promised");
+            let promise = self.all[&id].promise;
+            self.set_promise(id, promise.saturating_sub(excess));
+        }
+    }
+
+    fn share_out(&mut self, priority: Priority, mut free: u64, effects: &mut Effects) {
+        if free == 0 && !self.level(priority).ring.is_empty() {
+            while let Some(id) = self.level(priority).large.first() {
+                free += self.all[&id].promise - PROMISE_MAX;
+                self.set_promise(id, PROMISE_MAX);
+            }
+        }
+        let before = self.level(priority).spare.len() as u64;
+        while free > 0 {
+            let level = self.level(priority);
+            let share = free.div_ceil((level.ring.len() as u64 + before).max(1));
+            let Some(id) = level.ring.first() else { break };
+            let consumer = self.all.get_mut(&id).expect("a consumer in a ring is there");
+            consumer.scheduled = true;
+            self.scheduled += 1;
+            effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
+            free -= self.promise(id, share);
+        }
+        // The rest goes to those that were on their way already, and what credit keeps from one to the others,
+        // at last to whoever can take it.
+        for left in (1..=before).rev() {
+            free = self.share_one(priority, free, left);
+        }
+        let now = if free == 0 { 0 } else { self.level(priority).spare.len() as u64 };
+        for left in (1..=now).rev() {
+            free = self.share_one(priority, free, left);
+        }
+        while free > 0 && !self.level(priority).spare.is_empty() {
+            free = self.share_one(priority, free, 1);
+        }
+    }
+
+    /// Gives the next of `left` consumers with spare credit its share; returns what is left.
+    fn share_one(&mut self, priority: Priority, free: u64, left: u64) -> u64 {
+        match self.level(priority).spare.first() {
+            Some(id) if free > 0 => free - self.promise(id, free.div_ceil(left)),
+            _ => free,
         }
     }
 
     /// Schedules those that only look and have something `ahead` of them.
     pub(crate) fn schedule_browsers(&mut self, ahead: impl Fn(u64) -> bool, effects: &mut Effects) {
-        for id in &self.browsers {
-            if let Some(consumer) = self.all.get_mut(id)
-                && !consumer.scheduled
-                && consumer.is_eligible()
-                && consumer.browser.as_ref().is_some_and(|browser| browser.is_able() && ahead(browser.next))
-            {
+        // What is ahead of one is ahead of all that have looked at less.
+        while let Some((next, id)) = self.idle_browsers.first().copied()
+            && ahead(next)
+        {
+            self.update(id, |consumer| {
                 consumer.scheduled = true;
                 effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
-            }
+            });
         }
     }
 
-    /// Takes a consumer out that has drained: its credit is used up, or nothing is there for it. `ahead` says
-    /// what is there for one that only looks.
-    pub(crate) fn pop_drained(&mut self, ready: u64, ahead: impl Fn(u64) -> bool) -> Option<&mut Consumer> {
-        let at = self.draining.iter().position(|id| {
-            let consumer = &self.all[id];
-            if let Some(browser) = &consumer.browser {
-                return consumer.credit() == 0 || !ahead(browser.next);
+    /// A consumer that has drained: its credit is used up, or nothing is there for it. It doesn't drain any more. `ahead`
+    /// says what is there for one that only looks.
+    pub(crate) fn pop_drained(&mut self, ready: u64, ahead: impl Fn(u64) -> bool) -> Option<ConsumerId> {
+        let id = self.next_drained(ready, ahead)?;
+        self.update(id, |consumer| consumer.draining = false);
+        Some(id)
+    }
+
+    fn next_drained(&mut self, ready: u64, ahead: impl Fn(u64) -> bool) -> Option<ConsumerId> {
+        while let Some(id) = self.spent.pop() {
+            if self.all.get_mut(&id).is_some_and(|consumer| std::mem::take(&mut consumer.standing.spent)) {
+                return Some(id);
             }
-            let higher = self.levels.iter().take_while(|level| level.priority > consumer.options.priority);
-            let left = ready.saturating_sub(higher.map(|level| level.promised).sum());
-            consumer.credit() == 0 || left == 0
-        })?;
-        let id = self.draining.remove(at);
-        let consumer = self.all.get_mut(&id)?;
-        consumer.draining = false;
-        Some(consumer)
+        }
+        // There is the least for the lowest priority, and for those that have looked at the most.
+        if let Some(priority) = self.draining.last().copied() {
+            let higher = self.promising.range(..priority).map(|higher| self.levels[higher].promised).sum();
+            if ready.saturating_sub(higher) == 0 {
+                return self.level(priority).draining.first();
+            }
+        }
+        self.draining_browsers.last().filter(|(next, _)| !ahead(*next)).map(|(_, id)| *id)
     }
 
     /// True when some consumer only looks.
     pub(crate) fn any_browsers(&self) -> bool {
-        !self.browsers.is_empty()
+        self.browsers > 0
     }
 
     /// True while some consumer drains.
     pub(crate) fn any_draining(&self) -> bool {
-        !self.draining.is_empty()
+        !(self.draining.is_empty() && self.draining_browsers.is_empty() && self.spent.is_empty())
     }
 
     /// Takes all out and tells each that it is cancelled.
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
-        self.levels.clear();
-        self.browsers.clear();
-        self.draining.clear();
-        self.exclusive = None;
-        let mut all: Vec<_> = self.all.drain().collect();
+        let mut all: Vec<_> = std::mem::take(self).all.into_iter().collect();
         all.sort_by_key(|(id, _)| *id);
         for (_, consumer) in all {
             effects.signals.push((consumer.options.link, Signal::Cancelled(consumer.options.key)));
         }
     }
+}
 
-    /// True when some consumer could take a message now.
-    pub(crate) fn any_able(&self) -> bool {
-        let able = |id: &ConsumerId| self.all[id].is_eligible();
-        self.levels.iter().any(|level| !level.scheduled.is_empty() || level.ring.iter().any(able))
+/// Has a consumer stand in an order, or not.
+fn place(order: &mut Order, is_there: &mut bool, wanted: bool, id: ConsumerId) {
+    if *is_there != wanted {
+        match wanted {
+            true => order.push_back(id),
+            false => order.remove(id),
+        }
+        *is_there = wanted;
     }
 }
 
-impl Level {
-    /// Keeps up to `count` more for a consumer, as its credit allows; returns how many.
-    fn promise(&mut self, consumer: &mut Consumer, count: u64) -> u64 {
-        let count = count.min(u64::from(consumer.credit()).saturating_sub(consumer.promise));
-        consumer.promise += count;
-        self.promised += count;
-        self.large |= consumer.promise > PROMISE_MAX;
-        count
-    }
-
-    /// Takes promises back that are more than there is, the latest ones first.
-    fn keep_at_most(&mut self, most: u64, all: &mut FxHashMap<ConsumerId, Consumer>) {
-        for id in self.scheduled.iter().rev() {
-            if self.promised <= most {
-                return;
-            }
-            let consumer = all.get_mut(id).expect("a scheduled consumer is there");
-            let excess = consumer.promise.min(self.promised - most);
-            consumer.promise -= excess;
-            self.promised -= excess;
+/// Has a consumer stand in a set by this key, or not.
+fn rekey(set: &mut BTreeSet<(u64, ConsumerId)>, stands: &mut Option<u64>, wanted: Option<u64>, id: ConsumerId) {
+    if *stands != wanted {
+        if let Some(key) = stands.take() {
+            set.remove(&(key, id));
         }
-    }
-
-    fn share_out(&mut self, mut free: u64, all: &mut FxHashMap<ConsumerId, Consumer>, effects: &mut Effects) {
-        if free == 0 && self.large && !self.ring.is_empty() {
-            self.large = false;
-            for id in &self.scheduled {
-                let consumer = all.get_mut(id).expect("a scheduled consumer is there");
-                let excess = consumer.promise.saturating_sub(PROMISE_MAX);
-                consumer.promise -= excess;
-                self.promised -= excess;
-                free += excess;
-            }
+        if let Some(key) = wanted {
+            set.insert((key, id));
         }
-        let before = self.scheduled.len() as u64;
-        while free > 0 {
-            let share = free.div_ceil((self.ring.len() as u64 + before).max(1));
-            let Some(id) = self.ring.pop_front() else { break };
-            let Some(consumer) = all.get_mut(&id) else { continue };
-            consumer.in_ring = false;
-            if !consumer.is_eligible() {
-                continue;
-            }
-            consumer.scheduled = true;
-            free -= self.promise(consumer, share);
-            self.scheduled.push_back(id);
-            effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
-        }
-        // The rest goes to those that were on their way already, and what credit keeps from one to the others,
-        // at last to whoever can take it.
-        let now = self.scheduled.len() as u64;
-        for left in (1..=before).rev().chain((1..=now).rev()).chain((0..now).map(|_| 1)) {
-            if free == 0 {
-                return;
-            }
-            self.scheduled.rotate_left(1);
-            let Some(consumer) = self.scheduled.back().and_then(|id| all.get_mut(id)) else { return };
-            free -= self.promise(consumer, free.div_ceil(left));
-        }
+        *stands = wanted;
     }
 }

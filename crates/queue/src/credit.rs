@@ -50,11 +50,13 @@ impl ClassicQueue {
         }
         let ready = self.ready.messages;
         let numbers = Ready { ledger: &self.ledger, returned: &self.returned, cursor: self.cursor };
-        while let Some(consumer) = self.consumers.pop_drained(ready, |from| numbers.next(from).is_some()) {
-            consumer.use_up_credit();
-            let CreditState { delivery_count, available, .. } = consumer.credit_state(ready);
-            let signal = Signal::Drained { key: consumer.options.key, delivery_count, available };
-            effects.signals.push((consumer.options.link.clone(), signal));
+        while let Some(id) = self.consumers.pop_drained(ready, |from| numbers.next(from).is_some()) {
+            self.consumers.update(id, |consumer| {
+                consumer.use_up_credit();
+                let CreditState { delivery_count, available, .. } = consumer.credit_state(ready);
+                let signal = Signal::Drained { key: consumer.options.key, delivery_count, available };
+                effects.signals.push((consumer.options.link.clone(), signal));
+            });
         }
     }
 }

@@ -43,6 +43,7 @@ impl ClassicQueue {
 
     /// Moves numbers out of the ready ones; they are consecutive and all returned or all new.
     pub(crate) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
+        self.no_longer_awaited(first, last);
         if first < self.cursor {
             for number in first..=last {
                 self.returned.remove(number);
@@ -52,6 +53,34 @@ impl ClassicQueue {
         }
         self.ready.messages -= last - first + 1;
         self.ready.bytes = self.ready.bytes.saturating_sub(bytes);
+    }
+
+    /// Moves a number out of the ready ones that may stand behind others.
+    pub(crate) fn leave_ready_inside(&mut self, number: u64, bytes: u64) {
+        self.no_longer_awaited(number, number);
+        self.returned.remove(number);
+        self.ready.messages -= 1;
+        self.ready.bytes = if self.ready.messages == 0 { 0 } else { self.ready.bytes.saturating_sub(bytes) };
+    }
+
+    /// The ready message that has `before` others before it.
+    pub(crate) fn nth_ready(&self, before: u64) -> Option<u64> {
+        match before.checked_sub(self.returned.len()) {
+            None => self.returned.nth(before),
+            Some(before) => self.ledger.nth_live(self.cursor, before),
+        }
+    }
+
+    /// Body bytes of a message that is in memory, and whether it is durable.
+    pub(crate) fn held_bytes(&self, number: u64) -> Option<(u64, bool)> {
+        let (first, held) = self.contents.find(number)?;
+        let index = u64::from(held.index) + number - first;
+        Some((u64::from(held.batch.body_length(index as usize)), held.durable))
+    }
+
+    /// Body bytes of a message that is in memory.
+    pub(crate) fn body_bytes(&self, number: u64) -> Option<u64> {
+        self.held_bytes(number).map(|(bytes, _)| bytes)
     }
 
     /// Gives back memory after `first..=last` left the ready ones: durable entries without a ready
@@ -141,7 +170,7 @@ impl ClassicQueue {
         let mut bytes_left = bytes;
         let mut blocked = false;
         while left > 0 && bytes_left > 0 {
-            self.expire_head(now, true, effects);
+            self.expire_head(now, effects);
             let (mut taken, submitted) = match self.ready_run(left) {
                 ReadyRun::Found(taken, submitted) => (taken, submitted),
                 ReadyRun::None => break,
@@ -152,7 +181,7 @@ impl ClassicQueue {
                     break;
                 }
             };
-            taken.count = self.not_over(&taken.batch, taken.index, taken.count, now).max(1);
+            taken.count = self.not_over(&taken, now).max(1);
             let size = clip(&mut taken, bytes_left);
             left -= u64::from(taken.count);
             bytes_left =

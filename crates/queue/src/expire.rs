@@ -2,17 +2,19 @@
 //!
 //! Times are wall times; the queue is told once what wall time its monotonic zero is, so that a jump of the system's
 //! clock moves nothing. Messages leave when the home core comes to the queue ([`ClassicQueue::run_timers`]), and no
-//! consumer is given one that is over. What a consumer has doesn't expire; it does when it comes back.
+//! consumer is given one that is over. What a consumer has doesn't expire; it does when it comes back. Neither does a
+//! message for which a consumer waited when it was published: only its way to the disk and to the consumer's turn keeps them
+//! apart.
 
 use leveret_message::{Batch, Reason};
 use roaring::RoaringTreemap;
 
 use crate::Nanos;
 use crate::classic::{ClassicQueue, QueueState};
-use crate::contents::Held;
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::{Effects, Run, Taken, push_run};
 use crate::expiry::{Due, Expiry};
 use crate::ledger::Outcome;
+use crate::number_set::NumberSet;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
@@ -29,6 +31,8 @@ pub(crate) struct Clockwork {
     announced: Option<Nanos>,
     /// Messages that just came in and may stay for no time at all.
     momentary: Vec<(u64, u64)>,
+    /// Ready messages with a time for which a consumer waited when they were published.
+    awaited: NumberSet,
 }
 
 impl Clockwork {
@@ -110,7 +114,8 @@ impl ClassicQueue {
     }
 
     /// Notes the times of messages that become part of the queue.
-    pub(crate) fn note_times(&mut self, first: u64, batch: &Batch, index: u32, count: u32) {
+    /// Consumers waited for the first `awaited` of them.
+    pub(crate) fn note_times(&mut self, first: u64, batch: &Batch, index: u32, count: u32, awaited: u32) {
         let ttl_ms = self.options.message_ttl_ms;
         if ttl_ms.is_none() && !batch.any_expiry() {
             return;
@@ -128,7 +133,9 @@ impl ClassicQueue {
             if own_ms != 0 && own_ms == deadline {
                 expiry.expires(number, own_ms, batch.body_length(index));
             }
-            if deadline != 0 && deadline <= received_ms.max(1) {
+            if deadline != 0 && at < awaited {
+                clock.awaited.insert(number);
+            } else if deadline != 0 && deadline <= received_ms.max(1) {
                 match clock.momentary.last_mut() {
                     Some((_, last)) if *last + 1 == number => *last = number,
                     _ => clock.momentary.push((number, number)),
@@ -139,19 +146,29 @@ impl ClassicQueue {
         expiry.prune(live, low, |number| ledger.is_live(number));
     }
 
-    /// Messages that may not wait leave, unless a consumer is on its way to them.
+    /// Messages that may not wait leave.
     pub(crate) fn expire_momentary(&mut self, effects: &mut Effects) {
         if self.clockwork.momentary.is_empty() {
             return;
         }
-        let momentary = std::mem::take(&mut self.clockwork.momentary);
-        if self.consumers.any_scheduled() {
-            return;
-        }
-        for (first, last) in momentary {
+        for (first, last) in std::mem::take(&mut self.clockwork.momentary) {
             self.expire_range(first, last, u64::MAX, effects);
         }
         self.finish_drains(effects);
+    }
+
+    /// When no consumer is left that could take a message, none is on its way any more: those leave whose time was over
+    /// meanwhile.
+    pub(crate) fn expire_unawaited(&mut self, effects: &mut Effects) {
+        if self.clockwork.awaited.is_empty() || self.consumers.open_credit() > 0 {
+            return;
+        }
+        for number in std::mem::take(&mut self.clockwork.awaited).iter() {
+            let Some(expiry) = &mut self.clockwork.expiry else { return };
+            if expiry.take_overdue(number) && self.is_ready(number) {
+                self.expire(number, None, effects);
+            }
+        }
     }
 
     /// Does what is due, for at most `most` messages; what is left is announced again. True when nobody used the
@@ -215,7 +232,7 @@ impl ClassicQueue {
         if !self.ledger.is_live(number) {
             return;
         }
-        if number < self.cursor && !self.returned.contains(number) {
+        if !self.is_ready(number) || self.clockwork.awaited.contains(number) {
             if let Some(expiry) = &mut self.clockwork.expiry {
                 expiry.overdue(number);
             }
@@ -227,15 +244,12 @@ impl ClassicQueue {
     /// A ready message leaves, since its time is over. What is on disk only isn't read for that: without its size the
     /// average of all counts.
     fn expire(&mut self, number: u64, bytes: Option<u32>, effects: &mut Effects) {
-        let held = self.contents.find(number).map(|(first, held)| (body_bytes(held, first, number), held.durable));
-        let (bytes, durable) = match (held, bytes) {
+        let (bytes, durable) = match (self.held_bytes(number), bytes) {
             (Some((bytes, durable)), _) => (bytes, durable),
             (None, Some(bytes)) => (u64::from(bytes), true),
             (None, None) => (self.ready.bytes / self.ready.messages.max(1), true),
         };
-        self.returned.remove(number);
-        self.ready.messages -= 1;
-        self.ready.bytes = if self.ready.messages == 0 { 0 } else { self.ready.bytes.saturating_sub(bytes) };
+        self.leave_ready_inside(number, bytes);
         let run = Run { first: number, last: number, bytes, durable };
         if self.has_dead_letters() {
             self.die(run, Reason::Expired, effects);
@@ -250,7 +264,7 @@ impl ClassicQueue {
     }
 
     /// Lets go what is over at the head of the queue, as far as it is in memory: nobody is given it.
-    pub(crate) fn expire_head(&mut self, now: Nanos, for_consumer: bool, effects: &mut Effects) {
+    pub(crate) fn expire_head(&mut self, now: Nanos, effects: &mut Effects) {
         if self.clockwork.expiry.is_none() {
             return;
         }
@@ -258,7 +272,7 @@ impl ClassicQueue {
         while let Some(number) = self.next_ready() {
             let Some((first, held)) = self.contents.find(number) else { return };
             let index = held.index as usize + (number - first) as usize;
-            if !self.is_over(&held.batch, index, now_ms, for_consumer && number >= self.cursor) {
+            if !self.is_over(&held.batch, index, number, now_ms) {
                 return;
             }
             self.expire(number, None, effects);
@@ -266,19 +280,30 @@ impl ClassicQueue {
     }
 
     /// How many of these messages are not over, from the first on.
-    pub(crate) fn not_over(&self, batch: &Batch, index: u32, count: u32, now: Nanos) -> u32 {
+    pub(crate) fn not_over(&self, taken: &Taken, now: Nanos) -> u32 {
         if self.clockwork.expiry.is_none() {
-            return count;
+            return taken.count;
         }
         let now_ms = self.clockwork.wall_ms(now);
-        (0..count).take_while(|at| !self.is_over(batch, (index + at) as usize, now_ms, true)).count() as u32
+        let is_over =
+            |at: u32| self.is_over(&taken.batch, (taken.index + at) as usize, taken.first + u64::from(at), now_ms);
+        (0..taken.count).take_while(|at| !is_over(*at)).count() as u32
     }
 
-    /// One without any time to live is there for a consumer that was on its way when it came in.
-    fn is_over(&self, batch: &Batch, index: usize, now_ms: u64, momentary_counts: bool) -> bool {
+    fn is_over(&self, batch: &Batch, index: usize, number: u64, now_ms: u64) -> bool {
         let deadline = deadline_ms(batch, index, self.options.message_ttl_ms);
-        let momentary = deadline <= batch.times(index).0.max(1);
-        deadline != 0 && deadline <= now_ms && !(momentary && momentary_counts)
+        deadline != 0 && deadline <= now_ms && !self.clockwork.awaited.contains(number)
+    }
+
+    /// These aren't on their way to a consumer that waited for them.
+    pub(crate) fn no_longer_awaited(&mut self, first: u64, last: u64) {
+        if !self.clockwork.awaited.is_empty() {
+            self.clockwork.awaited.remove_range(first, last);
+        }
+    }
+
+    fn is_ready(&self, number: u64) -> bool {
+        self.ledger.is_live(number) && (number >= self.cursor || self.returned.contains(number))
     }
 
     /// Of messages that came back, those leave whose time was over meanwhile.
@@ -292,8 +317,4 @@ impl ClassicQueue {
             }
         }
     }
-}
-
-fn body_bytes(held: &Held, first: u64, number: u64) -> u64 {
-    u64::from(held.batch.body_length((u64::from(held.index) + number - first) as usize))
 }

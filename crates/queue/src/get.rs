@@ -20,7 +20,8 @@ pub enum GetOutcome {
 }
 
 impl ClassicQueue {
-    /// Takes one message; `link` and `key` are signalled when it has to be read from disk first.
+    /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled when it has to be read from
+    /// disk first.
     pub fn get(
         &mut self,
         automatic_ack: bool,
@@ -33,12 +34,14 @@ impl ClassicQueue {
             return GetOutcome::Empty;
         }
         self.used(now);
-        self.expire_head(now, false, effects);
+        self.expire_head(now, effects);
+        if self.ready.messages <= self.on_their_way() {
+            // Consumers have credit for all there is, and were there before.
+            self.count(Count::GetEmpty, 1, now);
+            return GetOutcome::Empty;
+        }
         match self.ready_run(1) {
-            ReadyRun::None => {
-                self.count(Count::GetEmpty, 1, now);
-                GetOutcome::Empty
-            }
+            ReadyRun::None => GetOutcome::Empty,
             ReadyRun::NotLoaded(number) => {
                 self.request_read(number, effects);
                 self.get_waiters.push((link.clone(), key));

@@ -209,15 +209,43 @@ impl Ledger {
         if self.hole_count == 0 {
             return (first < self.next).then(|| (first, self.next - 1));
         }
-        while first < self.next && self.holes.contains(first) {
-            first += 1;
-        }
+        first = self.after_holes(first);
         if first >= self.next {
             return None;
         }
         // `rank` counts the holes up to `first`, so `select` gives the next one after it.
         let last = self.holes.select(self.holes.rank(first)).map_or(self.next - 1, |hole| hole - 1);
         Some((first, last))
+    }
+
+    /// The first number from `from` on that is no hole. A length limit leaves long runs of holes before a message that is
+    /// on its way to its consumer, so that a look at each would be too slow.
+    fn after_holes(&self, from: u64) -> u64 {
+        const LOOKS: u64 = 16;
+        let mut first = from;
+        while first < self.next && self.holes.contains(first) {
+            if first - from < LOOKS {
+                first += 1;
+                continue;
+            }
+            // All of `first..=known` are holes; not all of `first..=limit` are.
+            let all_holes = |last: u64| self.holes.range_cardinality(first..=last) == last - first + 1;
+            let (mut known, mut step) = (first, LOOKS);
+            while known + step < self.next && all_holes(known + step) {
+                known += step;
+                step *= 2;
+            }
+            let mut limit = (known + step).min(self.next);
+            while known + 1 < limit {
+                let middle = known + (limit - known) / 2;
+                match all_holes(middle) {
+                    true => known = middle,
+                    false => limit = middle,
+                }
+            }
+            return known + 1;
+        }
+        first
     }
 
     /// How many live numbers there are from `from` on.
@@ -228,6 +256,27 @@ impl Ledger {
         }
         let holes_before = if self.hole_count == 0 || from == 0 { 0 } else { self.holes.rank(from - 1) };
         self.next - from - (self.hole_count - holes_before)
+    }
+
+    /// The live number that has `before` others before it, from `from` on.
+    pub fn nth_live(&self, from: u64, before: u64) -> Option<u64> {
+        let from = from.max(self.low);
+        if self.live_count(from) <= before {
+            return None;
+        }
+        let (mut low, mut high) = (from + before, self.next - 1);
+        if self.hole_count == 0 {
+            return Some(low);
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let live = middle - from + 1 - self.holes.range_cardinality(from..=middle);
+            match live > before {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        Some(low)
     }
 
     /// The live numbers as a set, for a checkpoint.

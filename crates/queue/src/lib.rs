@@ -34,6 +34,8 @@ pub mod ledger;
 mod limits;
 mod loading;
 mod number_set;
+mod order;
+mod overflow;
 mod peek;
 pub mod planted;
 mod settle;

@@ -1,6 +1,7 @@
 //! Length limits: `x-max-length`, `x-max-length-bytes` and `x-overflow`.
 //!
-//! Only ready messages count, as in RabbitMQ; those still on their way to disk count as ready.
+//! Only ready messages count, as in RabbitMQ; those still on their way to disk count as ready. A message for which a
+//! consumer has credit counts as handed out already: RabbitMQ hands it to the consumer before it looks at the limit.
 
 use leveret_message::Batch;
 use leveret_model::{Overflow, QueueOptions};
@@ -12,24 +13,31 @@ pub(crate) struct Length {
     pub bytes: u64,
 }
 
+/// Whether a queue has a limit.
+pub(crate) fn any(options: &QueueOptions) -> bool {
+    options.max_length.is_some() || options.max_length_bytes.is_some()
+}
+
 /// True while the queue holds more than it may.
 pub(crate) fn is_over(options: &QueueOptions, length: Length) -> bool {
     options.max_length.is_some_and(|limit| length.messages > limit)
         || options.max_length_bytes.is_some_and(|limit| length.bytes > limit)
 }
 
-/// How many of `count` messages from `index` on a queue of this length accepts.
+/// How many of `count` messages from `index` on a queue of this length accepts, if consumers take the first `awaited` of
+/// them.
 pub(crate) fn acceptable(
     options: &QueueOptions,
     mut length: Length,
     batch: &Batch,
     index: usize,
     count: usize,
+    awaited: u64,
 ) -> usize {
-    if options.overflow == Overflow::DropHead || (options.max_length.is_none() && options.max_length_bytes.is_none()) {
+    if options.overflow == Overflow::DropHead || !any(options) {
         return count;
     }
-    for accepted in 0..count {
+    for accepted in usize::try_from(awaited).unwrap_or(count).min(count)..count {
         length.messages += 1;
         length.bytes += u64::from(batch.body_length(index + accepted));
         if is_over(options, length) {

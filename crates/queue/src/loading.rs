@@ -56,8 +56,8 @@ impl ClassicQueue {
         for (link, key) in self.get_waiters.drain(..) {
             effects.signals.push((link, Signal::Loaded(key)));
         }
-        self.drop_excess(effects);
         self.schedule(effects);
+        self.drop_excess(effects);
     }
 
     /// Inserts the ready ones among loaded messages, in runs.

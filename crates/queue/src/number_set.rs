@@ -43,6 +43,11 @@ impl NumberSet {
         numbers.next()
     }
 
+    /// The number that has `before` others before it.
+    pub(crate) fn nth(&self, before: u64) -> Option<u64> {
+        self.0.select(before)
+    }
+
     /// How many there are from `from` on.
     pub(crate) fn count_from(&self, from: u64) -> u64 {
         if self.is_empty() { 0 } else { self.0.range_cardinality(from..) }

@@ -39,15 +39,14 @@ impl ClassicQueue {
     }
 
     pub(crate) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos, effects: &mut Effects) {
-        if let Some(id) = id
-            && let Some(consumer) = self.consumers.find(id)
-        {
-            if consumer.credit() == 0 {
-                consumer.changed = now;
-            }
-            let more = if is_planted(Bug::WidenWindow) { 1 } else { 0 };
-            consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32 + more);
-            self.consumers.enter_ring(id);
+        if let Some(id) = id {
+            self.consumers.update(id, |consumer| {
+                if consumer.credit() == 0 {
+                    consumer.changed = now;
+                }
+                let more = if is_planted(Bug::WidenWindow) { 1 } else { 0 };
+                consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32 + more);
+            });
         }
         self.schedule(effects);
     }
@@ -56,6 +55,7 @@ impl ClassicQueue {
     pub(crate) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) {
         self.ledger.settle(first, last, bytes, outcome);
         self.failures.forget(first, last);
+        self.no_longer_awaited(first, last);
         if let Some(expiry) = &mut self.clockwork.expiry {
             expiry.forget(first, last);
         }
@@ -86,29 +86,42 @@ impl ClassicQueue {
         for run in runs {
             self.expire_returned(run, effects);
         }
-        self.drop_excess(effects);
         self.credit_back(id, count, now, effects);
+        self.drop_excess(effects);
     }
 
-    /// Removes all ready messages; returns how many and the runs to be logged, one of which has the bytes of all.
+    /// Removes all ready messages but those that are on their way to a consumer; returns how many and the runs to be logged,
+    /// one of which has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
-        let purged = self.ready.messages;
+        let stay = self.on_their_way();
+        let staying = Length { messages: stay, bytes: self.all_bytes_of_first(stay) };
+        let purged = self.ready.messages - stay;
         let mut runs: Vec<Run> = Vec::new();
-        for number in std::mem::take(&mut self.returned).iter() {
+        let returned: Vec<u64> = self.returned.iter().skip(stay as usize).collect();
+        for number in returned {
             push_run(&mut runs, Run { first: number, last: number, bytes: 0, durable: true });
+            self.returned.remove(number);
         }
-        while let Some((first, last)) = self.ledger.live_run(self.cursor) {
+        let mut next = self.nth_ready(stay.max(self.returned.len()));
+        while let Some((first, last)) = next.and_then(|from| self.ledger.live_run(from)) {
             push_run(&mut runs, Run { first, last, bytes: 0, durable: true });
-            self.cursor = last + 1;
+            next = Some(last + 1);
+        }
+        if stay == 0
+            && let Some(end) = next
+        {
+            self.cursor = end;
         }
         // A replay of the log knows of the durable ones only, so the run that has the bytes needs one of them.
         let (volatile, counts) = self.volatile_among(&runs);
         let has_durable = |(run, volatile): (&Run, &u64)| run.count() > *volatile;
         let with_bytes = runs.iter().zip(&counts).position(has_durable).unwrap_or(0);
         if let Some(run) = runs.get_mut(with_bytes) {
-            run.bytes = self.ready.bytes;
+            run.bytes = self.ready.bytes - staying.bytes;
         }
-        self.contents.spilled_from = None;
+        if stay == 0 {
+            self.contents.spilled_from = None;
+        }
         for run in &runs {
             self.depart(run.first, run.last, run.bytes, Outcome::Purged);
             self.release(run.first, run.last);
@@ -116,8 +129,10 @@ impl ClassicQueue {
         if let Some(run) = runs.get_mut(with_bytes) {
             run.bytes -= volatile;
         }
-        self.ready = Length::default();
-        self.emptied = now;
+        self.ready = staying;
+        if stay == 0 {
+            self.emptied = now;
+        }
         self.finish_drains(effects);
         if !self.durable {
             runs.clear();
