@@ -171,8 +171,11 @@ impl Deferred {
         self.cores[self.home(queue)].timers.lock().remove(queue.info().id);
     }
 
-    /// When a core has to look again: it is woken for anything sooner.
+    /// When a core has to look again: it is woken for anything sooner, and when it is no longer blocked.
     pub fn next_deadline(&self, core: usize) -> Option<Nanos> {
+        if self.cores[core].waiting.lock().blocked {
+            return None;
+        }
         self.cores[core].timers.lock().queues.first_key_value().map(|(first, _)| first.0)
     }
 

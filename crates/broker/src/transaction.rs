@@ -18,7 +18,7 @@ use crate::group::Group;
 use crate::outbox::Outbox;
 use crate::queue_handle::{QueueRef, Reason};
 use crate::ticket::Ticket;
-use crate::time::Nanos;
+use crate::time::Now;
 use crate::undurable::Undurable;
 
 /// Bytes of messages that the open transactions of one connection hold at most.
@@ -125,12 +125,17 @@ impl Transaction {
     /// the disk. The caller has asked whether the log has room; its outbox is told when moves of dead letters are
     /// durable.
     pub(crate) fn commit(
-        self,
+        mut self,
         commit: &Arc<Commit>,
         undurable: &mut Undurable,
         outbox: &Arc<Outbox>,
-        now: Nanos,
+        now: Now,
     ) -> Committed {
+        // Times to live count from here: RabbitMQ's queues get the messages now.
+        for publishing in &mut self.publishes {
+            Arc::make_mut(&mut publishing.batch).receive_at(now.wall_ms);
+        }
+        let now = now.monotonic;
         let mut group = Group::new(commit);
         let mut refused = false;
         for Publishing { queues, batch, persistent } in &self.publishes {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::deaths::DeadLetter;
 use crate::envelope::Envelope;
-use crate::stored::{StoredError, StoredMessage, encode_head, lengths, times};
+use crate::stored::{StoredError, StoredMessage, encode_head, lengths, receive_at, times};
 
 /// Bodies below this many bytes are copied into the batch.
 pub const INLINE_BELOW: usize = 4096;
@@ -45,7 +45,7 @@ enum Large {
 }
 
 /// Immutable, shared messages in publishing order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Batch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
@@ -145,6 +145,14 @@ impl Batch {
     /// [`Envelope`]; milliseconds since the Unix epoch, 0 for never.
     pub fn times(&self, index: usize) -> (u64, u64) {
         times(&self.bytes[self.entries[index].offset as usize..])
+    }
+
+    /// Has all messages received at `now_ms`, in milliseconds since the Unix epoch, and their times to live begin then: those
+    /// of a transaction come into being with its commit.
+    pub fn receive_at(&mut self, now_ms: u64) {
+        for entry in &self.entries {
+            receive_at(&mut self.bytes[entry.offset as usize..], now_ms);
+        }
     }
 
     /// True when some message expires by its own time to live.

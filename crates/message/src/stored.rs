@@ -206,6 +206,18 @@ pub fn times(bytes: &[u8]) -> (u64, u64) {
     (u48_at(bytes, 6), u48_at(bytes, 12))
 }
 
+/// Has a stored message received at another time, which its time to live begins with. Its lengths were checked.
+pub(crate) fn receive_at(bytes: &mut [u8], now_ms: u64) {
+    let (received_ms, expiry_ms) = times(bytes);
+    let expiry_ms = match expiry_ms {
+        0 => 0,
+        expiry_ms => Envelope::expiry(now_ms, expiry_ms.saturating_sub(received_ms)),
+    };
+    assert!(now_ms <= TIME_MS_MAX && expiry_ms <= TIME_MS_MAX, "time over 48 bits");
+    bytes[6..12].copy_from_slice(&now_ms.to_le_bytes()[..6]);
+    bytes[12..18].copy_from_slice(&expiry_ms.to_le_bytes()[..6]);
+}
+
 /// Whether a receiver is told the same of two messages at the same moment, but for their bodies: their heads, which were
 /// checked, differ in nothing but when they were received and how long the bodies are.
 #[inline]

@@ -192,3 +192,17 @@ fn recorded(case: usize) -> Vec<u8> {
     }
     PAYLOADS.with(|payloads| payloads[case % payloads.len()].clone())
 }
+
+#[test]
+fn a_time_to_live_begins_anew_when_a_batch_is_received_anew() {
+    let mut builder = BatchBuilder::default();
+    for (received_ms, ttl_ms) in [(1_000, Some(500)), (1_200, None), (1_300, Some(0))] {
+        let expiry_ms = ttl_ms.map_or(0, |ttl_ms| Envelope::expiry(received_ms, ttl_ms));
+        builder.push(&Envelope { received_ms, expiry_ms, ..Envelope::default() }, &[0, 0], b"body");
+    }
+    let mut batch = builder.finish();
+    batch.receive_at(9_000);
+    let times: Vec<(u64, u64)> = (0..3).map(|index| batch.times(index)).collect();
+    assert_eq!(times, [(9_000, 9_500), (9_000, 0), (9_000, 9_000)]);
+    assert_eq!(batch.message(2).view().body, b"body");
+}

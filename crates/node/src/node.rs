@@ -449,7 +449,7 @@ fn fresh_secret() -> io::Result<NameSecret> {
     let mut secret = NameSecret::default();
     let mut have = 0;
     while have < secret.len() {
-        have += rustix::rand::getrandom(&mut secret[have..], GetRandomFlags::empty())?;
+        have += rustix::rand::getrandom(&mut secret[have..], rustix::rand::GetRandomFlags::empty())?;
     }
     Ok(secret)
 }

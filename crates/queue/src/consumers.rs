@@ -37,8 +37,6 @@ pub(crate) struct Consumers {
     promising: BTreeSet<Priority>,
     /// Levels with members that drain.
     draining: BTreeSet<Priority>,
-    /// Sum of the levels' promises.
-    promised: u64,
     /// Consumers that take messages and are on their way.
     scheduled: usize,
     /// Consumers that could take a message and aren't scheduled.
@@ -119,11 +117,6 @@ impl Consumers {
     /// True when some consumer could take a message now.
     pub(crate) fn any_able(&self) -> bool {
         self.scheduled > 0 || self.in_rings > 0
-    }
-
-    /// How many ready messages, from the head on, are kept for consumers that are on their way to them.
-    pub(crate) fn promised(&self) -> u64 {
-        self.promised
     }
 
     /// How many messages consumers could take now, those that are kept for them included.
@@ -262,7 +255,6 @@ impl Consumers {
         if before != promise {
             let level = self.level(priority);
             level.promised = level.promised - before + promise;
-            self.promised = self.promised - before + promise;
         }
         self.refresh(id);
     }

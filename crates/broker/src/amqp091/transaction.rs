@@ -88,7 +88,7 @@ impl Session {
             }
         }
         let Committed { ticket, refused } =
-            transaction.commit(&self.broker.commit, &mut self.undurable, &self.outbox, now.monotonic);
+            transaction.commit(&self.broker.commit, &mut self.undurable, &self.outbox, now);
         for UnroutedMessage([exchange, routing_key, properties, body]) in &returns {
             self.return_message(number, &Returned { exchange, routing_key, properties, body });
         }

@@ -224,8 +224,7 @@ impl Connection {
             open.transaction.settle(&queue, Some(consumer), runs, settlement);
         }
         let commit = &self.broker.commit;
-        let Committed { ticket, refused } =
-            open.transaction.commit(commit, &mut self.undurable, &self.outbox, now.monotonic);
+        let Committed { ticket, refused } = open.transaction.commit(commit, &mut self.undurable, &self.outbox, now);
         answers.iter().for_each(|asked| self.answer(asked, &ticket));
         if refused {
             let text = "partial transaction completion: a queue refused a message (x-overflow=reject-publish)";

@@ -4,18 +4,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use leveret_broker::{Broker, Nanos};
+use tokio::time::{Sleep, sleep_until};
 
 use super::Core;
-use super::timers::Alarm;
 use super::wake::TaskWake;
 
+/// Deadlines of queues within this time are one wake-up: 200 a second at most, and no message expires later by more.
+const TICK_NS: Nanos = 5_000_000;
+
 /// What queues leave for their home core: one task per core, a piece of work for each of its turns.
+///
+/// It has a timer of its own, since the core's wheel is made for the seconds of connections: a message would expire up to a
+/// tenth of a second late.
 pub(crate) struct DeferredTask {
     core: Arc<Core>,
     broker: Arc<Broker>,
-    alarm: Alarm,
-    /// When the alarm wakes it.
-    armed: Option<Nanos>,
+    /// The timer, and when it wakes the task.
+    sleep: Option<(Nanos, Pin<Box<Sleep>>)>,
 }
 
 impl DeferredTask {
@@ -24,7 +29,24 @@ impl DeferredTask {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
         broker.deferred.set_wake(core.index, wake);
-        Self { alarm: core.timers.alarm(), core, broker, armed: None }.await;
+        Self { core, broker, sleep: None }.await;
+    }
+
+    /// Has the task woken when something is due. True if that is already the case.
+    fn arm(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(deadline) = self.broker.deferred.next_deadline(self.core.index) else {
+            self.sleep = None;
+            return false;
+        };
+        let at = deadline.div_ceil(TICK_NS).saturating_mul(TICK_NS);
+        if self.sleep.as_ref().is_none_or(|(armed, _)| *armed != at) {
+            self.sleep = Some((at, Box::pin(sleep_until(self.core.clock.instant(at).into()))));
+        }
+        let is_due = self.sleep.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+        if is_due {
+            self.sleep = None;
+        }
+        is_due
     }
 }
 
@@ -34,13 +56,8 @@ impl Future for DeferredTask {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.core.collect_mail();
         let now = self.core.clock.now();
-        if self.broker.deferred_turn(self.core.index, now) {
+        if self.broker.deferred_turn(self.core.index, now) || self.arm(cx) {
             cx.waker().wake_by_ref();
-        } else if let Some(deadline) = self.broker.deferred.next_deadline(self.core.index)
-            && self.armed.is_none_or(|armed| armed > deadline || armed <= now.monotonic)
-        {
-            self.alarm.arm(deadline, cx.waker());
-            self.armed = Some(deadline);
         }
         Poll::Pending
     }

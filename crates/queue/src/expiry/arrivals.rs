@@ -1,9 +1,13 @@
-//! When the messages of a queue came in, by half seconds: a mark has the latest arrival of its messages.
+//! When the messages of a queue came in, by short stretches of time: a mark has the latest arrival of its messages.
 
 use std::collections::BTreeSet;
 
 /// Messages of one mark came in within this time, in milliseconds.
-const MARK_MS: u64 = 500;
+const MARK_MS: u64 = 10;
+/// From so many marks on a mark may stand for [`WIDE_MARK_MS`]: a queue that holds days of messages isn't to keep a mark for
+/// nearly each.
+const MARKS_MAX: usize = 100_000;
+const WIDE_MARK_MS: u64 = 500;
 
 /// Messages with numbers `first..=last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +20,7 @@ pub(super) struct Mark {
 
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// Latest arrival, first and last number. Usually in the order of the numbers; messages of a transaction came
-    /// in long before they got theirs.
+    /// Latest arrival, first and last number. Usually in the order of the numbers.
     closed: BTreeSet<(u64, u64, u64)>,
     /// The mark that messages are still added to.
     open: Option<Mark>,
@@ -33,7 +36,8 @@ impl Arrivals {
         if let Some(mark) = &mut self.open {
             let earliest_ms = mark.earliest_ms.min(received_ms);
             let latest_ms = mark.latest_ms.max(received_ms);
-            if latest_ms - earliest_ms <= MARK_MS {
+            let width_ms = if self.closed.len() < MARKS_MAX { MARK_MS } else { WIDE_MARK_MS };
+            if latest_ms - earliest_ms <= width_ms {
                 *mark = Mark { first: mark.first, last, earliest_ms, latest_ms };
                 return;
             }
@@ -89,18 +93,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_second_of_messages_is_one_mark() {
+    fn ten_milliseconds_of_messages_are_one_mark() {
         let mut arrivals = Arrivals::default();
-        for number in 0..1000 {
+        for number in 0..20 {
             arrivals.push(number, 1, 10_000 + number, 0);
         }
         assert_eq!(arrivals.closed.len(), 1);
-        assert_eq!(arrivals.next_ms(), Some(10_500));
-        assert_eq!(arrivals.pop_due(10_499), None);
-        assert_eq!(arrivals.pop_due(10_500), Some((0, 500)));
-        assert_eq!(arrivals.pop_due(10_998), None);
-        assert_eq!(arrivals.pop_due(10_999), Some((501, 999)));
+        assert_eq!(arrivals.next_ms(), Some(10_010));
+        assert_eq!(arrivals.pop_due(10_009), None);
+        assert_eq!(arrivals.pop_due(10_010), Some((0, 10)));
+        assert_eq!(arrivals.pop_due(10_018), None);
+        assert_eq!(arrivals.pop_due(10_019), Some((11, 19)));
         assert!(arrivals.is_empty());
+    }
+
+    #[test]
+    fn marks_become_wider_when_there_are_many() {
+        let mut arrivals = Arrivals::default();
+        let many = MARKS_MAX as u64;
+        for number in 0..2 * many {
+            arrivals.push(number, 1, 20 * number, 0);
+        }
+        assert!(arrivals.closed.len() as u64 <= many + many / 24, "{}", arrivals.closed.len());
     }
 
     #[test]

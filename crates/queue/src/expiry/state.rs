@@ -46,11 +46,13 @@ impl Expiry {
         let marks = self.arrivals.iter().count();
         // After a restart nobody has them, and their time is over.
         let overdue = &self.overdue | due;
-        if marks == 0 && self.times.is_empty() && overdue.is_empty() {
+        if marks == 0 && self.soonest.is_empty() && self.times.is_empty() && overdue.is_empty() {
             return Vec::new();
         }
+        let merged = (!self.soonest.is_empty()).then(|| self.times.merged_with(&self.soonest.by_number()));
+        let times = merged.as_ref().unwrap_or(&self.times);
         let (chunks, bytes) =
-            self.times.chunks().fold((0u32, 0), |(count, bytes), chunk| (count + 1, bytes + chunk.encoded_bytes()));
+            times.chunks().fold((0u32, 0), |(count, bytes), chunk| (count + 1, bytes + chunk.encoded_bytes()));
         let mut out = Vec::with_capacity(HEAD + marks * MARK + overdue.serialized_size() + bytes);
         out.push(VERSION);
         out.extend_from_slice(&(marks as u32).to_le_bytes());
@@ -62,7 +64,7 @@ impl Expiry {
             }
         }
         overdue.serialize_into(&mut out).expect("memory takes it");
-        self.times.chunks().for_each(|chunk| chunk.encode(&mut out));
+        times.chunks().for_each(|chunk| chunk.encode(&mut out));
         out
     }
 

@@ -107,6 +107,20 @@ impl Times {
         }
     }
 
+    /// These, and others by number, time and body bytes, in the order of their numbers.
+    pub(super) fn merged_with(&self, others: &[(u64, u64, u32)]) -> Self {
+        let mut merged = Self::default();
+        let mut others = others.iter().peekable();
+        for (number, tick, bytes) in self.chunks.iter().flat_map(Chunk::iter) {
+            while let Some((other, time_ms, bytes)) = others.next_if(|(other, ..)| *other < number) {
+                merged.push(*other, *time_ms, *bytes);
+            }
+            merged.push_tick(number, tick, bytes);
+        }
+        others.for_each(|(other, time_ms, bytes)| merged.push(*other, *time_ms, *bytes));
+        merged
+    }
+
     /// All that hold something, by number.
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
         self.chunks.iter().filter(|chunk| chunk.len() > 0)
