@@ -9,7 +9,7 @@ use leveret_log::{
 };
 use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
-use leveret_queue::MemoryBudget;
+use leveret_queue::{DeleteIf, MemoryBudget};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -24,7 +24,6 @@ use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
 use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
-use crate::queue_handle::QueueRef;
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
@@ -222,24 +221,28 @@ impl Broker {
         self.commit.when_durable(position, Box::new(move || broker.registry.publish()));
     }
 
-    /// Deletes a queue that has to go with its link, its last consumer or its connection.
-    pub(crate) fn delete_queue(self: &Arc<Self>, queue: &Queue, counters: &Counters, now: Now) {
-        let command = Command::DeleteQueue(DeleteQueue {
-            vhost: queue.vhost.clone(),
-            name: queue.name.clone(),
-            connection: queue.exclusive_owner,
-        });
-        // It may be gone already, or be another queue of that name by now: then this is no error.
-        let same = |found: &QueueRef| found.info().id == queue.id;
-        if self.registry.staged_snapshot().queue(&queue.vhost, &queue.name).is_some_and(same) {
-            match self.registry.submit(Permit::system(), command, now.monotonic) {
-                Ok(submitted) => {
-                    counters.queues_deleted.add(submitted.deleted.len() as u64);
-                    self.publish_later(submitted.position);
-                }
-                Err(refused) => {
-                    tracing::warn!(target: category::QUEUE, queue = %queue.name, %refused, "queue could not be deleted")
-                }
+    /// Deletes a queue that has to go with its link, its last consumer or its connection, if `condition` holds. Returns the
+    /// position from which on it is gone, 0 for at once.
+    pub(crate) fn delete_queue(
+        self: &Arc<Self>,
+        queue: &Queue,
+        condition: DeleteIf,
+        counters: &Counters,
+        now: Now,
+    ) -> Position {
+        let command =
+            DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: queue.exclusive_owner };
+        match self.registry.delete_queue(Permit::system(), command, condition, Some(queue.id), now.monotonic) {
+            Ok(submitted) => {
+                counters.queues_deleted.add(submitted.deleted.len() as u64);
+                self.publish_later(submitted.position);
+                submitted.position
+            }
+            // Somebody uses it again.
+            Err(refused) if condition.any() && refused.kind == RefusedKind::PreconditionFailed => 0,
+            Err(refused) => {
+                tracing::warn!(target: category::QUEUE, queue = %queue.name, %refused, "queue could not be deleted");
+                0
             }
         }
     }
@@ -357,6 +360,11 @@ impl Broker {
     /// What connections counted in a vhost so far.
     pub fn totals_in(&self, vhost: &str) -> Totals {
         self.vhosts.lock().get(vhost).map_or_else(Totals::default, |counters| counters.totals())
+    }
+
+    /// Where is counted what no connection did.
+    pub(crate) fn core_counters(&self) -> &Counters {
+        &self.counters[0].core
     }
 
     /// Counts what no connection did.

@@ -164,13 +164,16 @@ impl Broker {
         route.count(1, now.monotonic);
         let shared = self.shared.share(&batch, &route.queues, persistent, None);
         let mut published = PublishedDirectly { routed: true, position: 0 };
+        let mut gone = 0;
         for queue in &route.queues {
             let came = queue.publish(&batch, 0, 1, persistent, shared, now.monotonic);
             published.position = published.position.max(came.awaited.position);
+            gone += usize::from(came.is_gone);
             if came.awaited.position > 0 {
                 self.commit.apply_later(came.awaited.position, queue.clone());
             }
         }
+        published.routed = gone < route.queues.len() || !route.replies.is_empty();
         self.commit.announce();
         Ok(published)
     }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use leveret_model::{Command, DeleteQueue, Permit};
+use leveret_queue::DeleteIf;
 
 use crate::broker::Broker;
 use crate::queue_handle::QueueRef;
 use crate::time::Now;
-use crate::told::category;
 
 /// Messages that one turn lets expire at most.
 const TURN_MESSAGES_MAX: u64 = 256;
@@ -20,24 +19,9 @@ impl Broker {
         }
     }
 
-    /// Nobody used the queue for so long that it goes (`x-expires`).
+    /// Nobody used the queue for so long that it goes (`x-expires`), unless somebody does now.
     fn delete_unused(self: &Arc<Self>, queue: &QueueRef, now: Now) {
-        let info = queue.info();
-        // Another queue of that name may be there by now.
-        let staged = self.registry.staged_snapshot();
-        if staged.queue(&info.vhost, &info.name).is_none_or(|found| found.info().id != info.id) {
-            return;
-        }
-        let command = Command::DeleteQueue(DeleteQueue {
-            vhost: info.vhost.clone(),
-            name: info.name.clone(),
-            connection: info.exclusive_owner,
-        });
-        match self.registry.submit(Permit::system(), command, now.monotonic) {
-            Ok(submitted) => self.publish_later(submitted.position),
-            Err(refused) => {
-                tracing::warn!(target: category::QUEUE, queue = %info.name, %refused, "unused queue could not be deleted")
-            }
-        }
+        let condition = DeleteIf { expired: true, ..DeleteIf::default() };
+        self.delete_queue(queue.info(), condition, self.core_counters(), now);
     }
 }

@@ -76,8 +76,8 @@ pub use unauthenticated::{Handshake, Unauthenticated};
 
 /// What listings of queues and consumers show.
 pub use leveret_queue::{
-    ConsumerStatus, Count as QueueCount, QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus, QueueWait,
-    WaitReason,
+    ConsumerStatus, Count as QueueCount, DeleteIf, QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus,
+    QueueWait, WaitReason,
 };
 
 /// Why a message died.

@@ -4,6 +4,7 @@
 //! log order is queue order), releases it, and then passes signals on. A panic under the lock marks
 //! that queue failed until it is rebuilt from its log.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,8 +14,8 @@ use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{Place, encode_reference};
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, Effects, GetOutcome, Link, Outcome, QueueState, Run,
-    Signal, Taken, TurnEnd, WaitReason,
+    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, DeleteIf, Effects, GetOutcome, Link, NotDeleted, Outcome,
+    QueueState, Run, Signal, Taken, TurnEnd, WaitReason, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -44,6 +45,9 @@ pub(crate) use moves::{Reason, Waiting};
 /// little-endian number, all below it may have been delivered.
 pub const CONTROL_DELIVERED_BELOW: u8 = 1;
 
+/// Runs of messages in one record of the log at most, so that it stays within the largest one.
+pub(crate) const RECORD_RUNS_MAX: usize = 4096;
+
 /// What became of messages offered together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
@@ -53,6 +57,24 @@ pub struct Published {
     pub awaited: Awaited,
     /// Its consumers could take messages that have left memory: publishers leave the disk and the processors to them.
     pub is_behind: bool,
+    /// The queue takes no messages any more, since its deletion is on its way to the disk: these are none of its, as if they
+    /// had come later. What is said of them waits until that is so.
+    pub is_gone: bool,
+}
+
+impl Published {
+    fn none() -> Self {
+        Self { accepted: 0, awaited: Awaited::default(), is_behind: false, is_gone: false }
+    }
+}
+
+/// Why a queue has no new consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoConsumer {
+    /// An exclusive one is in the way, or it wanted to be alone.
+    Exclusive,
+    /// The queue is being deleted.
+    Gone,
 }
 
 /// See the module.
@@ -72,10 +94,12 @@ pub struct QueueHandle {
     is_deferred: AtomicBool,
     moves: moves::Moves,
     deleted_messages: AtomicU64,
+    /// Where its deletion is logged, once it is closed; written under its lock.
+    closed_at: AtomicU64,
     /// Where its sizes are read without its lock, under which they are written.
     place: OwnPlace,
     /// Links that publish to the queue by its name: they are told when it is gone, as consumers are.
-    watchers: Mutex<Vec<(u64, Arc<dyn Link>)>>,
+    watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
 }
 
 /// A shared queue.
@@ -106,7 +130,8 @@ impl QueueHandle {
             is_deferred: AtomicBool::new(false),
             moves: moves::Moves::default(),
             deleted_messages: AtomicU64::new(0),
-            watchers: Mutex::new(Vec::new()),
+            closed_at: AtomicU64::new(0),
+            watchers: Mutex::default(),
         })
     }
 
@@ -253,13 +278,14 @@ impl QueueHandle {
         let shared = shared.filter(|_| persistent && self.is_durable()).map(|first| first + u64::from(index));
         let mut referred = 0;
         let published = self.with(|queue, effects| {
-            if *queue.state() == QueueState::Deleted {
+            if queue.is_closed() {
                 // Routed before its deletion was known: as if it had come later, and found no queue.
-                return Published { accepted: count, awaited: Awaited::default(), is_behind: false };
+                let awaited = Awaited::durable(self.closed_at.load(Ordering::Relaxed));
+                return Published { accepted: count, awaited, is_behind: false, is_gone: true };
             }
             let submission = queue.submit(batch, index, count, now);
             if submission.accepted == 0 {
-                return Published { accepted: 0, awaited: Awaited::default(), is_behind: false };
+                return Published::none();
             }
             let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
             let written = self.durability == Durability::Os && !queue.awaits_group();
@@ -292,9 +318,9 @@ impl QueueHandle {
             }
             // A volatile message waits for the durable ones before it.
             let awaited = Awaited { position: queue.pending_position(), written };
-            Published { accepted: submission.accepted, awaited, is_behind: queue.is_behind() }
+            Published { accepted: submission.accepted, awaited, is_behind: queue.is_behind(), is_gone: false }
         });
-        let published = published.unwrap_or(Published { accepted: 0, awaited: Awaited::default(), is_behind: false });
+        let published = published.unwrap_or_else(Published::none);
         if let Some(first) = shared.filter(|_| referred < count) {
             self.shared.release(first + u64::from(referred), first + u64::from(count) - 1);
         }
@@ -363,6 +389,35 @@ impl QueueHandle {
         .flatten()
     }
 
+    /// Messages of many consumers are acknowledged together: one lock, one record for up to [`RECORD_RUNS_MAX`] runs, and one
+    /// look for whose turn it is.
+    pub(crate) fn acknowledge(self: &Arc<Self>, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
+        self.with(|queue, effects| {
+            queue.acknowledge(settled, now, effects);
+            let mut runs: Vec<Run> = Vec::new();
+            settled.iter().flat_map(|(_, runs)| runs).for_each(|run| push_run(&mut runs, *run));
+            for runs in runs.chunks(RECORD_RUNS_MAX) {
+                self.log_settles(queue, runs, SettleReason::Acknowledged, Wait::Lazy);
+            }
+        });
+    }
+
+    /// Consumers end, and what they held goes back to its place; `failed` counts these deliveries as failed. Returns how many
+    /// consumers are left.
+    pub(crate) fn leave(
+        self: &Arc<Self>,
+        consumers: &[ConsumerId],
+        held: &[(Option<ConsumerId>, Vec<Run>)],
+        failed: bool,
+        now: Nanos,
+    ) -> Option<usize> {
+        self.with(|queue, effects| {
+            queue.leave(consumers, held, failed, now, effects);
+            (!consumers.is_empty()).then(|| queue.consumer_count())
+        })
+        .flatten()
+    }
+
     /// Messages are rejected by somebody who answers for it: they go to the dead-letter exchange, if the queue has one,
     /// or leave for good. Returns what the answer waits for; `outbox` is told when a move that it needs is durable. There
     /// is no answer when the queue failed: the messages are in its log, and back after a restart.
@@ -405,9 +460,36 @@ impl QueueHandle {
         purged.unwrap_or((0, 0))
     }
 
-    /// False when an exclusive consumer is in the way.
-    pub fn add_consumer(self: &Arc<Self>, id: ConsumerId, options: ConsumerOptions, now: Nanos) -> bool {
-        self.with(|queue, effects| queue.add_consumer(id, options, now, effects)).unwrap_or(false)
+    /// Adds a consumer.
+    ///
+    /// # Errors
+    /// [`NoConsumer`] says what is in the way.
+    pub fn add_consumer(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        options: ConsumerOptions,
+        now: Nanos,
+    ) -> Result<(), NoConsumer> {
+        let added = self.with(|queue, effects| match queue.is_closed() {
+            true => Err(NoConsumer::Gone),
+            false => queue.add_consumer(id, options, now, effects).then_some(()).ok_or(NoConsumer::Exclusive),
+        });
+        added.unwrap_or(Err(NoConsumer::Gone))
+    }
+
+    /// Closes the queue for good, if `condition` holds; `log` appends the record of its deletion meanwhile, and returns its
+    /// position.
+    pub(crate) fn close(
+        &self,
+        condition: DeleteIf,
+        now: Nanos,
+        log: impl FnOnce() -> Position,
+    ) -> Result<Position, NotDeleted> {
+        let mut queue = self.inner.lock();
+        queue.close(condition, now)?;
+        let position = log();
+        self.closed_at.store(position, Ordering::Relaxed);
+        Ok(position)
     }
 
     /// Ends a consumer. Returns how many are left when this one was there.
@@ -442,12 +524,12 @@ impl QueueHandle {
 
     /// Has `link` signalled with `key` when the queue is gone.
     pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
-        self.watchers.lock().push((key, link));
+        self.watchers.lock().insert(key, link);
     }
 
     /// Ends a watch.
     pub fn unwatch(&self, key: u64) {
-        self.watchers.lock().retain(|(other, _)| *other != key);
+        self.watchers.lock().remove(&key);
     }
 
     fn tell_watchers(&self) {

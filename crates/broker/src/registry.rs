@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
 use leveret_model::{
-    Change, Command, ConnectionId, Durability, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue, QueueId,
-    Refused, Topology,
+    Change, Command, ConnectionId, DeleteQueue, Durability, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue,
+    QueueId, Refused, Topology,
 };
-use leveret_queue::{ClassicQueue, Expiry, Ledger, MemoryBudget};
+use leveret_queue::{ClassicQueue, DeleteIf, Expiry, Ledger, MemoryBudget, NotDeleted};
 use leveret_routing::Router;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -249,6 +249,47 @@ impl Registry {
         Ok(Submitted { outcome: submitted.outcome, position, deleted })
     }
 
+    /// Deletes a queue if `condition` holds: to look at it and to close it is one step. With `id` it is that queue or none:
+    /// another one of its name may be there by now.
+    ///
+    /// # Errors
+    /// As [`Registry::submit`], and that the condition doesn't hold.
+    pub fn delete_queue(
+        &self,
+        permit: Permit,
+        command: DeleteQueue,
+        condition: DeleteIf,
+        id: Option<QueueId>,
+        now: Nanos,
+    ) -> Result<Submitted, Refused> {
+        let mut staged = self.staged.lock();
+        let queue = staged.latest.queue(&command.vhost, &command.name).cloned();
+        if id.is_some() && queue.as_ref().map(|queue| queue.info().id) != id {
+            return Ok(Submitted { outcome: Outcome::Absent, position: 0, deleted: Vec::new() });
+        }
+        let (vhost, name) = (command.vhost.clone(), command.name.clone());
+        let command = Command::DeleteQueue(command);
+        let told = changes::lines(&staged.model.topology(), &command);
+        let mut model = staged.model.clone();
+        let submitted = model.submit(permit, command)?;
+        let record = submitted.record.as_deref();
+        let position = match queue.filter(|_| condition.any()) {
+            None => self.log(&mut staged, record),
+            Some(queue) => queue.close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
+                let why = match reason {
+                    NotDeleted::NotEmpty => "not empty",
+                    NotDeleted::InUse | NotDeleted::Used => "in use",
+                };
+                Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
+            })?,
+        };
+        told.iter().for_each(|line| tracing::info!("{line}"));
+        staged.model = model;
+        let next = self.next(&staged.latest, &staged.model, &submitted.changes, now);
+        let deleted = self.stage(staged, next, position);
+        Ok(Submitted { outcome: submitted.outcome, position, deleted })
+    }
+
     /// Validates and stages commands as one change: all of them or, if one is refused, none, also after a crash. The
     /// answers come in their order. Thousands of them are carried out on a copy, while others go on.
     ///
@@ -429,8 +470,7 @@ impl Registry {
     }
 
     /// The queues that belong to a connection alone.
-    pub fn exclusive_queues(&self, vhost: &str, owner: ConnectionId) -> Vec<Arc<leveret_model::Queue>> {
-        let topology = self.staged_topology();
-        topology.queues(vhost).filter(|queue| queue.exclusive_owner == Some(owner)).cloned().collect()
+    pub fn exclusive_queues(&self, owner: ConnectionId) -> Vec<Arc<leveret_model::Queue>> {
+        self.staged_topology().exclusive_queues(owner).cloned().collect()
     }
 }

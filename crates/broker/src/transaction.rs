@@ -16,7 +16,7 @@ use crate::awaited::Awaited;
 use crate::commit::Commit;
 use crate::group::Group;
 use crate::outbox::Outbox;
-use crate::queue_handle::{QueueRef, Reason};
+use crate::queue_handle::{QueueRef, RECORD_RUNS_MAX, Reason};
 use crate::ticket::Ticket;
 use crate::time::Now;
 use crate::undurable::Undurable;
@@ -25,8 +25,6 @@ use crate::undurable::Undurable;
 pub const TRANSACTION_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that one transaction writes to the log at most: each message counts once for each of its queues.
 pub const TRANSACTION_LOG_BYTES_MAX: u64 = 256 << 20;
-/// Runs of messages in one record of the log at most, so that it stays within the largest one.
-const RECORD_RUNS_MAX: usize = 4096;
 
 /// What happens to messages that a consumer gives back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -171,8 +171,12 @@ mod tests {
     fn what_goes_to_a_queue_that_is_behind_counts_more_and_until_it_is_durable() {
         let os = Fixture::new().queue;
         let mut undurable = Undurable::new(Arc::default());
-        let published =
-            |position, is_behind| Published { accepted: 1, awaited: Awaited { position, written: true }, is_behind };
+        let published = |position, is_behind| Published {
+            accepted: 1,
+            awaited: Awaited { position, written: true },
+            is_behind,
+            is_gone: false,
+        };
         undurable.note_published(published(10, false), &os, 300 << 10);
         assert!(!undurable.is_full());
         undurable.apply(Reached { written: 10, durable: 0 });

@@ -1,6 +1,7 @@
 //! Changes of the control plane: submitted, on disk, published, and only then answered.
 
-use leveret_model::{Command, Outcome, Permit};
+use leveret_broker::DeleteIf;
+use leveret_model::{Command, DeleteQueue, Outcome, Permit};
 use tokio::sync::oneshot;
 
 use crate::api::Api;
@@ -18,6 +19,22 @@ impl Api {
         self.broker().count_queues(u64::from(declares), u64::from(created), submitted.deleted.len() as u64);
         self.durable(submitted.position).await?;
         Ok(submitted.outcome)
+    }
+
+    /// Deletes a queue if this holds, and waits until it is gone.
+    ///
+    /// # Errors
+    /// It doesn't hold, it is refused, or the node stops.
+    pub(crate) async fn delete_queue(
+        &self,
+        permit: Permit,
+        command: DeleteQueue,
+        condition: DeleteIf,
+    ) -> Result<(), Error> {
+        let now = self.node().clock().monotonic();
+        let submitted = self.broker().registry.delete_queue(permit, command, condition, None, now)?;
+        self.broker().count_queues(0, 0, submitted.deleted.len() as u64);
+        self.durable(submitted.position).await
     }
 
     /// Carries out commands as one change: all of them, or none if one is refused.

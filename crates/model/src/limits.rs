@@ -61,8 +61,8 @@ impl Limits {
             format!("{cannot}queue limit in vhost '{vhost}' ({limit}) is reached; raise queue_max_per_vhost")
         })?;
         let Some(owner) = owner else { return Ok(()) };
-        let of_owner = topology.exclusive_queues.get(&owner).copied().unwrap_or(0);
-        check(of_owner, self.exclusive_queues_per_connection, |limit| {
+        let of_owner = topology.exclusive_queues.get(&owner).map_or(0, |queues| queues.len());
+        check(of_owner as u64, self.exclusive_queues_per_connection, |limit| {
             format!(
                 "{cannot}limit of exclusive queues of a connection ({limit}) is reached; raise \
                  exclusive_queue_max_per_connection"

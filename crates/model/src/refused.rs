@@ -105,7 +105,8 @@ impl Refused {
         Refused::new(RefusedKind::AccessRefused, text)
     }
 
-    pub(crate) fn precondition(text: impl Into<String>) -> Self {
+    /// 406: something that has to hold doesn't.
+    pub fn precondition(text: impl Into<String>) -> Self {
         Refused::new(RefusedKind::PreconditionFailed, text)
     }
 

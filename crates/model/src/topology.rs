@@ -22,8 +22,8 @@ pub struct Topology {
     /// How many exchanges and bindings there are in all vhosts.
     pub(crate) exchanges: u64,
     pub(crate) bindings: u64,
-    /// How many exclusive queues a connection has.
-    pub(crate) exclusive_queues: OrdMap<ConnectionId, u64>,
+    /// The exclusive queues of each connection.
+    pub(crate) exclusive_queues: OrdMap<ConnectionId, OrdMap<QueueId, Arc<Queue>>>,
     pub(crate) users: OrdMap<Arc<str>, Arc<User>>,
     pub(crate) permissions: OrdMap<Arc<str>, OrdMap<Arc<str>, Arc<Permission>>>,
     /// By user, vhost and exchange.
@@ -113,6 +113,11 @@ impl Topology {
             Some(owner) if connection != Some(owner) => Err(Refused::locked(vhost, name)),
             _ => Ok(queue),
         }
+    }
+
+    /// The queues that belong to a connection alone.
+    pub fn exclusive_queues(&self, owner: ConnectionId) -> impl Iterator<Item = &Arc<Queue>> {
+        self.exclusive_queues.get(&owner).into_iter().flat_map(|queues| queues.values())
     }
 
     /// An exchange by name; the default exchange by the empty one.

@@ -83,6 +83,8 @@ pub struct ClassicQueue {
     /// Persistent messages of it are logged.
     pub(crate) durable: bool,
     pub(crate) state: QueueState,
+    /// Its deletion is on its way to the disk.
+    pub(crate) is_closed: bool,
     pub(crate) ledger: Ledger,
     pub(crate) contents: Contents,
     pub(crate) consumers: Consumers,
@@ -139,6 +141,7 @@ impl ClassicQueue {
             options,
             durable,
             state: QueueState::Running,
+            is_closed: false,
             ledger,
             contents,
             consumers: Consumers::default(),
@@ -470,6 +473,7 @@ impl ClassicQueue {
     pub fn delete(&mut self, effects: &mut Effects) -> u64 {
         let messages = self.ready.messages;
         self.state = QueueState::Deleted;
+        self.is_closed = true;
         self.dead = DeadLetters::default();
         self.pending.clear();
         self.pending_length = Length::default();

@@ -208,7 +208,8 @@ impl ClassicQueue {
             self.die(*run, Reason::Rejected, effects);
         }
         self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);
-        self.credit_back(id, count, now, effects);
+        self.credit_back(id, count, now);
+        self.schedule(effects);
         true
     }
 

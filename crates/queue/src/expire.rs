@@ -108,7 +108,7 @@ impl ClassicQueue {
     }
 
     /// When the queue goes if nobody uses it until then.
-    fn unused_at(&self) -> Option<Nanos> {
+    pub(crate) fn unused_at(&self) -> Option<Nanos> {
         let expires_ms = self.options.expires_ms.filter(|_| self.consumers.len() == 0)?;
         Some(self.clockwork.used.saturating_add(expires_ms.saturating_mul(NANOS_PER_MS)))
     }

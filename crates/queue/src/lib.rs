@@ -14,6 +14,7 @@
 
 mod browse;
 pub mod classic;
+mod close;
 pub mod consumer;
 mod consumers;
 pub mod contents;
@@ -44,6 +45,7 @@ pub mod status;
 pub mod wait;
 
 pub use classic::{ClassicQueue, QueueState, Submission, TurnEnd};
+pub use close::{DeleteIf, NotDeleted};
 pub use consumer::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState};
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};

@@ -20,6 +20,19 @@ impl ClassicQueue {
         now: Nanos,
         effects: &mut Effects,
     ) {
+        self.settle_some(id, runs, outcome, now);
+        self.schedule(effects);
+    }
+
+    /// As [`ClassicQueue::settle`] for acknowledged messages of many consumers: who is next is looked for once.
+    pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
+        for (id, runs) in settled {
+            self.settle_some(*id, runs, Outcome::Settled, now);
+        }
+        self.schedule(effects);
+    }
+
+    fn settle_some(&mut self, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
         if outcome == Outcome::Settled {
             self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
         }
@@ -35,10 +48,10 @@ impl ClassicQueue {
         }
         let times = if is_planted(Bug::SettleTwice) { 2 } else { 1 };
         self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count * times);
-        self.credit_back(id, count, now, effects);
+        self.credit_back(id, count, now);
     }
 
-    pub(crate) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos, effects: &mut Effects) {
+    pub(crate) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos) {
         if let Some(id) = id {
             self.consumers.update(id, |consumer| {
                 if consumer.credit() == 0 {
@@ -48,7 +61,6 @@ impl ClassicQueue {
                 consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32 + more);
             });
         }
-        self.schedule(effects);
     }
 
     /// Takes messages out of the ledger, with what is known of each.
@@ -63,6 +75,35 @@ impl ClassicQueue {
 
     /// Messages go back to their place, flagged redelivered. `failed` counts this delivery of them as failed.
     pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
+        self.put_back(id, runs, failed, now, effects);
+        self.schedule(effects);
+        self.drop_excess(effects);
+    }
+
+    /// Consumers end and what they held goes back, as by [`ClassicQueue::requeue`]. None of them gets it again.
+    pub fn leave(
+        &mut self,
+        consumers: &[ConsumerId],
+        held: &[(Option<ConsumerId>, Vec<Run>)],
+        failed: bool,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        for id in consumers {
+            self.consumers.remove(*id);
+        }
+        if !consumers.is_empty() {
+            self.changed = now;
+            self.used(now);
+        }
+        for (id, runs) in held {
+            self.put_back(*id, runs, failed, now, effects);
+        }
+        self.schedule(effects);
+        self.drop_excess(effects);
+    }
+
+    fn put_back(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
         let mut count = 0;
         for run in runs {
             count += run.count();
@@ -86,8 +127,7 @@ impl ClassicQueue {
         for run in runs {
             self.expire_returned(run, effects);
         }
-        self.credit_back(id, count, now, effects);
-        self.drop_excess(effects);
+        self.credit_back(id, count, now);
     }
 
     /// Removes all ready messages but those that are on their way to a consumer; returns how many and the runs to be logged,

@@ -2,20 +2,14 @@
 
 use leveret_amqp091::{Method, encode_method, method::basic};
 use leveret_log::Wait;
-use leveret_queue::{Outcome, Run, push_run};
+use leveret_queue::{Outcome, Run};
 
-use super::channel::{Settled, Source};
+use super::channel::{ByQueue, OfQueue, Settled};
 use super::error::{Result, not_implemented, precondition};
 use super::session::Session;
 use crate::stats::Stat;
 use crate::time::Now;
 use crate::transaction::Settlement;
-
-/// Acknowledgements that came in one read and go to their queue together.
-pub(crate) struct PendingAck {
-    source: Source,
-    runs: Vec<Run>,
-}
 
 /// What becomes of deliveries that aren't acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,14 +41,7 @@ impl Session {
         self.counters.acked.add(acked);
         for Settled { source, runs } in settled {
             let source = &self.channels[&channel].sources[source as usize];
-            let same = |pending: &&mut PendingAck| {
-                pending.source.consumer == source.consumer
-                    && std::sync::Arc::ptr_eq(&pending.source.queue, &source.queue)
-            };
-            match self.acks.iter_mut().find(same) {
-                Some(pending) => runs.into_iter().for_each(|run| push_run(&mut pending.runs, run)),
-                None => self.acks.push(PendingAck { source: source.clone(), runs }),
-            }
+            self.acks.add(source, runs);
         }
         self.settled_some(channel, now);
         Ok(())
@@ -62,8 +49,16 @@ impl Session {
 
     /// Hands collected acknowledgements to their queues.
     pub(crate) fn flush_acks(&mut self, now: Now) {
-        for PendingAck { source, runs } in self.acks.drain(..) {
-            source.queue.settle(source.consumer, &runs, Outcome::Settled, Wait::Lazy, now.monotonic);
+        if self.acks.is_empty() {
+            return;
+        }
+        for OfQueue { queue, settled } in self.acks.take() {
+            match &settled[..] {
+                [(consumer, runs)] => {
+                    queue.settle(*consumer, runs, Outcome::Settled, Wait::Lazy, now.monotonic);
+                }
+                _ => queue.acknowledge(&settled, now.monotonic),
+            }
         }
     }
 
@@ -112,15 +107,18 @@ impl Session {
     /// Returns deliveries to their queues, or drops them for good.
     pub(crate) fn give_back(&mut self, channel: u16, settled: Vec<Settled>, what: GiveBack, now: Now) {
         let Some(entry) = self.channels.get(&channel) else { return };
+        let mut by_queue = ByQueue::default();
         for Settled { source, runs } in settled {
-            let Source { queue, consumer } = &entry.sources[source as usize];
+            let source = &entry.sources[source as usize];
             match what {
                 GiveBack::Drop => {
-                    queue.settle(*consumer, &runs, Outcome::Dropped, Wait::Lazy, now.monotonic);
+                    source.queue.settle(source.consumer, &runs, Outcome::Dropped, Wait::Lazy, now.monotonic);
                 }
-                GiveBack::Requeue => queue.requeue(*consumer, &runs, false, now.monotonic),
-                GiveBack::RequeueFailed => queue.requeue(*consumer, &runs, true, now.monotonic),
+                GiveBack::Requeue | GiveBack::RequeueFailed => by_queue.add(source, runs),
             }
+        }
+        for OfQueue { queue, settled } in by_queue.take() {
+            queue.leave(&[], &settled, what == GiveBack::RequeueFailed, now.monotonic);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use leveret_metrics::Counters;
 use leveret_queue::{ConsumerId, Run, Taken, push_run};
+use rustc_hash::FxHashMap;
 
 use super::content::Incoming;
 use super::reply_to::ReplyConsumer;
@@ -65,7 +66,11 @@ pub(crate) struct Channel {
     reported: u64,
     /// Consumers that wait until the client settles something.
     pub parked: Vec<u64>,
+    /// Keys of its consumers by their tags.
+    pub consumers: FxHashMap<Arc<[u8]>, u64>,
     pub sources: Vec<Source>,
+    /// Which of them are queues asked by `basic.get`, by the address of the queue that they keep.
+    get_sources: FxHashMap<usize, u32>,
     /// What it counts.
     pub stats: Stats,
 }
@@ -95,14 +100,19 @@ impl Channel {
         self.next_tag
     }
 
-    /// The index of a source, added when it is new.
-    pub(crate) fn source(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>) -> u32 {
-        let same = |source: &Source| source.consumer == consumer && Arc::ptr_eq(&source.queue, queue);
-        if let Some(at) = self.sources.iter().position(same) {
-            return at as u32;
-        }
-        self.sources.push(Source { queue: queue.clone(), consumer });
+    /// The index of a new consumer's source.
+    pub(crate) fn consumer_source(&mut self, queue: &QueueRef, id: ConsumerId) -> u32 {
+        self.sources.push(Source { queue: queue.clone(), consumer: Some(id) });
         (self.sources.len() - 1) as u32
+    }
+
+    /// The index of a queue that is asked for messages, added when it is new.
+    pub(crate) fn get_source(&mut self, queue: &QueueRef) -> u32 {
+        let sources = &mut self.sources;
+        *self.get_sources.entry(Arc::as_ptr(queue).addr()).or_insert_with(|| {
+            sources.push(Source { queue: queue.clone(), consumer: None });
+            (sources.len() - 1) as u32
+        })
     }
 
     /// Notes message `at` of `taken` as delivered under `tag`.
@@ -190,20 +200,74 @@ impl Channel {
 
 /// Puts deliveries together that go to the same queue.
 pub(super) fn by_source(deliveries: &[Delivery]) -> Vec<Settled> {
-    let mut out = Vec::new();
-    deliveries.iter().for_each(|delivery| add(&mut out, delivery));
+    let mut out: Vec<Settled> = Vec::new();
+    // Few sources need no map: most channels have one.
+    let mut places: FxHashMap<u32, usize> = FxHashMap::default();
+    for delivery in deliveries {
+        let run = Run {
+            first: delivery.number,
+            last: delivery.number,
+            bytes: u64::from(delivery.bytes),
+            durable: delivery.durable,
+        };
+        let found = match out.last() {
+            Some(last) if last.source == delivery.source => Some(out.len() - 1),
+            _ if out.len() > 1 => places.get(&delivery.source).copied(),
+            _ => None,
+        };
+        match found {
+            Some(at) => push_run(&mut out[at].runs, run),
+            None => {
+                places.insert(delivery.source, out.len());
+                out.push(Settled { source: delivery.source, runs: vec![run] });
+            }
+        }
+    }
     out
 }
 
-fn add(out: &mut Vec<Settled>, delivery: &Delivery) {
-    let run = Run {
-        first: delivery.number,
-        last: delivery.number,
-        bytes: u64::from(delivery.bytes),
-        durable: delivery.durable,
-    };
-    match out.iter_mut().find(|settled| settled.source == delivery.source) {
-        Some(settled) => push_run(&mut settled.runs, run),
-        None => out.push(Settled { source: delivery.source, runs: vec![run] }),
+/// What a queue gets back from each of its sources.
+pub(crate) struct OfQueue {
+    pub queue: QueueRef,
+    pub settled: Vec<(Option<ConsumerId>, Vec<Run>)>,
+}
+
+/// Puts what goes to the same queue together, so that its lock is taken once.
+#[derive(Default)]
+pub(crate) struct ByQueue {
+    queues: Vec<OfQueue>,
+    /// By the address of the queue that is kept.
+    places: FxHashMap<usize, usize>,
+}
+
+impl ByQueue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// What is noted of this queue.
+    pub(super) fn of(&mut self, queue: &QueueRef) -> &mut OfQueue {
+        let queues = &mut self.queues;
+        let at = *self.places.entry(Arc::as_ptr(queue).addr()).or_insert_with(|| {
+            queues.push(OfQueue { queue: queue.clone(), settled: Vec::new() });
+            queues.len() - 1
+        });
+        &mut self.queues[at]
+    }
+
+    pub(super) fn add(&mut self, source: &Source, runs: Vec<Run>) {
+        let settled = &mut self.of(&source.queue).settled;
+        match settled.last_mut() {
+            Some((consumer, last)) if *consumer == source.consumer => {
+                runs.into_iter().for_each(|run| push_run(last, run));
+            }
+            _ => settled.push((source.consumer, runs)),
+        }
+    }
+
+    /// All, in the order in which their first came.
+    pub(super) fn take(&mut self) -> Vec<OfQueue> {
+        self.places.clear();
+        std::mem::take(&mut self.queues)
     }
 }

@@ -4,8 +4,9 @@ use leveret_amqp091::{
     Method, ReplyCode, ShortStr, encode_method,
     method::{channel, connection},
 };
+use leveret_log::Position;
+use leveret_queue::DeleteIf;
 
-use super::acknowledge::GiveBack;
 use super::channel::Channel;
 use super::error::ProtocolError;
 use super::held::Held;
@@ -89,27 +90,10 @@ impl Session {
     }
 
     /// A channel is over: its consumers end, its deliveries go back to their place.
-    pub(crate) fn leave_channel(&mut self, number: u16, now: Now) {
-        let keys: Vec<u64> =
-            self.consumers.iter().filter(|(_, consumer)| consumer.channel == number).map(|(key, _)| *key).collect();
-        let mut keys = keys;
-        keys.sort_unstable();
+    /// Returns the position from which on the queues are gone that go with them.
+    pub(crate) fn leave_channel(&mut self, number: u16, now: Now) -> Position {
         self.tx_end(number);
-        // Deliveries go back first, so that an auto-delete queue takes them with it.
-        if let Some(channel) = self.channels.get_mut(&number) {
-            let settled = channel.settle_all();
-            channel.report(&mut self.account);
-            // A consumer that is about to end must not get them again.
-            for key in &keys {
-                if let Some(consumer) = self.consumers.get(key) {
-                    consumer.queue.set_room(consumer.id, false, now.monotonic);
-                }
-            }
-            self.give_back(number, settled, GiveBack::RequeueFailed, now);
-        }
-        for key in keys {
-            self.remove_consumer(key, now);
-        }
+        let position = self.end_consumers(number, now);
         let channel = self.channels.remove(&number);
         if channel.as_ref().is_some_and(Channel::has_published) {
             self.counters.publishers_closed.increment();
@@ -120,29 +104,33 @@ impl Session {
             self.counters.channels_closed.add(1);
         }
         self.confirming.retain(|channel| *channel != number);
+        position
     }
 
-    /// The connection is over: everything that is its own goes.
-    pub(crate) fn leave(&mut self, now: Now) {
+    /// The connection is over: everything that is its own goes. Returns the position from which on all of it is gone.
+    pub(crate) fn leave(&mut self, now: Now) -> Position {
         self.run.give_up_file();
         self.flush_run(now);
         self.flush_acks(now);
         let mut numbers: Vec<u16> = self.channels.keys().copied().collect();
         numbers.sort_unstable();
+        let mut position = 0;
         for number in numbers {
-            self.leave_channel(number, now);
+            position = position.max(self.leave_channel(number, now));
         }
         self.contents.clear();
         self.scheduled.clear();
         self.replies.clear();
         self.starved.clear();
         if std::mem::take(&mut self.has_exclusive_queues) {
-            for queue in self.broker.registry.exclusive_queues(&self.vhost, self.id) {
-                self.delete_by_broker(&queue, now);
+            for queue in self.broker.registry.exclusive_queues(self.id) {
+                let gone = self.broker.delete_queue(&queue, DeleteIf::default(), &self.counters, now);
+                position = position.max(gone);
             }
         }
         self.account = Account::default();
         self.broker.commit.announce();
+        position
     }
 
     /// See [`crate::Connection::disconnected`].

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic};
-use leveret_model::{Action, authorize};
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
+use leveret_log::Position;
+use leveret_model::{Action, Refused, authorize};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeleteIf};
+use rustc_hash::FxHashMap;
 
 use super::arguments;
+use super::channel::{ByQueue, OfQueue, Settled};
 use super::deliver::Consumer;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented};
+use super::held::Answer;
 use super::publish::short;
 use super::reply_to::is_reply_name;
 use super::session::Session;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{NoConsumer, QueueRef};
 use crate::quota::Kind;
 use crate::reply_to::REPLY_TO;
 use crate::time::Now;
@@ -76,7 +80,6 @@ impl Session {
         let default = self.broker.settings.default_prefetch;
         let entry = self.channel(channel)?;
         let prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
-        let source = entry.source(&queue, Some(id));
         let added = queue.add_consumer(
             id,
             ConsumerOptions {
@@ -94,11 +97,19 @@ impl Session {
             },
             now.monotonic,
         );
-        if !added {
+        if let Err(reason) = added {
             self.account.give(Kind::Consumers, 1);
-            let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.vhost);
-            return Err(ProtocolError::new(ReplyCode::AccessRefused, text));
+            return Err(match reason {
+                NoConsumer::Gone => Refused::no_queue(&self.vhost, &name).into(),
+                NoConsumer::Exclusive => {
+                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.vhost);
+                    ProtocolError::new(ReplyCode::AccessRefused, text)
+                }
+            });
         }
+        let entry = self.channel(channel)?;
+        let source = entry.consumer_source(&queue, id);
+        entry.consumers.insert(tag.clone(), key);
         let consumer =
             Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, source, starved: false };
         self.consumers.insert(key, consumer);
@@ -112,7 +123,7 @@ impl Session {
     /// Counts one more consumer.
     fn take_consumer(&mut self, channel: u16) -> Result<()> {
         let limit = self.broker.settings.consumers_per_channel_max;
-        let have = self.consumers.values().filter(|consumer| consumer.channel == channel).count();
+        let have = self.channel(channel)?.consumers.len();
         if have as u64 >= limit {
             let text = format!("reached maximum ({limit}) of consumers per channel; raise consumer_max_per_channel");
             return Err(not_allowed(text));
@@ -125,31 +136,71 @@ impl Session {
         self.channel(channel)?;
         let tag = cancel.consumer_tag.as_bytes();
         self.cancel_replies(channel, tag);
-        let found = self.consumers.iter().find(|(_, other)| other.channel == channel && *other.tag == *tag);
-        if let Some(key) = found.map(|(key, _)| *key) {
-            self.remove_consumer(key, now);
+        let key = self.channel(channel)?.consumers.get(tag).copied();
+        // With its last consumer an auto-delete queue goes: who is told that the consumer has ended finds none.
+        let mut position = 0;
+        if let Some(consumer) = key.and_then(|key| self.forget_consumer(key)) {
+            let left = consumer.queue.cancel(consumer.id, now.monotonic);
+            position = self.delete_if_unused(&consumer.queue, left, now);
         }
-        if !cancel.nowait {
-            let answer = Method::BasicCancelOk(basic::CancelOk { consumer_tag: cancel.consumer_tag });
-            encode_method(self.out(channel), channel, &answer);
-        }
+        let answer = match cancel.nowait {
+            true => Answer::Nothing,
+            false => Answer::BasicCancelOk { channel, tag: tag.into() },
+        };
+        self.answer_when_durable(position, answer);
         Ok(())
     }
 
-    /// Ends a consumer; an auto-delete queue goes with its last one.
-    pub(crate) fn remove_consumer(&mut self, key: u64, now: Now) {
-        let Some(consumer) = self.consumers.remove(&key) else { return };
+    fn forget_consumer(&mut self, key: u64) -> Option<Consumer> {
+        let consumer = self.consumers.remove(&key)?;
         self.account.give(Kind::Consumers, 1);
-        let left = consumer.queue.cancel(consumer.id, now.monotonic);
-        if left == Some(0) && consumer.queue.info().auto_delete {
-            self.delete_by_broker(consumer.queue.info(), now);
+        if let Some(channel) = self.channels.get_mut(&consumer.channel) {
+            channel.consumers.remove(&consumer.tag);
         }
+        Some(consumer)
+    }
+
+    /// Ends all consumers of a channel and gives its deliveries back. Returns the position from which on the auto-delete
+    /// queues are gone that have no consumers by that.
+    pub(super) fn end_consumers(&mut self, number: u16, now: Now) -> Position {
+        let Some(channel) = self.channels.get_mut(&number) else { return 0 };
+        let settled = channel.settle_all();
+        channel.report(&mut self.account);
+        let mut keys: Vec<u64> = channel.consumers.drain().map(|(_, key)| key).collect();
+        keys.sort_unstable();
+        let mut by_queue = ByQueue::default();
+        for Settled { source, runs } in settled {
+            by_queue.add(&channel.sources[source as usize], runs);
+        }
+        let mut ended: FxHashMap<usize, Vec<ConsumerId>> = FxHashMap::default();
+        for key in keys {
+            if let Some(consumer) = self.forget_consumer(key) {
+                by_queue.of(&consumer.queue);
+                ended.entry(Arc::as_ptr(&consumer.queue).addr()).or_default().push(consumer.id);
+            }
+        }
+        let mut position = 0;
+        for OfQueue { queue, settled } in by_queue.take() {
+            let ended = ended.remove(&Arc::as_ptr(&queue).addr()).unwrap_or_default();
+            // As RabbitMQ counts: a delivery that the client got and never settled has failed.
+            let left = queue.leave(&ended, &settled, true, now.monotonic);
+            position = position.max(self.delete_if_unused(&queue, left, now));
+        }
+        position
+    }
+
+    /// An auto-delete queue goes with its last consumer, unless there is a new one by now.
+    fn delete_if_unused(&self, queue: &QueueRef, left: Option<usize>, now: Now) -> Position {
+        if left != Some(0) || !queue.info().auto_delete {
+            return 0;
+        }
+        let condition = DeleteIf { unused: true, ..DeleteIf::default() };
+        self.broker.delete_queue(queue.info(), condition, &self.counters, now)
     }
 
     /// The broker ended a consumer, since its queue is gone.
     pub(crate) fn cancelled(&mut self, key: u64) {
-        let Some(consumer) = self.consumers.remove(&key) else { return };
-        self.account.give(Kind::Consumers, 1);
+        let Some(consumer) = self.forget_consumer(key) else { return };
         if self.client_knows_cancel {
             let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
             encode_method(self.out(consumer.channel), consumer.channel, &method);

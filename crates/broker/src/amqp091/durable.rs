@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{
     Method, encode_method,
-    method::{basic, exchange, queue, tx},
+    method::{basic, channel, exchange, queue, tx},
 };
 use leveret_log::Position;
 use leveret_queue::WaitReason;
@@ -133,7 +133,7 @@ impl Session {
     }
 
     pub(crate) fn answer(&mut self, answer: Answer) {
-        let name;
+        let (name, tag);
         let (number, method) = match answer {
             Answer::Nothing => return,
             Answer::QueueDeclareOk { channel, queue, messages, consumers } => {
@@ -157,6 +157,15 @@ impl Session {
             Answer::ExchangeBindOk { channel } => (channel, Method::ExchangeBindOk(exchange::BindOk {})),
             Answer::ExchangeUnbindOk { channel } => (channel, Method::ExchangeUnbindOk(exchange::UnbindOk {})),
             Answer::TxCommitOk { channel } => (channel, Method::TxCommitOk(tx::CommitOk {})),
+            Answer::BasicCancelOk { channel, tag: ended } => {
+                tag = ended;
+                (channel, Method::BasicCancelOk(basic::CancelOk { consumer_tag: short(&tag) }))
+            }
+            Answer::ChannelCloseOk { channel } => {
+                self.contents.forget(channel);
+                (channel, Method::ChannelCloseOk(channel::CloseOk {}))
+            }
+            Answer::ConnectionCloseOk => return self.close_ok(),
         };
         encode_method(self.out(number), number, &method);
     }

@@ -91,7 +91,7 @@ impl Session {
         entry.stats.count(Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
         let tag = entry.next_tag();
         if !no_ack {
-            let source = entry.source(&queue, None);
+            let source = entry.get_source(&queue);
             entry.delivered(tag, source, &taken, 0);
         }
         if taken.ends_in_file() {

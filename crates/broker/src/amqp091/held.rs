@@ -109,13 +109,21 @@ pub(crate) enum Answer {
     TxCommitOk {
         channel: u16,
     },
+    BasicCancelOk {
+        channel: u16,
+        tag: Arc<[u8]>,
+    },
+    ChannelCloseOk {
+        channel: u16,
+    },
+    ConnectionCloseOk,
 }
 
 impl Answer {
     /// Where it goes.
     fn channel(&self) -> Option<u16> {
         match self {
-            Self::Nothing => None,
+            Self::Nothing | Self::ConnectionCloseOk | Self::ChannelCloseOk { .. } => None,
             Self::QueueDeclareOk { channel, .. }
             | Self::QueueDeleteOk { channel, .. }
             | Self::QueueBindOk { channel }
@@ -125,7 +133,8 @@ impl Answer {
             | Self::ExchangeDeleteOk { channel }
             | Self::ExchangeBindOk { channel }
             | Self::ExchangeUnbindOk { channel }
-            | Self::TxCommitOk { channel } => Some(*channel),
+            | Self::TxCommitOk { channel }
+            | Self::BasicCancelOk { channel, .. } => Some(*channel),
         }
     }
 }

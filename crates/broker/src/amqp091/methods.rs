@@ -7,6 +7,7 @@ use leveret_amqp091::{
 
 use super::channel::Channel;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
+use super::held::Answer;
 use super::session::{Phase, Session};
 use crate::confirms::Confirms;
 use crate::quota::{Kind, OwnLimits};
@@ -20,8 +21,8 @@ impl Session {
         }
         match (self.phase, method) {
             (_, Method::ConnectionClose(_)) => {
-                self.leave(now);
-                self.close_ok();
+                let position = self.leave(now);
+                self.answer_when_durable(position, Answer::ConnectionCloseOk);
                 Ok(())
             }
             (Phase::Start, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok, now),
@@ -52,9 +53,8 @@ impl Session {
         self.channel(number)?;
         match method {
             Method::ChannelClose(_) => {
-                self.leave_channel(number, now);
-                self.contents.forget(number);
-                encode_method(self.out(number), number, &Method::ChannelCloseOk(channel::CloseOk {}));
+                let position = self.leave_channel(number, now);
+                self.answer_when_durable(position, Answer::ChannelCloseOk { channel: number });
                 Ok(())
             }
             Method::ChannelCloseOk(_) => Ok(()),

@@ -13,7 +13,7 @@ use leveret_amqp091::{
 use leveret_message::headers::Headers;
 use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
-use leveret_message::{BatchBuilder, Encoding, Envelope, StoredMessage};
+use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, StoredMessage};
 use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
@@ -94,6 +94,8 @@ pub(crate) struct PublishRun {
     route: Option<Arc<Route>>,
     channel: u16,
     persistent: bool,
+    /// Places in the run of messages that go back if they reach nobody.
+    mandatory: Vec<u32>,
     /// Where its only message's body goes, if it is a large one.
     file: Option<BodyFile>,
 }
@@ -109,6 +111,7 @@ impl PublishRun {
     pub(crate) fn give_up_file(&mut self) {
         if self.file.take().is_some() && self.builder.has_files() {
             self.builder.finish();
+            self.mandatory.clear();
         }
     }
 }
@@ -348,6 +351,9 @@ impl Session {
         };
         let overlay = Overlay::new(&overlay);
         let message = StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body: b"" };
+        if mandatory {
+            self.run.mandatory.push(self.run.builder.len() as u32);
+        }
         match body {
             BodyRef::File(file) => {
                 self.run.builder.push_file(&message, file.body());
@@ -444,6 +450,7 @@ impl Session {
         let file = self.run.file.take();
         let is_refused = file.as_ref().is_some_and(|file| !file.is_written());
         let batch = Arc::new(self.run.builder.finish());
+        let mandatory = std::mem::take(&mut self.run.mandatory);
         let count = batch.len() as u32;
         let channel = self.run.channel;
         let persistent = self.run.persistent;
@@ -460,9 +467,11 @@ impl Session {
         let mut bytes = batch.memory() as u64;
         let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
         let shared = self.broker.shared.share(&batch, queues, persistent, file.filter(|_| !is_refused));
+        let mut gone = 0;
         for queue in queues {
             let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
             accepted = accepted.min(published.accepted);
+            gone += usize::from(published.is_gone);
             if published.awaited.position > 0 {
                 if awaited.position == 0 || !is_planted(Bug::FirstQueueConfirms) {
                     awaited = awaited.and(published.awaited);
@@ -479,8 +488,11 @@ impl Session {
         for reply in &route.replies {
             reply.send(&batch);
         }
+        if gone > 0 && gone == queues.len() && route.replies.is_empty() {
+            accepted = self.return_from_gone(channel, &batch, &mandatory);
+        }
         self.counters.routed.add(u64::from(count));
-        self.counters.enqueued.add(u64::from(count) * route.queues.len() as u64);
+        self.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
         let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
         if let Some(confirms) = confirms {
             self.counters.published_with_confirm.add(u64::from(count));
@@ -488,6 +500,30 @@ impl Session {
             confirms.publish(u64::from(count - accepted), awaited, false);
             self.note_confirming(channel);
         }
+    }
+
+    /// A run was routed to queues that are all being deleted: it reached nobody, as if it had come a moment later. Returns for how
+    /// many messages, from the first on, that is said by a confirm: one whose body is in a file can't be returned.
+    fn return_from_gone(&mut self, channel: u16, batch: &Batch, mandatory: &[u32]) -> u32 {
+        for index in mandatory {
+            let message = batch.message(*index as usize);
+            if message.file.is_some() {
+                return *index;
+            }
+            let message = message.view();
+            self.counters.unroutable_returned.add(1);
+            self.return_message(
+                channel,
+                &Returned {
+                    exchange: message.envelope.exchange,
+                    routing_key: message.envelope.routing_key,
+                    properties: message.properties,
+                    body: message.body,
+                },
+            );
+        }
+        self.counters.unroutable_dropped.add(batch.len() as u64 - mandatory.len() as u64);
+        batch.len() as u32
     }
 
     /// The queues of this connection's last route show that it is held back.

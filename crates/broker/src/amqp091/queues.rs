@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, encode_method, method::queue};
-use leveret_model::{
-    Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Queue, Resource, authorize,
-};
+use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Resource, authorize};
+use leveret_queue::DeleteIf;
 
 use super::arguments;
-use super::error::{Result, precondition};
+use super::error::Result;
 use super::held::Answer;
 use super::publish::short;
 use super::reply_to::is_reply_name;
@@ -158,29 +157,14 @@ impl Session {
     pub(crate) fn queue_delete(&mut self, channel: u16, delete: &queue::Delete<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, delete.queue)?;
         let permit = self.authorize(Action::DeleteQueue(&name))?;
-        let snapshot = self.broker.registry.staged_snapshot();
-        if let Some(queue) = snapshot.queue(&self.vhost, &name) {
-            snapshot.topology.usable_queue(&self.vhost, &name, Some(self.id))?;
-            let (messages, consumers) = queue.counts();
-            if delete.if_unused && consumers > 0 {
-                return Err(precondition(format!("queue '{name}' in vhost '{}' in use", self.vhost)));
-            }
-            if delete.if_empty && messages > 0 {
-                return Err(precondition(format!("queue '{name}' in vhost '{}' not empty", self.vhost)));
-            }
-        }
-        let command = Command::DeleteQueue(DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) });
-        let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        let command = DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) };
+        let condition = DeleteIf { unused: delete.if_unused, empty: delete.if_empty, expired: false };
+        let submitted = self.broker.registry.delete_queue(permit, command, condition, None, now.monotonic)?;
         self.counters.queues_deleted.add(submitted.deleted.len() as u64);
         let answer =
             if delete.nowait { Answer::Nothing } else { Answer::QueueDeleteOk { channel, deleted: submitted.deleted } };
         self.answer_when_durable(submitted.position, answer);
         Ok(())
-    }
-
-    /// Deletes a queue that has to go with its last consumer or its connection.
-    pub(crate) fn delete_by_broker(&self, queue: &Queue, now: Now) {
-        self.broker.delete_queue(queue, &self.counters, now);
     }
 
     /// The permit for what this connection's user wants to do in its vhost.

@@ -51,8 +51,9 @@ impl Session {
             return Ok(self.broker.names.next("amq.ctag-").into_bytes().into());
         }
         let tag = given.as_bytes();
-        let replies = self.channel(channel)?.reply.as_ref().is_some_and(|reply| *reply.tag == *tag);
-        if replies || self.consumers.values().any(|other| other.channel == channel && *other.tag == *tag) {
+        let entry = self.channel(channel)?;
+        let replies = entry.reply.as_ref().is_some_and(|reply| *reply.tag == *tag);
+        if replies || entry.consumers.contains_key(tag) {
             return Err(not_allowed(format!("attempt to reuse consumer tag '{}'", String::from_utf8_lossy(tag))));
         }
         Ok(tag.into())

@@ -9,8 +9,7 @@ use leveret_model::ConnectionId;
 use leveret_queue::{Signal, Taken};
 use rustc_hash::FxHashMap;
 
-use super::acknowledge::PendingAck;
-use super::channel::Channel;
+use super::channel::{ByQueue, Channel};
 use super::content::Incoming;
 use super::contents::Contents;
 use super::deliver::Consumer;
@@ -97,7 +96,8 @@ pub(crate) struct Session {
     pub(crate) run: PublishRun,
     pub(crate) partial: PartialMessages,
     pub(crate) routes: RouteCache,
-    pub(crate) acks: Vec<PendingAck>,
+    /// Acknowledgements that came in one read and go to their queues together.
+    pub(crate) acks: ByQueue,
     pub(crate) held: Held,
     pub(crate) undurable: Undurable,
     /// Publishes had to wait for the log when this connection last left word with it. Who decides anew later, without
@@ -164,7 +164,7 @@ impl Session {
             run: PublishRun::default(),
             partial,
             routes: RouteCache::default(),
-            acks: Vec::new(),
+            acks: ByQueue::default(),
             held: Held::No,
             undurable,
             waits_for_log: false,

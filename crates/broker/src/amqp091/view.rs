@@ -59,8 +59,7 @@ impl Session {
             prefetch: channel.prefetch,
             confirms: channel.confirms.is_some(),
             transactional: channel.tx.is_some(),
-            consumers: self.consumers.values().filter(|consumer| consumer.channel == number).count()
-                + usize::from(channel.reply.is_some()),
+            consumers: channel.consumers.len() + usize::from(channel.reply.is_some()),
             unacknowledged: channel.unacknowledged(),
             unconfirmed: channel.confirms.as_ref().map_or(0, crate::confirms::Confirms::unanswered),
             uncommitted: messages,

@@ -25,7 +25,7 @@ use super::publisher::{Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{NoConsumer, QueueRef};
 use crate::quota::Kind;
 use crate::reply_to::is_volatile;
 use crate::time::Now;
@@ -295,11 +295,17 @@ impl Connection {
             user: self.user.clone(),
             arguments: leveret_model::Arguments::default(),
         };
-        if !queue.add_consumer(id, options, now.monotonic) {
+        if let Err(reason) = queue.add_consumer(id, options, now.monotonic) {
             self.links.remove(&key);
             session.take(attach.handle);
-            let text = format!("queue '{}' in vhost '{}' in exclusive use", queue.info().name, self.vhost);
-            return Err(Failure::link(condition::RESOURCE_LOCKED, text));
+            let name = &queue.info().name;
+            return Err(match reason {
+                NoConsumer::Gone => leveret_model::Refused::no_queue(&self.vhost, name).into(),
+                NoConsumer::Exclusive => {
+                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.vhost);
+                    Failure::link(condition::RESOURCE_LOCKED, text)
+                }
+            });
         }
         let properties = super::dynamic::properties();
         let mut effective = match &dynamic_name {

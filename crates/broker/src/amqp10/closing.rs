@@ -5,6 +5,9 @@ use leveret_amqp10::{
     performative::{Close, Detach, End},
 };
 
+use leveret_log::Position;
+use leveret_queue::DeleteIf;
+
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result, Scope};
 use super::link::Link;
@@ -114,11 +117,15 @@ impl Connection {
         if matches!(*link, Link::Detached) {
             return Ok(());
         }
-        if let Some(error) = &detach.error {
+        if let Some(error) = detach.error.as_ref().filter(|_| !matches!(*link, Link::Left)) {
             let what = format_args!("the client detached link {handle} of session {}", session.channel);
             self.told().refused(what, error.condition.as_str(), error.description.unwrap_or_default());
         }
-        self.leave_link(session, handle, *link, now);
+        let position = self.leave_link(session, handle, *link, now);
+        if self.waits_for(position) {
+            session.put(handle, Box::new(Link::Left));
+            return Ok(());
+        }
         self.send_detach(session.channel, handle, detach.closed, None);
         self.resume_parked(session, now);
         Ok(())
@@ -139,9 +146,21 @@ impl Connection {
         self.put_session(session);
     }
 
-    /// A link is over: deliveries go back to their place, what it was sent is handed on.
-    fn leave_link(&mut self, session: &mut Session, handle: u32, link: Link, now: Now) {
+    /// Whether the answer to the frame at the head of the input has to wait until this is durable. It is handled again then.
+    pub(crate) fn waits_for(&mut self, position: Position) -> bool {
+        if position > self.broker.commit.durable() {
+            self.hold(position);
+            return true;
+        }
+        self.broker.registry.publish();
+        false
+    }
+
+    /// A link is over: deliveries go back to their place, what it was sent is handed on. Returns the position from which on
+    /// the queue is gone that goes with it.
+    fn leave_link(&mut self, session: &mut Session, handle: u32, link: Link, now: Now) -> Position {
         self.count_link_gone(&link);
+        let mut position = 0;
         match link {
             Link::Publisher(mut publisher) => {
                 self.flush_run(session, handle, &mut publisher, now);
@@ -152,7 +171,7 @@ impl Connection {
                 if let super::publisher::Destination::Queue(queue) = &publisher.destination {
                     queue.unwatch(publisher.key);
                     if publisher.dynamic {
-                        self.delete_queue(queue.info(), now);
+                        position = self.delete_queue(queue.info(), DeleteIf::default(), now);
                     }
                 }
             }
@@ -183,8 +202,10 @@ impl Connection {
                 session.parked.retain(|other| *other != handle);
                 self.links.remove(&consumer.key);
                 let left = consumer.queue.cancel(consumer.id, now.monotonic);
+                let unused = !consumer.dynamic;
                 if consumer.dynamic || (left == Some(0) && consumer.queue.info().auto_delete) {
-                    self.delete_queue(consumer.queue.info(), now);
+                    let condition = DeleteIf { unused, ..DeleteIf::default() };
+                    position = self.delete_queue(consumer.queue.info(), condition, now);
                 }
             }
             Link::Coordinator(coordinator) => self.leave_coordinator(&coordinator, now),
@@ -192,14 +213,15 @@ impl Connection {
                 self.links.remove(&replies.registration.target().key());
                 session.pending.retain(|pending| !pending.is_for(handle));
             }
-            Link::Requests(_) | Link::Detached => {}
+            Link::Requests(_) | Link::Left | Link::Detached => {}
             Link::Responses(responses) => self.leave_responses(session, handle, &responses),
         }
+        position
     }
 
     fn count_link_gone(&mut self, link: &Link) {
         match link {
-            Link::Detached => {}
+            Link::Left | Link::Detached => {}
             Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => {
                 self.account.give(Kind::Links, 1);
                 self.account.give(Kind::Consumers, 1);
@@ -212,11 +234,15 @@ impl Connection {
         }
     }
 
-    /// A session is over.
-    pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) {
+    /// A session is over. Returns the position from which on the queues are gone that go with it.
+    pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) -> Position {
+        if std::mem::replace(&mut session.left, true) {
+            return 0;
+        }
+        let mut position = 0;
         for handle in session.handles() {
             if let Some(link) = session.take(handle) {
-                self.leave_link(session, handle, *link, now);
+                position = position.max(self.leave_link(session, handle, *link, now));
             }
         }
         session.pending.clear();
@@ -225,17 +251,19 @@ impl Connection {
         self.transactions.forget_channel(session.channel);
         self.account.give(Kind::Channels, 1);
         self.counters.channels_closed.add(1);
+        position
     }
 
-    /// The connection is over: everything that is its own goes.
-    pub(crate) fn leave(&mut self, now: Now) {
+    /// The connection is over: everything that is its own goes. Returns the position from which on all of it is gone.
+    pub(crate) fn leave(&mut self, now: Now) -> Position {
+        let mut gone_at = 0;
         self.flush_runs(now);
         self.flush_settlements(now);
         for channel in self.channels() {
             if let Some(mut session) = self.take_session(channel)
                 && !session.ending
             {
-                self.leave_session(&mut session, now);
+                gone_at = gone_at.max(self.leave_session(&mut session, now));
             }
         }
         self.scheduled.clear();
@@ -245,12 +273,13 @@ impl Connection {
             self.broker.publish_later(position);
         }
         if std::mem::take(&mut self.has_exclusive_queues) {
-            for queue in self.broker.registry.exclusive_queues(&self.vhost, self.id) {
-                self.delete_queue(&queue, now);
+            for queue in self.broker.registry.exclusive_queues(self.id) {
+                gone_at = gone_at.max(self.delete_queue(&queue, DeleteIf::default(), now));
             }
         }
         self.account = Account::default();
         self.broker.commit.announce();
+        gone_at
     }
 
     /// See [`crate::Connection::disconnected`].

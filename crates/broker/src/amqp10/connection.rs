@@ -350,7 +350,10 @@ impl Connection {
                     let text = error.description.unwrap_or_default();
                     self.told().closed_with(error.condition.as_str(), text);
                 }
-                self.leave(now);
+                let position = self.leave(now);
+                if self.waits_for(position) {
+                    return Ok(());
+                }
                 self.send_close(None);
                 self.phase = Phase::Finished;
             }
@@ -398,7 +401,11 @@ impl Connection {
             Performative::Attach(attach) => self.attach(&mut session, &attach, now),
             Performative::Detach(detach) => self.detached(&mut session, &detach, now),
             Performative::End(_) => {
-                self.leave_session(&mut session, now);
+                let position = self.leave_session(&mut session, now);
+                if self.waits_for(position) {
+                    self.put_session(session);
+                    return Ok(());
+                }
                 self.send_end(channel, None);
                 return Ok(());
             }

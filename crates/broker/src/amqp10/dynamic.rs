@@ -8,11 +8,14 @@ use leveret_amqp10::{
     terminus::{ExpiryPolicy, LifetimePolicy, TerminusDurability},
     value::{EncodedMap, MapRef},
 };
+use leveret_log::Position;
 use leveret_model::{Action, Arguments, Bind, Command, DeclareQueue, DestinationName, Permit, Queue, Resource};
 
 use super::address::percent_encode;
 use super::connection::Connection;
 use super::error::{Failure, Result};
+use leveret_queue::DeleteIf;
+
 use crate::queue_handle::QueueRef;
 use crate::time::Now;
 
@@ -138,9 +141,10 @@ impl Connection {
         Ok(Some(name))
     }
 
-    /// Deletes a queue that has to go with its link, its last consumer or its connection.
-    pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) {
-        self.broker.delete_queue(queue, &self.counters, now);
+    /// Deletes a queue that has to go with its link, its last consumer or its connection, if this holds. Returns the position
+    /// from which on it is gone.
+    pub(crate) fn delete_queue(&self, queue: &Queue, condition: DeleteIf, now: Now) -> Position {
+        self.broker.delete_queue(queue, condition, &self.counters, now)
     }
 }
 

@@ -85,7 +85,7 @@ impl Connection {
                 };
                 self.grant_responses(session, handle, grant, now)?;
             }
-            Link::Detached => {}
+            Link::Left | Link::Detached => {}
         }
         Ok(())
     }

@@ -20,6 +20,8 @@ pub(crate) enum Link {
     Requests(Requests),
     /// The client receives their responses.
     Responses(Responses),
+    /// The client detached it, and is answered when the queue that goes with it is gone.
+    Left,
     /// We detached it with an error and ignore what comes for it until the client detaches it, too.
     Detached,
 }

@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn credit_may_be_more_than_half_of_the_numbers() {
         let outbox = Arc::new(Outbox::new(Arc::new(Nobody)));
-        let registration = Arc::new(ReplyTargets::new((1, 2))).register(outbox, 1);
+        let registration = Arc::new(ReplyTargets::new(Arc::new(crate::names::Names::new([1; 16])))).register(outbox, 1);
         let delivery_count = Serial(5);
         let mut replies = Replies { registration, delivery_count, credit: 0, max_message_size: 0, next_tag: 0 };
         assert_eq!(replies.grant(5, u32::MAX, false).credit, u32::MAX);

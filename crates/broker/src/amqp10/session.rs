@@ -33,6 +33,8 @@ pub(crate) struct Session {
     pub flow_due: bool,
     /// We ended it and ignore everything until the client ends it, too.
     pub ending: bool,
+    /// Everything that was its own is gone.
+    pub left: bool,
 }
 
 impl Session {
@@ -52,6 +54,7 @@ impl Session {
             echo_due: false,
             flow_due: false,
             ending: false,
+            left: false,
         }
     }
 

@@ -48,7 +48,7 @@ impl Connection {
                 condition::UNATTACHED_HANDLE,
                 format!("Unknown link handle: {handle} is one on which the client receives"),
             )),
-            Link::Detached => Ok(()),
+            Link::Left | Link::Detached => Ok(()),
         };
         session.put(handle, link);
         result
@@ -391,8 +391,10 @@ impl Connection {
         let mut accepted = if is_refused { 0 } else { count };
         let mut awaited = Awaited::default();
         let mut refusing = None;
+        let mut gone = 0;
         for queue in queues {
             let published = queue.publish(&batch, 0, count, run.persistent, shared, now.monotonic);
+            gone += usize::from(published.is_gone);
             if published.accepted < accepted {
                 accepted = published.accepted;
                 refusing = Some(queue);
@@ -412,7 +414,7 @@ impl Connection {
             reply.send(&batch);
         }
         self.counters.routed.add(u64::from(count));
-        self.counters.enqueued.add(u64::from(count) * route.queues.len() as u64);
+        self.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
         route.count(u64::from(count), now.monotonic);
         // Any of its queues: the disk is full for all of them.
         let refusing = refusing.or(route.queues.first().filter(|_| is_refused));
@@ -424,8 +426,11 @@ impl Connection {
             };
             Outcome::Rejected { queue: queue.info().name.clone(), reason }
         });
+        // Queues that are being deleted are none any more.
+        let reached_nobody = gone > 0 && gone == queues.len() && route.replies.is_empty();
+        let reached = if reached_nobody { Outcome::Released } else { Outcome::Accepted };
         let (taken, others) = run.messages.split_at(accepted as usize);
-        for (messages, outcome) in [(taken, &Outcome::Accepted), (others, &refused)] {
+        for (messages, outcome) in [(taken, &reached), (others, &refused)] {
             for alike in messages.chunk_by(|before, next| before.is_followed_by(next)) {
                 let (first, count) = (alike[0], alike.len() as u32);
                 if !first.settled {

@@ -81,7 +81,12 @@ impl Connection {
                     });
                 }
                 // Without a queue or exchange behind them there is little to say.
-                Link::Replies(_) | Link::Coordinator(_) | Link::Requests(_) | Link::Responses(_) | Link::Detached => {}
+                Link::Replies(_)
+                | Link::Coordinator(_)
+                | Link::Requests(_)
+                | Link::Responses(_)
+                | Link::Left
+                | Link::Detached => {}
             }
         }
         SessionView {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use leveret_log::{Payload, Position, SettleReason};
 use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ClassicQueue, ConsumerId, DeadTurn, Outcome, QueueState, Run};
+use leveret_queue::{ClassicQueue, ConsumerId, DeadTurn, Outcome, Run};
 
 use super::{QueueHandle, Waiting, durable_ranges, reason_of};
 use crate::deferred::Refused;
@@ -26,7 +26,7 @@ impl QueueHandle {
         now: Nanos,
     ) -> u32 {
         let accepted = self.with(|queue, effects| {
-            if *queue.state() == QueueState::Deleted {
+            if queue.is_closed() {
                 return count;
             }
             let submission = queue.submit(batch, index, count, now);

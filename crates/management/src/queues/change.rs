@@ -1,5 +1,6 @@
 //! Declaring, deleting and purging queues.
 
+use leveret_broker::DeleteIf;
 use leveret_model::{Action, Command, DeclareQueue, DeleteQueue, Outcome};
 use serde_json::{Value, json};
 
@@ -32,18 +33,11 @@ pub(crate) async fn delete(call: Call) -> Answer {
     let (vhost, name) = (call.word(0), call.word(1));
     let registry = &call.api.broker().registry;
     let snapshot = registry.staged_snapshot();
-    let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
+    snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     let permit = call.identity.permit(&snapshot.topology, vhost, Action::DeleteQueue(name))?;
-    snapshot.topology.usable_queue(vhost, name, None)?;
-    let (messages, consumers) = queue.counts();
-    if call.asks("if-unused") && consumers > 0 {
-        return Err(Error::BadRequest(format!("queue '{name}' in vhost '{vhost}' in use")));
-    }
-    if call.asks("if-empty") && messages > 0 {
-        return Err(Error::BadRequest(format!("queue '{name}' in vhost '{vhost}' not empty")));
-    }
-    let command = Command::DeleteQueue(DeleteQueue { vhost: vhost.into(), name: name.into(), connection: None });
-    call.api.submit(permit, command).await?;
+    let command = DeleteQueue { vhost: vhost.into(), name: name.into(), connection: None };
+    let condition = DeleteIf { unused: call.asks("if-unused"), empty: call.asks("if-empty"), expired: false };
+    call.api.delete_queue(permit, command, condition).await?;
     no_content()
 }
 

@@ -54,16 +54,16 @@ impl Topology {
         };
         vhost.queues.insert(queue.name.clone(), queue.clone());
         if let Some(owner) = queue.exclusive_owner {
-            *self.exclusive_queues.entry(owner).or_default() += 1;
+            self.exclusive_queues.entry(owner).or_default().insert(queue.id, queue.clone());
         }
         self.queues.insert(queue.id, queue);
     }
 
     fn forget_owned(&mut self, queue: &Queue) {
         let Some(owner) = queue.exclusive_owner else { return };
-        if let Some(count) = self.exclusive_queues.get_mut(&owner) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(queues) = self.exclusive_queues.get_mut(&owner) {
+            queues.remove(&queue.id);
+            if queues.is_empty() {
                 self.exclusive_queues.remove(&owner);
             }
         }

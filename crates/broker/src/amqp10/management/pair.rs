@@ -42,7 +42,12 @@ impl Link {
         match self {
             Link::Requests(requests) => Some((&requests.pair, Role::Sender)),
             Link::Responses(responses) => Some((&responses.pair, Role::Receiver)),
-            Link::Publisher(_) | Link::Consumer(_) | Link::Coordinator(_) | Link::Replies(_) | Link::Detached => None,
+            Link::Publisher(_)
+            | Link::Consumer(_)
+            | Link::Coordinator(_)
+            | Link::Replies(_)
+            | Link::Left
+            | Link::Detached => None,
         }
     }
 }

@@ -6,6 +6,7 @@ use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
 use leveret_model::{
     Action, Arguments, Command, DeclareQueue, DeleteQueue, Outcome, Permit, Queue, RefusedKind, Resource,
 };
+use leveret_queue::DeleteIf;
 
 use super::arguments;
 use super::fields::{self, Taken};
@@ -102,13 +103,9 @@ impl Connection {
     pub(super) fn remove_queue(&mut self, name: &str, now: Now) -> Result<Done> {
         names::check_text(name)?;
         let permit = self.permit(Action::DeleteQueue(name))?;
-        let command = Command::DeleteQueue(DeleteQueue {
-            vhost: self.vhost.clone(),
-            name: name.into(),
-            connection: Some(self.id),
-        });
-        let submitted =
-            self.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::without_conflict)?;
+        let command = DeleteQueue { vhost: self.vhost.clone(), name: name.into(), connection: Some(self.id) };
+        let deleted = self.broker.registry.delete_queue(permit, command, DeleteIf::default(), None, now.monotonic);
+        let submitted = deleted.map_err(Refusal::without_conflict)?;
         self.counters.queues_deleted.add(submitted.deleted.len() as u64);
         Ok(Done { status: Status::Ok, body: Body::Deleted(submitted.deleted), position: submitted.position })
     }
