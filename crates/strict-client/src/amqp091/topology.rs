@@ -93,6 +93,12 @@ impl Client {
         self.request(id, Method::QueueDelete(delete), Expected::Reply("queue.delete-ok"));
     }
 
+    /// Deletes a queue if nothing is in it.
+    pub fn delete_empty_queue(&mut self, id: u16, name: &[u8]) {
+        let delete = queue::Delete { queue: short(name), if_empty: true, ..Default::default() };
+        self.request(id, Method::QueueDelete(delete), Expected::Reply("queue.delete-ok"));
+    }
+
     /// Binds an exchange to another.
     pub fn bind_exchange(&mut self, id: u16, destination: &[u8], source: &[u8], key: &[u8]) {
         let bind = exchange::Bind {
