@@ -71,17 +71,25 @@ impl ClassicQueue {
         bytes
     }
 
-    /// Body bytes of the first `count` ready messages, where a limit asks for them.
-    fn bytes_of_first(&self, count: u64) -> u64 {
-        match self.options.max_length_bytes {
-            None => 0,
-            Some(_) => self.all_bytes_of_first(count),
+    /// Of the messages that nobody but a consumer gets, the first ones whose sizes are known.
+    pub(crate) fn on_their_way_in_memory(&self) -> Length {
+        let (mut length, mut next) = (Length::default(), self.next_ready());
+        let most = self.on_their_way();
+        while length.messages < most
+            && let Some(number) = next
+            && let Some(bytes) = self.body_bytes(number)
+        {
+            length.messages += 1;
+            length.bytes += bytes;
+            next = self.ready_numbers().next(number + 1);
         }
+        length
     }
 
-    /// Body bytes of the first `count` ready messages. What isn't in memory counts with the average of all.
-    pub(crate) fn all_bytes_of_first(&self, count: u64) -> u64 {
-        if count == 0 {
+    /// Body bytes of the first `count` ready messages, where a limit asks for them. What isn't in memory counts with the
+    /// average of all.
+    fn bytes_of_first(&self, count: u64) -> u64 {
+        if self.options.max_length_bytes.is_none() || count == 0 {
             return 0;
         }
         if count >= self.ready.messages {

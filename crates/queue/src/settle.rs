@@ -133,8 +133,8 @@ impl ClassicQueue {
     /// Removes all ready messages but those that are on their way to a consumer; returns how many and the runs to be logged,
     /// one of which has the bytes of all.
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
-        let stay = self.on_their_way();
-        let staying = Length { messages: stay, bytes: self.all_bytes_of_first(stay) };
+        let staying = self.on_their_way_in_memory();
+        let stay = staying.messages;
         let purged = self.ready.messages - stay;
         let mut runs: Vec<Run> = Vec::new();
         let returned: Vec<u64> = self.returned.iter().skip(stay as usize).collect();
@@ -157,7 +157,7 @@ impl ClassicQueue {
         let has_durable = |(run, volatile): (&Run, &u64)| run.count() > *volatile;
         let with_bytes = runs.iter().zip(&counts).position(has_durable).unwrap_or(0);
         if let Some(run) = runs.get_mut(with_bytes) {
-            run.bytes = self.ready.bytes - staying.bytes;
+            run.bytes = self.ready.bytes.saturating_sub(staying.bytes);
         }
         if stay == 0 {
             self.contents.spilled_from = None;
@@ -167,7 +167,7 @@ impl ClassicQueue {
             self.release(run.first, run.last);
         }
         if let Some(run) = runs.get_mut(with_bytes) {
-            run.bytes -= volatile;
+            run.bytes = run.bytes.saturating_sub(volatile);
         }
         self.ready = staying;
         if stay == 0 {

@@ -461,8 +461,10 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             }
             Step::Purge => {
                 let (count, runs) = rig.with(|queue, effects| queue.purge(0, effects));
-                assert_eq!(count as usize, rig.reference.ready.len() - rig.on_their_way().min(256));
-                let first = rig.reference.ready.keys().nth(rig.on_their_way().min(256)).copied();
+                // What is on disk has no size that is known, and goes.
+                let stay = rig.reference.ready.len() - count as usize;
+                assert!(stay <= rig.on_their_way().min(256));
+                let first = rig.reference.ready.keys().nth(stay).copied();
                 assert!(runs.iter().all(|run| Some(run.first) >= first), "what is on its way to a consumer stays");
                 for run in runs {
                     for number in run.first..=run.last {
