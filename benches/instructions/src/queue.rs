@@ -14,6 +14,7 @@ use crate::{BODY, MESSAGES, NOW_MS, QUEUE, RUN};
 
 const CONSUMER: ConsumerId = ConsumerId(1);
 const RUNS: u64 = MESSAGES / RUN;
+const AMONG_MESSAGES: u64 = 20_000;
 
 struct Nobody;
 
@@ -21,11 +22,9 @@ impl Link for Nobody {
     fn signal(&self, _: Signal) {}
 }
 
-/// A queue, and as many batches for it as there are runs.
-fn prepared() -> (ClassicQueue, Vec<Arc<Batch>>) {
-    let budget = Arc::new(MemoryBudget::new(1 << 30));
-    let mut queue = ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0);
-    let consumer = ConsumerOptions {
+/// A consumer without a limit.
+fn options() -> ConsumerOptions {
+    ConsumerOptions {
         link: Arc::new(Nobody),
         key: 1,
         tag: "consumer".into(),
@@ -37,8 +36,14 @@ fn prepared() -> (ClassicQueue, Vec<Arc<Batch>>) {
         mode: ConsumerMode::Move,
         user: "guest".into(),
         arguments: Arguments::default(),
-    };
-    assert!(queue.add_consumer(CONSUMER, consumer, 0, &mut Effects::default()));
+    }
+}
+
+/// A queue, and as many batches for it as there are runs.
+fn prepared() -> (ClassicQueue, Vec<Arc<Batch>>) {
+    let budget = Arc::new(MemoryBudget::new(1 << 30));
+    let mut queue = ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0);
+    assert!(queue.add_consumer(CONSUMER, options(), 0, &mut Effects::default()));
     let envelope =
         Envelope { durable: true, routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
     let mut builder = BatchBuilder::default();
@@ -95,4 +100,69 @@ pub(crate) fn settle() -> u64 {
     });
     assert_eq!(queue.status().unacknowledged, 0, "all were settled");
     runs.iter().map(Run::count).sum()
+}
+
+/// What one message costs in a queue with so many consumers, each of which takes one at a time: it is published, taken and
+/// acknowledged. The counts of ten and of sixty thousand are to be alike.
+fn among(consumers: u64) -> u64 {
+    let budget = Arc::new(MemoryBudget::new(1 << 30));
+    let mut queue = ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0);
+    for id in 1..=consumers {
+        let options = ConsumerOptions { key: id, flow: ConsumerFlow::Prefetch(1), ..options() };
+        assert!(queue.add_consumer(ConsumerId(id), options, 0, &mut Effects::default()));
+    }
+    let envelope = Envelope { routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
+    let mut builder = BatchBuilder::default();
+    builder.push(&envelope, &[0x10, 0, 2], BODY);
+    let batch = Arc::new(builder.finish());
+    let mut taken = Vec::new();
+    count(|| {
+        for turn in 0..AMONG_MESSAGES {
+            let mut effects = Effects::default();
+            let submission = queue.submit(&batch, 0, 1, turn);
+            queue.submitted(submission, batch.clone(), 0, None, turn, &mut effects);
+            // In turn, as they wait.
+            let id = ConsumerId(turn % consumers + 1);
+            queue.take(id, 1, u64::MAX, turn, &mut taken, &mut effects);
+            let run = taken.pop().expect("its turn has come").run();
+            queue.settle(Some(id), &[run], Outcome::Settled, turn, &mut effects);
+        }
+    });
+    AMONG_MESSAGES
+}
+
+pub(crate) fn among_10_consumers() -> u64 {
+    among(10)
+}
+
+pub(crate) fn among_60000_consumers() -> u64 {
+    among(60_000)
+}
+
+/// One acknowledgement of what sixty thousand consumers hold, one message each, and their next turn.
+pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
+    const CONSUMERS: u64 = 60_000;
+    let budget = Arc::new(MemoryBudget::new(1 << 30));
+    let mut queue = ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0);
+    let envelope = Envelope { routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
+    let mut builder = BatchBuilder::default();
+    for _ in 0..1000 {
+        builder.push(&envelope, &[0x10, 0, 2], BODY);
+    }
+    let batch = Arc::new(builder.finish());
+    for _ in 0..2 * CONSUMERS / 1000 {
+        let submission = queue.submit(&batch, 0, 1000, 0);
+        queue.submitted(submission, batch.clone(), 0, None, 0, &mut Effects::default());
+    }
+    let mut held = Vec::new();
+    for id in (1..=CONSUMERS).map(ConsumerId) {
+        let options = ConsumerOptions { key: id.0, flow: ConsumerFlow::Prefetch(1), ..options() };
+        assert!(queue.add_consumer(id, options, 0, &mut Effects::default()));
+        let mut taken = Vec::new();
+        queue.take(id, 1, u64::MAX, 0, &mut taken, &mut Effects::default());
+        held.push((Some(id), taken.iter().map(Taken::run).collect::<Vec<Run>>()));
+    }
+    count(|| queue.acknowledge(&held, 0, &mut Effects::default()));
+    assert_eq!((queue.status().unacknowledged, queue.ready()), (0, CONSUMERS));
+    CONSUMERS
 }

@@ -119,6 +119,13 @@ impl Broker {
             return Err(wrong("publishing is blocked by an alarm".to_owned()));
         }
         let checked = Checked::of(properties, user, self)?;
+        // As a client of AMQP 0-9-1 it would have this frame_max itself.
+        let (size, limit) = (checked.encoded.len() + 20, self.settings.frame_max);
+        if limit != 0 && size > limit as usize {
+            return Err(wrong(format!(
+                "properties make a content header of {size} bytes, larger than frame_max ({limit})"
+            )));
+        }
         let mut expiry_ms = 0;
         if let Some(ms) = checked.time_to_live_ms {
             expiry_ms = Envelope::expiry(now.wall_ms, ms);

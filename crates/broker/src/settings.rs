@@ -176,7 +176,7 @@ pub(crate) const IN_MAINTENANCE: &str = "Node was put into maintenance mode";
 
 /// A connection's published bytes that aren't durable yet: above this it isn't read.
 pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
-/// Largest AMQP 1.0 frame before `open`, in bytes: room for tokens (RabbitMQ's `initial_frame_max`).
+/// Largest frame before AMQP 1.0's `open` and 0-9-1's `tune-ok`, in bytes: room for tokens (RabbitMQ's `initial_frame_max`).
 pub const INITIAL_FRAME_MAX: u32 = 8192;
 /// Unread input that a connection may hold before it is open.
 pub const PRE_LOGIN_FRAME_MAX: u32 = 16 << 10;

@@ -6,7 +6,6 @@ use crate::consumer::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
-use crate::limits::Length;
 use crate::planted::{Bug, is_planted};
 
 impl ClassicQueue {

@@ -29,7 +29,8 @@ impl Session {
         self.flush_acks(now);
         let text = error.reply_text();
         let (class_id, method_id) = error.method;
-        let hard = error.code.is_hard() || number == 0 || !self.channels.contains_key(&number);
+        let hard =
+            (error.code.is_hard() && !error.ends_channel_only) || number == 0 || !self.channels.contains_key(&number);
         if !hard {
             self.told().channel_failed(number, &self.cause("channel", &error));
             self.confirm_durable(now);

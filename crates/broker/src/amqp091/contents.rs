@@ -11,7 +11,7 @@ use leveret_amqp091::{
     encode_method, method::basic,
 };
 use leveret_message::StoredMessage;
-use leveret_message::deliver::{file_to_amqp091, to_amqp091};
+use leveret_message::deliver::{file_to_amqp091, to_amqp091, within};
 use leveret_queue::Taken;
 
 use super::deliver::CLASS_BASIC;
@@ -49,6 +49,14 @@ pub(crate) struct Content {
     behind: Vec<u8>,
     /// Consumers that come after it.
     parked: Vec<u64>,
+}
+
+/// Why a content can't be sent.
+enum Failure {
+    /// Its body can't be read.
+    Body(String),
+    /// Its properties of so many bytes are larger than the client's frames.
+    Header(usize),
 }
 
 /// See the module. One is sent after the other, in order.
@@ -153,7 +161,7 @@ impl Session {
     ///
     /// # Errors
     /// Why its body can't be read.
-    fn send_content(&mut self, content: &mut Content, most: usize, now: Now) -> Result<bool, String> {
+    fn send_content(&mut self, content: &mut Content, most: usize, now: Now) -> Result<bool, Failure> {
         if content.lead.is_some() && !self.begin(content, now)? {
             return Ok(false);
         }
@@ -161,7 +169,7 @@ impl Session {
         loop {
             pieces.look();
             if let Some(reason) = pieces.failure() {
-                return Err(reason.to_owned());
+                return Err(Failure::Body(reason.to_owned()));
             }
             if pieces.left() == 0 {
                 return Ok(true);
@@ -177,7 +185,8 @@ impl Session {
     }
 
     /// Sends the method and the header, if what they depend on has come.
-    fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, String> {
+    fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, Failure> {
+        let properties_max = self.properties_max();
         let sent_ms = self.broker.settings.sent_ms(now);
         let Some((lead, tag, taken)) = &content.lead else { return Ok(true) };
         let message = taken.batch.message(taken.index as usize);
@@ -190,11 +199,12 @@ impl Session {
             BodyReader::Pieces(pieces) => {
                 pieces.look();
                 if let Some(reason) = pieces.failure() {
-                    return Err(reason.to_owned());
+                    return Err(Failure::Body(reason.to_owned()));
                 }
                 let Some(start) = pieces.start() else { return Ok(false) };
                 match file_to_amqp091(&stored, sent_ms, file.length, start) {
                     Some((properties, range)) => {
+                        let properties = within(&stored, properties, properties_max).map_err(Failure::Header)?;
                         let out = self.output.buffer();
                         encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
                         encode_header(out, content.channel, CLASS_BASIC, range.end - range.start, &properties);
@@ -208,11 +218,13 @@ impl Session {
             }
             BodyReader::Whole(whole) => {
                 let Some(body) = whole.look() else { return Ok(false) };
-                let stored = StoredMessage { body: body.map_err(str::to_owned)?, ..stored };
+                let body = body.map_err(|reason| Failure::Body(reason.to_owned()))?;
+                let stored = StoredMessage { body, ..stored };
                 let converted = to_amqp091(&stored, sent_ms);
+                let properties = within(&stored, converted.properties, properties_max).map_err(Failure::Header)?;
                 let out = self.output.buffer();
                 encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
-                encode_header(out, content.channel, CLASS_BASIC, converted.body.len() as u64, &converted.properties);
+                encode_header(out, content.channel, CLASS_BASIC, converted.body.len() as u64, &properties);
                 encode_content_body(out, content.channel, &converted.body, self.frame_max);
             }
         }
@@ -234,13 +246,18 @@ impl Session {
     }
 
     /// The queue has stopped. A content that was begun can't be ended, so that the connection has to be.
-    fn content_failed(&mut self, content: Content, reason: String, now: Now) {
+    fn content_failed(&mut self, content: Content, reason: Failure, now: Now) {
         let info = content.queue.info();
-        let text =
-            format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost);
+        let error = match reason {
+            Failure::Header(bytes) => ProtocolError::header_too_large(bytes, self.frame_max),
+            Failure::Body(reason) => ProtocolError::new(
+                ReplyCode::NotFound,
+                format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost),
+            ),
+        };
         let (channel, is_begun) = (content.channel, content.lead.is_none());
         if is_begun {
-            return self.fail(0, ProtocolError::new(ReplyCode::InternalError, text), now);
+            return self.fail(0, ProtocolError { code: ReplyCode::InternalError, ..error }, now);
         }
         // What comes behind counts deliveries from one that the client never hears of.
         for lost in std::iter::once(content).chain(self.contents.take(channel)) {
@@ -251,7 +268,7 @@ impl Session {
         }
         // Its close may have waited behind the content. A second one would close what the client opens next.
         if !self.channels.get(&channel).is_some_and(|channel| channel.closing) {
-            self.fail(channel, ProtocolError::new(ReplyCode::NotFound, text), now);
+            self.fail(channel, error, now);
         }
     }
 }

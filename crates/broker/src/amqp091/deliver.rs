@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
 use leveret_message::StoredMessage;
-use leveret_message::deliver::to_amqp091;
+use leveret_message::deliver::{to_amqp091, within};
 use leveret_queue::{ConsumerId, Taken, TurnEnd};
 
 use super::contents::Lead;
+use super::error::ProtocolError;
 use super::session::Session;
 use crate::queue_handle::QueueRef;
 use crate::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
@@ -34,23 +35,30 @@ pub(crate) struct Recipient<'a> {
     pub channel: u16,
     pub tag: &'a [u8],
     pub frame_max: u32,
+    /// Bytes that the properties of a message may have.
+    pub properties_max: usize,
     /// Wall time in milliseconds since the Unix epoch, if they are told.
     pub sent_ms: Option<u64>,
 }
 
 /// One `basic.deliver` with its content.
+///
+/// # Errors
+/// The size of its properties, when they are larger than the recipient's frames: nothing was encoded.
 pub(crate) fn encode_delivery(
     out: &mut Vec<u8>,
     to: &Recipient<'_>,
     delivery_tag: u64,
     redelivered: bool,
     message: &StoredMessage<'_>,
-) {
+) -> Result<(), usize> {
     let envelope = &message.envelope;
-    encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
     let content = to_amqp091(message, to.sent_ms);
-    encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
+    let properties = within(message, content.properties, to.properties_max)?;
+    encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
+    encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &properties);
     encode_content_body(out, to.channel, &content.body, to.frame_max);
+    Ok(())
 }
 
 impl Session {
@@ -134,12 +142,15 @@ impl Session {
     }
 
     fn encode_run(&mut self, key: u64, taken: Taken, now: Now) {
+        let properties_max = self.properties_max();
         let Some(consumer) = self.consumers.get(&key) else { return };
         let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
         let out = self.output.buffer();
         let sent_ms = self.broker.settings.sent_ms(now);
-        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max: self.frame_max, sent_ms };
+        let frame_max = self.frame_max;
+        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max, properties_max, sent_ms };
         let mut in_file = None;
+        let mut too_large = None;
         for at in 0..taken.count {
             let tag = channel.next_tag();
             if taken.batch.is_in_file((taken.index + at) as usize) {
@@ -150,10 +161,22 @@ impl Session {
                 continue;
             }
             let message = taken.batch.message((taken.index + at) as usize).view();
-            encode_delivery(out, &to, tag, taken.redelivered, &message);
+            let encoded = encode_delivery(out, &to, tag, taken.redelivered, &message);
             if !consumer.no_ack {
+                // One that can't be encoded has failed all the same: it goes back with its channel.
                 channel.delivered(tag, consumer.source, &taken, at);
             }
+            if let Err(bytes) = encoded {
+                too_large = Some((at, bytes));
+                break;
+            }
+        }
+        if let Some((at, bytes)) = too_large {
+            let (channel, queue, id) = (consumer.channel, consumer.queue.clone(), consumer.id);
+            if !consumer.no_ack && at + 1 < taken.count {
+                queue.requeue(Some(id), &[taken.rest(at + 1).run()], false, now.monotonic);
+            }
+            return self.fail(channel, ProtocolError::header_too_large(bytes, frame_max), now);
         }
         let count = u64::from(taken.count);
         if consumer.no_ack {

@@ -6,6 +6,9 @@ use leveret_model::Refused;
 use crate::partial::TooManyPartialBytes;
 use crate::quota::LimitReached;
 
+/// Bytes of a content header's frame beside the properties: the frame's own, class, weight and body size (4.2.3, 4.2.6.1).
+pub(crate) const HEADER_OVERHEAD: usize = 8 + 12;
+
 /// Ends a channel or the connection (specification 1.1.3, `reply-code`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProtocolError {
@@ -14,11 +17,23 @@ pub(crate) struct ProtocolError {
     pub text: String,
     /// Class and method that caused it, 0 when none did.
     pub method: (u16, u16),
+    /// Its channel ends, although the code is one of those that end connections.
+    pub ends_channel_only: bool,
 }
 
 impl ProtocolError {
     pub(crate) fn new(code: ReplyCode, text: impl Into<String>) -> Self {
-        Self { code, text: text.into(), method: (0, 0) }
+        Self { code, text: text.into(), method: (0, 0), ends_channel_only: false }
+    }
+
+    /// A content header doesn't fit into the frames that the client negotiated. It can do without that channel.
+    pub(crate) fn header_too_large(bytes: usize, frame_max: u32) -> Self {
+        let frame = bytes + HEADER_OVERHEAD;
+        let text = format!(
+            "a content header takes a frame of {frame} bytes, and this connection's frame_max is {frame_max}: the message stays \
+             in its queue; connect with a larger frame_max to consume it"
+        );
+        Self { ends_channel_only: true, ..Self::new(ReplyCode::FrameError, text) }
     }
 
     pub(crate) fn in_method(mut self, method: &Method<'_>) -> Self {

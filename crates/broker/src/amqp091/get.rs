@@ -5,12 +5,12 @@ use std::sync::Arc;
 use leveret_amqp091::{
     Frame, FrameKind, Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic,
 };
-use leveret_message::deliver::to_amqp091;
+use leveret_message::deliver::{to_amqp091, within};
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
 
 use super::contents::Lead;
-use super::error::{Result, precondition};
+use super::error::{ProtocolError, Result, precondition};
 use super::held::Held;
 use super::publish::short;
 use super::session::{Phase, Session};
@@ -85,7 +85,7 @@ impl Session {
         if taken.redelivered {
             self.counters.redelivered.add(1);
         }
-        let frame_max = self.frame_max;
+        let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         let entry = self.channel(channel)?;
         entry.stats.count(stat, 1, now.monotonic);
         entry.stats.count(Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
@@ -110,11 +110,12 @@ impl Session {
             routing_key: short(message.envelope.routing_key),
             message_count: u32::try_from(left).unwrap_or(u32::MAX),
         };
-        let sent_ms = self.broker.settings.sent_ms(now);
+        let content = to_amqp091(&message, self.broker.settings.sent_ms(now));
+        let properties = within(&message, content.properties, properties_max)
+            .map_err(|bytes| ProtocolError::header_too_large(bytes, frame_max))?;
         let out = self.out(channel);
         encode_method(out, channel, &Method::BasicGetOk(answer));
-        let content = to_amqp091(&message, sent_ms);
-        encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &content.properties);
+        encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &properties);
         encode_content_body(out, channel, &content.body, frame_max);
         if let Some(entry) = self.channels.get_mut(&channel) {
             entry.report(&mut self.account);

@@ -18,7 +18,7 @@ use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
-use super::error::{ProtocolError, Result, not_implemented, precondition};
+use super::error::{HEADER_OVERHEAD, ProtocolError, Result, not_implemented, precondition};
 use super::expiration;
 use super::held::Held;
 use super::session::Session;
@@ -287,6 +287,12 @@ impl Session {
             }
         };
         let properties = rewritten.as_deref().unwrap_or(properties);
+        if properties.len() > self.properties_max() {
+            let (size, limit) = (properties.len() + HEADER_OVERHEAD, self.frame_max);
+            return Err(precondition(format!(
+                "content header of {size} bytes with the reply-to that was put in is larger than frame_max ({limit})"
+            )));
+        }
         if let Some(stamps) = &self.broker.settings.stamps {
             stamps.encode_amqp091(properties, now.wall_ms, &mut overlay);
         }

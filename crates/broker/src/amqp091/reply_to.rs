@@ -123,6 +123,7 @@ impl Session {
 
     /// Encodes answers that have come, until the output holds one write's worth.
     pub(crate) fn deliver_replies(&mut self, now: Now) {
+        let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         while self.output.len() < TURN_BYTES_MAX
             && self.contents.behind_bytes() < TURN_BYTES_MAX
             && let Some(reply) = self.replies.pop_front()
@@ -137,11 +138,14 @@ impl Session {
             let Some(consumer) = &channel.reply else { continue };
             let tag = consumer.tag.clone();
             let sent_ms = self.broker.settings.sent_ms(now);
-            let to = Recipient { channel: *number, tag: &tag, frame_max: self.frame_max, sent_ms };
-            let out = self.contents.out(&mut self.output, *number);
+            let to = Recipient { channel: *number, tag: &tag, frame_max, properties_max, sent_ms };
+            let number = *number;
+            let out = self.contents.out(&mut self.output, number);
             for at in 0..reply.batch.len() {
                 let message = reply.batch.message(at).view();
-                encode_delivery(out, &to, channel.next_tag(), false, &message);
+                if let Err(bytes) = encode_delivery(out, &to, channel.next_tag(), false, &message) {
+                    return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
+                }
             }
             self.counters.delivered_no_ack.add(reply.batch.len() as u64);
             self.counters.delivered_replies.add(reply.batch.len() as u64);

@@ -13,7 +13,7 @@ use super::channel::{ByQueue, Channel};
 use super::content::Incoming;
 use super::contents::Contents;
 use super::deliver::Consumer;
-use super::error::{ProtocolError, Result};
+use super::error::{HEADER_OVERHEAD, ProtocolError, Result};
 use super::handshake::ClientProperties;
 use super::held::Held;
 use super::publish::{BodyRef, PublishRun};
@@ -26,7 +26,7 @@ use crate::partial::PartialMessages;
 use crate::quota::Account;
 use crate::reply_to::Reply;
 use crate::route::RouteCache;
-use crate::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, PRE_LOGIN_FRAME_MAX, TURN_BYTES_MAX};
+use crate::settings::{IN_MAINTENANCE, INITIAL_FRAME_MAX, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
 use crate::traffic::Traffic;
 use crate::undurable::Undurable;
@@ -147,7 +147,7 @@ impl Session {
             alarm,
             has_exclusive_queues: false,
             account: Account::default(),
-            frame_max: PRE_LOGIN_FRAME_MAX,
+            frame_max: INITIAL_FRAME_MAX,
             channel_max: 0,
             heartbeat: 0,
             last_input: now.monotonic,
@@ -215,6 +215,14 @@ impl Session {
             || (!(self.starved.is_empty() && self.replies.is_empty())
                 && self.output.is_empty()
                 && self.contents.behind_bytes() < TURN_BYTES_MAX)
+    }
+
+    /// Bytes that the properties of a content header may have towards this client.
+    pub(crate) fn properties_max(&self) -> usize {
+        match self.frame_max {
+            0 => usize::MAX,
+            frame_max => (frame_max as usize).saturating_sub(HEADER_OVERHEAD),
+        }
     }
 
     /// The channel with this number.

@@ -20,6 +20,7 @@ mod reply_to;
 mod run;
 mod stamps;
 mod types;
+mod within;
 
 use std::borrow::Cow;
 
@@ -34,6 +35,7 @@ pub use amqp091::to_amqp091;
 pub(crate) use deaths::header as death_header;
 pub use file::{file_to_amqp10, file_to_amqp091};
 pub use run::Amqp10Run;
+pub use within::within;
 
 /// A message as a receiver over AMQP 0-9-1 gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]

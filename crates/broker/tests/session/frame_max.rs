@@ -1,0 +1,80 @@
+//! No frame is larger than its receiver negotiated, whatever another client published.
+
+use leveret_amqp091::{FieldTable, FieldValue, Properties};
+use leveret_strict_client::amqp091::{Consume, Options, QueueDeclare};
+
+use crate::stage::{Stage, Told};
+
+const SMALL: u32 = 4096;
+
+fn properties(header_bytes: usize) -> Vec<u8> {
+    let mut headers = FieldTable::new();
+    headers.insert(b"h", FieldValue::LongString(vec![b'x'; header_bytes]));
+    let headers = headers.encoded();
+    let mut out = Vec::new();
+    Properties { headers: Some(headers.as_table()), ..Properties::default() }.encode(&mut out);
+    out
+}
+
+/// A stage with a queue, a client with large frames that publishes and one with small frames.
+fn stage() -> (Stage, usize, usize) {
+    let mut stage = Stage::new();
+    let publisher = stage.connect();
+    let small = stage.dial(Options { frame_max: SMALL, ..Options::default() });
+    stage.links[small].client.open_channel(1);
+    stage.links[publisher].client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
+    stage.settle();
+    (stage, publisher, small)
+}
+
+fn ready(stage: &Stage) -> u64 {
+    stage.broker.registry.snapshot_full().queue("/", "q").expect("is declared").counts().0
+}
+
+fn refused(stage: &mut Stage, link: usize) {
+    let (code, text) = stage.links[link].refusal().expect("the channel is closed");
+    assert_eq!(code, 501);
+    assert!(text.starts_with("FRAME_ERROR - a content header takes a frame of 5"), "{text}");
+    assert!(text.contains("frame_max is 4096"), "{text}");
+    assert!(stage.links[link].client.is_open(), "its connection goes on");
+}
+
+#[test]
+fn a_header_above_the_consumers_frames_stays_in_the_queue() {
+    let (mut stage, publisher, small) = stage();
+    stage.links[small].client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
+    stage.settle();
+    for bytes in [10, 5000, 10] {
+        stage.links[publisher].client.publish(1, b"", b"q", false, &properties(bytes), b"x");
+    }
+    stage.settle();
+    refused(&mut stage, small);
+    assert_eq!(ready(&stage), 3);
+    // A client with larger frames gets it.
+    stage.links[publisher].client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
+    stage.settle();
+    let delivered = stage.links[publisher].told().into_iter().filter(|told| matches!(told, Told::Delivered { .. }));
+    assert_eq!(delivered.count(), 3);
+}
+
+#[test]
+fn a_header_above_the_getters_frames_stays_in_the_queue() {
+    let (mut stage, publisher, small) = stage();
+    stage.links[publisher].client.publish(1, b"", b"q", false, &properties(5000), b"x");
+    stage.settle();
+    stage.links[small].client.get(1, b"q", false);
+    stage.settle();
+    refused(&mut stage, small);
+    assert_eq!(ready(&stage), 1);
+}
+
+#[test]
+fn a_frame_above_8192_bytes_is_refused_before_tune() {
+    let mut stage = Stage::new();
+    let mut properties = Options::default().properties;
+    properties.insert(b"long", FieldValue::LongString(vec![b'x'; 8192]));
+    let link = stage.dial(Options { properties, ..Options::default() });
+    let (code, text) = stage.links[link].refusal().expect("the connection is closed");
+    assert_eq!(code, 501);
+    assert!(text.contains("8192"), "{text}");
+}
