@@ -160,10 +160,9 @@ impl<'a> Letters<'a> {
         let headers = Headers::stored(&letter);
         let vhost = &self.queue.info().vhost;
         let mut routes = Routes::new();
-        for key in letter.routing_keys() {
-            // Without the exchange there is nowhere to go; it may be declared later.
-            let _ = self.snapshot.router.route(vhost, exchange, key, &MessageHeaders(headers), &mut routes);
-        }
+        let keys: Vec<&[u8]> = letter.routing_keys().collect();
+        // Without the exchange there is nowhere to go; it may be declared later.
+        let _ = self.snapshot.router.route_by(vhost, exchange, &keys, &MessageHeaders(headers), &mut routes);
         let mut targets = Targets::new();
         for queue in routes.iter().filter_map(|id| self.snapshot.queues.get(id)) {
             let is_new = !targets.iter().any(|other| Arc::ptr_eq(other, queue));

@@ -118,7 +118,7 @@ impl Route {
         headers: Option<&dyn Headers>,
     ) -> Result<Option<Self>, Refused> {
         let name = String::from_utf8_lossy(&self.exchange);
-        let (queues, routed_by) = queues_of(snapshot, publisher.vhost, &name, &self.key, headers)?;
+        let (queues, routed_by) = queues_of(snapshot, publisher.vhost, &name, &[&self.key], headers)?;
         if self.has_queues(&queues) {
             return Ok(None);
         }
@@ -205,7 +205,7 @@ impl RouteCache {
                 None => return Ok(known.clone()),
                 Some(other) => self.remember(hash, other),
             },
-            None => self.remember(hash, resolve(snapshot, publisher, exchange, key, headers)?),
+            None => self.remember(hash, resolve(snapshot, publisher, exchange, &[key], headers)?),
         };
         if route.serves != Serves::One {
             self.last = Some(route.clone());
@@ -235,22 +235,28 @@ fn resolve(
     snapshot: &Snapshot,
     publisher: &Publisher<'_>,
     exchange: &[u8],
-    key: &[u8],
+    keys: &[&[u8]],
     headers: Option<&dyn Headers>,
 ) -> Result<Route, Refused> {
     let vhost = publisher.vhost;
     let name = String::from_utf8_lossy(exchange);
-    authorize(&snapshot.topology, publisher.user, vhost, Action::PublishWith { exchange: &name, routing_key: key })?;
+    for key in keys {
+        let action = Action::PublishWith { exchange: &name, routing_key: key };
+        authorize(&snapshot.topology, publisher.user, vhost, action)?;
+    }
     let Some(found) = snapshot.topology.exchange(vhost, &name) else {
         return Err(Refused::no_exchange(vhost, &name));
     };
     found.check_publish()?;
-    let (queues, routed_by) = queues_of(snapshot, vhost, &name, key, headers)?;
+    let (queues, routed_by) = queues_of(snapshot, vhost, &name, keys, headers)?;
     let through = snapshot.exchanges.get(&found.id).cloned();
-    let replies = if name.is_empty() { snapshot.replies.find(key).into_iter().collect() } else { SmallVec::new() };
+    let replies = match name.is_empty() {
+        true => keys.iter().filter_map(|key| snapshot.replies.find(key)).collect(),
+        false => SmallVec::new(),
+    };
     Ok(Route {
         exchange: exchange.into(),
-        key: key.into(),
+        key: keys[0].into(),
         queues,
         replies,
         through,
@@ -263,16 +269,16 @@ fn queues_of(
     snapshot: &Snapshot,
     vhost: &str,
     exchange: &str,
-    key: &[u8],
+    keys: &[&[u8]],
     headers: Option<&dyn Headers>,
 ) -> Result<(SmallVec<[QueueRef; 2]>, RoutedBy), Refused> {
     let mut routes = Routes::new();
-    let routed = snapshot.router.route(vhost, exchange, key, headers.unwrap_or(&NoHeaders), &mut routes);
+    let routed = snapshot.router.route_by(vhost, exchange, keys, headers.unwrap_or(&NoHeaders), &mut routes);
     let routed_by = routed.map_err(|_| Refused::no_exchange(vhost, exchange))?;
     Ok((routes.iter().filter_map(|id| snapshot.queues.get(id).cloned()).collect(), routed_by))
 }
 
-/// Adds the queues of further keys (`CC`, `BCC`, `x-cc`) to a route that belongs to one message only.
+/// The route of a message with further keys (`CC`, `BCC`, `x-cc`), which belongs to that one only.
 ///
 /// # Errors
 /// As for the message's own key.
@@ -283,22 +289,7 @@ pub(crate) fn extended(
     keys: &[&[u8]],
     headers: Option<&dyn Headers>,
 ) -> Result<Arc<Route>, Refused> {
-    let mut all: Option<Route> = None;
-    for key in keys {
-        let route = resolve(snapshot, publisher, exchange, key, headers)?;
-        match &mut all {
-            None => all = Some(route),
-            Some(all) => {
-                for queue in route.queues {
-                    if !all.queues.iter().any(|other| Arc::ptr_eq(other, &queue)) {
-                        all.queues.push(queue);
-                    }
-                }
-                all.replies.extend(route.replies);
-            }
-        }
-    }
-    let mut route = all.expect("a message has a routing key");
+    let mut route = resolve(snapshot, publisher, exchange, keys, headers)?;
     route.serves = Serves::One;
     Ok(Arc::new(route))
 }

@@ -51,6 +51,11 @@ impl Table {
         }
     }
 
+    /// Whether routing keys decide.
+    pub(crate) fn looks_at_keys(&self) -> bool {
+        matches!(self, Table::Direct(_) | Table::Topic(_))
+    }
+
     /// Shows every target that the message goes to, some maybe more than once.
     pub(crate) fn matches<'a>(&'a self, routing_key: &[u8], headers: &dyn Headers, visit: &mut dyn FnMut(&'a Target)) {
         match self {

@@ -106,7 +106,7 @@ impl Router {
     }
 
     /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and
-    /// without duplicates; says what they were found by. For a message with several routing keys, call it for each.
+    /// without duplicates; says what they were found by.
     ///
     /// An exchange that finds no destination hands the message to its alternate exchange, if it has one
     /// and that exists. No exchange sees the message twice, so loops end.
@@ -121,13 +121,29 @@ impl Router {
         headers: &dyn Headers,
         out: &mut Routes,
     ) -> Result<RoutedBy, NoExchange> {
+        self.route_by(vhost, exchange, &[routing_key], headers, out)
+    }
+
+    /// As [`Router::route`] for a message with several routing keys (`CC`, `BCC`). Each exchange on its way looks at all of
+    /// them: one may lead to an exchange, and another one on from there.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn route_by(
+        &self,
+        vhost: &str,
+        exchange: &str,
+        routing_keys: &[&[u8]],
+        headers: &dyn Headers,
+        out: &mut Routes,
+    ) -> Result<RoutedBy, NoExchange> {
         let vhost = self.vhosts.get(vhost).ok_or(NoExchange)?;
         let routed_by = if exchange.is_empty() {
-            out.extend(vhost.queue(routing_key));
+            out.extend(vhost.queues(routing_keys));
             RoutedBy::Key
         } else {
             let node = vhost.exchanges.get(exchange).ok_or(NoExchange)?;
-            vhost.follow(exchange, node, routing_key, headers, out)
+            vhost.follow(exchange, node, routing_keys, headers, out)
         };
         out.sort_unstable();
         out.dedup();
@@ -154,15 +170,15 @@ impl Router {
 }
 
 impl Vhost {
-    fn queue(&self, routing_key: &[u8]) -> Option<QueueId> {
-        self.queues.get(std::str::from_utf8(routing_key).ok()?).copied()
+    fn queues(&self, routing_keys: &[&[u8]]) -> impl Iterator<Item = QueueId> {
+        routing_keys.iter().filter_map(|key| self.queues.get(std::str::from_utf8(key).ok()?).copied())
     }
 
     fn follow<'a>(
         &'a self,
         name: &'a str,
         node: &'a Node,
-        routing_key: &[u8],
+        routing_keys: &[&[u8]],
         headers: &dyn Headers,
         out: &mut Routes,
     ) -> RoutedBy {
@@ -180,18 +196,22 @@ impl Vhost {
                 }
                 seen.push(name);
                 if name.is_empty() {
-                    out.extend(self.queue(routing_key));
+                    out.extend(self.queues(routing_keys));
                 } else if let Some(next) = self.exchanges.get(name) {
                     todo.push(next);
                 }
             };
-            node.table.matches(routing_key, headers, &mut |target| {
-                found = true;
-                match target {
-                    Target::Queue(id) => out.push(*id),
-                    Target::Exchange(name) => go(name, out),
-                }
-            });
+            // Where keys don't count, one of them will do.
+            let keys = if node.table.looks_at_keys() { routing_keys } else { &routing_keys[..1] };
+            for key in keys {
+                node.table.matches(key, headers, &mut |target| {
+                    found = true;
+                    match target {
+                        Target::Queue(id) => out.push(*id),
+                        Target::Exchange(name) => go(name, out),
+                    }
+                });
+            }
             if !found && let Some(alternate) = &node.alternate {
                 go(alternate, out);
             }

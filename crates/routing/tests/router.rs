@@ -54,8 +54,12 @@ fn bind(source: &str, destination: DestinationName, key: &str) -> Bind {
     }
 }
 
+fn has(keys: &[&str], binding: &leveret_model::Binding) -> bool {
+    keys.iter().any(|key| *binding.routing_key == *key.as_bytes())
+}
+
 /// The definition: follow every binding of every exchange reached.
-fn naive(topology: &Topology, exchange: &str, key: &str) -> Option<BTreeSet<QueueId>> {
+fn naive(topology: &Topology, exchange: &str, keys: &[&str]) -> Option<BTreeSet<QueueId>> {
     let mut queues = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut todo = vec![exchange.to_owned()];
@@ -65,12 +69,12 @@ fn naive(topology: &Topology, exchange: &str, key: &str) -> Option<BTreeSet<Queu
             continue;
         };
         if exchange.is_default() {
-            queues.extend(topology.queue("/", key).map(|queue| queue.id));
+            queues.extend(keys.iter().filter_map(|key| topology.queue("/", key)).map(|queue| queue.id));
             continue;
         }
         let matching = topology.bindings_of_source("/", &name).filter(|binding| match exchange.kind {
-            ExchangeType::Direct => *binding.routing_key == *key.as_bytes(),
-            ExchangeType::Topic => *binding.routing_key == *b"#" || *binding.routing_key == *key.as_bytes(),
+            ExchangeType::Direct => has(keys, binding),
+            ExchangeType::Topic => *binding.routing_key == *b"#" || has(keys, binding),
             ExchangeType::Fanout | ExchangeType::Headers => true,
         });
         let mut found = false;
@@ -119,8 +123,13 @@ fn command() -> impl Strategy<Value = Command> {
 }
 
 fn routes(router: &Router, exchange: &str, key: &str) -> Option<BTreeSet<QueueId>> {
+    routes_by(router, exchange, &[key])
+}
+
+fn routes_by(router: &Router, exchange: &str, keys: &[&str]) -> Option<BTreeSet<QueueId>> {
     let mut out = Routes::new();
-    router.route("/", exchange, key.as_bytes(), &NoHeaders, &mut out).ok()?;
+    let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+    router.route_by("/", exchange, &keys, &NoHeaders, &mut out).ok()?;
     let set: BTreeSet<QueueId> = out.iter().copied().collect();
     assert_eq!(set.len(), out.len(), "a queue came twice");
     Some(set)
@@ -137,10 +146,10 @@ proptest! {
         let topology = model.topology();
         let rebuilt = Router::new(&topology);
         for exchange in ["x", "y", "zd", "amq.fanout", "amq.headers", "", "none"] {
-            for key in ["k", "q", "#", "other"] {
-                let expected = naive(&topology, exchange, key);
-                prop_assert_eq!(&routes(&router, exchange, key), &expected, "{} {}", exchange, key);
-                prop_assert_eq!(&routes(&rebuilt, exchange, key), &expected, "rebuilt: {} {}", exchange, key);
+            for keys in [&["k"][..], &["q"], &["#"], &["other"], &["k", "q"], &["other", "k", "#"]] {
+                let expected = naive(&topology, exchange, keys);
+                prop_assert_eq!(&routes_by(&router, exchange, keys), &expected, "{} {:?}", exchange, keys);
+                prop_assert_eq!(&routes_by(&rebuilt, exchange, keys), &expected, "rebuilt: {} {:?}", exchange, keys);
             }
         }
     }
@@ -240,4 +249,21 @@ fn a_hundred_thousand_bindings_route_and_go_with_their_queue() {
     assert_eq!(model.topology().bindings_of_source("/", "x").count(), 1);
     assert_eq!(routes(&router, "x", "region-99.device-99999.up"), Some(BTreeSet::new()));
     assert_eq!(routes(&router, "x", "region-7.device-7.up"), Some(BTreeSet::from([stays])));
+}
+
+#[test]
+fn one_key_leads_to_an_exchange_and_another_on_from_there() {
+    let mut model = Model::new();
+    let mut router = Router::new(&model.topology());
+    for command in [
+        declare("x", "direct", None),
+        declare("y", "direct", None),
+        queue("q"),
+        Command::Bind(bind("x", DestinationName::Exchange("y".into()), "one")),
+        Command::Bind(bind("y", DestinationName::Queue("q".into()), "two")),
+    ] {
+        submit(&mut model, &mut router, command);
+    }
+    assert_eq!(routes_by(&router, "x", &["one", "two"]), Some(BTreeSet::from([QueueId(1)])));
+    assert_eq!(routes_by(&router, "x", &["two"]), Some(BTreeSet::new()));
 }
