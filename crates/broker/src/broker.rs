@@ -143,6 +143,7 @@ impl Broker {
                 metrics: queue_metrics.clone(),
                 durability: settings.durability,
                 first_number: settings.first_number,
+                strict_compat: settings.strict_compat,
             },
             replies.clone(),
             now,

@@ -146,6 +146,8 @@ pub struct Services {
     pub durability: Durability,
     /// Number of the first message of a new queue.
     pub first_number: u64,
+    /// See [`crate::Settings::strict_compat`].
+    pub strict_compat: bool,
 }
 
 /// See the module.
@@ -193,6 +195,7 @@ impl Registry {
                 now,
             );
             queue.start_clock(epoch_ms, expiry, now);
+            queue.set_strict_compat(services.strict_compat);
             *queue.references_mut() = references;
             let handle = QueueHandle::new(info.clone(), queue, &services);
             handle.announce();
@@ -384,6 +387,7 @@ impl Registry {
                         now,
                     );
                     queue.start_clock(self.epoch_ms, Expiry::default(), now);
+                    queue.set_strict_compat(self.services.strict_compat);
                     let handle = QueueHandle::new(info.clone(), queue, &self.services);
                     declared.push(handle.clone());
                     next.queues.insert(info.id, handle);

@@ -63,6 +63,8 @@ pub struct Settings {
     pub max_queue_credit: u32,
     /// Addresses of RabbitMQ 3 are accepted (`deprecated_features.permit.amqp_address_v1`).
     pub amqp_address_v1: bool,
+    /// Does what RabbitMQ 4.3 does where we differ for our users' sake (`strict_compat`): docs/differences.md has the list.
+    pub strict_compat: bool,
     /// Name of the node, shown to clients.
     pub node_name: String,
     /// Name of the cluster, shown to clients.
@@ -144,6 +146,7 @@ impl Default for Settings {
             },
             max_queue_credit: 256,
             amqp_address_v1: false,
+            strict_compat: false,
             node_name: "leveret@localhost".into(),
             cluster_name: "leveret@localhost".into(),
             product: "RabbitMQ".into(),

@@ -84,6 +84,8 @@ pub struct Config {
     pub load_definitions: Option<String>,
     /// Whether definitions that were loaded before are loaded again (`definitions.skip_if_unchanged`).
     pub definitions_skip_if_unchanged: bool,
+    /// `strict_compat`: does what RabbitMQ 4.3 does where we differ for our users' sake.
+    pub strict_compat: bool,
     /// `identity.rabbitmq_compatible`: whether `product` in server-properties is RabbitMQ.
     pub rabbitmq_compatible_identity: bool,
     /// `total_memory_available_override_value` in bytes; `None` for what the system says.
@@ -278,6 +280,7 @@ impl Default for Config {
             management_path_prefix: String::new(),
             load_definitions: None,
             definitions_skip_if_unchanged: false,
+            strict_compat: false,
             rabbitmq_compatible_identity: true,
             total_memory_bytes: None,
             alarms_file: None,

@@ -173,6 +173,7 @@ fn settings(config: &Config) -> Settings {
             unconfirmed_messages_max: config.amqp10.unconfirmed_messages_max,
             unconfirmed_bytes_max: config.amqp10.unconfirmed_bytes_max,
         },
+        strict_compat: config.strict_compat,
         stamps: stamps(config),
         sent_time: config.interceptors.sent_time,
         ..defaults

@@ -83,6 +83,8 @@ pub struct ClassicQueue {
     /// Persistent messages of it are logged.
     pub(crate) durable: bool,
     pub(crate) state: QueueState,
+    /// See [`ClassicQueue::set_strict_compat`].
+    pub(crate) strict_compat: bool,
     /// Its deletion is on its way to the disk.
     pub(crate) is_closed: bool,
     pub(crate) ledger: Ledger,
@@ -141,6 +143,7 @@ impl ClassicQueue {
             options,
             durable,
             state: QueueState::Running,
+            strict_compat: false,
             is_closed: false,
             ledger,
             contents,
@@ -167,6 +170,12 @@ impl ClassicQueue {
             refused: 0,
             counts: QueueCounts::default(),
         }
+    }
+
+    /// Has a limit that refuses messages refuse those that are above it alone, also when a consumer waits for them, as RabbitMQ
+    /// 4.3 does.
+    pub fn set_strict_compat(&mut self, strict: bool) {
+        self.strict_compat = strict;
     }
 
     /// Whether persistent messages of this queue go to the log.

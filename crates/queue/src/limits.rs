@@ -25,7 +25,7 @@ pub(crate) fn is_over(options: &QueueOptions, length: Length) -> bool {
 }
 
 /// How many of `count` messages from `index` on a queue of this length accepts, if consumers take the first `awaited` of
-/// them.
+/// them. With `strict` these have to be within the limits by themselves.
 pub(crate) fn acceptable(
     options: &QueueOptions,
     mut length: Length,
@@ -33,11 +33,19 @@ pub(crate) fn acceptable(
     index: usize,
     count: usize,
     awaited: u64,
+    strict: bool,
 ) -> usize {
     if options.overflow == Overflow::DropHead || !any(options) {
         return count;
     }
-    for accepted in usize::try_from(awaited).unwrap_or(count).min(count)..count {
+    let awaited = usize::try_from(awaited).unwrap_or(count).min(count);
+    if strict {
+        let alone = |at: usize| Length { messages: 1, bytes: u64::from(batch.body_length(index + at)) };
+        if let Some(refused) = (0..awaited).find(|at| is_over(options, alone(*at))) {
+            return refused;
+        }
+    }
+    for accepted in awaited..count {
         length.messages += 1;
         length.bytes += u64::from(batch.body_length(index + accepted));
         if is_over(options, length) {

@@ -57,7 +57,8 @@ impl ClassicQueue {
             length.messages -= open;
             length.bytes -= self.pending_bytes_of_first(open);
         }
-        limits::acceptable(&self.options, length, batch, index as usize, count as usize, places) as u32
+        let strict = self.strict_compat;
+        limits::acceptable(&self.options, length, batch, index as usize, count as usize, places, strict) as u32
     }
 
     /// Body bytes of the first `count` messages that aren't applied.

@@ -168,6 +168,8 @@ fn a_full_queue_refuses_nothing_that_a_consumer_has_credit_for() {
     let mut unlimited = Rig::new(limited(0, Overflow::RejectPublish));
     unlimited.consume(1, 0);
     assert_eq!(unlimited.submit(100, None), 100);
+    unlimited.queue.set_strict_compat(true);
+    assert_eq!(unlimited.submit(1, None), 0, "as RabbitMQ 4.3");
 }
 
 #[test]

@@ -29,8 +29,9 @@ impl Connection {
         debug_assert_eq!(failure.scope, Scope::Connection);
         self.told().failed(self.state(), &format!("{}: {}", failure.condition, failure.description));
         self.leave(now);
-        if matches!(self.phase, Phase::SaslInit | Phase::Refused | Phase::Header) {
-            // Before `open` there is no frame that could say why.
+        let cuts_open = self.phase == Phase::Open && self.broker.settings.strict_compat;
+        if cuts_open || matches!(self.phase, Phase::SaslInit | Phase::Refused | Phase::Header) {
+            // Before `open` there is no frame that could say why. RabbitMQ 4.3 says it to nobody whom it refuses.
             self.phase = Phase::Finished;
             return;
         }

@@ -439,6 +439,9 @@ impl Connection {
         failure: Failure,
         now: Now,
     ) -> Result<()> {
+        // RabbitMQ 4.3 ends the session for what isn't allowed.
+        let is_strict = self.broker.settings.strict_compat && failure.condition == condition::UNAUTHORIZED_ACCESS;
+        let handle = handle.filter(|_| !is_strict);
         match (failure.scope, handle) {
             (Scope::Link, Some(handle)) => self.fail_link(&mut session, handle, failure, now),
             (Scope::Link, None) | (Scope::Session, _) => {

@@ -365,6 +365,20 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     key(
+        "strict_compat",
+        "none | 4.3",
+        "none",
+        "does what RabbitMQ of that version does where Leveret differs for its users' sake, see differences.md",
+        |config, _, value| {
+            config.strict_compat = match value {
+                "none" => false,
+                "4.3" => true,
+                _ => return Err("expected none or 4.3".into()),
+            };
+            Ok(())
+        },
+    ),
+    key(
         "identity.rabbitmq_compatible",
         "boolean",
         "true",
