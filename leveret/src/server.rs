@@ -146,8 +146,8 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
     let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
     let last_words = log.clone();
     let mut options = NodeOptions::new(config, Arc::new(move |text: &str| end_the_process(text, &last_words)));
-    if definitions.as_ref().is_some_and(Definitions::have_users) {
-        // As in RabbitMQ: whoever brings users wants no guest.
+    if definitions.is_some() {
+        // As in RabbitMQ: whoever brings definitions wants neither guest nor the vhost "/".
         options.first_user = None;
     }
     let (mut node, report) = Node::start(lock, options)?;
@@ -163,6 +163,7 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
             true => info!("definitions are loaded"),
             false => info!("definitions haven't changed since they were loaded"),
         }
+        node.finish_first_start()?;
     }
     node.spawn(api.clone().sample());
     let others = listeners.ports();

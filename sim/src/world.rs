@@ -187,7 +187,9 @@ impl World {
         world.broker.set_body_wake(world.bodies.wake.clone());
         // What recovery found that nothing refers to.
         world.bodies.wake.wake_again();
-        if world.broker.is_empty() {
+        // Also when the power went between that user's record and the one of its permissions.
+        let topology = world.broker.registry.staged_topology();
+        if topology.users().next().is_none() || topology.permissions().next().is_none() {
             world.first_user()?;
         }
         Ok((world, report))

@@ -196,13 +196,6 @@ impl Broker {
         Ok((broker, report))
     }
 
-    /// True when nobody may do anything yet: the node then creates the default user. That is also so when the
-    /// power went between that user's record and the one of its permissions.
-    pub fn is_empty(&self) -> bool {
-        let topology = self.registry.staged_topology();
-        topology.users().next().is_none() || topology.permissions().next().is_none()
-    }
-
     /// Carries out commands of the node itself, such as the first user.
     ///
     /// # Errors

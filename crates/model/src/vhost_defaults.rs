@@ -52,6 +52,11 @@ impl VhostDefaults {
         Ok(())
     }
 
+    /// The users that a new vhost may bring.
+    pub fn user_names(&self) -> impl Iterator<Item = &str> {
+        self.users.iter().map(|(_, default)| &*default.user.name)
+    }
+
     /// What to do right after the vhost was made. Users who are there, in `topology` or by `made`, keep their
     /// passwords and tags.
     pub fn commands(&self, vhost: &str, topology: &Topology, made: impl Fn(&str) -> bool) -> Vec<Command> {

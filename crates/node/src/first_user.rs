@@ -59,6 +59,10 @@ impl FirstUser {
         let settings = VhostSettings { description: "Default virtual host".into(), ..VhostSettings::default() };
         let described = Command::SetVhost { name: self.vhost.as_str().into(), settings };
         let mut commands = vec![vhost, described, Command::PutUser(user)];
+        // Every model begins with the vhost "/".
+        if self.vhost != "/" {
+            commands.push(Command::DeleteVhost { name: "/".into() });
+        }
         commands.extend(defaults.commands(&self.vhost, &Topology::default(), |name| name == self.name));
         commands.push(Command::SetPermissions(permissions));
         commands
@@ -91,14 +95,6 @@ pub(crate) fn vhost_defaults(configured: &leveret_config::VhostDefaults) -> Resu
     Ok(defaults)
 }
 
-/// An id that no other cluster has, in RabbitMQ's form. The standard library seeds its hashers from the system's
-/// randomness.
-pub(crate) fn cluster_id() -> String {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    let random = || RandomState::new().build_hasher().finish();
-    format!("rabbitmq-cluster-id-{:016x}{:016x}", random(), random())
-}
-
 #[cfg(test)]
 mod tests {
     use leveret_model::{Model, Permit};
@@ -115,7 +111,7 @@ mod tests {
                 let _ = model.submit(Permit::system(), command).expect("is taken");
             }
             let topology = model.topology();
-            assert!(topology.vhost(vhost).is_some());
+            assert_eq!(topology.vhosts().map(|name| &**name).collect::<Vec<_>>(), [vhost]);
             assert_eq!(&*topology.vhost_settings(vhost).expect("are set").description, "Default virtual host");
             assert!(topology.user("guest").is_some_and(|user| user.has_tag("administrator")));
             assert!(topology.permission("guest", vhost).is_some());

@@ -17,6 +17,7 @@ mod configuration;
 mod cores;
 mod descriptors;
 mod disk;
+mod first_start;
 mod first_user;
 mod http;
 mod incoming;

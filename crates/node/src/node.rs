@@ -2,7 +2,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use leveret_broker::settings::NameSecret;
 use leveret_broker::{Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
-use leveret_model::{Command, Durability, VhostDefaults};
+use leveret_model::{Durability, VhostDefaults};
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
 use crate::disk::{DiskThreads, Fatal, FsDisk};
+use crate::first_start;
 use crate::first_user::{self, FirstUser};
 use crate::http::SideRuntime;
 use crate::local_socket::{LocalSocket, LocalSocketError};
@@ -31,9 +32,6 @@ use crate::tls::{Tls, TlsError, watch};
 /// How long a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The global parameter that tells clusters apart.
-const CLUSTER_ID: &str = "internal_cluster_id";
-
 /// How often a stop looks whether all dead letters have moved.
 const DEAD_LETTER_STEP: Duration = Duration::from_millis(2);
 
@@ -45,7 +43,7 @@ pub struct NodeOptions {
     pub sync_delay: Duration,
     /// The log's limits and delays.
     pub log: LogOptions,
-    /// Made on an empty data directory; none if somebody else makes users.
+    /// Made on an empty data directory; none if definitions are loaded, and [`Node::finish_first_start`] is called then.
     pub first_user: Option<FirstUser>,
     /// What every new vhost gets, as configured.
     pub vhost_defaults: leveret_config::VhostDefaults,
@@ -170,7 +168,7 @@ impl Node {
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarm_limits = SharedLimits::new(options.alarms);
         let alarms = AlarmMonitor::start(&broker, &data_directory, &alarm_limits)?;
-        make_first_user(&broker, options.first_user.as_ref(), &vhost_defaults, clock)?;
+        first_start::begin(&broker, options.first_user.as_ref(), &vhost_defaults, clock)?;
         tell_of_weaker_queues(&broker);
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
@@ -235,6 +233,14 @@ impl Node {
             .map_err(|source| StartError::Directory { path: self.lock.directory().to_owned(), source })?;
         self.ports_file = Some(file);
         Ok(ports)
+    }
+
+    /// Ends a first start whose content comes from definitions: no later start takes the directory for an empty one.
+    ///
+    /// # Errors
+    /// The model refuses the cluster's id.
+    pub fn finish_first_start(&self) -> Result<(), StartError> {
+        first_start::finish(&self.inner.broker, self.inner.clock)
     }
 
     /// Opens the socket for commands on this machine, for [`Node::spawn`]. It has to be dropped before the node stops, so
@@ -412,35 +418,6 @@ fn tell_of_weaker_queues(broker: &Broker) {
     if memory > 0 {
         info!("durability memory in {memory} durable queues: their messages don't survive a restart");
     }
-}
-
-/// On an empty data directory; returns once it is durable and published.
-fn make_first_user(
-    broker: &Arc<Broker>,
-    first_user: Option<&FirstUser>,
-    defaults: &VhostDefaults,
-    clock: Clock,
-) -> Result<(), StartError> {
-    let mut commands = match first_user {
-        Some(first_user) if broker.is_empty() => first_user.commands(defaults),
-        _ => Vec::new(),
-    };
-    if broker.registry.staged_topology().global_parameter(CLUSTER_ID).is_none() {
-        let (name, value) = (CLUSTER_ID.into(), crate::first_user::cluster_id().into());
-        commands.push(Command::PutGlobalParameter { name, value });
-    }
-    if commands.is_empty() {
-        return Ok(());
-    }
-    broker.bootstrap(commands, clock.now())?;
-    let (sender, durable) = channel();
-    let position = broker.commit.inspect(|log| log.appended());
-    // Nobody waits any more only if the node has failed meanwhile.
-    broker.commit.when_durable(position, Box::new(move || sender.send(()).unwrap_or_default()));
-    if durable.recv().is_ok() {
-        broker.registry.publish();
-    }
-    Ok(())
 }
 
 /// Cores of this machine that the process may use, by affinity and the cgroup's quota.

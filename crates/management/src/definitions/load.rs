@@ -6,7 +6,7 @@ use leveret_auth::sha256_hex;
 use leveret_model::{Command, Permit};
 use serde_json::{Map, Value, json};
 
-use super::document::{self, Scope, entries};
+use super::document::{self, Scope};
 use super::import;
 use crate::api::Api;
 use crate::error::Error;
@@ -74,11 +74,6 @@ impl Definitions {
             documents.push((file, document));
         }
         Ok(Definitions { documents, hash: sha256_hex(&all) })
-    }
-
-    /// Whether they make users: then the node makes no default one.
-    pub fn have_users(&self) -> bool {
-        self.documents.iter().any(|(_, document)| entries(document, "users").next().is_some())
     }
 
     /// Imports them; false when they are those of the last time and `skip_if_unchanged` is set.

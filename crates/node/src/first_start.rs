@@ -1,0 +1,142 @@
+//! The content of an empty data directory: the first user with its vhost, or nothing where definitions are loaded.
+//!
+//! The first start ends with the cluster's id. A directory that has one is never taken for an empty one again, whatever
+//! was deleted from it: neither a deleted user nor an old password comes back.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use leveret_broker::Broker;
+use leveret_model::{Command, Topology, VhostDefaults};
+
+use crate::clock::Clock;
+use crate::first_user::FirstUser;
+use crate::node::StartError;
+
+/// The global parameter that tells clusters apart.
+const CLUSTER_ID: &str = "internal_cluster_id";
+
+/// The vhost with which every model begins.
+const ROOT: &str = "/";
+
+/// Fills an empty directory; returns once that is durable and published. Without a first user its content comes from
+/// definitions, and [`finish`] has to be called when they are loaded.
+///
+/// # Errors
+/// The first user is refused.
+pub(crate) fn begin(
+    broker: &Arc<Broker>,
+    first_user: Option<&FirstUser>,
+    defaults: &VhostDefaults,
+    clock: Clock,
+) -> Result<(), StartError> {
+    let topology = broker.registry.staged_topology();
+    let is_fresh = is_fresh(&topology, first_user, defaults);
+    match first_user {
+        Some(first_user) if is_fresh => carry_out(broker, first_user.commands(defaults), clock)?,
+        None if is_fresh => {
+            let root = topology.vhost(ROOT).map(|_| Command::DeleteVhost { name: ROOT.into() });
+            return carry_out(broker, root.into_iter().collect(), clock);
+        }
+        _ => {}
+    }
+    finish(broker, clock)
+}
+
+/// Gives the directory its cluster's id, unless it has one.
+///
+/// # Errors
+/// It is refused.
+pub(crate) fn finish(broker: &Arc<Broker>, clock: Clock) -> Result<(), StartError> {
+    let is_named = broker.registry.staged_topology().global_parameter(CLUSTER_ID).is_some();
+    let name = || Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: cluster_id().into() };
+    carry_out(broker, (!is_named).then(name).into_iter().collect(), clock)
+}
+
+/// Whether the first start has still to happen. One that was cut off by a crash left a part of the first user's
+/// records, and begins anew.
+fn is_fresh(topology: &Topology, first_user: Option<&FirstUser>, defaults: &VhostDefaults) -> bool {
+    let is_first_vhost = |name: &str| name == ROOT || first_user.is_some_and(|first| first.vhost == name);
+    let is_first_user = |name: &str| {
+        first_user.is_some_and(|first| first.name == name || defaults.user_names().any(|default| default == name))
+    };
+    // Its last record.
+    let is_permitted = |first: &FirstUser| topology.permission(&first.name, &first.vhost).is_some();
+    topology.global_parameter(CLUSTER_ID).is_none()
+        && topology.vhosts().all(|name| is_first_vhost(name) && topology.queues(name).next().is_none())
+        && topology.users().all(|user| is_first_user(&user.name))
+        && !first_user.is_some_and(is_permitted)
+}
+
+/// Returns once they are durable and published.
+fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: Clock) -> Result<(), StartError> {
+    if commands.is_empty() {
+        return Ok(());
+    }
+    broker.bootstrap(commands, clock.now())?;
+    let (sender, durable) = channel();
+    let position = broker.commit.inspect(|log| log.appended());
+    // Nobody waits any more only if the node has failed meanwhile.
+    broker.commit.when_durable(position, Box::new(move || sender.send(()).unwrap_or_default()));
+    if durable.recv().is_ok() {
+        broker.registry.publish();
+    }
+    Ok(())
+}
+
+/// An id that no other cluster has, in RabbitMQ's form. The standard library seeds its hashers from the system's
+/// randomness.
+fn cluster_id() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let random = || RandomState::new().build_hasher().finish();
+    format!("rabbitmq-cluster-id-{:016x}{:016x}", random(), random())
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_model::{Model, Permit};
+
+    use super::*;
+
+    fn after(commands: &[Command]) -> Topology {
+        let mut model = Model::new();
+        for command in commands {
+            let _ = model.submit(Permit::system(), command.clone()).expect("is taken");
+        }
+        model.topology().clone()
+    }
+
+    #[test]
+    fn a_first_start_that_was_cut_off_begins_anew_until_it_is_whole() {
+        for vhost in ["/", "other"] {
+            let first = FirstUser { vhost: vhost.to_owned(), ..FirstUser::default() };
+            let defaults = VhostDefaults::default();
+            let commands = first.commands(&defaults);
+            for cut in 0..commands.len() {
+                assert!(is_fresh(&after(&commands[..cut]), Some(&first), &defaults), "{vhost}, {cut} records");
+            }
+            assert!(!is_fresh(&after(&commands), Some(&first), &defaults));
+        }
+    }
+
+    #[test]
+    fn a_directory_with_a_cluster_id_is_not_empty_whatever_was_deleted() {
+        let (first, defaults) = (FirstUser::default(), VhostDefaults::default());
+        let mut commands = first.commands(&defaults);
+        commands.push(Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: cluster_id().into() });
+        commands.push(Command::DeleteUser { name: "guest".into() });
+        commands.push(Command::DeleteVhost { name: "/".into() });
+        assert!(!is_fresh(&after(&commands), Some(&first), &defaults));
+        assert!(!is_fresh(&after(&commands), None, &defaults));
+    }
+
+    #[test]
+    fn a_directory_with_anything_else_in_it_is_not_empty() {
+        let (first, defaults) = (FirstUser::default(), VhostDefaults::default());
+        let vhost = [Command::CreateVhost { name: "prod".into() }];
+        assert!(!is_fresh(&after(&vhost), Some(&first), &defaults));
+        let other = FirstUser { name: "ops".to_owned(), ..FirstUser::default() }.commands(&defaults);
+        assert!(!is_fresh(&after(&other[..3]), Some(&first), &defaults));
+        assert!(!is_fresh(&after(&other[..3]), None, &defaults));
+    }
+}
