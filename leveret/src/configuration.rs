@@ -51,9 +51,9 @@ pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
 /// Every mistake, not only the first.
 pub(crate) fn of_server(arguments: &ServerArguments) -> Result<(Config, Vec<Warning>), Vec<String>> {
     let mut reading = Reading::default();
-    arguments.config.iter().for_each(|path| reading.file(&with_extension(path, "conf"), Config::read));
+    arguments.config.iter().for_each(|path| reading.file(&with_extension(path, "conf"), read_conf));
     match arguments.config_dir.as_deref().map(files_of).transpose() {
-        Ok(files) => files.into_iter().flatten().for_each(|path| reading.file(&path, Config::read)),
+        Ok(files) => files.into_iter().flatten().for_each(|path| reading.file(&path, read_conf)),
         Err(mistake) => reading.mistakes.push(mistake),
     }
     if let Some(path) = &arguments.advanced_config {
@@ -75,6 +75,11 @@ pub(crate) fn of_server(arguments: &ServerArguments) -> Result<(Config, Vec<Warn
         reading.take(told.map(Vec::from_iter).map_err(|mistake| vec![mistake]));
     }
     reading.finish()
+}
+
+/// A file in the format of rabbitmq.conf, with the environment's variables in place of `$(NAME)`.
+fn read_conf(config: &mut Config, source: &str, text: &str) -> Result<Vec<Warning>, Vec<ConfigError>> {
+    config.read_with(source, text, &|name| std::env::var(name).ok())
 }
 
 /// A configuration being put together.
@@ -140,7 +145,7 @@ fn check(files: &[PathBuf]) -> Result<(Config, Vec<Warning>), Vec<String>> {
         match path.extension().is_some_and(|extension| extension == "config") {
             _ if is_plugins => reading.file(path, Config::read_plugins),
             true => reading.file(path, Config::read_advanced),
-            false => reading.file(path, Config::read),
+            false => reading.file(path, read_conf),
         }
     }
     reading.finish()

@@ -20,7 +20,7 @@ pub fn example() -> String {
             key.doc,
             key.kind,
             named(key.name),
-            value(key.kind, key.default)
+            value(&key.kind, key.default)
         );
     }
     text

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 /// One `key = value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Assignment<'a> {
@@ -44,6 +46,36 @@ pub(crate) fn assignment(text: &str) -> Result<Assignment<'_>, String> {
     Ok(Assignment { key, value })
 }
 
+/// A value with what `variable` knows of each name in place of `$(NAME)`. What is put in isn't looked at again: it may
+/// hold any character.
+///
+/// # Errors
+/// A name isn't one, or isn't set.
+pub(crate) fn interpolated<'a>(
+    assignment: Assignment<'a>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Cow<'a, str>, String> {
+    let Assignment { key, value } = assignment;
+    let mut rest = value;
+    let mut out = String::new();
+    while let Some((before, name, after)) =
+        rest.split_once("$(").and_then(|(before, rest)| rest.split_once(')').map(|(name, after)| (before, name, after)))
+    {
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_name {
+            return Err(format!("{key}: '$({name})' names no environment variable"));
+        }
+        let found = variable(name).ok_or_else(|| {
+            format!("'{key}' substitution requires a config variable '{name}' to be set: the environment has no {name}")
+        })?;
+        out.push_str(before);
+        out.push_str(&found);
+        rest = after;
+    }
+    Ok(if rest.len() == value.len() { Cow::Borrowed(value) } else { Cow::Owned(out + rest) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +107,25 @@ mod tests {
         ] {
             let error = line(text).unwrap_err();
             assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn variables_are_put_in_and_unset_ones_are_errors() {
+        let known = |name: &str| match name {
+            "NAME" => Some("a#b $(NAME)".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        let put_in = |value| interpolated(Assignment { key: "k", value }, &known).map(Cow::into_owned);
+        assert_eq!(put_in("x-$(NAME)$(EMPTY)-$(EMPTY)y").unwrap(), "x-a#b $(NAME)-y");
+        for text in ["$NAME", "$(NAME", "100$", "NAME)"] {
+            assert_eq!(put_in(text).unwrap(), text);
+        }
+        let unset = put_in("x$(NONE)").unwrap_err();
+        assert!(unset.starts_with("'k' substitution requires a config variable 'NONE' to be set"), "{unset}");
+        for text in ["$()", "$(A-B)", "$(a.b)", "$(1A)"] {
+            assert!(put_in(text).unwrap_err().contains("names no environment variable"), "{text}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The table of keys, and the way of an assignment through it.
 
+use std::borrow::Cow;
+
 use crate::config::Config;
 use crate::error::{ConfigError, Warning};
 use crate::grammar::{self, Assignment};
@@ -35,6 +37,8 @@ struct Other {
     name: &'static str,
     state: KeyState,
     why: &'static str,
+    /// Values that say what happens anyway: they are taken although the key is refused.
+    taken: &'static [&'static str],
 }
 
 /// What becomes of a key.
@@ -51,12 +55,12 @@ pub enum KeyState {
 }
 
 /// A row of the table, for the documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDoc {
     /// The key.
     pub name: &'static str,
-    /// What values it takes; empty if it takes no effect.
-    pub kind: &'static str,
+    /// What values it takes: all that are taken of a key that is refused, none of others that take no effect.
+    pub kind: Cow<'static, str>,
     /// The default; empty if it takes no effect.
     pub default: &'static str,
     /// What it does, or why it does nothing.
@@ -69,14 +73,14 @@ pub struct KeyDoc {
 pub fn documented() -> impl Iterator<Item = KeyDoc> {
     let working = working_keys().map(|key| KeyDoc {
         name: key.name,
-        kind: key.kind,
+        kind: key.kind.into(),
         default: key.default,
         doc: key.doc,
         state: KeyState::Working,
     });
     let others = other::KEYS.iter().map(|other| KeyDoc {
         name: other.name,
-        kind: "",
+        kind: other.taken.join(", ").into(),
         default: "",
         doc: other.why,
         state: other.state,
@@ -97,12 +101,26 @@ impl Config {
     /// # Errors
     /// Every line that can't be accepted; the others have taken effect.
     pub fn read(&mut self, source: &str, text: &str) -> Result<Vec<Warning>, Vec<ConfigError>> {
+        self.read_with(source, text, &|_| None)
+    }
+
+    /// The same, with the environment's `variable` in place of `$(NAME)` in values.
+    ///
+    /// # Errors
+    /// As [`Config::read`]; a variable that isn't set is one.
+    pub fn read_with(
+        &mut self,
+        source: &str,
+        text: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Vec<Warning>, Vec<ConfigError>> {
         let mut warnings = Vec::new();
         let mut errors = Vec::new();
         for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
             let done = match grammar::line(line) {
                 Ok(None) => continue,
-                Ok(Some(assignment)) => self.assign(assignment),
+                Ok(Some(assignment)) => grammar::interpolated(assignment, variable)
+                    .and_then(|value| self.assign(Assignment { key: assignment.key, value: &value })),
                 Err(text) => Err(text),
             };
             match done {
@@ -129,25 +147,65 @@ impl Config {
 
     pub(crate) fn assign(&mut self, assignment: Assignment<'_>) -> Result<Option<String>, String> {
         let Assignment { key, value } = assignment;
-        for known in working_keys() {
-            if let Some(word) = matched(known.name, key) {
-                (known.set)(self, word, value).map_err(|error| format!("{key}: {error}"))?;
-                self.assigned.0.insert(key.to_owned(), value.to_owned());
-                return Ok(None);
-            }
+        let working = working_keys().find_map(|known| Some((known, matched(known.name, key)?)));
+        let other = other_of(key);
+        // `log.exchange.**` is no category of `log.$category.level`.
+        let is_nearer = |other: &&Other| working.is_none_or(|(known, _)| spelled(other.name) > spelled(known.name));
+        if let Some(other) = other.filter(is_nearer) {
+            return other.answer(key, Some(value));
         }
-        let Some(other) = other::KEYS.iter().find(|other| matched(other.name, key).is_some()) else {
+        let Some((known, word)) = working else {
             let names = documented().map(|doc| doc.name).filter(|name| !name.ends_with("**"));
             let hint = suggest::nearest(key, names);
             let hint = hint.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
             return Err(format!("unknown key '{key}'{hint}"));
         };
-        match other.state {
-            KeyState::Working | KeyState::Obsolete => Ok(Some(format!("'{key}' has no effect: {}", other.why))),
-            KeyState::NotYet => Ok(Some(format!("'{key}' is not built yet and has no effect: {}", other.why))),
-            KeyState::Refused => Err(format!("'{key}' is not built yet: {}", other.why)),
+        if value.starts_with(ENCRYPTED) {
+            // The text would be taken for the password that it hides.
+            return Err(format!(
+                "{key}: values that are encrypted ('{ENCRYPTED}') aren't read yet: give the value itself"
+            ));
+        }
+        (known.set)(self, word, value).map_err(|error| format!("{key}: {error}"))?;
+        self.assigned.0.insert(key.to_owned(), value.to_owned());
+        Ok(None)
+    }
+}
+
+/// How RabbitMQ marks a value that `rabbitmqctl encrypt_conf_value` made.
+const ENCRYPTED: &str = "encrypted:";
+
+impl Other {
+    /// What is said of the key with this value; none stands for one that has no form in rabbitmq.conf.
+    fn answer(&self, key: &str, value: Option<&str>) -> Result<Option<String>, String> {
+        match self.state {
+            KeyState::Working | KeyState::Obsolete => Ok(Some(format!("'{key}' has no effect: {}", self.why))),
+            KeyState::NotYet => Ok(Some(format!("'{key}' is not built yet and has no effect: {}", self.why))),
+            KeyState::Refused if value.is_some_and(|value| self.taken.contains(&value)) => Ok(None),
+            KeyState::Refused if self.taken.is_empty() => Err(format!("'{key}' is not built yet: {}", self.why)),
+            KeyState::Refused => {
+                let got = value.map(|value| format!("; got '{value}'")).unwrap_or_default();
+                let taken = self.taken.join(" or ");
+                Err(format!("'{key}' is not built yet: {}; only {taken} is taken{got}", self.why))
+            }
         }
     }
+}
+
+/// The row for a key, or for the keys below one, that takes no effect.
+fn other_of(key: &str) -> Option<&'static Other> {
+    other::KEYS.iter().find(|other| matched(other.name, key).is_some())
+}
+
+/// What is said of a key, or of those below it, whose value has no form in rabbitmq.conf. None if there is no such key.
+pub(crate) fn without_value(key: &str) -> Option<Result<Option<String>, String>> {
+    let below = || other::KEYS.iter().find(|other| other.name.strip_suffix(".**") == Some(key));
+    other_of(key).or_else(below).map(|other| other.answer(key, None))
+}
+
+/// How many bytes of a name stand for themselves.
+fn spelled(name: &str) -> usize {
+    name.find(['$', '*']).unwrap_or(name.len())
 }
 
 /// Whether a name of the table stands for this key, and if so for what word its `$` does.

@@ -99,11 +99,11 @@ fn terms_of_other_forms_come_to_their_keys() {
 #[test]
 fn what_can_not_be_taken_is_named_with_its_line() {
     assert_eq!(
-        mistakes("[{rabbit, [{heartbeet, 5},\n{heartbeat, soon}]},\n{rabbitmq_shovel, [{shovels, []}]}, oops]."),
+        mistakes("[{rabbit, [{heartbeet, 5},\n{heartbeat, soon}]},\n{rabbitmq_shove, [{shovels, []}]}, oops]."),
         [
             "advanced.config:1: unknown key 'heartbeet'; did you mean 'heartbeat'?",
             "advanced.config:2: heartbeat: expected a time such as 10s, 500ms or a bare number, got 'soon'",
-            "advanced.config:3: the application 'rabbitmq_shovel' isn't there; its term is 'shovels'",
+            "advanced.config:3: unknown application 'rabbitmq_shove'; did you mean 'rabbitmq_shovel'?",
             "advanced.config:3: expected {application, [...]}",
         ]
     );
@@ -116,4 +116,56 @@ fn what_can_not_be_taken_is_named_with_its_line() {
         mistakes("[{rabbit, [{log, {a, b, c}}]}]."),
         ["advanced.config:1: 'log' can't be taken from here as it stands; rabbitmq.conf may have a key for it"]
     );
+}
+
+#[test]
+fn a_term_is_a_warning_where_its_key_is_one() {
+    let text = "[{rabbitmq_shovel, [{shovels, []}]},\n{rabbitmq_auth_backend_ldap, []},\n\
+                {rabbitmq_mqtt, [{allow_anonymous, true}]},\n\
+                {rabbitmq_management, [{sample_retention_policies, [{global, [{60, 5}, {3600, 60}]}, {basic, []}]}]},\n\
+                {rabbit, [{tcp_listen_options, [{backlog, 7}, {linger, {true, 0}}, {exit_on_close, false}]},\n\
+                {log_levels, [{connection, info}]}]}].";
+    let (config, warnings) = read(text);
+    assert_eq!(config, set(&["tcp_listen_options.backlog = 7"]));
+    let told = [
+        (1, "'shovel.shovels' is not built yet"),
+        (3, "'mqtt.allow_anonymous' is not built yet"),
+        (4, "'management.sample_retention_policies.global' is not built yet"),
+        (5, "'tcp_listen_options.linger' has no effect"),
+        (5, "'tcp_listen_options.exit_on_close' has no effect"),
+        (6, "'log_levels' has no effect"),
+    ];
+    assert_eq!(warnings.len(), told.len(), "{warnings:?}");
+    for ((line, part), warning) in told.iter().zip(&warnings) {
+        assert!(warning.starts_with(&format!("advanced.config:{line}: {part}")), "{part} in {warning}");
+    }
+}
+
+#[test]
+fn a_term_is_refused_where_its_key_is_refused() {
+    for (text, part) in [
+        ("[{rabbitmq_auth_backend_ldap, [{servers, [\"ldap\"]}]}].", "'auth_ldap.servers' is not built yet"),
+        ("[{rabbitmq_auth_backend_http, [{user_path, \"http://a\"}]}].", "'auth_http.user_path' is not built yet"),
+        ("[{rabbit, [{auth_backends, [rabbit_auth_backend_ldap]}]}].", "only internal or rabbit_auth_backend_internal"),
+        (
+            "[{rabbit, [{default_pass, {encrypted, <<\"x\">>}}]}].",
+            "default_pass: values that are encrypted aren't read",
+        ),
+        ("[{rabbit, [{default_pass, <<\"encrypted:x\">>}]}].", "default_pass: values that are encrypted"),
+        ("[{rabbitmq_trust_store, [{directory, \"/x\"}]}].", "'trust_store.directory' is not built yet"),
+    ] {
+        let mistakes = mistakes(text);
+        assert!(mistakes[0].contains(part), "{text}: {mistakes:?}");
+    }
+    let (_, warnings) = read("[{rabbit, [{auth_backends, [rabbit_auth_backend_internal]}]}].");
+    assert_eq!(warnings, [""; 0]);
+}
+
+/// RabbitMQ's own example, without its comments.
+#[test]
+fn the_example_of_rabbitmq_is_taken() {
+    let (config, _) = read(
+        "[\n {rabbitmq_shovel,\n  [{shovels,\n    [\n    ]}\n  ]},\n\n {rabbitmq_auth_backend_ldap, [\n  ]}\n].\n",
+    );
+    assert_eq!(config, Config::default());
 }

@@ -148,6 +148,83 @@ fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
 }
 
 #[test]
+fn a_value_that_says_what_happens_anyway_is_taken_of_a_refused_key() {
+    for (taken, refused) in [
+        ("auth_backends.1 = internal", "auth_backends.1 = ldap"),
+        ("auth_backends.1 = rabbit_auth_backend_internal", "auth_backends.2 = http"),
+        ("auth_backends.1.authn = internal", "auth_backends.1.authz = cache"),
+        ("http_dispatch.auth_backends.1 = internal", "http_dispatch.auth_backends.1 = oauth2"),
+        ("management.listener.ssl = false", "management.listener.ssl = true"),
+        ("management.oauth_enabled = false", "management.oauth_enabled = true"),
+        ("management.ssl.crl_check = false", "management.ssl.crl_check = true"),
+        ("prometheus.ssl.crl_check = false", "prometheus.ssl.crl_check = peer"),
+        ("log.syslog.ssl_options.crl_check = false", "log.syslog.ssl_options.crl_check = true"),
+        ("default_queue_type = classic", "default_queue_type = quorum"),
+        (
+            "password_hashing_module = rabbit_password_hashing_sha256",
+            "password_hashing_module = rabbit_password_hashing_md5",
+        ),
+        ("prevent_startup_if_node_was_reset = false", "prevent_startup_if_node_was_reset = true"),
+        ("channel_tx_message_max = infinity", "channel_tx_message_max = 5"),
+        ("ranch_connection_max = infinity", "ranch_connection_max = 5"),
+        (
+            "credential_validator.validation_backend = rabbit_credential_validator_accept_everything",
+            "credential_validator.validation_backend = rabbit_credential_validator_min_password_length",
+        ),
+        ("queue_types.classic.enabled = true", "queue_types.classic.enabled = false"),
+        (
+            "deprecated_features.permit.transient_nonexcl_queues = true",
+            "deprecated_features.permit.transient_nonexcl_queues = false",
+        ),
+        ("definitions.import_backend = local", "definitions.import_backend = https"),
+    ] {
+        let mut config = Config::default();
+        assert_eq!(config.read("rabbitmq.conf", taken), Ok(Vec::new()), "{taken}");
+        assert_eq!(config, Config::default(), "{taken}");
+        assert!(Config::default().read("rabbitmq.conf", refused).is_err(), "{refused}");
+    }
+    let mut config = Config::default();
+    let text = "log.exchange.level = info\nlog.exchange = false\ndefinitions.tls.versions.1 = tlsv1.2\n";
+    assert_eq!(config.read("rabbitmq.conf", text).unwrap().len(), 3);
+    assert_eq!(config, Config::default());
+}
+
+#[test]
+fn an_encrypted_value_is_refused_for_every_key() {
+    for doc in documented().filter(|doc| doc.state == KeyState::Working) {
+        let key = doc.name.replace('$', "");
+        let error = set(&format!("{key}=encrypted:AAAA")).expect_err(doc.name);
+        assert!(error.contains(&format!("{key}: values that are encrypted ('encrypted:') aren't read yet")), "{error}");
+    }
+    let variables = [("RABBITMQ_DEFAULT_PASS".to_owned(), "encrypted:AAAA".to_owned())];
+    assert!(Config::default().read_environment(variables).is_err());
+}
+
+#[test]
+fn variables_of_the_environment_are_put_into_values() {
+    let environment = |name: &str| match name {
+        "SEED_USERNAME" => Some("alice".to_owned()),
+        "SEED_PASSWORD" => Some("s3#cret".to_owned()),
+        "PORT" => Some("5673".to_owned()),
+        _ => None,
+    };
+    let mut config = Config::default();
+    let text = "default_user = $(SEED_USERNAME) # not $(THIS)\ndefault_pass = '$(SEED_PASSWORD)'\n## nor $(THIS)\n\
+                cluster_name = site-$(PORT)-$(SEED_USERNAME)\nlisteners.tcp.1 = 127.0.0.1:$(PORT)\n";
+    assert_eq!(config.read_with("rabbitmq.conf", text, &environment), Ok(Vec::new()));
+    assert_eq!((&*config.default_user.name, &*config.default_user.password), ("alice", "s3#cret"));
+    assert_eq!(config.cluster_name.as_deref(), Some("site-5673-alice"));
+    assert_eq!(config.tcp_listeners()[0].port, 5673);
+
+    let errors = Config::default().read_with("a.conf", "heartbeat = 5\ndefault_user = $(UNSET)\n", &environment);
+    let errors = errors.expect_err("a variable isn't set");
+    assert_eq!(
+        errors[0].to_string(),
+        "a.conf:2: 'default_user' substitution requires a config variable 'UNSET' to be set: the environment has no UNSET"
+    );
+}
+
+#[test]
 fn listeners_with_tls_have_the_same_keys_behind_each_prefix() {
     let mut config = Config::default();
     let text = "listeners.ssl.default = 5671\nssl_options.verify = verify_peer\nssl_options.versions.1 = tlsv1.3\n\
@@ -247,9 +324,21 @@ fn the_document_is_the_table() {
         (KeyState::NotYet, "Accepted with a warning, since they aren't built yet"),
         (KeyState::Refused, "Refused, since they aren't built yet and running without them would do harm"),
     ] {
-        text.push_str(&format!("\n## {title}\n\n| key | why |\n| --- | --- |\n"));
+        // Of a key that is refused, values that say what happens anyway are taken.
+        let is_refused = state == KeyState::Refused;
+        text.push_str(&format!("\n## {title}\n\n"));
+        text.push_str(if is_refused {
+            "| key | why | taken values |\n| --- | --- | --- |\n"
+        } else {
+            "| key | why |\n| --- | --- |\n"
+        });
         for doc in with(state) {
-            text.push_str(&format!("| `{}` | {} |\n", doc.name, cell(doc.doc)));
+            let taken = if is_refused {
+                format!(" {} |", if doc.kind.is_empty() { "-" } else { &doc.kind })
+            } else {
+                String::new()
+            };
+            text.push_str(&format!("| `{}` | {} |{taken}\n", doc.name, cell(doc.doc)));
         }
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");

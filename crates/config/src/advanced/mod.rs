@@ -1,5 +1,6 @@
 //! advanced.config: what of its Erlang terms has a key here is taken as if that key had been set.
 
+mod application;
 mod term;
 
 use std::fmt::Write;
@@ -9,24 +10,54 @@ pub(crate) use term::{Term, TermValue, parse as parse_term};
 use crate::config::Config;
 use crate::error::{ConfigError, Warning};
 use crate::grammar::Assignment;
+use crate::keys::without_value;
+use application::Application;
 
-/// Erlang's own applications and those that RabbitMQ is made of: there are none here.
-const OF_ERLANG: [&str; 10] =
-    ["aten", "kernel", "lager", "mnesia", "os_mon", "osiris", "ra", "rabbitmq_management_agent", "sasl", "ssl"];
-/// Terms of `rabbit` that have no key: they tune what isn't built that way here.
-const WITHOUT_MEANING: [&str; 8] = [
+/// Terms of `rabbit` that have no key: they tune what isn't built that way here, or are of older versions.
+const WITHOUT_MEANING: [&str; 38] = [
+    "backing_queue_module",
+    "channel_operation_timeout",
+    "channel_tick_interval",
+    "classic_queue_flow_control",
+    "classic_queue_index_v2_segment_entry_count",
+    "classic_queue_store_v2_check_crc32",
+    "classic_queue_store_v2_max_cache_size",
+    "cluster_nodes",
+    "config_entry_decoder",
+    "credentials_obfuscation_fallback_secret",
     "credit_flow_default_credit",
+    "data_dir",
+    "dead_letter_worker_consumer_prefetch",
+    "dead_letter_worker_publisher_confirm_timeout",
+    "disk_monitor_failure_retries",
+    "disk_monitor_failure_retry_interval",
+    "error_logger",
     "fhc_read_buffering",
     "fhc_write_buffering",
+    "halt_on_upgrade_failure",
     "lazy_queue_explicit_gc_run_operation_threshold",
+    "log_levels",
     "msg_store_credit_disc_bound",
+    "msg_store_file_size_limit",
+    "msg_store_index_module",
+    "num_ssl_acceptors",
+    "num_tcp_acceptors",
     "queue_explicit_gc_run_operation_threshold",
+    "quorum_cluster_size",
+    "quorum_commands_soft_limit",
     "rates_mode",
+    "sasl_error_logger",
+    "ssl_apps",
+    "stream_messages_soft_limit",
+    "stream_read_ahead",
     "tcp_listeners_per_acceptor",
+    "tracking_execution_timeout",
+    "vhost_process_reconciliation_run_interval",
 ];
 
-/// The assignments that one term comes to.
-type Assignments = Vec<(String, String)>;
+/// What one term comes to: keys with their values. A value that rabbitmq.conf has no form for is the text of an error,
+/// which counts only if the key would take effect.
+type Assignments = Vec<(String, Result<String, String>)>;
 
 impl Config {
     /// Takes in the text of an advanced.config; `source` names it in errors.
@@ -50,12 +81,19 @@ impl Config {
             let mut warn = |line, text| {
                 warnings.push(Warning { source_name: source.to_owned(), line: Some(line), text });
             };
-            if OF_ERLANG.contains(&name) {
-                warn(application.line, format!("'{name}' has no effect: there is no such application here"));
+            let known = match Application::named(name) {
+                Ok(known) => known,
+                Err(text) => {
+                    errors.push(wrong(application.line, text));
+                    continue;
+                }
+            };
+            if let Application::Foreign(why) = known {
+                warn(application.line, format!("'{name}' has no effect: {why}"));
                 continue;
             }
             for term in terms {
-                match self.take_term(name, term) {
+                match self.take_term(known, term) {
                     Ok(told) => told.into_iter().for_each(|text| warn(term.line, text)),
                     Err(text) => errors.push(wrong(term.line, text)),
                 }
@@ -65,26 +103,36 @@ impl Config {
     }
 
     /// Takes in `{name, value}` of an application. Returns what has no effect of it.
-    fn take_term(&mut self, application: &str, term: &Term) -> Result<Vec<String>, String> {
+    fn take_term(&mut self, application: Application, term: &Term) -> Result<Vec<String>, String> {
         let (name, value) = pair(term).ok_or_else(|| "expected {name, value}".to_owned())?;
         let assignments = match application {
-            "rabbit" if WITHOUT_MEANING.contains(&name) => {
+            Application::Rabbit if WITHOUT_MEANING.contains(&name) => {
                 return Ok(vec![format!("'{name}' has no effect: what it tunes isn't built that way here")]);
             }
-            "rabbit" => of_rabbit(name, value)?,
-            "rabbitmq_management" if name == "rates_mode" => {
+            Application::Rabbit => of_rabbit(name, value)?,
+            Application::Http("management") if name == "rates_mode" => {
                 return Ok(vec!["'rates_mode' has no effect: rates cost nothing that could be saved".to_owned()]);
             }
-            "rabbitmq_management" => of_http("management", name, value)?,
-            "rabbitmq_prometheus" => of_http("prometheus", name, value)?,
-            _ => return Err(format!("the application '{application}' isn't there; its term is '{name}'")),
+            Application::Http(prefix) => of_http(prefix, name, value)?,
+            Application::Family(prefix) => vec![(format!("{prefix}.{name}"), Err(no_form(name)))],
+            Application::Foreign(_) => Vec::new(),
         };
         let mut told = Vec::new();
         for (key, value) in assignments {
-            told.extend(self.assign(Assignment { key: &key, value: &value })?);
+            let said = match value {
+                Ok(value) => self.assign(Assignment { key: &key, value: &value })?,
+                Err(text) => without_value(&key).unwrap_or(Err(text))?,
+            };
+            told.extend(said);
         }
+        told.dedup();
         Ok(told)
     }
+}
+
+/// The error for a value that rabbitmq.conf has no form for.
+fn no_form(key: &str) -> String {
+    format!("'{key}' can't be taken from here as it stands; rabbitmq.conf may have a key for it")
 }
 
 /// A tuple of an atom and something.
@@ -99,14 +147,14 @@ fn pair(term: &Term) -> Option<(&str, &TermValue)> {
 }
 
 fn of_rabbit(name: &str, value: &TermValue) -> Result<Assignments, String> {
-    let one = |key: &str, value: String| Ok(vec![(key.to_owned(), value)]);
+    let one = |key: &str, value: String| Ok(vec![(key.to_owned(), Ok(value))]);
     match (name, value) {
         ("loopback_users", TermValue::List(users)) => {
             // A list replaces the default.
-            let mut all = vec![("loopback_users".to_owned(), "none".to_owned())];
+            let mut all = vec![("loopback_users".to_owned(), Ok("none".to_owned()))];
             for user in users {
                 let user = scalar(&user.value).ok_or("loopback_users: expected a list of names")?;
-                all.push((format!("loopback_users.{user}"), "true".to_owned()));
+                all.push((format!("loopback_users.{user}"), Ok("true".to_owned())));
             }
             Ok(all)
         }
@@ -129,7 +177,7 @@ fn of_rabbit(name: &str, value: &TermValue) -> Result<Assignments, String> {
             let numbered = (1..).zip(listeners).map(|(number, listener)| {
                 let address =
                     address(listener).ok_or_else(|| format!("{name}: expected ports or {{address, port}}"))?;
-                Ok((format!("{key}.{number}"), address))
+                Ok((format!("{key}.{number}"), Ok(address)))
             });
             numbered.collect()
         }
@@ -156,7 +204,7 @@ fn of_rabbit(name: &str, value: &TermValue) -> Result<Assignments, String> {
             let kinds = ["configure", "write", "read"].into_iter().zip(patterns);
             let each = kinds.map(|(kind, pattern)| {
                 let pattern = scalar(&pattern.value).ok_or("default_permissions: expected three patterns")?;
-                Ok((format!("default_permissions.{kind}"), pattern))
+                Ok((format!("default_permissions.{kind}"), Ok(pattern)))
             });
             each.collect()
         }
@@ -178,16 +226,24 @@ fn of_http(prefix: &str, name: &str, value: &TermValue) -> Result<Assignments, S
 
 /// As the same names stand in rabbitmq.conf: names within names have dots between, items of a list are numbered.
 fn flat(key: &str, value: &TermValue) -> Result<Assignments, String> {
-    let unreadable = || format!("'{key}' can't be taken from here as it stands; rabbitmq.conf may have a key for it");
     if let Some(value) = scalar(value) {
-        return Ok(vec![(key.to_owned(), value)]);
+        return Ok(vec![(key.to_owned(), Ok(value))]);
     }
-    let TermValue::List(items) = value else { return Err(unreadable()) };
+    if let TermValue::Tuple(parts) = value
+        && let [Term { value: TermValue::Atom(kind), .. }, _] = &parts[..]
+        && kind == "encrypted"
+    {
+        return Err(format!("{key}: values that are encrypted aren't read yet: give the value itself"));
+    }
+    let TermValue::List(items) = value else { return Ok(vec![(key.to_owned(), Err(no_form(key)))]) };
     let mut all = Vec::new();
     for (number, item) in (1..).zip(items) {
         match pair(item) {
             Some((name, value)) => all.extend(flat(&format!("{key}.{name}"), value)?),
-            None => all.push((format!("{key}.{number}"), scalar(&item.value).ok_or_else(unreadable)?)),
+            None => all.push(match scalar(&item.value) {
+                Some(value) => (format!("{key}.{number}"), Ok(value)),
+                None => (key.to_owned(), Err(no_form(key))),
+            }),
         }
     }
     Ok(all)

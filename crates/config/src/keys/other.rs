@@ -1,17 +1,25 @@
 use super::{KeyState, Other};
 
 const fn obsolete(name: &'static str, why: &'static str) -> Other {
-    Other { name, state: KeyState::Obsolete, why }
+    Other { name, state: KeyState::Obsolete, why, taken: &[] }
 }
 
 const fn not_yet(name: &'static str, why: &'static str) -> Other {
-    Other { name, state: KeyState::NotYet, why }
+    Other { name, state: KeyState::NotYet, why, taken: &[] }
 }
 
 const fn refused(name: &'static str, why: &'static str) -> Other {
-    Other { name, state: KeyState::Refused, why }
+    Other { name, state: KeyState::Refused, why, taken: &[] }
 }
 
+/// Refused, but for values that say what happens anyway.
+const fn refused_but(name: &'static str, taken: &'static [&'static str], why: &'static str) -> Other {
+    Other { name, state: KeyState::Refused, why, taken }
+}
+
+/// The one backend that decides who may log in and do what, by both of its names.
+const INTERNAL: &[&str] = &["internal", "rabbit_auth_backend_internal"];
+const OFF: &[&str] = &["false"];
 const ERLANG: &str = "it tunes the Erlang runtime";
 const REMOVED: &str = "RabbitMQ removed it";
 const CLUSTER: &str = "there is no clustering yet";
@@ -36,7 +44,7 @@ pub(super) const KEYS: &[Other] = &[
     refused("management.ssl.cert.**", KEY),
     refused("management.ssl.key", KEY),
     refused("management.ssl.key.**", KEY),
-    refused("management.ssl.crl_check", CRL),
+    refused_but("management.ssl.crl_check", OFF, CRL),
     refused("management.ssl.crl_sources.**", CRL),
     refused("management.ssl.cacerts.**", KEY),
     obsolete("management.ssl.client_renegotiation", LEGACY),
@@ -53,19 +61,19 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("management.ssl.hibernate_after", ERLANG),
     obsolete("management.ssl.bypass_pem_cache", TLS),
     not_yet("management.ssl.**", HTTP),
-    refused("management.listener.ssl", "name the listener with management.ssl.port"),
+    refused_but("management.listener.ssl", OFF, "name the listener with management.ssl.port"),
     refused("management.listener.ssl_opts.**", "these options are called management.ssl.* by now"),
-    refused("management.oauth_enabled", AUTH),
+    refused_but("management.oauth_enabled", OFF, AUTH),
     refused("log.syslog.ssl_options.password", KEY),
     refused("log.syslog.ssl_options.cert", KEY),
     refused("log.syslog.ssl_options.key.**", KEY),
-    refused("log.syslog.ssl_options.crl_check", CRL),
+    refused_but("log.syslog.ssl_options.crl_check", OFF, CRL),
     obsolete("log.syslog.ssl_options.**", TLS),
     refused("prometheus.ssl.cert", KEY),
     refused("prometheus.ssl.cert.**", KEY),
     refused("prometheus.ssl.key", KEY),
     refused("prometheus.ssl.key.**", KEY),
-    refused("prometheus.ssl.crl_check", CRL),
+    refused_but("prometheus.ssl.crl_check", OFF, CRL),
     refused("prometheus.ssl.crl_sources.**", CRL),
     refused("prometheus.ssl.cacerts.**", KEY),
     obsolete("prometheus.ssl.client_renegotiation", LEGACY),
@@ -113,7 +121,6 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("queue_index_embed_msgs_below", TUNING),
     obsolete("queue_leader_locator", CLUSTER),
     obsolete("queue_master_locator", CLUSTER),
-    obsolete("ranch_connection_max", ERLANG),
     obsolete("socket_writer.gc_threshold", ERLANG),
     obsolete("ssl_allow_poodle_attack", REMOVED),
     obsolete("sysmon_handler.**", ERLANG),
@@ -128,6 +135,11 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("cluster_tags.**", CLUSTER),
     not_yet("consumer_disconnected_timeout", QUORUM),
     not_yet("consumer_timeout", QUORUM),
+    refused_but(
+        "deprecated_features.permit.transient_nonexcl_queues",
+        &["true"],
+        "queues that are neither durable nor exclusive would go on being declared",
+    ),
     not_yet("deprecated_features.**", "every feature has one state"),
     not_yet("event_exchange.**", "there is no event exchange"),
     not_yet("exchange_types.**", "the types are fixed"),
@@ -142,6 +154,7 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("node_tags.**", CLUSTER),
     not_yet("product.**", "see identity.rabbitmq_compatible"),
     not_yet("prometheus.**", HTTP),
+    refused_but("queue_types.classic.enabled", &["true"], "classic queues would go on being declared"),
     not_yet("queue_types.**", "the types are fixed"),
     not_yet("quorum_queue.**", QUORUM),
     not_yet("raft.**", QUORUM),
@@ -153,23 +166,30 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("amqp_client.**", CLIENT),
     not_yet("amqp10_client.**", CLIENT),
     not_yet("aws.**", CLIENT),
-    refused("auth_backends.**", AUTH),
+    refused_but("auth_backends.**", INTERNAL, AUTH),
     refused("auth_cache.**", AUTH),
     refused("auth_http.**", AUTH),
     refused("auth_ldap.**", AUTH),
     refused("auth_oauth2.**", AUTH),
-    refused("channel_tx_message_max", LIMIT),
+    refused_but("channel_tx_message_max", &["infinity"], LIMIT),
+    refused_but(
+        "credential_validator.validation_backend",
+        &["rabbit_credential_validator_accept_everything"],
+        "passwords would not be looked at",
+    ),
     refused("credential_validator.**", LIMIT),
+    refused_but("ranch_connection_max", &["infinity"], "the limit would not be enforced; max_connections is"),
     refused("default_limits.**", LIMIT),
     refused("default_policies.**", "there are no policies yet"),
-    refused("default_queue_type", "there are classic queues only"),
+    refused_but("default_queue_type", &["classic", "rabbit_classic_queue"], "there are classic queues only"),
     obsolete("definitions.hashing.algorithm", "definitions are told apart by SHA-256"),
+    obsolete("definitions.tls.**", "definitions are loaded from local files only, which needs no TLS"),
     refused("definitions.**", "definitions are loaded from local files only"),
-    refused("http_dispatch.auth_backends.**", AUTH),
+    refused_but("http_dispatch.auth_backends.**", INTERNAL, AUTH),
     refused("message_interceptors.**", "messages would pass unchanged"),
     not_yet("mqtt.**", PROTOCOL),
-    refused("password_hashing_module", "passwords are hashed with SHA-256"),
-    refused("prevent_startup_if_node_was_reset", "the check would not be made"),
+    refused_but("password_hashing_module", &["rabbit_password_hashing_sha256"], "passwords are hashed with SHA-256"),
+    refused_but("prevent_startup_if_node_was_reset", OFF, "the check would not be made"),
     refused("ssl_options.cert", KEY),
     refused("ssl_options.cert.**", KEY),
     refused("ssl_options.key", KEY),

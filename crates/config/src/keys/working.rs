@@ -346,7 +346,7 @@ pub(super) const KEYS: &[Key] = &[
     }),
     key("definitions.import_backend", "name", "local_filesystem", "where definitions come from", |_, _, value| {
         match value {
-            "local_filesystem" => Ok(()),
+            "local_filesystem" | "local" | "rabbit_definitions_import_local_filesystem" => Ok(()),
             other => Err(format!("'{other}' isn't built yet; local_filesystem is")),
         }
     }),
