@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leveret_config::{Config, Endpoint, TlsEndpoint};
 use leveret_management::Router;
-use leveret_node::{Listener, Node, Ports, StartError, Tls, amqp_addresses, amqps_addresses, http_address};
+use leveret_node::{Listener, Listening, Node, Ports, StartError, Tls, amqp_addresses, amqps_addresses, http_address};
 use tracing::error;
 
 /// Every socket that the node listens on.
@@ -58,6 +58,18 @@ impl Listeners {
             this.prometheus = open("prometheus.ssl", config.plain_prometheus(), config.prometheus_ssl.as_ref())?;
         }
         Ok(this)
+    }
+
+    /// Where those listen that speak HTTP.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Listening> {
+        let of = |listeners: &[HttpListener], plain, with_tls| {
+            let address = |HttpListener(listener): &HttpListener| {
+                let protocol = if listener.tls.is_some() { with_tls } else { plain };
+                Some(Listening { protocol, address: listener.socket.local_addr().ok()? })
+            };
+            listeners.iter().filter_map(address).collect::<Vec<_>>()
+        };
+        of(&self.http, "http", "https").into_iter().chain(of(&self.prometheus, "http/prometheus", "https/prometheus"))
     }
 
     /// The ports of those that speak HTTP.

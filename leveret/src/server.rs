@@ -167,6 +167,7 @@ fn serve(config: &Config, arguments: &ServerArguments, log: &Log) -> Result<(), 
     }
     node.spawn(api.clone().sample());
     let others = listeners.ports();
+    node.others_listen(listeners.others());
     for listener in listeners.http {
         listener.serve(&node, leveret_management::api_under(&config.management_path_prefix, api.clone()));
     }

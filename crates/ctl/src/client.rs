@@ -41,6 +41,10 @@ impl Response {
         match &body["reason"] {
             Value::String(text) => text.clone(),
             Value::Null => format!("the node answered with status {}", self.status),
+            // The last says it all.
+            Value::Array(parts) if parts.first().is_some_and(|kind| kind == "invalid_regexp") => {
+                parts.last().map(bare).unwrap_or_default()
+            }
             Value::Array(parts) => parts.iter().map(bare).collect::<Vec<_>>().join(" "),
             other => other.to_string(),
         }

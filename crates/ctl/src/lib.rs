@@ -40,11 +40,12 @@ pub fn run(tool: Tool, arguments: impl IntoIterator<Item = OsString>) -> ExitCod
     let mut output = String::new();
     let failure = answer(tool, arguments.into_iter().collect(), &mut output).err();
     // Whoever closed the pipe has read enough.
+    let output = format::harmless(&output);
     let _ = io::stdout().write_all(output.as_bytes()).and_then(|()| io::stdout().flush());
     match failure {
         None => ExitCode::SUCCESS,
         Some(failure) => {
-            eprintln!("{}", failure.text());
+            eprintln!("{}", format::harmless(failure.text()));
             ExitCode::from(failure.code())
         }
     }

@@ -7,7 +7,7 @@ use leveret_broker::Broker;
 use leveret_broker::clients::Client;
 use leveret_config::EnabledPlugins;
 use leveret_model::Topology;
-use leveret_node::{Log, NodeHandle};
+use leveret_node::{Listening, Log, NodeHandle};
 use parking_lot::Mutex;
 
 use crate::history::{Histories, Ranges, Subject};
@@ -173,19 +173,13 @@ impl Api {
         set.unwrap_or_else(|| self.broker().settings.cluster_name.clone())
     }
 
-    /// The open ports with the protocol that each speaks, as the API names them.
-    pub(crate) fn listeners(&self) -> Vec<(&'static str, u16)> {
-        let ports = self.node().ports();
-        let is_open = |_: &u16| !self.broker().is_in_maintenance();
-        let named = [
-            ("amqp", ports.amqp.filter(is_open)),
-            ("amqp/ssl", ports.amqps.filter(is_open)),
-            ("http", ports.http),
-            ("https", ports.https),
-            ("http/prometheus", ports.prometheus),
-            ("https/prometheus", ports.prometheus_tls),
-        ];
-        named.into_iter().filter_map(|(name, port)| Some((name, port?))).collect()
+    /// The sockets on which clients are taken: those of AMQP not while the node is in maintenance.
+    pub(crate) fn listeners(&self) -> Vec<Listening> {
+        let is_open =
+            |listener: &Listening| !listener.protocol.starts_with("amqp") || !self.broker().is_in_maintenance();
+        let mut open = self.node().listening();
+        open.retain(is_open);
+        open
     }
 
     /// Asks connections to close; how many were asked.

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use leveret_broker::AlarmSource;
-use leveret_node::Tls;
+use leveret_node::{Listening, Tls};
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -80,14 +80,14 @@ pub(crate) async fn certificates(call: Call) -> Answer {
     }
 }
 
-/// Protocol and port of a listener with TLS.
-pub(crate) fn listener_of(api: &Api, tls: &Tls) -> (&'static str, Option<u16>) {
-    let ports = api.node().ports();
-    match tls.prefix() {
-        "ssl_options" => ("amqp/ssl", ports.amqps),
-        "management.ssl" => ("https", ports.https),
-        _ => ("https/prometheus", ports.prometheus_tls),
-    }
+/// Protocol and place of a listener with TLS; the first if there are several.
+pub(crate) fn listener_of(api: &Api, tls: &Tls) -> (&'static str, Option<Listening>) {
+    let protocol = match tls.prefix() {
+        "ssl_options" => "amqp/ssl",
+        "management.ssl" => "https",
+        _ => "https/prometheus",
+    };
+    (protocol, api.node().listening().into_iter().find(|listening| listening.protocol == protocol))
 }
 
 /// A listener one of whose certificates ends before this.
@@ -96,14 +96,14 @@ fn expiring(api: &Api, tls: &Tls, until_s: u64) -> Option<Value> {
     if ![certificate, roots].into_iter().flatten().any(|end| end < until_s) {
         return None;
     }
-    let (protocol, port) = listener_of(api, tls);
+    let (protocol, listening) = listener_of(api, tls);
     let ends = |end: Option<u64>| end.map_or(json!("undefined"), |end| json!(iso8601(end * 1_000)));
     let options = tls.options();
     Some(json!({
         "node": api.name(),
         "protocol": protocol,
-        "interface": "[::]",
-        "port": port,
+        "interface": listening.map(|listening| listening.interface()),
+        "port": listening.map(|listening| listening.address.port()),
         "certfile": options.certfile,
         "certfile_expires_on": ends(certificate),
         "cacertfile": options.cacertfile,
@@ -143,7 +143,7 @@ pub(crate) async fn virtual_hosts(_: Call) -> Answer {
 /// Whether somebody listens on a port.
 pub(crate) async fn port(call: Call) -> Answer {
     let port: u16 = call.word(0).parse().map_err(|_| Error::BadRequest("Invalid port".to_owned()))?;
-    let ports: Vec<u16> = call.api.listeners().into_iter().map(|(_, port)| port).collect();
+    let ports: Vec<u16> = call.api.listeners().into_iter().map(|listening| listening.address.port()).collect();
     match ports.contains(&port) {
         true => json(json!({"status": "ok", "port": port})),
         false => failed(json!({"reason": "No active listener", "missing": port, "ports": ports})),
@@ -152,7 +152,7 @@ pub(crate) async fn port(call: Call) -> Answer {
 
 /// Whether somebody speaks each of these protocols.
 pub(crate) async fn protocol(call: Call) -> Answer {
-    let spoken: Vec<&str> = call.api.listeners().into_iter().map(|(protocol, _)| protocol).collect();
+    let spoken: Vec<&str> = call.api.listeners().into_iter().map(|listening| listening.protocol).collect();
     let asked = call.word(0).to_lowercase();
     let missing: Vec<&str> =
         asked.split(',').map(|name| listener(name.trim())).filter(|name| !spoken.contains(name)).collect();

@@ -2,6 +2,7 @@
 
 use axum::response::IntoResponse;
 use leveret_model::ExchangeType;
+use leveret_node::Listening;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -133,11 +134,12 @@ pub(crate) fn exchange_types() -> Vec<Value> {
 }
 
 fn listeners(api: &Api) -> Value {
-    let listener = |(protocol, port): (&str, u16)| {
+    let listener = |Listening { protocol, address }: Listening| {
+        let port = address.port();
         json!({
             "node": api.name(),
             "protocol": protocol,
-            "ip_address": "::",
+            "ip_address": address.ip().to_string(),
             "port": port,
             "socket_opts": {"backlog": 128, "nodelay": true, "port": port, "protocol": protocol},
             "tls": matches!(protocol, "amqp/ssl" | "https" | "https/prometheus"),
@@ -148,7 +150,8 @@ fn listeners(api: &Api) -> Value {
 
 /// What is served over HTTP, in RabbitMQ's words.
 pub(crate) fn contexts(api: &Api, with_node: bool) -> Value {
-    let context = |(protocol, port): (&str, u16)| {
+    let context = |Listening { protocol, address }: Listening| {
+        let port = address.port();
         let mut context = match protocol {
             "http" | "https" => json!({"description": "RabbitMQ Management", "path": "/", "port": port.to_string()}),
             _ => json!({
@@ -164,5 +167,5 @@ pub(crate) fn contexts(api: &Api, with_node: bool) -> Value {
         }
         context
     };
-    api.listeners().into_iter().filter(|(protocol, _)| protocol.starts_with("http")).map(context).collect()
+    api.listeners().into_iter().filter(|listening| listening.protocol.starts_with("http")).map(context).collect()
 }

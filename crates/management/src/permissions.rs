@@ -28,13 +28,9 @@ pub(crate) async fn put(call: Call) -> Answer {
     let command = Command::SetPermissions(parse(user, vhost, &body)?);
     match call.api.broker().registry.submit(permit, command, call.api.node().clock().monotonic()) {
         Ok(submitted) => call.api.durable(submitted.position).await?,
-        // RabbitMQ's reason is a list: the pattern in question and what is wrong with it.
+        // RabbitMQ's reason is a list: the pattern in question and what is wrong with it, there as lists of code points.
         Err(refused) if refused.kind == RefusedKind::PreconditionFailed => {
-            return Err(Error::BadRequestOf(json!([
-                "invalid_regexp",
-                wrong_pattern(&body),
-                [refused.text.as_bytes(), 0]
-            ])));
+            return Err(Error::BadRequestOf(json!(["invalid_regexp", wrong_pattern(&body), refused.text])));
         }
         Err(refused) => return Err(refused.into()),
     }
@@ -64,10 +60,10 @@ pub(crate) fn parse(user: &str, vhost: &str, body: &Map<String, Value>) -> Resul
     })
 }
 
-fn wrong_pattern(body: &Map<String, Value>) -> Vec<u8> {
+fn wrong_pattern(body: &Map<String, Value>) -> &str {
     let texts = ["configure", "write", "read"].iter().filter_map(|key| body.get(*key)?.as_str());
     let mut wrong = texts.filter(|text| regex::Regex::new(text).is_err());
-    wrong.next().unwrap_or("").as_bytes().to_vec()
+    wrong.next().unwrap_or("")
 }
 
 impl Granted for Permission {

@@ -328,7 +328,8 @@ pub(crate) fn check_durability(vhost: &str, queue: &str, arguments: &Arguments) 
 fn locator(value: &Value) -> Result<(), Wrong> {
     string(value)?;
     match value.as_str() {
-        Some("client-local" | "balanced") => Ok(()),
+        // The last three are older names of "balanced".
+        Some("client-local" | "balanced" | "random" | "least-leaders" | "min-masters") => Ok(()),
         _ => Err(Wrong::Reason("invalid_queue_locator_arg".to_owned())),
     }
 }

@@ -43,5 +43,5 @@ pub use lock::{DirectoryLock, LockError};
 pub use logging::{Log, LogError, Tail};
 pub use memory::refuse_huge_pages;
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
-pub use ports::Ports;
+pub use ports::{Listening, Ports};
 pub use tls::{HttpsStream, Tls, TlsError, TlsListener, cipher_suites, tls_versions};

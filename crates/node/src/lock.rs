@@ -7,11 +7,13 @@ pub(crate) const LOCK_FILE: &str = "lock";
 
 /// Holds the data directory: no second node may use it while this lives.
 ///
-/// The lock is the kernel's and goes with the process, however that ends; the file stays.
+/// Locks are the kernel's and go with the process, however that ends. There are two: on the directory itself, which
+/// nobody can take for a stale file and remove, and on the file `lock`, which stays and names the process.
 #[derive(Debug)]
 pub struct DirectoryLock {
     directory: PathBuf,
     _file: File,
+    _itself: Option<File>,
 }
 
 /// Why the data directory can't be had.
@@ -47,22 +49,15 @@ impl DirectoryLock {
             .map_err(|source| LockError::Unusable { path: directory.to_owned(), source })?;
         let mut file =
             File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(unusable)?;
+        let in_use = || LockError::InUse { directory: directory.to_owned(), process: process_on(directory) };
+        let itself = lock_itself(directory, File::try_lock).ok_or_else(in_use)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut process = String::new();
-                let read = file.take(32).read_to_string(&mut process);
-                let process = match process.trim() {
-                    "" => "unknown".to_owned(),
-                    known if read.is_ok() => known.to_owned(),
-                    _ => "unknown".to_owned(),
-                };
-                return Err(LockError::InUse { directory: directory.to_owned(), process });
-            }
+            Err(TryLockError::WouldBlock) => return Err(in_use()),
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
         write_process(&mut file).map_err(unusable)?;
-        Ok(Self { directory: directory.to_owned(), _file: file })
+        Ok(Self { directory: directory.to_owned(), _file: file, _itself: itself })
     }
 
     /// The directory that it holds.
@@ -71,6 +66,39 @@ impl DirectoryLock {
         &self.directory
     }
 }
+
+/// The lock on a directory itself; none if somebody holds it. Some network file systems have no locks on directories:
+/// there the file has to do.
+pub(crate) fn lock_itself(
+    directory: &Path,
+    lock: impl FnOnce(&File) -> Result<(), TryLockError>,
+) -> Option<Option<File>> {
+    let Ok(itself) = File::open(directory) else { return Some(None) };
+    match lock(&itself) {
+        Ok(()) => Some(Some(itself)),
+        Err(TryLockError::WouldBlock) => None,
+        Err(TryLockError::Error(_)) => Some(None),
+    }
+}
+
+/// The process that its node has left in the lock file, or in `ports.json` if that was removed.
+pub(crate) fn process_on(directory: &Path) -> String {
+    let number = |text: &str| {
+        let digits: String = text.trim().chars().take_while(char::is_ascii_digit).collect();
+        (!digits.is_empty()).then_some(digits)
+    };
+    let read = |name: &str| {
+        let mut text = String::new();
+        File::open(directory.join(name)).ok()?.take(PROCESS_BYTES_MAX).read_to_string(&mut text).ok()?;
+        Some(text)
+    };
+    let of_lock = || number(&read(LOCK_FILE)?);
+    let of_ports = || number(read("ports.json")?.split_once("\"pid\":")?.1);
+    of_lock().or_else(of_ports).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// As much is read of a file that names a process.
+const PROCESS_BYTES_MAX: u64 = 4096;
 
 fn write_process(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
@@ -92,6 +120,20 @@ mod tests {
         assert_eq!(refused, expected);
         drop(first);
         DirectoryLock::acquire(&directory).expect("free again");
+    }
+
+    #[test]
+    fn a_removed_lock_file_lets_nobody_in() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = DirectoryLock::acquire(directory.path()).expect("free");
+        std::fs::write(directory.path().join("ports.json"), "{\"amqp\":1,\"pid\":4711}\n").expect("writes");
+        for _ in 0..2 {
+            std::fs::remove_file(directory.path().join(LOCK_FILE)).expect("is removed");
+            let refused = DirectoryLock::acquire(directory.path()).expect_err("taken").to_string();
+            assert!(refused.ends_with("is in use by process 4711"), "{refused}");
+        }
+        drop(first);
+        DirectoryLock::acquire(directory.path()).expect("free again");
     }
 
     #[test]

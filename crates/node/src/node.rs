@@ -25,7 +25,7 @@ use crate::http::SideRuntime;
 use crate::local_socket::{LocalSocket, LocalSocketError};
 use crate::lock::DirectoryLock;
 use crate::offline::STORE;
-use crate::ports::{Ports, PortsFile};
+use crate::ports::{Listening, Ports, PortsFile};
 use crate::signals;
 use crate::tls::{Tls, TlsError, watch};
 
@@ -133,6 +133,8 @@ struct Inner {
     stop_sender: Sender<&'static str>,
     vhost_defaults: VhostDefaults,
     ports: Mutex<Ports>,
+    /// Where it listens; what speaks AMQP comes first.
+    listening: Mutex<Vec<Listening>>,
     /// Whose certificates it shows; set when connections are accepted.
     tls: OnceLock<Vec<Arc<Tls>>>,
     /// None before connections are accepted, and when the node stops.
@@ -183,6 +185,7 @@ impl Node {
             stop_sender,
             vhost_defaults,
             ports: Mutex::default(),
+            listening: Mutex::default(),
             tls: OnceLock::new(),
             acceptors: Mutex::new(None),
         };
@@ -227,6 +230,11 @@ impl Node {
             let _ = self.inner.broker.http_port.set(http);
         }
         *self.inner.ports.lock() = ports;
+        let of_amqp = amqp.iter().filter_map(|listener| {
+            let protocol = if listener.tls.is_some() { "amqp/ssl" } else { "amqp" };
+            Some(Listening { protocol, address: listener.socket.local_addr().ok()? })
+        });
+        self.inner.listening.lock().splice(..0, of_amqp);
         let acceptors = Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets);
         *self.inner.acceptors.lock() = Some(acceptors);
         let file = PortsFile::write(self.lock.directory(), ports)
@@ -241,6 +249,12 @@ impl Node {
     /// The model refuses the cluster's id.
     pub fn finish_first_start(&self) -> Result<(), StartError> {
         first_start::finish(&self.inner.broker, self.inner.clock)
+    }
+
+    /// Says where others listen that are spawned on this node, for [`NodeHandle::listening`]. To be called before
+    /// [`Node::accept`], which adds those of AMQP.
+    pub fn others_listen(&self, others: impl IntoIterator<Item = Listening>) {
+        self.inner.listening.lock().extend(others);
     }
 
     /// Opens the socket for commands on this machine, for [`Node::spawn`]. It has to be dropped before the node stops, so
@@ -367,6 +381,12 @@ impl NodeHandle {
     #[must_use]
     pub fn ports(&self) -> Ports {
         *self.inner.ports.lock()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn listening(&self) -> Vec<Listening> {
+        self.inner.listening.lock().clone()
     }
 
     /// Connections on each core, handshakes included.

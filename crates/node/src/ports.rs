@@ -1,9 +1,31 @@
 use std::fs::File;
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// The file before it has its name.
 const FRESH: &str = "ports.json.new";
+
+/// A socket that clients connect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listening {
+    /// What is spoken there, as RabbitMQ's tools name it: `amqp`, `amqp/ssl`, `http`, `https`, `http/prometheus` or
+    /// `https/prometheus`.
+    pub protocol: &'static str,
+    /// Where.
+    pub address: SocketAddr,
+}
+
+impl Listening {
+    /// The address in RabbitMQ's form: one of IPv6 in brackets.
+    #[must_use]
+    pub fn interface(&self) -> String {
+        match self.address.ip() {
+            IpAddr::V6(ip) => format!("[{ip}]"),
+            IpAddr::V4(ip) => ip.to_string(),
+        }
+    }
+}
 
 /// The ports that the node listens on, as written to `ports.json` in its data directory once it accepts
 /// connections. The file goes with a clean stop.

@@ -121,12 +121,11 @@ fn end(call: &mut Call<'_>, waits: bool) -> Result<Answer, Failure> {
     Ok(Answer::Done)
 }
 
-/// Waits until nobody holds the lock of the data directory: the kernel takes it back when the process has ended.
+/// Waits until nobody holds the lock on the data directory: the kernel takes it back when the process has ended.
 fn until_stopped(directory: &Path, patience: Duration) -> Result<(), Failure> {
-    let file = directory.join("lock");
     let deadline = Instant::now() + patience;
-    let lock =
-        File::open(&file).map_err(|reason| Failure::check(&format!("cannot open {}: {reason}", file.display())))?;
+    let lock = File::open(directory)
+        .map_err(|reason| Failure::check(&format!("cannot open {}: {reason}", directory.display())))?;
     while lock.try_lock_shared().is_err() {
         if Instant::now() >= deadline {
             return Err(Failure::Timeout(format!("Error: the node hasn't stopped after {} s", patience.as_secs_f64())));

@@ -1,6 +1,6 @@
 //! Where the node listens.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -22,13 +22,38 @@ pub(super) const COMMANDS: &[Command] = &[
 /// How long a connection may take.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Protocol and port of each.
-fn found(node: &Client) -> Vec<(String, u16)> {
+/// A listener as the node says it.
+struct Found {
+    protocol: String,
+    /// In RabbitMQ's form: an address of IPv6 in brackets.
+    interface: String,
+    address: IpAddr,
+    port: u16,
+}
+
+fn found(node: &Client) -> Vec<Found> {
     let listeners = node.node["listeners"].as_array().cloned().unwrap_or_default();
     let listener = |listener: &Value| {
-        Some((listener["protocol"].as_str()?.to_owned(), u16::try_from(listener["port"].as_u64()?).ok()?))
+        Some(Found {
+            protocol: listener["protocol"].as_str()?.to_owned(),
+            interface: listener["interface"].as_str()?.to_owned(),
+            address: listener["address"].as_str()?.parse().ok()?,
+            port: u16::try_from(listener["port"].as_u64()?).ok()?,
+        })
     };
     listeners.iter().filter_map(listener).collect()
+}
+
+impl Found {
+    /// Addresses at which it can be reached from this machine. One that listens everywhere is reached by any.
+    fn reached_at(&self) -> Vec<IpAddr> {
+        match self.address {
+            IpAddr::V4(any) if any.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into()],
+            // Also with IPv4, unless the system was told otherwise.
+            IpAddr::V6(any) if any.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            one => vec![one],
+        }
+    }
 }
 
 fn purpose(protocol: &str) -> &'static str {
@@ -46,17 +71,17 @@ fn purpose(protocol: &str) -> &'static str {
 /// As programs get them.
 pub(super) fn values(node: &Client) -> Vec<Value> {
     let name = node.name();
-    let value = |(protocol, port): (String, u16)| {
+    let value = |Found { protocol, interface, port, .. }: Found| {
         let purpose = purpose(&protocol);
-        json!({"node": name, "interface": "[::]", "port": port, "protocol": protocol, "purpose": purpose})
+        json!({"node": name, "interface": interface, "port": port, "protocol": protocol, "purpose": purpose})
     };
     found(node).into_iter().map(value).collect()
 }
 
 /// As people get them, a line each.
 pub(super) fn lines(node: &Client) -> Vec<String> {
-    let line = |(protocol, port): &(String, u16)| {
-        format!("Interface: [::], port: {port}, protocol: {protocol}, purpose: {}", purpose(protocol))
+    let line = |Found { protocol, interface, port, .. }: &Found| {
+        format!("Interface: {interface}, port: {port}, protocol: {protocol}, purpose: {}", purpose(protocol))
     };
     found(node).iter().map(line).collect()
 }
@@ -72,16 +97,28 @@ fn check_connectivity(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Testing TCP connections to all active listeners on node {name} ..."));
-    let address = call.given("address").unwrap_or("127.0.0.1").to_owned();
-    let ip =
-        address.parse().map_err(|_| Failure::bad_argument(&format!("Bad argument: {address} is no IP address")))?;
+    let given = call.given("address").map(str::to_owned);
+    let wrong = |address: &str| Failure::bad_argument(&format!("Bad argument: {address} is no IP address"));
+    let given = given.map(|address| address.parse::<IpAddr>().map_err(|_| wrong(&address))).transpose()?;
     let patience = call.options.timeout.unwrap_or(CONNECT_PATIENCE);
     let (mut connected, mut failed) = (Vec::new(), Vec::new());
-    for (_, port) in found(&node) {
-        call.say(&format!("Will connect to {address}:{port}"));
-        match TcpStream::connect_timeout(&SocketAddr::new(ip, port), patience) {
-            Ok(_) => connected.push(port),
-            Err(reason) => failed.push(format!("{port} ({reason})")),
+    for listener in found(&node) {
+        let port = listener.port;
+        let addresses = given.map_or_else(|| listener.reached_at(), |address| vec![address]);
+        let mut reasons = Vec::new();
+        for address in addresses.into_iter().map(|ip| SocketAddr::new(ip, port)) {
+            call.say(&format!("Will connect to {address}"));
+            match TcpStream::connect_timeout(&address, patience) {
+                Ok(_) => {
+                    reasons.clear();
+                    break;
+                }
+                Err(reason) => reasons.push(format!("{address} ({reason})")),
+            }
+        }
+        match reasons.is_empty() {
+            true => connected.push(port),
+            false => failed.push(reasons.join(", ")),
         }
     }
     if !failed.is_empty() {
@@ -107,7 +144,7 @@ fn check_port(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Asking node {name} if there's an active listener on port {port} ..."));
-    let mut ports: Vec<u16> = found(&node).into_iter().map(|(_, port)| port).collect();
+    let mut ports: Vec<u16> = found(&node).into_iter().map(|found| found.port).collect();
     ports.sort_unstable();
     match ports.contains(&port) {
         true => {
@@ -126,7 +163,7 @@ fn check_protocol(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Asking node {name} if there's an active listener for protocol {asked} ..."));
-    let mut protocols: Vec<String> = found(&node).into_iter().map(|(protocol, _)| protocol).collect();
+    let mut protocols: Vec<String> = found(&node).into_iter().map(|found| found.protocol).collect();
     protocols.sort_unstable();
     let wanted = match asked.to_ascii_lowercase().as_str() {
         "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp10" | "amqp1.0" | "amqp1-0" => "amqp".to_owned(),

@@ -7,6 +7,8 @@ mod pretty_table;
 mod table;
 pub(crate) mod term;
 
+use std::fmt::Write;
+
 use crate::answer::Answer;
 
 /// A way to write an answer.
@@ -69,6 +71,28 @@ pub(crate) fn show(answer: Answer, formatter: Formatter, headers: bool) -> Strin
     }
 }
 
+/// A text that a terminal shows and doesn't obey: of what could move its cursor, change its colours or its title, or turn
+/// the direction of the text, the code is written, as JSON does. Names are chosen by clients.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\t' => out.push(letter),
+            _ if letter.is_control() || TURNING.contains(&letter) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// Marks that turn the direction of a text, and separators that some terminals take for the end of a line.
+const TURNING: [char; 13] = [
+    '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
+    '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
 fn ended(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -98,6 +122,26 @@ mod tests {
             "name\ttags\tcount\targuments\na\t[x, y]\t5\t[{\"s\",\"t\"},{\"x-max-length\",100}]\nb \"c\"\t[]\t\t[]\n";
         assert_eq!(show(rows(), Formatter::Table, true), expected);
         assert_eq!(show(rows(), Formatter::Table, false), expected.split_once('\n').expect("lines").1);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_as_its_code() {
+        let name = "a\u{1b}]0;owned\u{7}\r\u{9b}2J\u{7f}\u{202e}b";
+        let expected = r"a\u001b]0;owned\u0007\u000d\u009b2J\u007f\u202eb";
+        let columns = ["name", "arguments", "list"].map(str::to_owned);
+        let rows = || Rows::pick(&columns, vec![json!({"name": name, "arguments": {name: name}, "list": [name]})]);
+        for (_, formatter) in Formatter::ALL {
+            let shown = harmless(&show(rows().into(), formatter, true));
+            assert!(
+                shown.matches(expected).count() + shown.matches(&expected.replace("\\u000d", "\\r")).count() >= 3,
+                "{shown}"
+            );
+            assert!(!shown.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{shown:?}");
+        }
+        let json: serde_json::Value =
+            serde_json::from_str(&harmless(&show(rows().into(), Formatter::Json, true))).expect("JSON");
+        assert_eq!(json[0]["name"], name);
+        assert_eq!(harmless("two\nlines\tü"), "two\nlines\tü");
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::harmless;
+
 /// A value in a table: texts as they are, lists of them in brackets, arguments as a list of pairs.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.replace(['\n', '\t'], " "),
+        Value::String(text) => harmless(&text.replace(['\n', '\t'], " ")),
         Value::Array(list) => format!("[{}]", list.iter().map(text).collect::<Vec<_>>().join(", ")),
         Value::Object(arguments) => pairs(arguments),
         other => other.to_string(),

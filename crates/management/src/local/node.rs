@@ -1,5 +1,6 @@
 //! The node itself.
 
+use leveret_node::Listening;
 use serde_json::{Value, json};
 
 use crate::call::{Answer, Call, json, no_content};
@@ -10,8 +11,15 @@ pub(crate) async fn show(call: Call) -> Answer {
     let api = &call.api;
     let settings = &api.broker().settings;
     let limits = api.node().alarm_limits();
-    let listeners: Vec<Value> =
-        api.listeners().into_iter().map(|(protocol, port)| json!({"protocol": protocol, "port": port})).collect();
+    let listener = |listening: Listening| {
+        json!({
+            "protocol": listening.protocol,
+            "interface": listening.interface(),
+            "address": listening.address.ip().to_string(),
+            "port": listening.address.port(),
+        })
+    };
+    let listeners: Vec<Value> = api.listeners().into_iter().map(listener).collect();
     json(json!({
         "name": api.name(),
         "pid": std::process::id(),

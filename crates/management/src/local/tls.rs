@@ -10,14 +10,14 @@ use crate::health::listener_of;
 /// GET.
 pub(crate) async fn show(call: Call) -> Answer {
     let listeners = call.api.node().tls().iter().map(|tls| {
-        let (protocol, port) = listener_of(&call.api, tls);
+        let (protocol, listening) = listener_of(&call.api, tls);
         let options = tls.options();
         let (certificates, roots) = tls.certificates();
         json!({
             "node": call.api.name(),
             "protocol": protocol,
-            "interface": "[::]",
-            "port": port,
+            "interface": listening.map(|listening| listening.interface()),
+            "port": listening.map(|listening| listening.address.port()),
             "certfile": options.certfile,
             "certificates": certificates.iter().map(view).collect::<Vec<_>>(),
             "cacertfile": options.cacertfile,

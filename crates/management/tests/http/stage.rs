@@ -9,7 +9,7 @@ use leveret_auth::{HASHING_SHA256, hash_password};
 use leveret_config::Config;
 use leveret_management::{Api, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
-use leveret_node::{DirectoryLock, Listener, Node, NodeOptions, Ports};
+use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports};
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
 
@@ -63,6 +63,8 @@ impl Stage {
         let (amqp, http) = (address(&amqp_listener), address(&http_listener));
         let prometheus = address(&prometheus_listener);
         let others = Ports { http: Some(http.port()), prometheus: Some(prometheus.port()), ..Ports::default() };
+        let places = [("http", http), ("http/prometheus", prometheus)];
+        node.others_listen(places.map(|(protocol, address)| Listening { protocol, address }));
         node.accept(vec![Listener { socket: amqp_listener, tls: None }], others, Vec::new()).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());

@@ -1,12 +1,12 @@
 use std::fs::{File, TryLockError};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use leveret_broker::offline::NotRepairable;
 use leveret_log::{Disk, Options, StorageError};
 
 use crate::disk::FsDisk;
-use crate::lock::LOCK_FILE;
+use crate::lock::{LOCK_FILE, lock_itself, process_on};
 
 /// Why a directory can't be checked, shown or repaired.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum CannotCheck {
 pub struct OfflineDirectory {
     path: PathBuf,
     pub(super) disk: FsDisk,
-    _lock: Option<File>,
+    _locks: Vec<File>,
 }
 
 impl OfflineDirectory {
@@ -79,7 +79,7 @@ impl OfflineDirectory {
             true => (path.parent().unwrap_or(path).to_owned(), path.to_owned()),
             false => (path.to_owned(), path.join(STORE)),
         };
-        let lock = lock(&parent)?;
+        let locks = lock(&parent)?;
         if !store.exists() {
             return Err(not_one("it has no directory `store`"));
         }
@@ -88,7 +88,7 @@ impl OfflineDirectory {
         if !names.iter().any(|name| name.starts_with("wal-") || name.starts_with("checkpoint-")) {
             return Err(not_one("its `store` holds no file of a log"));
         }
-        Ok(OfflineDirectory { path: path.to_owned(), disk, _lock: lock })
+        Ok(OfflineDirectory { path: path.to_owned(), disk, _locks: locks })
     }
 
     /// As it was given.
@@ -105,22 +105,19 @@ impl OfflineDirectory {
 /// The log is in this directory of a data directory.
 pub(crate) const STORE: &str = "store";
 
-/// Shares the lock: several may read, no node may start. A copy has none.
-fn lock(directory: &Path) -> Result<Option<File>, CannotCheck> {
+/// Shares the locks, on the directory and on its file: several may read, no node may start. A copy has no file.
+fn lock(directory: &Path) -> Result<Vec<File>, CannotCheck> {
+    let in_use = || CannotCheck::InUse { directory: directory.to_owned(), process: process_on(directory) };
+    let itself = lock_itself(directory, File::try_lock_shared).ok_or_else(in_use)?;
     let path = directory.join(LOCK_FILE);
-    let mut file = match File::open(&path) {
+    let file = match File::open(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(itself.into_iter().collect()),
         Err(source) => return Err(CannotCheck::Unreadable { path, source }),
     };
     match file.try_lock_shared() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => {
-            let mut process = String::new();
-            let _ = file.by_ref().take(32).read_to_string(&mut process);
-            let process = Some(process.trim()).filter(|process| !process.is_empty()).unwrap_or("unknown").to_owned();
-            Err(CannotCheck::InUse { directory: directory.to_owned(), process })
-        }
+        Ok(()) => Ok(itself.into_iter().chain([file]).collect()),
+        Err(TryLockError::WouldBlock) => Err(in_use()),
         Err(TryLockError::Error(source)) => Err(CannotCheck::Unreadable { path, source }),
     }
 }
