@@ -2,9 +2,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use leveret_config::{Config, ConfigError, Warning, environment_file};
+use leveret_config::{Config, ConfigError, Warning};
 
-use crate::server::ServerArguments;
+use crate::arguments::Start;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArguments {
@@ -49,28 +49,23 @@ pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
 ///
 /// # Errors
 /// Every mistake, not only the first.
-pub(crate) fn of_server(arguments: &ServerArguments) -> Result<(Config, Vec<Warning>), Vec<String>> {
+pub(crate) fn of_start(start: &Start) -> Result<(Config, Vec<Warning>), Vec<String>> {
     let mut reading = Reading::default();
-    arguments.config.iter().for_each(|path| reading.file(&with_extension(path, "conf"), read_conf));
-    match arguments.config_dir.as_deref().map(files_of).transpose() {
+    start.config.iter().for_each(|path| reading.file(&with_extension(path, "conf"), read_conf));
+    match start.config_dir.as_deref().map(files_of).transpose() {
         Ok(files) => files.into_iter().flatten().for_each(|path| reading.file(&path, read_conf)),
         Err(mistake) => reading.mistakes.push(mistake),
     }
-    if let Some(path) = &arguments.advanced_config {
+    if let Some(path) = &start.advanced_config {
         reading.file(&with_extension(path, "config"), Config::read_advanced);
     }
     // Where there is none, nobody has chosen.
-    if let Some(path) = arguments.enabled_plugins.as_ref().filter(|path| path.exists()) {
+    if let Some(path) = start.enabled_plugins.as_ref().filter(|path| path.exists()) {
         reading.file(path, Config::read_plugins);
     }
-    if let Some(path) = &arguments.env_file {
-        reading.file(path, |config, source, text| config.read_environment(environment_file(source, text)?));
-    }
-    let variables =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let told = reading.config.read_environment(variables);
+    let told = reading.config.read_variables(start.variables.clone());
     reading.take(told);
-    for assignment in &arguments.set {
+    for assignment in &start.set {
         let told = reading.config.set(assignment);
         reading.take(told.map(Vec::from_iter).map_err(|mistake| vec![mistake]));
     }

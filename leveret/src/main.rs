@@ -1,12 +1,15 @@
 //! The `leveret` binary: it reads the configuration, builds a node and waits for signals; and it looks into data
 //! directories that no node uses.
 
+mod arguments;
 mod banner;
 mod configuration;
+mod detached;
 mod listeners;
 mod log;
 mod manual;
 mod notify;
+mod pid_file;
 mod reload;
 mod server;
 mod unwinding;
@@ -16,9 +19,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use arguments::ServerArguments;
 use clap::{Args, Parser, Subcommand};
 use leveret_ctl::Tool;
-use server::ServerArguments;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -35,7 +38,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start a node
-    Server(server::ServerArguments),
+    Server(ServerArguments),
     /// Check a data directory without changing it
     Verify(verify::VerifyArguments),
     /// Look into the log of a data directory
@@ -79,7 +82,12 @@ fn main() -> ExitCode {
         return leveret_ctl::run(tool, words);
     }
     if program.file_name().is_some_and(|name| name == "rabbitmq-server") {
-        return server::run(&ServerArguments::installed(std::env::args_os()));
+        let words: Vec<OsString> = std::env::args_os().collect();
+        if let Some(words) = detached::asked(&words) {
+            return detached::start(&words);
+        }
+        detached::begin();
+        return server::run(&ServerArguments::installed(words));
     }
     match Arguments::parse().command {
         Command::Server(arguments) => server::run(&arguments),

@@ -7,7 +7,7 @@ use clap::{Args, Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use leveret_ctl::Tool;
 
-use crate::server::ServerArguments;
+use crate::arguments::ServerArguments;
 
 /// The names of the binary.
 #[derive(Clone, Copy, Debug, ValueEnum)]

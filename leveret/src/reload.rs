@@ -5,8 +5,8 @@ use leveret_management::Api;
 use leveret_node::{Log, NodeHandle, alarm_limits};
 use tracing::{error, info, warn};
 
+use crate::arguments::ServerArguments;
 use crate::configuration;
-use crate::server::ServerArguments;
 
 /// What a signal changes.
 pub(crate) struct Reload {
@@ -21,7 +21,7 @@ pub(crate) struct Reload {
 impl Reload {
     /// Reads everything again. With a mistake anywhere nothing changes.
     pub(crate) fn now(&mut self) {
-        let (newer, warnings) = match configuration::of_server(&self.arguments) {
+        let (newer, warnings) = match self.arguments.look_up().and_then(|start| configuration::of_start(&start)) {
             Ok(read) => read,
             Err(mistakes) => {
                 mistakes.iter().for_each(|mistake| error!("the configuration isn't reloaded: {mistake}"));

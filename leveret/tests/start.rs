@@ -298,3 +298,192 @@ fn command_with(directory: &Path, advanced: &Path) -> Command {
     command.env("RABBITMQ_NODENAME", "a@b@c").arg("--advanced-config").arg(advanced);
     command
 }
+
+/// A command of rabbitmqctl at the node of a directory: its exit code and what it said.
+fn ctl(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+    let output = command.args(["ctl", "--data-dir"]).arg(directory).args(words).output().expect("runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn files_that_variables_name_are_read_and_others_are_told() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| parent.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).expect("is written");
+    write("r.conf", "default_user = eve\ndefault_pass = $(EVES)\n");
+    std::fs::create_dir(path("conf.d")).expect("is made");
+    write("conf.d/10.conf", "default_vhost = prod\n");
+    write("a.config", "[{rabbit, [{channel_max, 12}]}].");
+    write("plugins", "[rabbitmq_prometheus].");
+    let place = |name: &str| path(name).display().to_string();
+    let lines = [
+        format!("CONFIG_FILE={}", place("r.conf")),
+        format!("CONFIG_FILES={}", place("conf.d")),
+        format!("ADVANCED_CONFIG_FILE={}", place("a")),
+        format!("ENABLED_PLUGINS_FILE={}", place("plugins")),
+        format!("MNESIA_BASE={}", place("base")),
+        format!("PID_FILE={}", place("run/node.pid")),
+        "QUORUM_DIR=/q\nNODENAM=x".to_owned(),
+    ];
+    write("env.conf", &lines.join("\n"));
+    let directory = path("data");
+    let mut command = command(&directory, &[]);
+    let node = Node::started(command.arg("--env-file").arg(path("env.conf")).env("EVES", "se#cret"));
+    assert_eq!(ctl(&directory, &["list_users", "-s"]), (Some(0), "eve\t[administrator]\n".to_owned()));
+    assert_eq!(ctl(&directory, &["list_vhosts", "-s"]), (Some(0), "prod\n".to_owned()));
+    assert_eq!(ctl(&directory, &["authenticate_user", "-q", "eve", "se#cret"]).0, Some(0));
+    assert!(ctl(&directory, &["environment"]).1.contains("channel_max = 12\n"));
+    assert!(ports(&directory)["http"].is_null(), "the plugin isn't listed");
+    let pid = std::fs::read_to_string(path("run/node.pid")).expect("is written");
+    assert_eq!(pid.trim(), node.process.id().to_string());
+    for part in [
+        "env.conf:7: RABBITMQ_QUORUM_DIR has no effect",
+        "env.conf:8: RABBITMQ_NODENAM has no effect: there is no such variable; did you mean RABBITMQ_NODENAME?",
+        "RABBITMQ_MNESIA_BASE have no effect: --data-dir or LEVERET_DATA_DIR says where",
+    ] {
+        assert!(node.printed.contains(part), "{part} in {}", node.printed);
+    }
+    assert_eq!(node.stop(), Some(0));
+    assert!(!path("run/node.pid").exists());
+}
+
+#[test]
+fn a_start_script_waits_for_the_pid_file_before_the_node_is_there() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let (directory, pid_file) = (parent.path().join("data"), parent.path().join("rabbitmq.pid"));
+    let mut waiting = Command::new(env!("CARGO_BIN_EXE_leveret"));
+    waiting.args(["ctl", "wait", "--timeout", "60", "--data-dir"]).arg(&directory).arg(&pid_file);
+    let mut waiting = waiting.stdout(Stdio::piped()).spawn().expect("starts");
+    let node = Node::started(command(&directory, &[]).env("RABBITMQ_PID_FILE", &pid_file));
+    let mut said = String::new();
+    waiting.stdout.take().expect("is piped").read_to_string(&mut said).expect("is text");
+    assert_eq!(waiting.wait().expect("ends").code(), Some(0), "{said}");
+    for part in ["Waiting for pid file '", &format!("pid is {}", node.process.id()), "'rabbit_and_plugins' are running"]
+    {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(node.stop(), Some(0));
+    let pid_file = pid_file.display().to_string();
+    let (exit, said) = ctl(&directory, &["wait", "--timeout", "0.05", &pid_file]);
+    assert!(exit == Some(75) && said.contains("hasn't appeared in time"), "{said}");
+    // What a killed node has left names a process that is gone.
+    std::fs::write(&pid_file, "4194304\n").expect("is written");
+    let (exit, said) = ctl(&directory, &["wait", &pid_file]);
+    assert!(exit == Some(69) && said.contains("process 4194304 isn't running"), "{said}");
+}
+
+#[test]
+fn a_detached_node_goes_on_when_its_command_has_returned() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let (directory, server) = (parent.path().join("data"), parent.path().join("rabbitmq-server"));
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_leveret"), &server).expect("is linked");
+    let log = format!("log.dir={}", parent.path().display());
+    let start = |more: &[&str]| {
+        let mut command = Command::new(&server);
+        command.args(["-detached", "--data-dir"]).arg(&directory).args([
+            "--set",
+            &log,
+            "--set",
+            "listeners.tcp.1=127.0.0.1:0",
+        ]);
+        command.args(["--set", "management.tcp.port=0", "--set", "prometheus.tcp.port=0"]).args(more);
+        command.env("RABBITMQ_CONF_ENV_FILE", "/dev/null").output().expect("runs")
+    };
+    let started = start(&[]);
+    assert_eq!(started.status.code(), Some(0), "{started:?}");
+    assert_eq!(ctl(&directory, &["ping"]).0, Some(0));
+    let refused = start(&[]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && said.contains("is in use by process"), "{said}");
+    assert_eq!(ctl(&directory, &["stop"]).0, Some(0));
+    let refused = start(&["--set", "heartbeet=5"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && said.contains("unknown key 'heartbeet'"), "{said}");
+}
+
+#[test]
+fn a_removed_lock_file_lets_no_second_node_in() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let node = Node::start(directory.path(), &[]);
+    std::fs::remove_file(directory.path().join("lock")).expect("is there");
+    let second = command(directory.path(), &[]).output().expect("runs");
+    let text = String::from_utf8_lossy(&second.stderr);
+    assert!(second.status.code() == Some(1) && text.contains(&format!("process {}", node.process.id())), "{text}");
+    let verify =
+        Command::new(env!("CARGO_BIN_EXE_leveret")).arg("verify").arg(directory.path()).output().expect("runs");
+    assert_eq!(verify.status.code(), Some(2), "the directory is in use");
+    assert_eq!(ctl(directory.path(), &["stop"]).0, Some(0), "it waits for the node's end without the file, too");
+    drop(node);
+    assert_eq!(Node::start(directory.path(), &[]).stop(), Some(0));
+}
+
+#[test]
+fn a_deleted_user_and_a_changed_password_stay_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let restarted = |commands: &[&[&str]]| {
+        let _ = std::fs::remove_dir_all(directory.path());
+        let node = Node::start(directory.path(), &[]);
+        for words in commands {
+            let (exit, said) = ctl(directory.path(), words);
+            assert_eq!(exit, Some(0), "{words:?}: {said}");
+        }
+        assert_eq!(node.stop(), Some(0));
+        Node::start(directory.path(), &[])
+    };
+    let users = || ctl(directory.path(), &["list_users", "-s"]).1;
+    let logs_in = || ctl(directory.path(), &["authenticate_user", "guest", "guest"]).0 == Some(0);
+    let node = restarted(&[&["add_user", "ops", "pw"], &["delete_user", "guest"]]);
+    assert_eq!(users(), "ops\t[]\n");
+    drop(node);
+    let node = restarted(&[&["change_password", "guest", "strong"], &["clear_permissions", "guest"]]);
+    assert!(!logs_in() && users().starts_with("guest\t"));
+    drop(node);
+    let node = restarted(&[&["change_password", "guest", "strong"], &["add_vhost", "prod"], &["delete_vhost", "/"]]);
+    assert!(!logs_in());
+    drop(node);
+    let node = restarted(&[&["delete_user", "guest"]]);
+    assert_eq!(users(), "", "not even the last one comes back");
+    drop(node);
+}
+
+#[test]
+fn definitions_find_neither_a_user_nor_a_vhost() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let (directory, file) = (parent.path().join("data"), parent.path().join("d.json"));
+    let load = format!("load_definitions={}", file.display());
+    std::fs::write(&file, r#"{"vhosts": [{"name": "prod"}], "queues": [{"name": "q", "vhost": "prod"}]}"#)
+        .expect("is written");
+    let node = Node::start(&directory, &[&load]);
+    assert_eq!(ctl(&directory, &["list_users", "-s"]).1, "");
+    assert_eq!(ctl(&directory, &["list_vhosts", "-s"]).1, "prod\n");
+    assert_eq!(node.stop(), Some(0));
+    // Nor does a later start without them.
+    let node = Node::start(&directory, &[]);
+    assert_eq!(ctl(&directory, &["list_users", "-s"]).1, "");
+    assert_eq!(node.stop(), Some(0));
+}
+
+#[test]
+fn listeners_are_listed_and_reached_where_they_are() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = ["listeners.tcp.1=127.0.0.2:0", "listeners.tcp.2=[::1]:0", "management.tcp.ip=127.0.0.3"];
+    let node = Node::start(directory.path(), &settings);
+    let diagnose = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+        let output =
+            command.args(["diagnostics", "--data-dir"]).arg(directory.path()).args(words).output().expect("runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (_, listed) = diagnose(&["-s", "listeners"]);
+    for part in ["Interface: 127.0.0.2, port: ", "Interface: [::1], port: ", "Interface: 127.0.0.3, port: "] {
+        assert_eq!(listed.matches(part).count(), 1, "{part} in {listed}");
+    }
+    assert_eq!(listed.lines().count(), 4, "{listed}");
+    let (exit, said) = diagnose(&["check_port_connectivity"]);
+    assert_eq!(exit, Some(0), "{said}");
+    let (_, shown) = ctl(directory.path(), &["status", "--formatter", "json"]);
+    assert!(shown.contains(r#""interface":"127.0.0.2""#), "{shown}");
+    assert_eq!(node.stop(), Some(0));
+}

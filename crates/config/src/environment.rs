@@ -5,29 +5,91 @@ use crate::config::Config;
 use crate::error::{ConfigError, Warning};
 use crate::grammar::Assignment;
 use crate::logging::Place;
+use crate::plugins::EnabledPlugins;
+use crate::suggest;
 
 const PREFIX: &str = "RABBITMQ_";
 /// Those that stand for a key, without their prefix.
 const KEYS: [(&str, &str); 3] =
     [("DEFAULT_USER", "default_user"), ("DEFAULT_PASS", "default_pass"), ("DEFAULT_VHOST", "default_vhost")];
+/// Those that say where files are, or how the process lives: the binary reads them.
+const OF_THE_PROCESS: [&str; 9] = [
+    "ADVANCED_CONFIG_FILE",
+    "CONFIG_FILE",
+    "CONFIG_FILES",
+    "CONF_ENV_FILE",
+    "ENABLED_PLUGINS_FILE",
+    "KEEP_PID_FILE_ON_EXIT",
+    "MNESIA_BASE",
+    "MNESIA_DIR",
+    "PID_FILE",
+];
 /// Those that tune what isn't here, and why.
-const WITHOUT_EFFECT: [(&str, &str); 11] = [
+const WITHOUT_EFFECT: [(&str, &str); 43] = [
     ("ADVANCED_CONFIG_FILES", "name one file by RABBITMQ_ADVANCED_CONFIG_FILE"),
+    ("ALLOW_INPUT", ERLANG),
+    ("BASE", "it is for Windows"),
+    ("BOOT_MODULE", ERLANG),
+    ("CTL_DIST_PORT_MAX", LOCAL),
+    ("CTL_DIST_PORT_MIN", LOCAL),
     ("CTL_ERL_ARGS", ERLANG),
+    ("DATA_DIR", "name the data directory by RABBITMQ_MNESIA_DIR"),
+    ("DBG", ERLANG),
+    ("DEFAULT_ALLOC_ARGS", ERLANG),
+    ("DISTRIBUTION_BUFFER_SIZE", ERLANG),
     ("DIST_PORT", ERLANG),
     ("ERLANG_COOKIE", "the command line's tools come by a socket that only the node's user may open"),
+    ("FEATURE_FLAGS", "every feature has one state"),
+    ("FEATURE_FLAGS_FILE", "every feature has one state"),
+    ("GENERATED_CONFIG_DIR", "no configuration is generated"),
+    ("HOME", "there are no files beside the binary"),
+    ("IGNORE_SIGINT", "SIGINT always stops the node"),
     ("IO_THREAD_POOL_SIZE", ERLANG),
+    ("LOG_FF_REGISTRY", "every feature has one state"),
+    ("MAX_NUMBER_OF_ATOMS", ERLANG),
+    ("MAX_NUMBER_OF_PROCESSES", ERLANG),
     ("MAX_OPEN_FILES", "the node raises its limit to what the system allows"),
+    ("MOTD_FILE", "the banner is fixed"),
+    ("PGP_KEY_ID", "it is of an image of RabbitMQ"),
     ("PLUGINS_DIR", "plugins are built in"),
     ("PLUGINS_EXPAND_DIR", "plugins are built in"),
+    ("PRODUCT_NAME", "see identity.rabbitmq_compatible"),
+    ("PRODUCT_VERSION", "see identity.rabbitmq_compatible"),
+    ("QUORUM_DIR", "everything is kept in the data directory"),
+    ("SASL_LOGS", "there is one log; see RABBITMQ_LOGS"),
+    ("SCHEDULER_BIND_TYPE", ERLANG),
+    ("SCHEMA_DIR", "keys are built in"),
+    ("SCRIPTS_DIR", "no script is run"),
     ("SERVER_ADDITIONAL_ERL_ARGS", ERLANG),
+    ("SERVER_CODE_PATH", ERLANG),
     ("SERVER_ERL_ARGS", ERLANG),
+    ("SERVER_START_ARGS", ERLANG),
+    ("STREAM_DIR", "everything is kept in the data directory"),
+    ("UPGRADE_LOG", "there is one log; see RABBITMQ_LOGS"),
+    ("USE_LOCALHOST", "a node's name is taken as it is"),
     ("USE_LONGNAME", "a node's name may have dots without it"),
+    ("VERSION", "it is of an image of RabbitMQ"),
 ];
 const ERLANG: &str = "it tunes the Erlang runtime";
+const LOCAL: &str = "tools come by the node's local socket";
+/// Where the node listens that is told an address and no port.
+const AMQP_PORT: &str = "5672";
+
+/// A variable, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// A file, or `environment`.
+    pub source: String,
+    /// Its line, from 1; `None` in the environment.
+    pub line: Option<u32>,
+    /// Its name, with `RABBITMQ_`.
+    pub name: String,
+    /// What it says.
+    pub value: String,
+}
 
 impl Config {
-    /// Takes in environment variables. They win over files that were read before; those of other programs are left alone.
+    /// Takes in the environment. It wins over files that were read before; variables of other programs are left alone.
     ///
     /// # Errors
     /// Every variable that can't be accepted.
@@ -35,45 +97,79 @@ impl Config {
         &mut self,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Vec<Warning>, Vec<ConfigError>> {
+        let source = || "environment".to_owned();
+        let of = |(name, value)| Variable { source: source(), line: None, name, value };
+        self.read_variables(variables.into_iter().map(of))
+    }
+
+    /// The same of variables that stand in several places, each name once.
+    ///
+    /// # Errors
+    /// As [`Config::read_environment`].
+    pub fn read_variables(
+        &mut self,
+        variables: impl IntoIterator<Item = Variable>,
+    ) -> Result<Vec<Warning>, Vec<ConfigError>> {
         let (mut warnings, mut errors) = (Vec::new(), Vec::new());
         let (mut port, mut host) = (None, None);
-        for (variable, value) in variables {
-            let Some(name) = variable.strip_prefix(PREFIX).filter(|_| !value.is_empty()) else { continue };
-            let mut set = |key: &str| self.assign(Assignment { key, value: &value });
+        for variable in variables {
+            let Variable { name: full, value, .. } = &variable;
+            let Some(name) = full.strip_prefix(PREFIX).filter(|_| !value.is_empty()) else { continue };
+            let mut set = |key: &str| self.assign(Assignment { key, value });
             let done = match name {
-                "NODENAME" => self.take_node_name(&value),
+                "NODENAME" => self.take_node_name(value),
                 "NODE_PORT" => {
-                    port = Some((variable, value));
+                    port = Some(variable);
                     continue;
                 }
                 "NODE_IP_ADDRESS" => {
-                    host = Some(value).filter(|host| host != "auto");
+                    host = Some(variable).filter(|host| host.value != "auto");
                     continue;
                 }
-                "LOGS" => self.log_to(&value),
-                "LOG" => self.log_levels(&value),
+                "LOGS" => self.log_to(value),
+                "LOG" => self.log_levels(value),
                 "LOG_BASE" => set("log.dir"),
+                "ENABLED_PLUGINS" => self.enable_plugins(value),
+                _ if OF_THE_PROCESS.contains(&name) => Ok(None),
                 _ => match KEYS.iter().find(|(known, _)| *known == name) {
                     Some((_, key)) => set(key),
-                    None => {
-                        let known = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name);
-                        Ok(known.map(|(_, why)| format!("{variable} has no effect: {why}")))
-                    }
+                    None => Ok(without_effect(&variable, name)),
                 },
             };
-            note(done, &mut warnings, &mut errors);
+            note(&variable, done, &mut warnings, &mut errors);
         }
-        // A listener that a file names isn't moved.
-        if let Some((variable, port)) = port.filter(|_| self.tcp_listeners.is_none()) {
-            let value = match host {
+        if let Some(told) = port.clone().or(host.clone()) {
+            let (source, full) = (told.source.clone(), told.name.clone());
+            let port = port.map_or(AMQP_PORT.to_owned(), |port| port.value);
+            let value = match host.map(|host| host.value) {
                 Some(host) if host.contains(':') => format!("[{host}]:{port}"),
                 Some(host) => format!("{host}:{port}"),
                 None => port,
             };
-            let done = self.assign(Assignment { key: "listeners.tcp.default", value: &value });
-            note(done.map_err(|text| format!("{variable}: {text}")), &mut warnings, &mut errors);
+            let done = match &self.tcp_listeners {
+                // A listener that a file names isn't moved.
+                Some(_) => Ok(Some(format!("{full} has no effect: the configuration has listeners.tcp"))),
+                None => self
+                    .assign(Assignment { key: "listeners.tcp.default", value: &value })
+                    .map_err(|text| format!("{full}: {text}")),
+            };
+            note(&Variable { source, ..told }, done, &mut warnings, &mut errors);
         }
         if errors.is_empty() { Ok(warnings) } else { Err(errors) }
+    }
+
+    /// `RABBITMQ_ENABLED_PLUGINS`: names with commas, or `ALL`; it wins over the file.
+    fn enable_plugins(&mut self, value: &str) -> Result<Option<String>, String> {
+        if value == "ALL" {
+            self.plugins = EnabledPlugins::default();
+            return Ok(None);
+        }
+        let names: Vec<&str> = value.split([',', ' ']).filter(|name| !name.is_empty()).collect();
+        let warnings = self
+            .read_plugins("RABBITMQ_ENABLED_PLUGINS", &format!("[{}].", names.join(",")))
+            .map_err(|errors| format!("RABBITMQ_ENABLED_PLUGINS: {}", errors[0].text))?;
+        let told: Vec<&str> = warnings.iter().map(|warning| &*warning.text).collect();
+        Ok((!told.is_empty()).then(|| format!("RABBITMQ_ENABLED_PLUGINS: {}", told.join("; "))))
     }
 
     /// `RABBITMQ_LOGS`: `-` for standard output, `-stderr`, `syslog:`, `journald:`, or a file.
@@ -128,21 +224,47 @@ fn also_of_files(key: String) -> Vec<String> {
     std::iter::once(key).chain(of_file).collect()
 }
 
-fn note(done: Result<Option<String>, String>, warnings: &mut Vec<Warning>, errors: &mut Vec<ConfigError>) {
-    let source_name = || "environment".to_owned();
+/// What is said of a variable that nobody reads. Kubernetes and Docker tell of services called rabbitmq under such
+/// names: those aren't meant for us.
+fn without_effect(variable: &Variable, name: &str) -> Option<String> {
+    let full = &variable.name;
+    if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
+        return Some(format!("{full} has no effect: {why}"));
+    }
+    let is_address = variable.value.starts_with("tcp://") || variable.value.starts_with("udp://");
+    let is_of_service =
+        is_address || ["SERVICE_HOST", "SERVICE_PORT", "_TCP", "_UDP"].iter().any(|part| name.contains(part));
+    if variable.line.is_none() && is_of_service {
+        return None;
+    }
+    let known = KEYS.iter().chain(&WITHOUT_EFFECT).map(|(known, _)| *known);
+    let all =
+        known.chain(OF_THE_PROCESS).chain(["NODENAME", "NODE_PORT", "NODE_IP_ADDRESS", "LOGS", "LOG", "LOG_BASE"]);
+    let hint = suggest::nearest(name, all).map(|near| format!("; did you mean {PREFIX}{near}?")).unwrap_or_default();
+    Some(format!("{full} has no effect: there is no such variable{hint}"))
+}
+
+fn note(
+    variable: &Variable,
+    done: Result<Option<String>, String>,
+    warnings: &mut Vec<Warning>,
+    errors: &mut Vec<ConfigError>,
+) {
+    let (source_name, line) = (variable.source.clone(), variable.line);
     match done {
-        Ok(told) => warnings.extend(told.map(|text| Warning { source_name: source_name(), line: None, text })),
-        Err(text) => errors.push(ConfigError { source_name: source_name(), line: None, text }),
+        Ok(told) => warnings.extend(told.map(|text| Warning { source_name, line, text })),
+        Err(text) => errors.push(ConfigError { source_name, line, text }),
     }
 }
 
 /// The variables of a rabbitmq-env.conf, with their prefix; `source` names it in errors. It is a script of a shell there:
-/// here lines `NAME=value` are read, with quotes, `export` and comments, and nothing is run.
+/// here lines `NAME=value` are read, with quotes, `export` and comments, and nothing is run. Of a name that is set twice
+/// the last counts.
 ///
 /// # Errors
 /// Every other line.
-pub fn environment_file(source: &str, text: &str) -> Result<Vec<(String, String)>, Vec<ConfigError>> {
-    let (mut variables, mut errors) = (Vec::new(), Vec::new());
+pub fn environment_file(source: &str, text: &str) -> Result<Vec<Variable>, Vec<ConfigError>> {
+    let (mut variables, mut errors) = (Vec::<Variable>::new(), Vec::new());
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -151,7 +273,10 @@ pub fn environment_file(source: &str, text: &str) -> Result<Vec<(String, String)
         match variable(line.strip_prefix("export ").unwrap_or(line)) {
             Some((name, value)) => {
                 let prefix = if name.starts_with(PREFIX) { "" } else { PREFIX };
-                variables.push((format!("{prefix}{name}"), value.to_owned()));
+                let name = format!("{prefix}{name}");
+                variables.retain(|before| before.name != name);
+                let (source, value) = (source.to_owned(), value.to_owned());
+                variables.push(Variable { source, line: Some(number), name, value });
             }
             None => errors.push(ConfigError {
                 source_name: source.to_owned(),

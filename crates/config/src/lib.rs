@@ -30,7 +30,7 @@ pub use config::{
     Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark,
     MetricsPages, TcpOptions,
 };
-pub use environment::environment_file;
+pub use environment::{Variable, environment_file};
 pub use error::{ConfigError, Warning};
 pub use example::example;
 pub use interceptors::Interceptors;

@@ -1,6 +1,6 @@
 //! Environment variables by RabbitMQ's names, and rabbitmq-env.conf.
 
-use leveret_config::{Config, Place, environment_file};
+use leveret_config::{Config, Place, Variable, environment_file};
 
 fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -44,7 +44,11 @@ fn a_port_moves_no_listener_of_a_file() {
     let mut config = Config::default();
     config.read("rabbitmq.conf", "listeners.tcp.mine = 1111").expect("is right");
     let before = config.clone();
-    config.read_environment(variables(&[("RABBITMQ_NODE_PORT", "5673")])).expect("is right");
+    let warnings = config.read_environment(variables(&[("RABBITMQ_NODE_PORT", "5673")])).expect("is right");
+    assert_eq!(
+        warnings[0].to_string(),
+        "environment: RABBITMQ_NODE_PORT has no effect: the configuration has listeners.tcp"
+    );
     assert_eq!(config, before);
 }
 
@@ -64,12 +68,18 @@ fn variables_that_make_no_sense_are_named() {
 fn a_file_of_variables_is_read_without_a_shell() {
     let text = "# the node\nNODENAME=rabbit@here\nexport RABBITMQ_NODE_PORT=5673 # moved\n\
                 DEFAULT_PASS='a b # c'\n\nLOGS=\"-\"\n";
-    let expected = variables(&[
-        ("RABBITMQ_NODENAME", "rabbit@here"),
-        ("RABBITMQ_NODE_PORT", "5673"),
-        ("RABBITMQ_DEFAULT_PASS", "a b # c"),
-        ("RABBITMQ_LOGS", "-"),
-    ]);
+    let expected = [
+        (2, "RABBITMQ_NODENAME", "rabbit@here"),
+        (3, "RABBITMQ_NODE_PORT", "5673"),
+        (4, "RABBITMQ_DEFAULT_PASS", "a b # c"),
+        (6, "RABBITMQ_LOGS", "-"),
+    ];
+    let expected = expected.map(|(line, name, value)| Variable {
+        source: "rabbitmq-env.conf".to_owned(),
+        line: Some(line),
+        name: name.to_owned(),
+        value: value.to_owned(),
+    });
     assert_eq!(environment_file("rabbitmq-env.conf", text).expect("is right"), expected);
     let errors =
         environment_file("rabbitmq-env.conf", "A=1\nif true; then\nB=$(hostname)\nC=a b\n").expect_err("is wrong");
@@ -83,4 +93,54 @@ fn a_file_of_variables_is_read_without_a_shell() {
             )
         })
     );
+}
+
+#[test]
+fn an_address_without_a_port_is_listened_on() {
+    let mut config = Config::default();
+    let told = config.read_environment(variables(&[("RABBITMQ_NODE_IP_ADDRESS", "::1")]));
+    assert_eq!(told, Ok(Vec::new()));
+    let listener = &config.tcp_listeners()[0];
+    assert_eq!((listener.host.as_deref(), listener.port), (Some("::1"), 5672));
+}
+
+#[test]
+fn plugins_of_the_environment_win_over_the_file() {
+    let mut config = Config::default();
+    config.read_plugins("enabled_plugins", "[rabbitmq_management].").expect("is right");
+    let told = config.read_environment(variables(&[("RABBITMQ_ENABLED_PLUGINS", "rabbitmq_prometheus,rabbitmq_mqtt")]));
+    assert!(told.expect("is right")[0].to_string().contains("the plugin 'rabbitmq_mqtt' isn't built yet"));
+    assert_eq!(config.plugins.explicit(), ["rabbitmq_prometheus"]);
+    config.read_environment(variables(&[("RABBITMQ_ENABLED_PLUGINS", "ALL")])).expect("is right");
+    assert!(config.plugins.is_running("rabbitmq_management"));
+}
+
+#[test]
+fn no_variable_vanishes_without_a_word() {
+    // What RabbitMQ 4.3 reads, by rabbit_env and the scripts of its server.
+    let read = "ALLOW_INPUT BASE DBG DIST_PORT FEATURE_FLAGS FEATURE_FLAGS_FILE HOME LOG_FF_REGISTRY MOTD_FILE PLUGINS_DIR \
+                PLUGINS_EXPAND_DIR PRODUCT_NAME PRODUCT_VERSION QUORUM_DIR STREAM_DIR UPGRADE_LOG USE_LONGNAME \
+                IO_THREAD_POOL_SIZE SERVER_ERL_ARGS SERVER_ADDITIONAL_ERL_ARGS SERVER_START_ARGS CTL_ERL_ARGS \
+                DEFAULT_ALLOC_ARGS MAX_NUMBER_OF_PROCESSES MAX_NUMBER_OF_ATOMS SCHEDULER_BIND_TYPE ERLANG_COOKIE \
+                VM_MEMORY_HIGH_WATERMARK PASSWORD";
+    for name in read.split_whitespace() {
+        let full = format!("RABBITMQ_{name}");
+        let warnings = Config::default().read_environment(variables(&[(&full, "x-value")])).expect("is taken");
+        assert_eq!(warnings.len(), 1, "{name}");
+        let told = warnings[0].to_string();
+        assert!(told.contains(&format!("{full} has no effect")) && !told.contains("x-value"), "{told}");
+    }
+    // Others say where services are.
+    let of_services = variables(&[
+        ("RABBITMQ_SERVICE_HOST", "10.0.0.1"),
+        ("RABBITMQ_SERVICE_PORT_AMQP", "5672"),
+        ("RABBITMQ_PORT", "tcp://10.0.0.1:5672"),
+        ("RABBITMQ_HEADLESS_PORT_5672_TCP_ADDR", "10.0.0.1"),
+    ]);
+    assert_eq!(Config::default().read_environment(of_services), Ok(Vec::new()));
+    // In a file of RabbitMQ's, nothing else can be meant.
+    let file = environment_file("env", "SERVICE_HOST=a\nNODENAM=b\n").expect("is right");
+    let told = Config::default().read_variables(file).expect("is taken");
+    assert_eq!(told[0].to_string(), "env:1: RABBITMQ_SERVICE_HOST has no effect: there is no such variable");
+    assert!(told[1].to_string().ends_with("; did you mean RABBITMQ_NODENAME?"), "{told:?}");
 }

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 /// The socket in a data directory.
 const SOCKET: &str = "control/socket";
 
+/// Where `rabbitmq-server` looks for variables.
+const ENV_FILE: &str = "/etc/rabbitmq/rabbitmq-env.conf";
+
 /// The longest path that an address of a Unix socket holds (unix(7)), without the zero behind it.
 const PATH_BYTES_MAX: usize = 107;
 
@@ -31,8 +34,11 @@ impl Place {
             return vec![given.into()];
         }
         let mut found = vec![PathBuf::from("data"), PathBuf::from("/var/lib/leveret")];
-        let base = variable("RABBITMQ_MNESIA_BASE").map_or("/var/lib/rabbitmq/mnesia".into(), PathBuf::from);
-        found.extend(node.map(|node| base.join(node)));
+        let base = variable("RABBITMQ_MNESIA_BASE").map(PathBuf::from);
+        // A node without a name that is said is called so there.
+        let named = base.as_ref().map(|base| base.join(node.unwrap_or("leveret")));
+        found.extend(variable("RABBITMQ_MNESIA_DIR").map(PathBuf::from).into_iter().chain(named));
+        found.extend(node.map(|node| Path::new("/var/lib/rabbitmq/mnesia").join(node)));
         // That of the packages.
         found.push("/var/lib/rabbitmq/leveret".into());
         found.push("/var/lib/rabbitmq".into());
@@ -41,7 +47,7 @@ impl Place {
 
     /// The name that the node must have; none if any is right.
     pub(crate) fn node(&self) -> Option<String> {
-        let given = || env::var("RABBITMQ_NODENAME").ok().filter(|name| !name.is_empty());
+        let given = || variable("RABBITMQ_NODENAME").and_then(|name| name.into_string().ok());
         self.node.clone().or_else(given)
     }
 
@@ -50,7 +56,7 @@ impl Place {
     /// # Errors
     /// There is none, or its path is too long.
     pub(crate) fn sockets(&self) -> Result<Vec<PathBuf>, Failure> {
-        let directories = self.directories(|name| env::var_os(name), self.node().as_deref());
+        let directories = self.directories(variable, self.node().as_deref());
         let found: Vec<PathBuf> =
             directories.iter().map(|directory| directory.join(SOCKET)).filter(|socket| socket.exists()).collect();
         if found.is_empty() {
@@ -58,6 +64,28 @@ impl Place {
         }
         found.into_iter().map(checked).collect()
     }
+}
+
+/// A variable of the environment, else of the node's rabbitmq-env.conf, where it has no prefix.
+fn variable(name: &str) -> Option<OsString> {
+    let of_environment = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    let of_file = || {
+        let file = of_environment("RABBITMQ_CONF_ENV_FILE").unwrap_or_else(|| ENV_FILE.into());
+        assigned(&std::fs::read_to_string(file).ok()?, name.strip_prefix("RABBITMQ_")?).map(OsString::from)
+    };
+    of_environment(name).or_else(of_file)
+}
+
+/// The value of a variable in a rabbitmq-env.conf, as the node reads it; none if a shell would have to be run.
+fn assigned(text: &str, name: &str) -> Option<String> {
+    let value = |line: &str| {
+        let line = line.trim();
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let (found, value) = line.strip_prefix("RABBITMQ_").unwrap_or(line).split_once('=')?;
+        let value = value.split(" #").next().unwrap_or("").trim().trim_matches(['"', '\'']);
+        (found == name && !value.is_empty() && !value.contains(['$', '`'])).then(|| value.to_owned())
+    };
+    text.lines().filter_map(value).next_back()
 }
 
 /// # Errors
@@ -103,6 +131,14 @@ mod tests {
         let found = place.directories(|_| None, Some("rabbit@host"));
         assert!(found.contains(&"/var/lib/rabbitmq/mnesia/rabbit@host".into()), "{found:?}");
         assert_eq!(found[0], PathBuf::from("data"));
+    }
+
+    #[test]
+    fn variables_of_the_nodes_file_are_found_without_their_prefix() {
+        let text = "# NODENAME=no\nNODENAME=rabbit@a\nexport RABBITMQ_MNESIA_DIR=\"/d\" # there\nNODENAME='rabbit@b'\nMNESIA_BASE=$X\n";
+        let of = |name| assigned(text, name);
+        assert_eq!((of("NODENAME").as_deref(), of("MNESIA_DIR").as_deref()), (Some("rabbit@b"), Some("/d")));
+        assert_eq!((of("MNESIA_BASE"), of("NODE")), (None, None));
     }
 
     #[test]

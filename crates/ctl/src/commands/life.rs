@@ -1,6 +1,7 @@
 //! A node's life: it is waited for, stopped, taken out of service and back.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -69,24 +70,70 @@ fn await_online_nodes(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
+/// Waits for the pid file, for its process to answer, and fails at once when that process has ended.
 fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let asked = match (call.given("pid"), call.given("pidfile")) {
-        (Some(pid), _) => Some(pid.to_owned()),
+    let deadline = Instant::now() + call.options.timeout.unwrap_or(PATIENCE);
+    let pid: u32 = match (call.given("pid").map(str::to_owned), call.given("pidfile").map(str::to_owned)) {
+        (Some(pid), _) => {
+            pid.trim().parse().map_err(|_| Failure::bad_argument(&format!("Bad argument: '{pid}' is no process id")))?
+        }
         (None, Some(file)) => {
-            let unreadable = |reason| Failure::Data(format!("Error:\ncannot read pid file {file}: {reason}"));
-            Some(std::fs::read_to_string(file).map_err(unreadable)?.trim().to_owned())
+            call.say(&format!("Waiting for pid file '{file}' to appear"));
+            pid_of(Path::new(&file), deadline)?
         }
         (None, None) => return Err(Failure::Usage("Error (argument validation): not enough arguments.".to_owned())),
     };
-    let node = until_started(call)?;
-    let pid = node.node["pid"].to_string();
-    match asked {
-        Some(asked) if asked != pid => Err(Failure::check(&format!("process {asked} is not the node, which is {pid}"))),
-        _ => {
-            call.say(&format!("Applications 'rabbit_and_plugins' are running on {}", node.name()));
-            Ok(Answer::Done)
+    call.say(&format!("pid is {pid}"));
+    loop {
+        match call.node() {
+            Ok(node) if is_started(&node) => {
+                let found = node.node["pid"].as_u64().unwrap_or_default();
+                // A pid file may name a process that has the node for a child, such as a shell.
+                if found != u64::from(pid) && !is_alive(pid) {
+                    return Err(Failure::check(&format!("process {pid} is not the node, which is {found}")));
+                }
+                call.say(&format!("Applications 'rabbit_and_plugins' are running on {}", node.name()));
+                return Ok(Answer::Done);
+            }
+            Ok(_) | Err(Failure::Unavailable(_)) if !is_alive(pid) => {
+                return Err(Failure::check(&format!("process {pid} isn't running, and no node answers")));
+            }
+            Ok(_) | Err(Failure::Unavailable(_)) if Instant::now() < deadline => thread::sleep(STEP),
+            Ok(node) => {
+                return Err(Failure::Timeout(format!("Error: node {} hasn't started in time", node.name())));
+            }
+            Err(Failure::Unavailable(text)) => return Err(Failure::Timeout(text)),
+            Err(other) => return Err(other),
         }
     }
+}
+
+/// The process id in a file that may still have to be written.
+fn pid_of(file: &Path, deadline: Instant) -> Result<u32, Failure> {
+    loop {
+        match std::fs::read_to_string(file) {
+            Ok(text) if !text.trim().is_empty() => {
+                let garbage = || Failure::Data(format!("Error:\nno process id in pid file {}", file.display()));
+                return text.trim().parse().map_err(|_| garbage());
+            }
+            Err(reason) if reason.kind() != ErrorKind::NotFound => {
+                return Err(Failure::Data(format!("Error:\ncannot read pid file {}: {reason}", file.display())));
+            }
+            _ if Instant::now() >= deadline => {
+                return Err(Failure::Timeout(format!("Error: pid file {} hasn't appeared in time", file.display())));
+            }
+            _ => thread::sleep(STEP),
+        }
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// Whether clients may come: the node answers tools also while it starts, and after `stop_app`.
+fn is_started(node: &Client) -> bool {
+    node.node["running"].as_bool().unwrap_or(true)
 }
 
 fn start_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
