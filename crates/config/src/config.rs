@@ -96,8 +96,8 @@ pub struct Config {
     pub sync_delay_ms: f64,
     /// `storage.reserve`: bytes kept on the disk for when it is full; `None` for two and a half files of the log.
     pub storage_reserve: Option<u64>,
-    /// `debug.wal_file_bytes`: length of a file of the write-ahead log. For tests.
-    pub wal_file_bytes: u64,
+    /// `debug.wal_file_bytes`: length of a file of the write-ahead log; `None` for what suits the volume. For tests.
+    pub wal_file_bytes: Option<u64>,
     /// `cores`: how many threads serve connections; `None` for one per core that we may use.
     pub cores: Option<u16>,
 }
@@ -286,7 +286,7 @@ impl Default for Config {
             alarms_file: None,
             sync_delay_ms: 0.0,
             storage_reserve: None,
-            wal_file_bytes: 64 << 20,
+            wal_file_bytes: None,
             cores: None,
         }
     }

@@ -72,7 +72,7 @@ cores = 2
     assert_eq!(config.cluster_name.as_deref(), Some("rabbit@here"));
     assert!(!config.tcp_options.nodelay);
     assert_eq!(config.tcp_options.sndbuf, Some(196_608));
-    assert_eq!((config.sync_delay_ms, config.wal_file_bytes), (0.5, 1 << 20));
+    assert_eq!((config.sync_delay_ms, config.wal_file_bytes), (0.5, Some(1 << 20)));
     assert_eq!(config.storage_reserve, Some(1 << 30));
     assert!(!config.rabbitmq_compatible_identity);
     assert_eq!(config.cores, Some(2));
@@ -284,6 +284,7 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "",
             "all",
             "two and a half files of the log",
+            "a 32nd of the volume, 64MiB at most",
             "the system's",
             "made of the host name",
             "all that we may use",

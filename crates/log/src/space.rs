@@ -69,6 +69,12 @@ impl Log {
         self.space.is_out
     }
 
+    /// Bytes that have to be free for a log on a full disk to go on: the reserve, and a file.
+    #[must_use]
+    pub fn space_needed(&self) -> u64 {
+        self.options.disk_reserve() + self.options.file_bytes
+    }
+
     /// What has to be done first, for want of space, or when to look again.
     pub(crate) fn next_space_job(&mut self, now: Nanos) -> Option<Next> {
         if !self.space.leftovers.is_empty() {

@@ -124,7 +124,7 @@ pub(crate) fn view(api: &Api) -> Value {
         "mem_limit": limits.memory_bytes.unwrap_or(u64::MAX),
         "mem_calculation_strategy": "rss",
         "disk_free_alarm": broker.alarms.is_raised(AlarmSource::Disk),
-        "disk_free_limit": limits.disk_free_bytes,
+        "disk_free_limit": api.node().disk_free_limit(),
         "fd_total": api.node().descriptor_limit(),
         "sockets_total": 0,
         "proc_total": 0,

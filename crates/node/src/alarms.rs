@@ -37,14 +37,23 @@ pub struct AlarmLimits {
 struct Measured {
     memory: Option<u64>,
     disk_free: Option<u64>,
-    /// The log could not make a file.
-    is_disk_full: bool,
+    /// The log could not make a file: so many bytes have to be free before it goes on.
+    disk_needed: Option<u64>,
+}
+
+/// Free space below which the alarm for disk is raised now.
+pub(crate) fn limit_in_force(broker: &Broker, configured: u64) -> u64 {
+    disk_needed(broker).unwrap_or(0).max(configured)
+}
+
+fn disk_needed(broker: &Broker) -> Option<u64> {
+    broker.commit.is_disk_full().then(|| broker.commit.inspect(leveret_log::Log::space_needed))
 }
 
 impl Measured {
     fn now(broker: &Broker, data_directory: &Path) -> Self {
         let disk_free = disk_free_bytes(data_directory);
-        Self { memory: memory::resident_bytes(), disk_free, is_disk_full: broker.commit.is_disk_full() }
+        Self { memory: memory::resident_bytes(), disk_free, disk_needed: disk_needed(broker) }
     }
 }
 
@@ -131,7 +140,7 @@ fn is_scarce(source: AlarmSource, measured: Measured, limits: &AlarmLimits) -> b
     match source {
         AlarmSource::Memory => measured.memory.zip(limits.memory_bytes).is_some_and(|(used, limit)| used > limit),
         AlarmSource::Disk => {
-            measured.is_disk_full || measured.disk_free.is_some_and(|free| free < limits.disk_free_bytes)
+            measured.disk_needed.is_some() || measured.disk_free.is_some_and(|free| free < limits.disk_free_bytes)
         }
     }
 }
@@ -145,7 +154,8 @@ fn tell(source: AlarmSource, raised: bool, measured: Measured, limits: &AlarmLim
             info!("vm_memory_high_watermark {word}. Memory used:{used} allowed:{limit}");
         }
         AlarmSource::Disk => {
-            let (free, limit) = (measured.disk_free.unwrap_or(0), limits.disk_free_bytes);
+            let (free, limit) =
+                (measured.disk_free.unwrap_or(0), limits.disk_free_bytes.max(measured.disk_needed.unwrap_or(0)));
             let word = if raised { "insufficient" } else { "sufficient" };
             info!("free disk space is {word}. Free bytes: {free}. Limit: {limit}");
         }
@@ -171,16 +181,16 @@ mod tests {
     fn memory_above_and_disk_below_its_limit_is_scarce_and_what_is_unknown_is_not() {
         let limits = AlarmLimits { memory_bytes: Some(100), disk_free_bytes: 50, ..AlarmLimits::default() };
         let scarce = |memory, disk_free| {
-            let measured = Measured { memory, disk_free, is_disk_full: false };
+            let measured = Measured { memory, disk_free, disk_needed: None };
             AlarmSource::ALL.map(|source| is_scarce(source, measured, &limits))
         };
         assert_eq!(scarce(Some(100), Some(50)), [false, false]);
         assert_eq!(scarce(Some(101), Some(50)), [false, true]);
         assert_eq!(scarce(Some(100), Some(49)), [true, false]);
         assert_eq!(scarce(None, None), [false, false]);
-        let full = Measured { memory: None, disk_free: Some(90), is_disk_full: true };
+        let full = Measured { memory: None, disk_free: Some(90), disk_needed: Some(100) };
         assert!(is_scarce(AlarmSource::Disk, full, &limits));
-        let measured = Measured { memory: Some(u64::MAX), disk_free: Some(0), is_disk_full: false };
+        let measured = Measured { memory: Some(u64::MAX), disk_free: Some(0), disk_needed: None };
         assert!(!is_scarce(AlarmSource::Memory, measured, &AlarmLimits::default()));
         assert!(!is_scarce(AlarmSource::Disk, measured, &AlarmLimits::default()));
     }

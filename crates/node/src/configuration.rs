@@ -15,6 +15,7 @@ use crate::cores::SocketOptions;
 use crate::first_user::FirstUser;
 use crate::memory;
 use crate::node::{NodeOptions, StartError};
+use crate::volume;
 
 impl NodeOptions {
     /// What the configuration says. `fatal` is called with the text of a storage error and must end the process.
@@ -24,6 +25,7 @@ impl NodeOptions {
             cores: config.cores.map(usize::from),
             sync_delay: Duration::from_secs_f64(config.sync_delay_ms / 1_000.0),
             log: log_options(config),
+            fits_log_to_volume: config.wal_file_bytes.is_none(),
             broker: settings(config),
             first_user: Some(first_user(&config.default_user)),
             vhost_defaults: config.vhost_defaults.clone(),
@@ -41,15 +43,11 @@ impl NodeOptions {
     }
 }
 
-/// What depends on the length of a file keeps its share of it.
 fn log_options(config: &Config) -> leveret_log::Options {
-    let default = leveret_log::Options::default();
-    let mixed_below = default.mixed_below.min(config.wal_file_bytes * default.mixed_below / default.file_bytes);
-    leveret_log::Options {
-        file_bytes: config.wal_file_bytes,
-        mixed_below,
-        disk_reserve: config.storage_reserve,
-        ..default
+    let options = leveret_log::Options { disk_reserve: config.storage_reserve, ..leveret_log::Options::default() };
+    match config.wal_file_bytes {
+        Some(file_bytes) => volume::with_files_of(options, file_bytes),
+        None => options,
     }
 }
 

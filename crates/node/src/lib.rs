@@ -30,6 +30,7 @@ pub mod offline;
 mod ports;
 mod signals;
 mod tls;
+mod volume;
 
 pub use alarms::AlarmLimits;
 pub use authenticate::Passwords;
@@ -45,3 +46,4 @@ pub use memory::refuse_huge_pages;
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::{Listening, Ports};
 pub use tls::{HttpsStream, Tls, TlsError, TlsListener, cipher_suites, tls_versions};
+pub use volume::SmallVolume;

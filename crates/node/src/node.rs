@@ -14,7 +14,7 @@ use leveret_model::{Durability, VhostDefaults};
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
-use crate::alarms::{AlarmLimits, AlarmMonitor, SharedLimits};
+use crate::alarms::{self, AlarmLimits, AlarmMonitor, SharedLimits};
 use crate::clock::Clock;
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
@@ -28,6 +28,7 @@ use crate::offline::STORE;
 use crate::ports::{Listening, Ports, PortsFile};
 use crate::signals;
 use crate::tls::{Tls, TlsError, watch};
+use crate::volume::{self, SmallVolume};
 
 /// How long a stop waits for connections to answer `connection.close`.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
@@ -43,6 +44,8 @@ pub struct NodeOptions {
     pub sync_delay: Duration,
     /// The log's limits and delays.
     pub log: LogOptions,
+    /// Whether files of the log are shorter on a small volume.
+    pub fits_log_to_volume: bool,
     /// Made on an empty data directory; none if definitions are loaded, and [`Node::finish_first_start`] is called then.
     pub first_user: Option<FirstUser>,
     /// What every new vhost gets, as configured.
@@ -70,6 +73,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// There isn't enough of it.
+    #[error(transparent)]
+    SmallVolume(#[from] SmallVolume),
     /// What is in the data directory can't be recovered.
     #[error(transparent)]
     Recovery(#[from] leveret_broker::StartError),
@@ -160,16 +166,20 @@ impl Node {
         PortsFile::reserve(&data_directory);
         let store = data_directory.join(STORE);
         let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store))?);
+        let log_options = match options.fits_log_to_volume {
+            true => volume::fitted(options.log, &data_directory)?,
+            false => options.log,
+        };
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
         // Names that an earlier start gave are never given again, whatever the configuration says.
         let settings = Settings { name_secret: fresh_secret()?, ..options.broker };
         let (broker, report) =
-            Broker::recover(&*disk, options.log, settings, options.authenticate, counters, clock.now())?;
+            Broker::recover(&*disk, log_options, settings, options.authenticate, counters, clock.now())?;
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarm_limits = SharedLimits::new(options.alarms);
-        let alarms = AlarmMonitor::start(&broker, &data_directory, &alarm_limits)?;
+        let alarm_monitor = AlarmMonitor::start(&broker, &data_directory, &alarm_limits)?;
         first_start::begin(&broker, options.first_user.as_ref(), &vhost_defaults, clock)?;
         tell_of_weaker_queues(&broker);
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
@@ -192,7 +202,7 @@ impl Node {
         let node = Self {
             inner: Arc::new(inner),
             ports_file: None,
-            alarms: Some(alarms),
+            alarms: Some(alarm_monitor),
             disk_threads,
             running,
             side,
@@ -399,6 +409,12 @@ impl NodeHandle {
     #[must_use]
     pub fn alarm_limits(&self) -> AlarmLimits {
         self.inner.alarm_limits.current()
+    }
+
+    /// Free space below which publishers wait now: while the disk is too full for the log, what that needs to go on.
+    #[must_use]
+    pub fn disk_free_limit(&self) -> u64 {
+        alarms::limit_in_force(&self.inner.broker, self.alarm_limits().disk_free_bytes)
     }
 
     /// Changes when publishers are held back, until the node stops. It is measured at once.

@@ -415,10 +415,10 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "debug.wal_file_bytes",
         "bytes",
-        "64MiB",
+        "a 32nd of the volume, 64MiB at most",
         "length of a file of the write-ahead log, for tests",
         |config, _, value| {
-            config.wal_file_bytes = in_bytes(value, 16 << 10, 1 << 30)?;
+            config.wal_file_bytes = Some(in_bytes(value, 16 << 10, 1 << 30)?);
             Ok(())
         },
     ),

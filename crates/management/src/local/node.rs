@@ -32,7 +32,7 @@ pub(crate) async fn show(call: Call) -> Answer {
         "being_drained": api.broker().is_in_maintenance(),
         "total_memory_bytes": limits.total_memory_bytes,
         "memory_limit_bytes": limits.memory_bytes,
-        "disk_free_limit_bytes": limits.disk_free_bytes,
+        "disk_free_limit_bytes": api.node().disk_free_limit(),
         "listeners": listeners,
     }))
 }

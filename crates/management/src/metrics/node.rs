@@ -141,7 +141,7 @@ pub(super) const LIMITS: Group<()> = group(
             node.api.node().alarm_limits().memory_bytes.map_or(f64::INFINITY.into(), Into::into)
         }),
         Of::total("disk_space_available_limit_bytes", Gauge, "Free disk space low watermark in bytes", |node| {
-            node.api.node().alarm_limits().disk_free_bytes.into()
+            node.api.node().disk_free_limit().into()
         }),
         Of::total("erlang_uptime_seconds", Gauge, "Node uptime", |node| (node.api.uptime_ms() as f64 / 1000.0).into()),
     ],

@@ -1,0 +1,77 @@
+//! The log's files on a volume of some size: what they take has to leave room for messages.
+
+use std::path::{Path, PathBuf};
+
+use leveret_log::Options;
+
+/// A file of the log takes this part of its volume at most. Four of them, one that is kept to be used again and the
+/// reserve, two and a half, are a quarter.
+const FILES_ON_VOLUME: u64 = 32;
+
+/// A file is a multiple of this long.
+const FILE_STEP: u64 = 1 << 20;
+
+/// The smallest volume: two volumes that are sold as 64 MB, a partition and a file system on it, have less than that.
+const VOLUME_BYTES_MIN: u64 = 48 << 20;
+
+/// A volume on which a node would be in alarm for ever.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the volume of {directory} has {bytes} bytes, and a node needs {VOLUME_BYTES_MIN} at least, a volume of 64 MB: name \
+     another data directory"
+)]
+pub struct SmallVolume {
+    /// The data directory.
+    pub directory: PathBuf,
+    /// The size of its volume.
+    pub bytes: u64,
+}
+
+/// Options with files that suit the volume of a directory. Files of other lengths that are there are used up.
+///
+/// # Errors
+/// It is too small.
+pub(crate) fn fitted(options: Options, directory: &Path) -> Result<Options, SmallVolume> {
+    let Ok(found) = rustix::fs::statvfs(directory) else { return Ok(options) };
+    fitted_to(options, found.f_blocks.saturating_mul(found.f_frsize))
+        .map_err(|bytes| SmallVolume { directory: directory.to_owned(), bytes })
+}
+
+fn fitted_to(options: Options, volume: u64) -> Result<Options, u64> {
+    match volume {
+        // Some file systems don't say.
+        0 => Ok(options),
+        small if small < VOLUME_BYTES_MIN => Err(small),
+        _ => {
+            let share = (volume / FILES_ON_VOLUME / FILE_STEP * FILE_STEP).max(FILE_STEP);
+            let file_bytes = options.file_bytes.min(share);
+            Ok(with_files_of(options, file_bytes))
+        }
+    }
+}
+
+/// What depends on the length of a file keeps its share of it.
+pub(crate) fn with_files_of(options: Options, file_bytes: u64) -> Options {
+    let default = Options::default();
+    let mixed_below = default.mixed_below.min(file_bytes * default.mixed_below / default.file_bytes);
+    Options { file_bytes, mixed_below, ..options }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_reserve_take_a_quarter_of_a_small_volume() {
+        let of =
+            |volume| fitted_to(Options::default(), volume).map(|options| (options.file_bytes, options.disk_reserve()));
+        assert_eq!(of(0), Ok((64 << 20, 160 << 20)));
+        assert_eq!(of(1 << 40), Ok((64 << 20, 160 << 20)));
+        assert_eq!(of(2 << 30), Ok((64 << 20, 160 << 20)));
+        assert_eq!(of(1 << 30), Ok((32 << 20, 80 << 20)));
+        assert_eq!(of(160_000_000), Ok((4 << 20, 10 << 20)));
+        assert_eq!(of(64_000_000), Ok((1 << 20, 5 << 19)));
+        assert_eq!(of(VOLUME_BYTES_MIN - 1), Err(VOLUME_BYTES_MIN - 1));
+        assert_eq!(fitted_to(Options::default(), 64 << 20).map(|options| options.mixed_below), Ok(8 << 10));
+    }
+}
