@@ -1,13 +1,18 @@
 use std::error::Error;
 use std::io::Write;
+use std::os::unix::net::UnixListener;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_config::{Config, Durability, LogLevel};
 use leveret_log::Report;
-use leveret_management::{Api, Definitions, MetricsOptions};
-use leveret_node::{DirectoryLock, LocalSocket, Log, Node, NodeOptions, node_name, refuse_huge_pages};
+use leveret_management::{Api, Definitions, MetricsOptions, Router, Stopped};
+use leveret_node::{
+    DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, node_name,
+    refuse_huge_pages,
+};
 use tracing::{error, info, warn};
 
 use crate::arguments::{ServerArguments, Start};
@@ -62,93 +67,208 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Runs a node, and another one after each `stop_app` and `start_app`, until the process is asked to end.
 fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log) -> Result<(), Box<dyn Error>> {
     // A directory or a port that is taken is found before anything is recovered.
     let lock = DirectoryLock::acquire(&start.data_dir)?;
     let _pid_file = PidFile::write(start)?;
-    let listeners = Listeners::open(config)?;
-
-    let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
-    let last_words = log.clone();
-    let mut options = NodeOptions::new(config, Arc::new(move |text: &str| end_the_process(text, &last_words)));
-    if definitions.is_some() {
-        // As in RabbitMQ: whoever brings definitions wants neither guest nor the vhost "/".
-        options.first_user = None;
-    }
-    let (mut node, report) = Node::start(lock, options)?;
-    tell(&report);
-    let durability = durability(config);
-    let api = Api::new(node.handle(), node_name(config), start.data_dir.clone(), durability.to_owned());
-    api.set_configuration(config.effective());
-    api.set_plugins(start.enabled_plugins.clone(), &config.plugins);
-    api.set_log(log.clone());
-    if let Some(definitions) = definitions {
-        let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
-        match node.side_runtime().block_on(loading)? {
-            true => info!("definitions are loaded"),
-            false => info!("definitions haven't changed since they were loaded"),
+    let mut process = Process { arguments, log, commands: None, has_started: false };
+    let mut returned = Some(process.run_node(config, start, lock)?);
+    let mut start_error = None;
+    while let Ended::StopApp(lock) = returned.take().unwrap_or(Ended::Process) {
+        info!("The node has stopped; its process waits for start_app");
+        if process.stand_by(config, start, start_error.take())? != START_APP {
+            break;
         }
-        node.finish_first_start()?;
+        // Files are read again, as at any start.
+        let mut lock = Some(lock);
+        returned = match process.start_again(start, &mut lock) {
+            Ok(ended) => Some(ended),
+            Err(reason) => {
+                error!("start_app: {reason}");
+                start_error = Some(reason.to_string());
+                // A start that fails behind the recovery gives the lock back to the system.
+                let lock = lock.take().map_or_else(|| DirectoryLock::acquire(&start.data_dir), Ok)?;
+                Some(Ended::StopApp(lock))
+            }
+        };
     }
-    node.spawn(api.clone().sample());
-    let others = listeners.ports();
-    node.others_listen(listeners.others());
-    for listener in listeners.http {
-        listener.serve(&node, leveret_management::api_under(&config.management_path_prefix, api.clone()));
-    }
-    let pages = config.metrics.clone();
-    let pages = MetricsOptions { path: pages.path, per_object: pages.per_object, authentication: pages.authentication };
-    for listener in listeners.prometheus {
-        listener.serve(&node, leveret_management::metrics(api.clone(), pages.clone()));
-    }
-    let local_socket = serve_commands(&node, api.clone());
-    let mut reload = Reload {
-        arguments: arguments.clone(),
-        running: config.clone(),
-        api: api.clone(),
-        node: node.handle(),
-        log: log.clone(),
-    };
-    node.on_hangup(move || reload.now())?;
-    let ports = node.accept(listeners.amqp, others, listeners.tls)?;
-
-    let cores = node.handle().connections_per_core().len();
-    let banner = Banner { ports, data_directory: &start.data_dir, durability, cores };
-    // A closed stdout is no reason not to serve.
-    let _ = writeln!(std::io::stdout(), "{banner}");
-    info!("Server startup complete");
-    if !log.is_on_stdout(LogLevel::Info) {
-        let _ = writeln!(std::io::stdout(), "Server startup complete");
-    }
-    notify::manager("READY=1");
-    detached::let_go();
-
-    let signal = node.wait_for_signal();
-    notify::manager("STOPPING=1");
-    info!("{signal}: closing connections and stopping");
-    drop(local_socket);
-    node.stop(STOP_REASON);
     info!("stopped");
     Ok(())
 }
 
-/// A node without its socket serves clients; what can't be done is to command it.
-fn serve_commands(node: &Node, api: Api) -> Option<LocalSocket> {
-    match node.open_local_socket() {
-        Ok((socket, listener)) => {
-            let router = leveret_management::local(api);
-            node.spawn(async move {
-                if let Err(reason) = leveret_management::serve_local(listener, router).await {
-                    error!("the socket of rabbitmqctl has failed: {reason}");
-                }
-            });
-            Some(socket)
+/// How a node ended.
+enum Ended {
+    /// With its process.
+    Process,
+    /// By `stop_app`: the lock holds the directory for the next one.
+    StopApp(DirectoryLock),
+}
+
+/// What one node after the other uses.
+struct Process<'a> {
+    arguments: &'a ServerArguments,
+    log: &'a Log,
+    /// The local socket. Who connects while nobody serves it waits.
+    commands: Option<(LocalSocket, UnixListener)>,
+    has_started: bool,
+}
+
+impl Process<'_> {
+    /// Answers commands without a node, until somebody asks for one or for the end of the process.
+    fn stand_by(
+        &mut self,
+        config: &Config,
+        start: &Start,
+        start_error: Option<String>,
+    ) -> Result<&'static str, Box<dyn Error>> {
+        let standby = Standby::start()?;
+        if let Some((_, listener)) = &self.commands {
+            let settings = NodeOptions::new(config, Arc::new(|_| ())).broker;
+            let stopped = Stopped {
+                name: node_name(config),
+                data_directory: start.data_dir.clone(),
+                rabbitmq_version: settings.version,
+                start_error,
+            };
+            let router = leveret_management::stopped(stopped, standby.asks());
+            serve_on(listener, router, |work| standby.spawn(work))?;
         }
-        Err(reason) => {
+        let who = standby.wait();
+        if who != START_APP {
+            notify::manager("STOPPING=1");
+            info!("{who}: stopping");
+            self.commands = None;
+        }
+        Ok(who)
+    }
+
+    /// Starts a node once more, with the configuration as it is by now.
+    fn start_again(&mut self, first: &Start, lock: &mut Option<DirectoryLock>) -> Result<Ended, Box<dyn Error>> {
+        let all = |mistakes: Vec<String>| mistakes.join("\n");
+        let mut start = self.arguments.look_up().map_err(all)?;
+        // The lock's.
+        start.data_dir.clone_from(&first.data_dir);
+        let (config, warnings) = configuration::of_start(&start).map_err(all)?;
+        warnings.iter().for_each(|warning| warn!("{warning}"));
+        self.log.reload(&config.log)?;
+        let lock = lock.take().map_or_else(|| DirectoryLock::acquire(&start.data_dir), Ok)?;
+        self.run_node(&config, &start, lock)
+    }
+
+    /// Runs a node until it is asked to stop.
+    fn run_node(&mut self, config: &Config, start: &Start, lock: DirectoryLock) -> Result<Ended, Box<dyn Error>> {
+        let log = self.log;
+        let listeners = Listeners::open(config)?;
+
+        let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
+        let last_words = log.clone();
+        let mut options = NodeOptions::new(config, Arc::new(move |text: &str| end_the_process(text, &last_words)));
+        if definitions.is_some() {
+            // As in RabbitMQ: whoever brings definitions wants neither guest nor the vhost "/".
+            options.first_user = None;
+        }
+        let (mut node, report) = Node::start(lock, options)?;
+        tell(&report);
+        let durability = durability(config);
+        let api = Api::new(node.handle(), node_name(config), start.data_dir.clone(), durability.to_owned());
+        api.set_configuration(config.effective());
+        api.set_plugins(start.enabled_plugins.clone(), &config.plugins);
+        api.set_log(log.clone());
+        if let Some(definitions) = definitions {
+            let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
+            match node.side_runtime().block_on(loading)? {
+                true => info!("definitions are loaded"),
+                false => info!("definitions haven't changed since they were loaded"),
+            }
+            node.finish_first_start()?;
+        }
+        node.spawn(api.clone().sample());
+        let others = listeners.ports();
+        node.others_listen(listeners.others());
+        for listener in listeners.http {
+            listener.serve(&node, leveret_management::api_under(&config.management_path_prefix, api.clone()));
+        }
+        let pages = config.metrics.clone();
+        let pages =
+            MetricsOptions { path: pages.path, per_object: pages.per_object, authentication: pages.authentication };
+        for listener in listeners.prometheus {
+            listener.serve(&node, leveret_management::metrics(api.clone(), pages.clone()));
+        }
+        self.serve_commands(&node, api.clone());
+        let mut reload = Reload {
+            arguments: self.arguments.clone(),
+            running: config.clone(),
+            api: api.clone(),
+            node: node.handle(),
+            log: log.clone(),
+        };
+        node.on_hangup(move || reload.now())?;
+        let ports = node.accept(listeners.amqp, others, listeners.tls)?;
+
+        self.announce(&node, ports, config, start);
+
+        let who = node.wait_for_signal();
+        info!("{who}: closing connections and stopping");
+        if who == STOP_APP {
+            return Ok(Ended::StopApp(node.stop(STOP_REASON)));
+        }
+        notify::manager("STOPPING=1");
+        // Before the lock goes, so that it isn't the next node's socket that is removed.
+        self.commands = None;
+        node.stop(STOP_REASON);
+        Ok(Ended::Process)
+    }
+
+    /// Says that clients may come.
+    fn announce(&mut self, node: &Node, ports: Ports, config: &Config, start: &Start) {
+        info!("Server startup complete");
+        if std::mem::replace(&mut self.has_started, true) {
+            return;
+        }
+        let cores = node.handle().connections_per_core().len();
+        let banner = Banner { ports, data_directory: &start.data_dir, durability: durability(config), cores };
+        // A closed stdout is no reason not to serve.
+        let _ = writeln!(std::io::stdout(), "{banner}");
+        if !self.log.is_on_stdout(LogLevel::Info) {
+            let _ = writeln!(std::io::stdout(), "Server startup complete");
+        }
+        notify::manager("READY=1");
+        detached::let_go();
+    }
+
+    /// A node without its socket serves clients; what can't be done is to command it.
+    fn serve_commands(&mut self, node: &Node, api: Api) {
+        let served = match &self.commands {
+            Some((_, listener)) => serve_on(listener, leveret_management::local(api), |work| node.spawn(work)),
+            None => match node.open_local_socket() {
+                Ok((socket, listener)) => {
+                    let served = serve_on(&listener, leveret_management::local(api), |work| node.spawn(work));
+                    self.commands = Some((socket, listener));
+                    served
+                }
+                Err(reason) => return warn!("rabbitmqctl can't reach this node: {reason}"),
+            },
+        };
+        if let Err(reason) = served {
             warn!("rabbitmqctl can't reach this node: {reason}");
-            None
         }
     }
+}
+
+/// Serves the local socket as long as what is spawned lives; the socket itself outlives it.
+fn serve_on(
+    listener: &UnixListener,
+    router: Router,
+    spawn: impl FnOnce(Pin<Box<dyn Future<Output = ()> + Send>>),
+) -> std::io::Result<()> {
+    let listener = listener.try_clone()?;
+    spawn(Box::pin(async move {
+        if let Err(reason) = leveret_management::serve_local(listener, router).await {
+            error!("the socket of rabbitmqctl has failed: {reason}");
+        }
+    }));
+    Ok(())
 }
 
 fn tell(report: &Report) {

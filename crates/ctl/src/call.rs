@@ -53,8 +53,25 @@ impl<'a> Call<'a> {
     /// A node to ask.
     ///
     /// # Errors
-    /// None answers.
+    /// None answers, or there is none in its process since `stop_app`.
     pub(crate) fn node(&self) -> Result<Client, Failure> {
+        let process = self.process()?;
+        match process.is_running() {
+            true => Ok(process),
+            // RabbitMQ's words and exit code.
+            false => Err(Failure::Usage(
+                "Error: this command requires the 'rabbit' app to be running on the target node. Start it with \
+                 'rabbitmqctl start_app'."
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// The same where it doesn't matter whether the node runs or only its process.
+    ///
+    /// # Errors
+    /// None answers.
+    pub(crate) fn process(&self) -> Result<Client, Failure> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }

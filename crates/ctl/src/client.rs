@@ -90,6 +90,11 @@ impl Client {
         }
     }
 
+    /// Whether the process has a node: it hasn't between `stop_app` and `start_app`.
+    pub(crate) fn is_running(&self) -> bool {
+        self.node["running"].as_bool().unwrap_or(true)
+    }
+
     /// The node's name.
     pub(crate) fn name(&self) -> String {
         self.node["name"].as_str().unwrap_or_default().to_owned()

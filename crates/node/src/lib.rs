@@ -29,6 +29,7 @@ mod node;
 pub mod offline;
 mod ports;
 mod signals;
+mod standby;
 mod tls;
 mod volume;
 
@@ -45,5 +46,6 @@ pub use logging::{Log, LogError, Tail};
 pub use memory::refuse_huge_pages;
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::{Listening, Ports};
+pub use standby::{START_APP, STOP_APP, Standby};
 pub use tls::{HttpsStream, Tls, TlsError, TlsListener, cipher_suites, tls_versions};
 pub use volume::SmallVolume;

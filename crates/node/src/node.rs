@@ -309,8 +309,8 @@ impl Node {
     }
 
     /// Stops cleanly: no new connections, `connection.close` with `reason` to those that are there, then
-    /// everything to the disk and a closing record.
-    pub fn stop(mut self, reason: &str) {
+    /// everything to the disk and a closing record. Returns the lock of the data directory, for another start.
+    pub fn stop(mut self, reason: &str) -> DirectoryLock {
         self.ports_file = None;
         if let Some(mut acceptors) = self.inner.acceptors.lock().take() {
             acceptors.suspend();
@@ -330,6 +330,7 @@ impl Node {
         self.side.stop();
         self.inner.broker.stop(self.inner.clock.now());
         self.disk_threads.drain();
+        self.lock
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) const RABBITMQ_VERSION: &str = "4.3.6";
 
 fn ping(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let place = call.options.place.node().unwrap_or_else(|| "the node".to_owned());
-    let node = call.node();
+    let node = call.process();
     let name = node.as_ref().map_or(place, |node| node.name());
     call.say(&format!("Will ping {name}. This only checks if the node answers."));
     node?;

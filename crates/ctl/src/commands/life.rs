@@ -25,7 +25,8 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "await_startup", Group::Nodes, "", "Waits until the node has started", await_startup),
     Command::new(CTL, "await_online_nodes", Group::Cluster, "<count>", "Waits for <count> nodes to join the cluster; there is one", await_online_nodes),
     Command::new(LOOK, "wait", Group::Nodes, "[<pidfile>] [--pid <pid>]", "Waits until the node of a process has started", wait),
-    Command::new(CTL, "start_app", Group::Nodes, "", "Does nothing: a node that runs has started", start_app),
+    Command::new(CTL, "start_app", Group::Nodes, "", "Starts the node again after stop_app, with what is on its disk", start_app),
+    Command::new(CTL, "stop_app", Group::Nodes, "", "Stops the node and leaves its process, which only answers these tools", stop_app),
     Command::new(CTL, "stop", Group::Nodes, "[<pidfile>] [--idempotent]", "Stops the node and waits until it has; --idempotent takes one that doesn't run for stopped", stop),
     Command::new(CTL, "shutdown", Group::Nodes, "[--wait] [--no-wait]", "Stops the node and waits until it has", shutdown),
     Command::new(CTL, "suspend_listeners", Group::Operations, "", "Suspends the listeners, so that nobody can connect", suspend),
@@ -40,9 +41,11 @@ fn until_started(call: &Call<'_>) -> Result<Client, Failure> {
     let patience = call.options.timeout.unwrap_or(PATIENCE);
     let deadline = Instant::now() + patience;
     loop {
-        match call.node() {
+        match call.process() {
             Err(Failure::Unavailable(_)) if Instant::now() < deadline => thread::sleep(STEP),
             Err(Failure::Unavailable(text)) => return Err(Failure::Timeout(text)),
+            // RabbitMQ's answer; it doesn't wait either.
+            Ok(process) if !process.is_running() => return Err(Failure::check("rabbit_is_not_running")),
             other => return other,
         }
     }
@@ -85,8 +88,8 @@ fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
     };
     call.say(&format!("pid is {pid}"));
     loop {
-        match call.node() {
-            Ok(node) if is_started(&node) => {
+        match call.process() {
+            Ok(node) if node.is_running() => {
                 let found = node.node["pid"].as_u64().unwrap_or_default();
                 // A pid file may name a process that has the node for a child, such as a shell.
                 if found != u64::from(pid) && !is_alive(pid) {
@@ -131,15 +134,54 @@ fn is_alive(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Whether clients may come: the node answers tools also while it starts, and after `stop_app`.
-fn is_started(node: &Client) -> bool {
-    node.node["running"].as_bool().unwrap_or(true)
+fn start_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let process = call.process()?;
+    call.say(&format!("Starting node {} ...", process.name()));
+    if !process.is_running() {
+        ask(&process, "/local/app/start")?;
+        until(call, |process| match (process.is_running(), process.node["start_error"].as_str()) {
+            (true, _) => Ok(true),
+            (false, Some(reason)) => Err(Failure::refused(reason)),
+            (false, None) => Ok(false),
+        })?;
+    }
+    Ok(Answer::Done)
 }
 
-fn start_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let name = call.node()?.name();
-    call.say(&format!("Starting node {name} ..."));
+fn stop_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
+    let process = call.process()?;
+    call.say(&format!("Stopping rabbit application on node {} ...", process.name()));
+    if process.is_running() {
+        ask(&process, "/local/app/stop")?;
+        until(call, |process| Ok(!process.is_running()))?;
+    }
     Ok(Answer::Done)
+}
+
+/// Asks the process for something that ends whoever answers: the answer may be lost.
+fn ask(process: &Client, path: &str) -> Result<(), Failure> {
+    match process.change("POST", path, json!({})) {
+        Err(Failure::Unavailable(_)) => Ok(()),
+        other => other,
+    }
+}
+
+/// Waits until the process is as it should be. Between two states nobody answers.
+fn until(call: &Call<'_>, is_there: impl Fn(&Client) -> Result<bool, Failure>) -> Result<(), Failure> {
+    let patience = call.options.timeout.unwrap_or(PATIENCE);
+    let deadline = Instant::now() + patience;
+    loop {
+        match call.process() {
+            Ok(process) if is_there(&process)? => return Ok(()),
+            Err(Failure::Unavailable(text)) if Instant::now() >= deadline => return Err(Failure::Unavailable(text)),
+            Ok(_) | Err(Failure::Unavailable(_)) if Instant::now() < deadline => thread::sleep(STEP),
+            Ok(_) => {
+                let seconds = patience.as_secs_f64();
+                return Err(Failure::Timeout(format!("Error: the node isn't there yet after {seconds} s")));
+            }
+            Err(other) => return Err(other),
+        }
+    }
 }
 
 fn stop(call: &mut Call<'_>) -> Result<Answer, Failure> {
@@ -158,7 +200,7 @@ fn shutdown(call: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn end(call: &mut Call<'_>, waits: bool) -> Result<Answer, Failure> {
-    let node = call.node()?;
+    let node = call.process()?;
     call.say(&format!("Stopping and halting node {} ...", node.name()));
     node.change("POST", "/local/stop", json!({}))?;
     if waits {
@@ -203,7 +245,7 @@ fn resume(call: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn is_booting(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let name = call.node()?.name();
+    let name = call.process()?.name();
     call.say(&format!("Asking node {name} for its boot status ..."));
     Ok(Answer::Report {
         text: format!(
@@ -214,15 +256,27 @@ fn is_booting(call: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn is_running(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let name = call.node()?.name();
+    let process = call.process()?;
+    let name = process.name();
     call.say(&format!("Asking node {name} for its status ..."));
-    Ok(running(&name))
+    match process.is_running() {
+        true => Ok(running(&name)),
+        false => Ok(Answer::Report { text: not_running(&name), value: json!(false) }),
+    }
 }
 
 fn check_running(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    let name = call.node()?.name();
+    let process = call.process()?;
+    let name = process.name();
     call.say(&format!("Checking if RabbitMQ is running on node {name} ..."));
-    Ok(running(&name))
+    match process.is_running() {
+        true => Ok(running(&name)),
+        false => Err(Failure::check(&not_running(&name))),
+    }
+}
+
+fn not_running(name: &str) -> String {
+    format!("RabbitMQ on node {name} is not running or has not fully booted yet (check with is_booting)")
 }
 
 fn running(name: &str) -> Answer {

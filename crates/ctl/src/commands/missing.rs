@@ -40,7 +40,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "update_cluster_nodes", CLUSTER),
     missing(CTL, "reset", "a node that is to be empty gets another data directory"),
     missing(CTL, "force_reset", "a node that is to be empty gets another data directory"),
-    missing(CTL, "stop_app", "there is no runtime that could go on without the node; 'stop' ends it, 'suspend_listeners' keeps clients out"),
     missing(CTL, "eval", ERLANG),
     missing(CTL, "eval_file", ERLANG),
     missing(CTL, "exec", ERLANG),

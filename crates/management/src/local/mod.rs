@@ -21,6 +21,8 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Get "/local/tls" Administrator tls::show, "What the node can speak with TLS, and with which certificates"),
     route!(Get "/local/message-sizes" Administrator sizes::show, "How many messages of which sizes were published"),
     route!(Post "/local/stop" Administrator node::stop, "Asks the node to stop"),
+    route!(Post "/local/app/stop" Administrator node::stop_app, "Asks the node to stop, and its process to stay"),
+    route!(Post "/local/app/start" Administrator node::start_app, "Does nothing: the node runs"),
     route!(Post "/local/listeners/suspend" Administrator node::suspend, "Closes the listeners of AMQP"),
     route!(Post "/local/listeners/resume" Administrator node::resume, "Opens them again"),
     route!(Post "/local/authenticate" Administrator login::check, "Whether a user has this password"),

@@ -1,6 +1,6 @@
 //! The node itself.
 
-use leveret_node::Listening;
+use leveret_node::{Listening, STOP_APP};
 use serde_json::{Value, json};
 
 use crate::call::{Answer, Call, json, no_content};
@@ -22,6 +22,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     let listeners: Vec<Value> = api.listeners().into_iter().map(listener).collect();
     json(json!({
         "name": api.name(),
+        "running": true,
         "pid": std::process::id(),
         "data_directory": api.data_directory().canonicalize().unwrap_or_else(|_| api.data_directory().to_owned()),
         "product": settings.product,
@@ -40,6 +41,17 @@ pub(crate) async fn show(call: Call) -> Answer {
 /// POST. The answer comes before the end.
 pub(crate) async fn stop(call: Call) -> Answer {
     call.api.node().ask_to_stop("rabbitmqctl");
+    no_content()
+}
+
+/// POST. The answer comes before the stop; the process goes on without a node, see [`stopped`](crate::stopped()).
+pub(crate) async fn stop_app(call: Call) -> Answer {
+    call.api.node().ask_to_stop(STOP_APP);
+    no_content()
+}
+
+/// POST.
+pub(crate) async fn start_app(_: Call) -> Answer {
     no_content()
 }
 

@@ -1,0 +1,91 @@
+//! What the local socket answers between `stop_app` and `start_app`, while there is no node.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use leveret_node::START_APP;
+use parking_lot::Mutex;
+use serde_json::json;
+
+/// An answer is on its way within this time, before what it promises ends the runtime that sends it.
+const ANSWER_TIME: Duration = Duration::from_millis(20);
+
+/// A process without a node.
+#[derive(Debug)]
+pub struct Stopped {
+    /// What the node is called.
+    pub name: String,
+    /// Where its data is.
+    pub data_directory: PathBuf,
+    /// The version of RabbitMQ that it is like.
+    pub rabbitmq_version: String,
+    /// Why the last `start_app` has failed.
+    pub start_error: Option<String>,
+}
+
+struct Door {
+    stopped: Stopped,
+    start_error: Mutex<Option<String>>,
+    asks: Sender<&'static str>,
+}
+
+/// The routes that need no node; all others say that there is none. `asks` gets [`START_APP`] or who wants the process to
+/// end.
+pub fn stopped(stopped: Stopped, asks: Sender<&'static str>) -> Router {
+    let start_error = Mutex::new(stopped.start_error.clone());
+    let door = Arc::new(Door { stopped, start_error, asks });
+    Router::new()
+        .route("/local/node", get(show))
+        .route("/local/app/start", post(start))
+        .route("/local/app/stop", post(|| async { StatusCode::NO_CONTENT }))
+        .route("/local/stop", post(stop))
+        .fallback(refuse)
+        .with_state(door)
+}
+
+async fn show(State(door): State<Arc<Door>>) -> Response {
+    let stopped = &door.stopped;
+    let directory = stopped.data_directory.canonicalize().unwrap_or_else(|_| stopped.data_directory.clone());
+    let body = json!({
+        "name": stopped.name,
+        "running": false,
+        "start_error": *door.start_error.lock(),
+        "pid": std::process::id(),
+        "data_directory": directory,
+        "rabbitmq_version": stopped.rabbitmq_version,
+        "leveret_version": env!("CARGO_PKG_VERSION"),
+        "listeners": [],
+    });
+    Json(body).into_response()
+}
+
+async fn start(State(door): State<Arc<Door>>) -> StatusCode {
+    *door.start_error.lock() = None;
+    ask(&door, START_APP)
+}
+
+async fn stop(State(door): State<Arc<Door>>) -> StatusCode {
+    ask(&door, "rabbitmqctl")
+}
+
+fn ask(door: &Door, what: &'static str) -> StatusCode {
+    let asks = door.asks.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(ANSWER_TIME).await;
+        // It fails only if somebody else asked, too.
+        let _ = asks.send(what);
+    });
+    StatusCode::NO_CONTENT
+}
+
+async fn refuse() -> Response {
+    let reason = "the 'rabbit' app isn't running. Start it with 'rabbitmqctl start_app'";
+    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"error": "not_running", "reason": reason}))).into_response()
+}
