@@ -369,6 +369,15 @@ impl Node {
         self.ports = ports;
     }
 
+    /// The same with another setting.
+    ///
+    /// # Panics
+    /// As [`Node::start`].
+    pub fn restart_with(&mut self, key: &str, value: impl ToString) {
+        self.options = self.options.clone().set(key, value);
+        self.restart();
+    }
+
     fn options_with_ports(&self) -> Options {
         let options = self
             .options

@@ -1,6 +1,6 @@
 //! The node's broker: everything that sessions, disk threads and the HTTP API share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use leveret_log::{
@@ -87,6 +87,8 @@ pub struct Broker {
     in_maintenance: AtomicBool,
     /// Names of objects that their clients left unnamed.
     pub(crate) names: Arc<Names>,
+    /// See [`Broker::channel_max`].
+    channel_max: AtomicU16,
 }
 
 impl Broker {
@@ -170,6 +172,7 @@ impl Broker {
         }
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
+        let channel_max = AtomicU16::new(settings.channel_max);
         let broker = Arc::new(Self {
             http_port: OnceLock::new(),
             settings,
@@ -192,8 +195,19 @@ impl Broker {
             next_id: AtomicU64::new(1),
             in_maintenance: AtomicBool::new(false),
             names,
+            channel_max,
         });
         Ok((broker, report))
+    }
+
+    /// Channels that a new connection may open; begins as the setting of that name.
+    pub fn channel_max(&self) -> u16 {
+        self.channel_max.load(Ordering::Relaxed)
+    }
+
+    /// Changes that until the node stops.
+    pub fn set_channel_max(&self, channel_max: u16) {
+        self.channel_max.store(channel_max, Ordering::Relaxed);
     }
 
     /// Carries out commands of the node itself, such as the first user.

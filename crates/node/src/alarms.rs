@@ -67,17 +67,26 @@ pub(crate) fn disk_free_bytes(directory: &Path) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(crate) struct SharedLimits {
     limits: Mutex<AlarmLimits>,
+    /// Alarms that are raised whatever is measured.
+    forced: Mutex<Vec<AlarmSource>>,
     /// Wakes who measures.
     changed: Arc<Signal>,
 }
 
 impl SharedLimits {
     pub(crate) fn new(limits: AlarmLimits) -> Arc<Self> {
-        Arc::new(Self { limits: Mutex::new(limits), changed: Arc::default() })
+        Arc::new(Self { limits: Mutex::new(limits), forced: Mutex::default(), changed: Arc::default() })
     }
 
     pub(crate) fn current(&self) -> AlarmLimits {
         self.limits.lock().clone()
+    }
+
+    /// Raises an alarm whatever is measured, or no longer.
+    pub(crate) fn force(&self, source: AlarmSource, is_forced: bool) {
+        let mut forced = self.forced.lock();
+        forced.retain(|known| *known != source);
+        forced.extend(is_forced.then_some(source));
     }
 
     /// Changes them; it is measured at once.
@@ -103,11 +112,11 @@ impl AlarmMonitor {
         let (waiting, stop, broker, directory) =
             (signal.clone(), ending.clone(), broker.clone(), data_directory.to_owned());
         let interval = if limits.raised_by.is_some() { INTERVAL_OF_TESTS } else { INTERVAL };
-        check(&broker, &directory, &limits);
+        check(&broker, &directory, &shared);
         let thread = thread::Builder::new().name("leveret-alarms".to_owned()).spawn(move || {
             while !stop.load(Ordering::Acquire) {
                 waiting.wait(Some(Instant::now() + interval));
-                check(&broker, &directory, &shared.current());
+                check(&broker, &directory, &shared);
             }
         })?;
         Ok(Self { signal, ending, thread: Some(thread) })
@@ -124,12 +133,16 @@ impl Drop for AlarmMonitor {
     }
 }
 
-fn check(broker: &Broker, data_directory: &Path, limits: &AlarmLimits) {
+/// Measures, and raises or clears what that says.
+pub(crate) fn check(broker: &Broker, data_directory: &Path, shared: &SharedLimits) {
+    let limits = &shared.current();
+    // Held to the end: whoever forces an alarm and measures has the last word.
+    let forced = shared.forced.lock();
     let measured = Measured::now(broker, data_directory);
     let told = limits.raised_by.as_deref().map(|file| std::fs::read_to_string(file).unwrap_or_default());
     for source in AlarmSource::ALL {
         let named = told.as_deref().is_some_and(|text| text.split_whitespace().any(|word| word == source.name()));
-        let raised = named || is_scarce(source, measured, limits);
+        let raised = named || forced.contains(&source) || is_scarce(source, measured, limits);
         if broker.set_alarm(source, raised) {
             tell(source, raised, measured, limits);
         }

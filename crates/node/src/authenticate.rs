@@ -1,17 +1,43 @@
+use std::sync::Arc;
+
 use leveret_auth::{Mechanism, Response};
 use leveret_broker::Authenticate;
 use leveret_model::Topology;
+use parking_lot::RwLock;
+
+/// Users that may log in from this machine only. Copies are one list, which may change while the node runs.
+#[derive(Clone, Debug, Default)]
+pub struct LoopbackUsers(Arc<RwLock<Vec<String>>>);
+
+impl LoopbackUsers {
+    /// These.
+    #[must_use]
+    pub fn new(names: Vec<String>) -> Self {
+        Self(Arc::new(RwLock::new(names)))
+    }
+
+    /// Their names.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.0.read().clone()
+    }
+
+    /// Others from now on, until the node stops.
+    pub fn set(&self, names: Vec<String>) {
+        *self.0.write() = names;
+    }
+}
 
 /// Checks passwords against the users of the node.
 #[derive(Debug)]
 pub struct Passwords {
-    loopback_users: Vec<String>,
+    loopback_users: LoopbackUsers,
 }
 
 impl Passwords {
     /// `loopback_users` may log in from this machine only.
     #[must_use]
-    pub fn new(loopback_users: Vec<String>) -> Self {
+    pub fn new(loopback_users: LoopbackUsers) -> Self {
         Self { loopback_users }
     }
 }
@@ -31,13 +57,13 @@ impl Authenticate for Passwords {
             Mechanism::Plain => Response::Plain(response),
             Mechanism::AmqPlain => amqplain(response).ok_or("malformed AMQPLAIN response")?,
         };
-        leveret_auth::authenticate(topology, response, peer_is_loopback, &self.loopback_users)
+        leveret_auth::authenticate(topology, response, peer_is_loopback, &self.loopback_users.0.read())
             .map(|user| user.to_string())
             .map_err(|refused| refused.detail)
     }
 
     fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> Result<String, String> {
-        leveret_auth::recognise(topology, "EXTERNAL", name, peer_is_loopback, &self.loopback_users)
+        leveret_auth::recognise(topology, "EXTERNAL", name, peer_is_loopback, &self.loopback_users.0.read())
             .map(|user| user.to_string())
             .map_err(|refused| refused.detail)
     }
@@ -70,7 +96,7 @@ mod tests {
 
     #[test]
     fn both_mechanisms_check_the_password() {
-        let (passwords, topology) = (Passwords::new(Vec::new()), topology());
+        let (passwords, topology) = (Passwords::new(LoopbackUsers::default()), topology());
         for mechanism in ["PLAIN", "AMQPLAIN"] {
             let check = |response: &[u8]| passwords.authenticate(&topology, mechanism, response, true);
             assert_eq!(check(b"\0guest\0secret").as_deref(), Ok("guest"));
@@ -83,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_loopback_user_comes_from_this_machine_only() {
-        let (passwords, topology) = (Passwords::new(vec!["guest".to_owned()]), topology());
+        let (passwords, topology) = (Passwords::new(LoopbackUsers::new(vec!["guest".to_owned()])), topology());
         let from = |loopback| passwords.authenticate(&topology, "PLAIN", b"\0guest\0secret", loopback);
         assert!(from(true).is_ok());
         assert!(from(false).expect_err("refused").contains("localhost"));

@@ -10,7 +10,7 @@ use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, MemoryWaterma
 use leveret_model::{Durability, Limits};
 
 use crate::alarms::AlarmLimits;
-use crate::authenticate::Passwords;
+use crate::authenticate::{LoopbackUsers, Passwords};
 use crate::cores::SocketOptions;
 use crate::first_user::FirstUser;
 use crate::memory;
@@ -21,6 +21,7 @@ impl NodeOptions {
     /// What the configuration says. `fatal` is called with the text of a storage error and must end the process.
     #[must_use]
     pub fn new(config: &Config, fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+        let loopback_users = LoopbackUsers::new(config.loopback_users.clone());
         Self {
             cores: config.cores.map(usize::from),
             sync_delay: Duration::from_secs_f64(config.sync_delay_ms / 1_000.0),
@@ -37,7 +38,8 @@ impl NodeOptions {
                 receive_buffer: config.tcp_options.recbuf,
                 proxy_protocol: config.proxy_protocol,
             },
-            authenticate: Arc::new(Passwords::new(config.loopback_users.clone())),
+            authenticate: Arc::new(Passwords::new(loopback_users.clone())),
+            loopback_users,
             fatal,
         }
     }

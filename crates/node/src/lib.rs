@@ -34,7 +34,7 @@ mod tls;
 mod volume;
 
 pub use alarms::AlarmLimits;
-pub use authenticate::Passwords;
+pub use authenticate::{LoopbackUsers, Passwords};
 pub use clock::Clock;
 pub use configuration::{alarm_limits, amqp_addresses, amqps_addresses, http_address, node_name};
 pub use cores::{Listener, SocketOptions};

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leveret_broker::settings::NameSecret;
-use leveret_broker::{Authenticate, Broker, Settings};
+use leveret_broker::{AlarmSource, Authenticate, Broker, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Durability, VhostDefaults};
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use crate::alarms::{self, AlarmLimits, AlarmMonitor, SharedLimits};
+use crate::authenticate::LoopbackUsers;
 use crate::clock::Clock;
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors;
@@ -58,6 +59,8 @@ pub struct NodeOptions {
     pub sockets: SocketOptions,
     /// Who checks passwords.
     pub authenticate: Arc<dyn Authenticate>,
+    /// Those whom `authenticate` lets in from this machine only.
+    pub loopback_users: LoopbackUsers,
     /// Called with the text of a storage error that ends the node. It must end the process.
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -136,6 +139,8 @@ struct Inner {
     cores: Vec<Arc<crate::cores::Core>>,
     descriptor_limit: u64,
     alarm_limits: Arc<SharedLimits>,
+    data_directory: PathBuf,
+    loopback_users: LoopbackUsers,
     stop_sender: Sender<&'static str>,
     vhost_defaults: VhostDefaults,
     ports: Mutex<Ports>,
@@ -192,6 +197,8 @@ impl Node {
             cores: running.iter().map(|running| running.core.clone()).collect(),
             descriptor_limit,
             alarm_limits,
+            data_directory,
+            loopback_users: options.loopback_users,
             stop_sender,
             vhost_defaults,
             ports: Mutex::default(),
@@ -421,6 +428,18 @@ impl NodeHandle {
     /// Changes when publishers are held back, until the node stops. It is measured at once.
     pub fn change_alarm_limits(&self, change: impl FnOnce(&mut AlarmLimits)) {
         self.inner.alarm_limits.change(change);
+    }
+
+    /// Raises an alarm whatever is measured, or leaves it to what is measured again; in effect on return.
+    pub fn force_alarm(&self, source: AlarmSource, is_forced: bool) {
+        self.inner.alarm_limits.force(source, is_forced);
+        alarms::check(&self.inner.broker, &self.inner.data_directory, &self.inner.alarm_limits);
+    }
+
+    /// Users that may log in from this machine only.
+    #[must_use]
+    pub fn loopback_users(&self) -> &LoopbackUsers {
+        &self.inner.loopback_users
     }
 
     /// Asks the node to stop as a signal does; `who` is what its log names.

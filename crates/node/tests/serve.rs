@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
-use leveret_node::{AlarmLimits, DirectoryLock, FirstUser, Listener, Node, NodeOptions, Ports, SocketOptions};
+use leveret_node::{
+    AlarmLimits, DirectoryLock, FirstUser, Listener, LoopbackUsers, Node, NodeOptions, Ports, SocketOptions,
+};
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -29,6 +31,8 @@ fn options(cores: usize) -> NodeOptions {
         vhost_defaults: Default::default(),
         cores: Some(cores),
         sync_delay: Duration::ZERO,
+        fits_log_to_volume: true,
+        loopback_users: LoopbackUsers::default(),
         log: leveret_log::Options::default(),
         first_user: Some(FirstUser::default()),
         alarms: AlarmLimits::default(),

@@ -86,7 +86,7 @@ impl Session {
         }
         let settings = &self.broker.settings;
         let tune = connection::Tune {
-            channel_max: settings.channel_max,
+            channel_max: self.broker.channel_max(),
             frame_max: settings.frame_max,
             heartbeat: settings.heartbeat_s,
         };
@@ -110,14 +110,15 @@ impl Session {
                 "negotiated frame_max = {received} is higher than the maximum allowed value ({allowed})"
             )));
         }
-        if settings.channel_max != 0 && tune.channel_max > settings.channel_max {
-            let (received, allowed) = (tune.channel_max, settings.channel_max);
+        let channel_max = self.broker.channel_max();
+        if channel_max != 0 && tune.channel_max > channel_max {
+            let (received, allowed) = (tune.channel_max, channel_max);
             return Err(not_allowed(format!(
                 "negotiated channel_max = {received} is higher than the maximum allowed value ({allowed})"
             )));
         }
         self.frame_max = if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max };
-        self.channel_max = if tune.channel_max == 0 { settings.channel_max } else { tune.channel_max };
+        self.channel_max = if tune.channel_max == 0 { channel_max } else { tune.channel_max };
         self.heartbeat = u64::from(tune.heartbeat) * SECOND;
         self.last_input = now.monotonic;
         self.last_output = now.monotonic;

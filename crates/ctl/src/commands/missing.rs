@@ -40,7 +40,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "update_cluster_nodes", CLUSTER),
     missing(CTL, "reset", "a node that is to be empty gets another data directory"),
     missing(CTL, "force_reset", "a node that is to be empty gets another data directory"),
-    missing(CTL, "eval", ERLANG),
     missing(CTL, "eval_file", ERLANG),
     missing(CTL, "exec", ERLANG),
     missing(CTL, "trace_on", TRACING),

@@ -7,6 +7,7 @@ mod connections;
 mod consumers;
 mod definitions;
 mod enabled_plugins;
+mod eval;
 mod exchanges;
 mod feature_flags;
 mod general;
@@ -177,6 +178,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         tls::COMMANDS,
         replicas::COMMANDS,
         report::COMMANDS,
+        eval::COMMANDS,
         upgrade::COMMANDS,
         plugins::COMMANDS,
         missing::COMMANDS,

@@ -1,8 +1,9 @@
 //! Limits of alarms, which hold until the node stops: what a start begins with stands in its configuration.
 
+use leveret_broker::AlarmSource;
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Answer, Call, json, no_content};
 use crate::error::Error;
 
 /// PUT of `bytes`, or of `factor` of the memory that there is.
@@ -19,6 +20,23 @@ pub(crate) async fn disk(call: Call) -> Answer {
     call.api.node().change_alarm_limits(|limits| limits.disk_free_bytes = bytes);
     tracing::info!("Disk free limit set to {bytes} bytes");
     json(json!({"bytes": bytes}))
+}
+
+/// PUT: publishers wait until it is released.
+pub(crate) async fn raise(call: Call) -> Answer {
+    force(&call, true)
+}
+
+/// DELETE: it stays if what is measured asks for it.
+pub(crate) async fn release(call: Call) -> Answer {
+    force(&call, false)
+}
+
+fn force(call: &Call, is_forced: bool) -> Answer {
+    let source =
+        AlarmSource::ALL.into_iter().find(|source| source.resource() == call.word(0)).ok_or(Error::NotFound)?;
+    call.api.node().force_alarm(source, is_forced);
+    no_content()
 }
 
 fn limit(call: &Call, body: &Map<String, Value>) -> Result<u64, Error> {

@@ -7,6 +7,7 @@ mod log;
 mod login;
 mod node;
 mod process;
+mod settings;
 mod sizes;
 mod tls;
 
@@ -28,6 +29,10 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Post "/local/authenticate" Administrator login::check, "Whether a user has this password"),
     route!(Put "/local/alarm-limits/memory" Administrator limits::memory, "Sets the memory watermark until the node stops"),
     route!(Put "/local/alarm-limits/disk" Administrator limits::disk, "Sets the least free disk until the node stops"),
+    route!(Put "/local/alarms/{resource}" Administrator limits::raise, "Raises an alarm whatever is measured"),
+    route!(Delete "/local/alarms/{resource}" Administrator limits::release, "Leaves an alarm to what is measured again"),
+    route!(Get "/local/settings" Administrator settings::show, "Settings that may change while the node runs"),
+    route!(Put "/local/settings" Administrator settings::change, "Changes them until the node stops"),
     route!(Post "/local/log/rotate" Administrator log::rotate, "Puts the log's files aside, or opens them again"),
     route!(Get "/local/log/tail" Administrator log::tail, "Lines of the log's file"),
     route!(Put "/local/log-level" Administrator log::change, "Sets the log level until the node stops"),
