@@ -82,9 +82,9 @@ impl Value {
         }
     }
 
-    /// Whether RabbitMQ takes both for the same argument: numbers by value, all else by type and value.
+    /// Whether RabbitMQ takes both for the same argument: integers of any width by value, all else by type and value.
     pub fn equivalent(&self, other: &Value) -> bool {
-        match (self.number(), other.number()) {
+        match (self.integer(), other.integer()) {
             (Some(a), Some(b)) => a == b,
             (None, None) => self == other,
             _ => false,
@@ -133,11 +133,10 @@ impl Value {
         }
     }
 
-    fn number(&self) -> Option<f64> {
+    fn integer(&self) -> Option<i128> {
         match self {
-            Value::Int(n) => Some(*n as f64),
-            Value::UInt(n) => Some(*n as f64),
-            Value::Double(n) => Some(*n),
+            Value::Int(n) => Some(i128::from(*n)),
+            Value::UInt(n) => Some(i128::from(*n)),
             _ => None,
         }
     }
@@ -266,9 +265,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_equivalent_by_value_and_strings_are_not_numbers() {
+    fn integers_are_equivalent_by_value_and_to_nothing_else() {
         assert!(Value::Int(5).equivalent(&Value::UInt(5)));
-        assert!(Value::Int(5).equivalent(&Value::Double(5.0)));
+        assert!(!Value::Int(5).equivalent(&Value::Double(5.0)));
         assert!(!Value::Int(5).equivalent(&Value::from("5")));
         assert!(Value::from("a").equivalent(&Value::from("a")));
     }

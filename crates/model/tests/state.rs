@@ -324,3 +324,26 @@ fn a_queue_of_another_type_is_refused_by_its_type_and_not_by_what_only_that_take
         assert!(refused.text.contains("'x-queue-type'") && refused.text.contains(kind), "{}", refused.text);
     }
 }
+
+#[test]
+fn a_double_is_not_equivalent_to_the_integer_of_an_argument() {
+    let mut model = Model::new();
+    let declare = |value: Value| {
+        Command::DeclareQueue(DeclareQueue {
+            vhost: "/".into(),
+            name: "q".into(),
+            server_named: false,
+            durable: true,
+            auto_delete: false,
+            exclusive: false,
+            connection: None,
+            arguments: Arguments::from_iter([("x-max-length", value)]),
+        })
+    };
+    submit(&mut model, declare(Value::Int(5)));
+    assert!(model.submit(Permit::system(), declare(Value::UInt(5))).is_ok());
+    let refused = model.submit(Permit::system(), declare(Value::Double(5.0))).unwrap_err();
+    assert_eq!(refused.kind, RefusedKind::PreconditionFailed);
+    let words = "inequivalent arg 'x-max-length' for queue 'q' in vhost '/': received '5.0' but current is '5'";
+    assert_eq!(refused.text, words);
+}

@@ -19,6 +19,8 @@ use crate::time::Now;
 
 /// RabbitMQ's name of a classic queue's type.
 const CLASSIC: &str = "classic";
+/// And of what a requester of direct reply-to has in place of a queue.
+const VOLATILE: &str = "rabbit_volatile_queue";
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 
 /// The body of PUT.
@@ -52,6 +54,9 @@ impl Connection {
     /// GET of a queue. Any permission on it will do.
     pub(super) fn look_at_queue(&mut self, name: &str) -> Result<Done> {
         self.permit(Action::Inspect(Resource::Queue(name)))?;
+        if self.is_live_requester(name) {
+            return Ok(Done { status: Status::Ok, body: self.describe_requester(name), position: 0 });
+        }
         let (snapshot, position) = self.broker.registry.staged();
         let Some(queue) = snapshot.queue(&self.vhost, name) else {
             let text = format!("queue '{name}' in vhost '{}' not found", self.vhost);
@@ -113,6 +118,10 @@ impl Connection {
     /// DELETE of a queue's messages.
     pub(super) fn purge_queue(&mut self, name: &str, now: Now) -> Result<Done> {
         self.permit(Action::Consume(name))?;
+        if self.is_live_requester(name) {
+            // Answers that wait for it are its connection's already.
+            return Ok(Done { status: Status::Ok, body: Body::Value(message_count(0)), position: 0 });
+        }
         let (snapshot, staged) = self.broker.registry.staged();
         let info =
             snapshot.topology.usable_queue(&self.vhost, name, Some(self.id)).map_err(|refused| match refused.kind {
@@ -125,6 +134,27 @@ impl Connection {
         let (count, position) = queue.purge(now.monotonic);
         let body = Body::Value(message_count(count));
         Ok(Done { status: Status::Ok, body, position: position.max(staged) })
+    }
+
+    /// Whether somebody waits for answers under this name (direct reply-to).
+    fn is_live_requester(&self, name: &str) -> bool {
+        self.broker.replies.find(name.as_bytes()).is_some()
+    }
+
+    fn describe_requester(&self, name: &str) -> Body {
+        let mut map = OwnedMap::default();
+        map.push("leader", self.broker.settings.node_name.as_str())
+            .push("message_count", 0u64)
+            .push("consumer_count", 1u32)
+            .push("name", name)
+            .push("vhost", &*self.vhost)
+            .push("durable", false)
+            .push("auto_delete", true)
+            .push("exclusive", false)
+            .push("type", VOLATILE)
+            .push("arguments", arguments::to_map(&Arguments::default()))
+            .push("replicas", OwnedValue::Array(OwnedArray::default()));
+        Body::Value(OwnedValue::Map(map))
     }
 
     fn describe(&self, queue: &Arc<Queue>, (messages, consumers): (u64, usize)) -> Body {
