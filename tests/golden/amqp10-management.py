@@ -134,6 +134,11 @@ class Client:
         fields, _ = self.expect("attach")
         if receives and credit is not None: self.flow(handle, 0, credit)
         return fields
+    def requester(self, handle):
+        source = described(0x28, NULL, U(0), Y("link-detach"), U(0), B(True), NULL, NULL, NULL, NULL, NULL, Y("rabbitmq:volatile-queue"))
+        self.write(described(0x12, S("answers"), U(handle), B(True), ["ubyte", 1], ["ubyte", 0], source, described(0x29)))
+        fields, _ = self.expect("attach")
+        return fields[5][1][1][1][0][1]
     def flow(self, handle, count, credit, drain=False):
         self.write(described(0x13, U(0), U(2048), U(self.sent), U(2048), U(handle), U(count), U(credit), NULL, B(drain)))
     def pair(self): self.half(0, False); self.half(1, True); return self
@@ -437,6 +442,12 @@ def own():
         return got["value"]
     # Without a body, as from clients that leave out null.
     told("201", "PUT", Q, None); told("200", "GET", Q, None); told("200", "PUT", Q, NULL); told("200", "DELETE", Q, None)
+    # Somebody who waits for answers without a queue: known while that is so, as in RabbitMQ 4.3.6.
+    waits = client.requester(5)
+    shown = {key[1]: value[1] for key, value in told("200", "GET", waits, NULL)[1]}
+    assert (shown["type"], shown["consumer_count"], shown["auto_delete"]) == ("rabbit_volatile_queue", 1, True), shown
+    assert told("200", "DELETE", waits + "/messages", NULL) == M(message_count=["ulong", 0])
+    told("404", "GET", waits + "x", NULL)
     # Nothing of this ends the session.
     for status, *given in (("404", "GET", "/nonsense", NULL), ("405", "PATCH", Q, NULL), ("405", "get", Q, NULL),
             ("405", "PUT", "/bindings", NULL), ("404", "GET", "/", NULL), ("400", "GET", "", NULL), ("400", "GET", "queues/q", NULL),
