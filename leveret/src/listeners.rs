@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_config::{Config, Endpoint, TlsEndpoint};
-use leveret_management::Router;
+use leveret_management::{HttpListener as Limits, Router};
 use leveret_node::{Listener, Listening, Node, Ports, StartError, Tls, amqp_addresses, amqps_addresses, http_address};
 use tracing::error;
 
@@ -18,8 +18,11 @@ pub(crate) struct Listeners {
     pub(crate) tls: Vec<Arc<Tls>>,
 }
 
-/// A socket that speaks HTTP.
-pub(crate) struct HttpListener(Listener);
+/// A socket that speaks HTTP, and what it bears.
+pub(crate) struct HttpListener {
+    listener: Listener,
+    limits: Limits,
+}
 
 impl Listeners {
     /// Opens them all, or says which can't be.
@@ -38,24 +41,39 @@ impl Listeners {
                 this.amqp.push(Listener { socket: Node::listen(address)?, tls: Some(tls.clone()) });
             }
         }
-        let mut open = |prefix, plain: Option<&Endpoint>, with_tls: Option<&TlsEndpoint>| {
+        let listen = |prefix, endpoint: &Endpoint, tls| {
+            let listener = Listener { socket: Node::listen(http_address(endpoint)?)?, tls };
+            let limits = Limits { prefix, limits: endpoint.limits.clone(), descriptors: None };
+            Ok::<_, StartError>(HttpListener { listener, limits })
+        };
+        let mut open = |plain_prefix, prefix, plain: Option<&Endpoint>, with_tls: Option<&TlsEndpoint>| {
             let mut opened = Vec::new();
             if let Some(endpoint) = plain {
-                opened.push(HttpListener(Listener { socket: Node::listen(http_address(endpoint)?)?, tls: None }));
+                opened.push(listen(plain_prefix, endpoint, None)?);
             }
             if let Some(TlsEndpoint { endpoint, tls }) = with_tls {
                 let tls = Tls::load(prefix, tls.clone(), patience, login)?;
                 this.tls.push(tls.clone());
-                opened.push(HttpListener(Listener { socket: Node::listen(http_address(endpoint)?)?, tls: Some(tls) }));
+                opened.push(listen(prefix, endpoint, Some(tls))?);
             }
             Ok::<_, StartError>(opened)
         };
         // As in RabbitMQ, a plugin that isn't enabled doesn't listen.
         if config.plugins.is_running("rabbitmq_management") {
-            this.http = open("management.ssl", config.plain_management(), config.management_ssl.as_ref())?;
+            this.http = open(
+                "management.tcp",
+                "management.ssl",
+                config.plain_management(),
+                config.management_ssl.as_ref(),
+            )?;
         }
         if config.plugins.is_running("rabbitmq_prometheus") {
-            this.prometheus = open("prometheus.ssl", config.plain_prometheus(), config.prometheus_ssl.as_ref())?;
+            this.prometheus = open(
+                "prometheus.tcp",
+                "prometheus.ssl",
+                config.plain_prometheus(),
+                config.prometheus_ssl.as_ref(),
+            )?;
         }
         Ok(this)
     }
@@ -63,7 +81,7 @@ impl Listeners {
     /// Where those listen that speak HTTP.
     pub(crate) fn others(&self) -> impl Iterator<Item = Listening> {
         let of = |listeners: &[HttpListener], plain, with_tls| {
-            let address = |HttpListener(listener): &HttpListener| {
+            let address = |HttpListener { listener, .. }: &HttpListener| {
                 let protocol = if listener.tls.is_some() { with_tls } else { plain };
                 Some(Listening { protocol, address: listener.socket.local_addr().ok()? })
             };
@@ -75,8 +93,8 @@ impl Listeners {
     /// The ports of those that speak HTTP.
     pub(crate) fn ports(&self) -> Ports {
         let port = |of: &[HttpListener], with_tls| {
-            let HttpListener(listener) = of.iter().find(|HttpListener(one)| one.tls.is_some() == with_tls)?;
-            listener.socket.local_addr().ok().map(|address| address.port())
+            let found = of.iter().find(|one| one.listener.tls.is_some() == with_tls)?;
+            found.listener.socket.local_addr().ok().map(|address| address.port())
         };
         Ports {
             http: port(&self.http, false),
@@ -91,11 +109,12 @@ impl Listeners {
 impl HttpListener {
     /// Answers requests until the node is dropped.
     pub(crate) fn serve(self, node: &Node, router: Router) {
-        let Listener { socket, tls } = self.0;
+        let Self { listener: Listener { socket, tls }, limits } = self;
+        let limits = Limits { descriptors: Some(node.handle().descriptors().clone()), ..limits };
         node.spawn(async move {
             let served = match tls {
-                None => leveret_management::serve(socket, router).await,
-                Some(tls) => leveret_management::serve_tls(socket, tls, router).await,
+                None => leveret_management::serve(socket, router, limits).await,
+                Some(tls) => leveret_management::serve_tls(socket, tls, router, limits).await,
             };
             if let Err(reason) = served {
                 error!("an HTTP listener has failed: {reason}");

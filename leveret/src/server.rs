@@ -174,6 +174,7 @@ impl Process<'_> {
         let api = Api::new(node.handle(), node_name(config), start.data_dir.clone(), durability.to_owned());
         api.set_configuration(config.effective());
         api.set_plugins(start.enabled_plugins.clone(), &config.plugins);
+        api.set_rules(config.management_api.clone());
         api.set_log(log.clone());
         if let Some(definitions) = definitions {
             let loading = definitions.load(&api, config.definitions_skip_if_unchanged);

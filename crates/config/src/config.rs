@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10;
+use crate::http::{HttpLimits, ManagementApi};
 use crate::interceptors::Interceptors;
 use crate::logging::Logging;
 use crate::plugins::EnabledPlugins;
@@ -34,10 +35,14 @@ pub struct Config {
     pub proxy_protocol: bool,
     /// `management.tcp.*`.
     pub management: Endpoint,
+    /// What the management API lets in.
+    pub management_api: ManagementApi,
     /// `management.path_prefix`: what every path of the HTTP API begins with; empty, or a slash and more.
     pub management_path_prefix: String,
     /// `prometheus.tcp.*`.
     pub prometheus: Endpoint,
+    /// `prometheus.tcp.listener` is `none`.
+    pub(crate) prometheus_is_off: bool,
     /// What the metrics port serves.
     pub metrics: MetricsPages,
     /// `loopback_users`: those that may only log in from this machine.
@@ -128,13 +133,22 @@ impl Default for MetricsPages {
     }
 }
 
-/// Where an HTTP server listens.
+/// Where an HTTP server listens, and what it bears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// An address of this machine; `None` for all of them.
     pub ip: Option<String>,
     /// A port; 0 for any free one.
     pub port: u16,
+    /// Times and numbers of its connections.
+    pub limits: HttpLimits,
+}
+
+impl Endpoint {
+    /// At all addresses of this machine.
+    pub(crate) fn on(port: u16) -> Self {
+        Self { ip: None, port, limits: HttpLimits::default() }
+    }
 }
 
 /// See [`Config::tcp_options`].
@@ -241,8 +255,9 @@ impl Default for Config {
             prometheus_ssl: None,
             proxy_protocol: false,
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },
-            management: Endpoint { ip: None, port: 15672 },
-            prometheus: Endpoint { ip: None, port: 15692 },
+            management: Endpoint::on(15672),
+            prometheus: Endpoint::on(15692),
+            prometheus_is_off: false,
             metrics: MetricsPages::default(),
             loopback_users: vec!["guest".to_owned()],
             default_user: DefaultUser {
@@ -277,6 +292,7 @@ impl Default for Config {
             cluster_name: None,
             assigned: Assigned::default(),
             plugins: EnabledPlugins::default(),
+            management_api: ManagementApi::default(),
             management_path_prefix: String::new(),
             load_definitions: None,
             definitions_skip_if_unchanged: false,
@@ -315,6 +331,7 @@ impl Config {
 
     /// As [`Config::plain_management`], of the metrics.
     pub fn plain_prometheus(&self) -> Option<&Endpoint> {
-        (self.assigned.is_any("prometheus.tcp.") || self.prometheus_ssl.is_none()).then_some(&self.prometheus)
+        let is_asked_for = self.assigned.is_any("prometheus.tcp.") || self.prometheus_ssl.is_none();
+        (is_asked_for && !self.prometheus_is_off).then_some(&self.prometheus)
     }
 }

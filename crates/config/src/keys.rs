@@ -9,6 +9,7 @@ use crate::suggest;
 
 mod amqp10;
 mod effective;
+mod http;
 mod interceptors;
 mod limits;
 mod logging;
@@ -92,7 +93,8 @@ fn working_keys() -> impl Iterator<Item = &'static Key> {
     let tls = [tls::LISTENERS, tls::AMQP, tls::MANAGEMENT, tls::PROMETHEUS];
     let log = [logging::CONSOLE_FORMATTER, logging::FILE_FORMATTER, logging::SYSLOG_FORMATTER, logging::KEYS];
     let others = [working::KEYS, vhost_defaults::KEYS, limits::KEYS, amqp10::KEYS, interceptors::KEYS];
-    others.into_iter().chain(tls).chain(log).flatten()
+    let http = http::LISTENERS.into_iter().chain([http::API]);
+    others.into_iter().chain(tls).chain(log).chain(http).flatten()
 }
 
 impl Config {

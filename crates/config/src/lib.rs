@@ -14,6 +14,7 @@ mod environment;
 mod error;
 mod example;
 mod grammar;
+mod http;
 mod interceptors;
 mod keys;
 mod logging;
@@ -33,6 +34,7 @@ pub use config::{
 pub use environment::{Variable, environment_file};
 pub use error::{ConfigError, Warning};
 pub use example::example;
+pub use http::{HttpLimits, ManagementApi};
 pub use interceptors::Interceptors;
 pub use keys::{KeyDoc, KeyState, documented, is_secret};
 pub use logging::{

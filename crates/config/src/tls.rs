@@ -135,6 +135,6 @@ pub struct TlsEndpoint {
 
 impl TlsEndpoint {
     pub(crate) fn on(port: u16) -> Self {
-        Self { endpoint: Endpoint { ip: None, port }, tls: Tls::default() }
+        Self { endpoint: Endpoint::on(port), tls: Tls::default() }
     }
 }

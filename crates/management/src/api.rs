@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use leveret_broker::Broker;
 use leveret_broker::clients::Client;
-use leveret_config::EnabledPlugins;
+use leveret_config::{EnabledPlugins, ManagementApi};
 use leveret_model::Topology;
 use leveret_node::{Listening, Log, NodeHandle};
 use parking_lot::Mutex;
@@ -30,6 +30,7 @@ struct Inner {
     histories: Histories,
     configuration: Mutex<String>,
     plugins: OnceLock<Plugins>,
+    rules: OnceLock<ManagementApi>,
     log: OnceLock<Log>,
 }
 
@@ -86,6 +87,7 @@ impl Api {
             histories: Histories::default(),
             configuration: Mutex::default(),
             plugins: OnceLock::new(),
+            rules: OnceLock::new(),
             log: OnceLock::new(),
         };
         Api { inner: Arc::new(inner) }
@@ -107,6 +109,15 @@ impl Api {
 
     pub(crate) fn plugins(&self) -> &Plugins {
         self.inner.plugins.get_or_init(|| Plugins::of(None, &EnabledPlugins::default()))
+    }
+
+    /// Says whom and what the API lets in. What is said first stays: it takes effect at a start.
+    pub fn set_rules(&self, rules: ManagementApi) {
+        let _ = self.inner.rules.set(rules);
+    }
+
+    pub(crate) fn rules(&self) -> &ManagementApi {
+        self.inner.rules.get_or_init(ManagementApi::default)
     }
 
     /// Says where the process logs. What is said first stays.

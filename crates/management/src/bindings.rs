@@ -262,7 +262,7 @@ fn hash(arguments: &Arguments) -> String {
 /// one that is the key as it stands is meant before one that becomes it.
 fn keyed(mut rows: Vec<Row>, word: &str) -> Option<Row> {
     let with = |fits: &dyn Fn(String) -> bool| rows.iter().position(|row| fits(row.key()));
-    let at = with(&|key| key == word).or_else(|| with(&|key| route::decoded(&key) == word))?;
+    let at = with(&|key| key == word).or_else(|| with(&|key| route::decoded(&key).is_ok_and(|key| key == word)))?;
     Some(rows.swap_remove(at))
 }
 

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_lite::StreamExt;
 use leveret_model::Topology;
 
 use crate::api::Api;
@@ -16,12 +17,17 @@ use crate::identity::Identity;
 use crate::local::LOCAL_ROUTES;
 use crate::route::{Access, Method, Route, query_pairs};
 use crate::routes::ROUTES;
+use crate::serve::Client;
 
-/// The largest body of a request, as RabbitMQ's `management.http.max_body_size` is by default.
-const BODY_BYTES_MAX: usize = 10_000_000;
+/// The largest body of somebody whom no password has let in: there is nothing to send to routes that are everybody's.
+const PUBLIC_BODY_BYTES_MAX: u64 = 64 << 10;
 
-/// The largest definitions that may be imported: some 200,000 queues.
-const DEFINITIONS_BYTES_MAX: usize = 64 << 20;
+/// Room for a body is made at once up to this length, and above it as bytes come: who only says that many will come
+/// takes nothing.
+const BODY_ROOM: u64 = 1 << 20;
+
+/// The route of the API's description, which `management.require_auth_for_api_reference` closes.
+const REFERENCE: &str = "/api/openapi.json";
 
 /// Where a request comes in.
 #[derive(Clone)]
@@ -52,8 +58,18 @@ pub fn api_under(prefix: &str, state: Api) -> Router {
 
 async fn answer(State(door): State<Door>, request: Request) -> Response {
     let without_body = request.method() == HttpMethod::HEAD;
+    let api = door.api.clone();
     let mut response = find(door, request).await.unwrap_or_else(Error::into_response);
+    let status = response.status();
     let headers = response.headers_mut();
+    for (name, value) in &api.rules().headers {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(*name, value);
+        }
+    }
+    if api.rules().hide_allow_header && status != StatusCode::METHOD_NOT_ALLOWED {
+        headers.remove(header::ALLOW);
+    }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     if without_body {
         *response.body_mut() = Body::empty();
@@ -65,8 +81,8 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let path = request.uri().path();
     // Clients put a slash behind the names of lists, and RabbitMQ looks over it.
     let path = path.strip_suffix('/').unwrap_or(path).to_owned();
-    let mut found: Vec<(&Route, Vec<String>)> =
-        routes(door.is_local).filter_map(|route| Some((route, route.matches(&path)?))).collect();
+    let matching = routes(door.is_local).filter_map(|route| Some(route.matches(&path)?.map(|words| (route, words))));
+    let mut found = matching.collect::<Result<Vec<(&Route, Vec<String>)>, _>>()?;
     // `/api/users/without-permissions` is no user.
     let best = found.iter().map(|(route, _)| route.rank()).max().ok_or(Error::NotFound)?;
     found.retain(|(route, _)| route.rank() == best);
@@ -81,22 +97,57 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let (route, words) = found.swap_remove(at);
     let (parts, body) = request.into_parts();
     let api = door.api;
-    let identity = match route.access {
+    let rules = api.rules();
+    let is_public = route.access == Access::Public && !(rules.require_auth_for_api_reference && route.path == REFERENCE);
+    let identity = match is_public {
         _ if door.is_local => Identity::local_administrator(),
-        Access::Public => Identity::nobody(),
-        _ => {
+        true => Identity::nobody(),
+        false => {
             let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
             Identity::of(&api, &parts.headers, peer)?
         }
     };
+    if !is_public && let Some(client) = parts.extensions.get::<Client>() {
+        client.let_in();
+    }
     check(route, &words, &identity, &api.broker().registry.staged_topology())?;
-    let most = if path.starts_with("/api/definitions") { DEFINITIONS_BYTES_MAX } else { BODY_BYTES_MAX };
-    let body = axum::body::to_bytes(body, most).await.map_err(|_| {
-        Error::Of(StatusCode::BAD_REQUEST, "bad_request", format!("the body has more than {most} bytes"))
-    })?;
-    let query = parts.uri.query().unwrap_or("");
-    let query = query_pairs(query).collect();
+    let query = query_pairs(parts.uri.query().unwrap_or("")).collect::<Result<_, _>>()?;
+    let takes_definitions = path.starts_with("/api/definitions") || path.starts_with("/api/all-configuration");
+    let most = match takes_definitions {
+        _ if is_public && !door.is_local => PUBLIC_BODY_BYTES_MAX,
+        true => rules.max_definitions_size.max(rules.max_body_size),
+        false => rules.max_body_size,
+    };
+    let body = read(body, most).await?;
     (route.run)(Call { api, identity, path: words, query, headers: parts.headers, body }).await
+}
+
+/// The body of a request, held once.
+///
+/// # Errors
+/// It is longer than it may be, or the client has gone.
+async fn read(body: Body, most: u64) -> Result<Bytes, Error> {
+    let too_long = || Error::BadRequest(format!("the body has more than {most} bytes (management.http.max_body_size)"));
+    let announced = body.size_hint().lower();
+    if announced > most {
+        return Err(too_long());
+    }
+    let mut pieces = body.into_data_stream();
+    let mut whole = Vec::with_capacity(usize::try_from(announced.min(BODY_ROOM)).unwrap_or_default());
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| Error::BadRequest(format!("the body can't be read: {error}")))?;
+        if (whole.len() + piece.len()) as u64 > most {
+            return Err(too_long());
+        }
+        if whole.capacity() < whole.len() + piece.len() && announced > whole.len() as u64 {
+            // Twice as much, but never more than was announced.
+            let twice = (whole.len() + piece.len()).saturating_mul(2);
+            let room = twice.min(usize::try_from(announced).unwrap_or(usize::MAX));
+            whole.reserve_exact(room.saturating_sub(whole.len()));
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.into())
 }
 
 /// The routes behind a door.

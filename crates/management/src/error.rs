@@ -4,6 +4,8 @@ use axum::response::{IntoResponse, Response};
 use leveret_model::{Refused, RefusedKind};
 use serde_json::json;
 
+use crate::route::NotText;
+
 /// An answer that isn't what was asked for, in RabbitMQ's shapes.
 #[derive(Debug)]
 pub(crate) enum Error {
@@ -11,6 +13,8 @@ pub(crate) enum Error {
     Unauthenticated,
     /// Whoever they say they are, they aren't.
     WrongPassword,
+    /// Names and passwords let nobody in (`management.disable_basic_auth`).
+    BasicAuthIsOff,
     /// They may not do this.
     Forbidden(String),
     /// The header or body makes no sense.
@@ -47,6 +51,12 @@ impl From<Refused> for Error {
     }
 }
 
+impl From<NotText> for Error {
+    fn from(reason: NotText) -> Self {
+        Error::BadRequest(reason.to_string())
+    }
+}
+
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let body = |status: StatusCode, error: &str, reason: &str| {
@@ -58,6 +68,11 @@ impl IntoResponse for Error {
                 (StatusCode::UNAUTHORIZED, challenge).into_response()
             }
             Error::WrongPassword => body(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized"),
+            Error::BasicAuthIsOff => body(
+                StatusCode::UNAUTHORIZED,
+                "not_authorized",
+                "HTTP access denied: basic auth disabled by management.disable_basic_auth",
+            ),
             Error::Forbidden(reason) => body(StatusCode::UNAUTHORIZED, "not_authorised", &reason),
             Error::BadRequest(reason) => body(StatusCode::BAD_REQUEST, "bad_request", &reason),
             Error::BadRequestOf(reason) => {

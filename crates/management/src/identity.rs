@@ -101,6 +101,9 @@ impl Identity {
     /// # Errors
     /// They don't say who, the password is wrong, or that user has no tag that lets it in.
     pub(crate) fn of(api: &Api, headers: &HeaderMap, peer: Option<SocketAddr>) -> Result<Self, Error> {
+        if api.rules().disable_basic_auth {
+            return Err(Error::BasicAuthIsOff);
+        }
         let header = headers.get(header::AUTHORIZATION).ok_or(Error::Unauthenticated)?;
         let encoded = header.to_str().ok().and_then(|text| {
             let (scheme, encoded) = text.split_once(' ')?;

@@ -58,5 +58,5 @@ pub use axum::Router;
 pub use definitions::{Definitions, LoadError};
 pub use dispatch::{api, api_under, local};
 pub use metrics::{MetricsOptions, metrics};
-pub use serve::{serve, serve_local, serve_tls};
+pub use serve::{HttpListener, serve, serve_local, serve_tls};
 pub use stopped::{Stopped, stopped};

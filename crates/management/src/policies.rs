@@ -1,5 +1,7 @@
 //! Policies aren't built yet: lists are empty, single ones don't exist, and changes are refused with their name.
 
+use axum::http::StatusCode;
+
 use crate::call::{Answer, Call};
 use crate::error::Error;
 use crate::list;
@@ -20,8 +22,37 @@ pub(crate) async fn put(_: Call) -> Answer {
 }
 
 /// PUT of an operator policy.
-pub(crate) async fn put_operator(_: Call) -> Answer {
+pub(crate) async fn put_operator(call: Call) -> Answer {
+    operator_policies_may_change(&call)?;
     Err(Error::NotImplemented("operator policies aren't built yet".to_owned()))
+}
+
+/// DELETE of an operator policy.
+pub(crate) async fn delete_operator(call: Call) -> Answer {
+    operator_policies_may_change(&call)?;
+    Err(Error::NotFound)
+}
+
+/// # Errors
+/// `management.restrictions.operator_policy_changes.disabled`.
+fn operator_policies_may_change(call: &Call) -> Result<(), Error> {
+    match call.api.rules().operator_policy_changes_disabled && !call.identity.is_local() {
+        true => Err(restricted("operator policies can't be changed over HTTP", "operator_policy_changes")),
+        false => Ok(()),
+    }
+}
+
+fn restricted(what: &str, restriction: &str) -> Error {
+    let reason = format!("{what} (management.restrictions.{restriction}.disabled)");
+    Error::Of(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", reason)
+}
+
+/// What changes members of quorum queues.
+pub(crate) async fn change_quorum(call: Call) -> Answer {
+    match call.api.rules().quorum_queue_replica_operations_disabled && !call.identity.is_local() {
+        true => Err(restricted("members of quorum queues can't be changed over HTTP", "quorum_queue_replica_operations")),
+        false => quorum(call).await,
+    }
 }
 
 /// What concerns members of quorum queues.

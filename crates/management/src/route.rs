@@ -90,24 +90,28 @@ impl Route {
 
     /// What stands for the words in braces, if the path fits. Words are compared before they are decoded, so that a
     /// slash in a name is none between names.
-    pub(crate) fn matches(&self, path: &str) -> Option<Vec<String>> {
+    ///
+    /// # Errors
+    /// A word is no name.
+    pub(crate) fn matches(&self, path: &str) -> Option<Result<Vec<String>, NotText>> {
         let mut found = Vec::new();
         let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
         loop {
             let Some(word) = ours.next() else {
-                return theirs.next().is_none().then_some(found);
+                let decode = || found.into_iter().map(|word: String| decoded(&word)).collect();
+                return theirs.next().is_none().then(decode);
             };
             if word.starts_with("{*") {
                 let rest: Vec<&str> = theirs.collect();
                 if rest.is_empty() {
                     return None;
                 }
-                found.push(decoded(&rest.join("/")));
-                return Some(found);
+                found.push(rest.join("/"));
+                return Some(found.iter().map(|word| decoded(word)).collect());
             }
             let theirs = theirs.next()?;
             match word.starts_with('{') {
-                true => found.push(decoded(theirs)),
+                true => found.push(theirs.to_owned()),
                 false if word == theirs => {}
                 false => return None,
             }
@@ -120,29 +124,46 @@ impl Route {
     }
 }
 
-/// A word of a path or query without its percent signs. What isn't UTF-8 then is no name of ours.
-pub(crate) fn decoded(text: &str) -> String {
+/// A word of a path or a query that is no text: what stands there, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotText {
+    /// A percent sign without two hexadecimal digits.
+    #[error("'{0}' has a percent sign without two hexadecimal digits behind it; %25 stands for the sign itself")]
+    Escape(String),
+    /// Bytes that aren't UTF-8.
+    #[error("'{0}' isn't UTF-8 once its percent signs are decoded, and names are UTF-8")]
+    Encoding(String),
+}
+
+/// A word of a path or query without its percent signs.
+///
+/// # Errors
+/// It is no text then: what is only like a name must not become one, or different names would meet in one object.
+pub(crate) fn decoded(text: &str) -> Result<String, NotText> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [byte, after @ ..] = rest {
         rest = after;
-        let digit = |at: usize| rest.get(at).and_then(|digit| (*digit as char).to_digit(16));
-        match (byte, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                rest = &rest[2..];
-            }
-            _ => out.push(*byte),
+        if *byte != b'%' {
+            out.push(*byte);
+            continue;
         }
+        let digit = |at: usize| rest.get(at).and_then(|digit| (*digit as char).to_digit(16));
+        let (Some(high), Some(low)) = (digit(0), digit(1)) else { return Err(NotText::Escape(text.to_owned())) };
+        out.push((high * 16 + low) as u8);
+        rest = &rest[2..];
     }
-    String::from_utf8_lossy(&out).into_owned()
+    String::from_utf8(out).map_err(|_| NotText::Encoding(text.to_owned()))
 }
 
 /// The keys of a query with their values, decoded.
-pub(crate) fn query_pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
+///
+/// # Errors
+/// One of them is no text.
+pub(crate) fn query_pairs(query: &str) -> impl Iterator<Item = Result<(String, String), NotText>> + '_ {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decoded(&key.replace('+', " ")), decoded(&value.replace('+', " ")))
+        Ok((decoded(&key.replace('+', " "))?, decoded(&value.replace('+', " "))?))
     })
 }
 
@@ -164,18 +185,34 @@ mod tests {
     fn words_are_decoded_after_they_were_split() {
         let queue = route("/api/queues/{vhost}/{queue}");
         let words = |path: &str| queue.matches(path);
-        assert_eq!(words("/api/queues/%2F/a%2fb%20c"), Some(vec!["/".to_owned(), "a/b c".to_owned()]));
+        assert_eq!(words("/api/queues/%2F/a%2fb%20c"), Some(Ok(vec!["/".to_owned(), "a/b c".to_owned()])));
         assert_eq!(words("/api/queues/%2F"), None);
         assert_eq!(words("/api/queues/%2F/a/b"), None);
         assert_eq!(words("/api/exchanges/%2F/a"), None);
         assert_eq!(queue.parameter("queue", &["v".to_owned(), "q".to_owned()]), Some("q"));
-        assert_eq!(decoded("100%"), "100%");
+    }
+
+    #[test]
+    fn a_word_that_is_no_text_is_no_name() {
+        let queue = route("/api/queues/{vhost}/{queue}");
+        assert_eq!(decoded("100%25"), Ok("100%".to_owned()));
+        for word in ["100%", "%zz", "%2", "a%+1"] {
+            assert_eq!(decoded(word), Err(NotText::Escape(word.to_owned())));
+            assert!(queue.matches(&format!("/api/queues/%2F/{word}")).is_some_and(|words| words.is_err()));
+        }
+        for word in ["u%ff", "%fe%20", "%C3"] {
+            assert_eq!(decoded(word), Err(NotText::Encoding(word.to_owned())));
+        }
+        assert_eq!(decoded("%C3%A4"), Ok("ä".to_owned()));
+        let pairs: Result<Vec<_>, _> = query_pairs("a=b&c=%ff").collect();
+        assert!(pairs.is_err());
+        assert_eq!(query_pairs("a+b=%2B").collect::<Result<Vec<_>, _>>(), Ok(vec![("a b".to_owned(), "+".to_owned())]));
     }
 
     #[test]
     fn the_rest_is_one_word() {
         let rest = route("/api/checks/{*protocol}");
-        assert_eq!(rest.matches("/api/checks/http/prometheus"), Some(vec!["http/prometheus".to_owned()]));
+        assert_eq!(rest.matches("/api/checks/http/prometheus"), Some(Ok(vec!["http/prometheus".to_owned()])));
         assert_eq!(rest.matches("/api/checks"), None);
         assert_eq!(rest.parameters().collect::<Vec<_>>(), ["protocol"]);
     }

@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_host_that_is_unknown_is_named() {
-        let endpoint = Endpoint { ip: Some("no such host".to_owned()), port: 1 };
+        let endpoint = Endpoint { ip: Some("no such host".to_owned()), ..Config::default().management };
         let error = http_address(&endpoint).expect_err("unknown").to_string();
         assert!(error.starts_with("cannot listen on host no such host: "), "{error}");
     }

@@ -1,7 +1,92 @@
+//! Files and sockets that the process may have open, and who may have how many of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::cores::Population;
 
 /// Descriptors that a node should be allowed: RabbitMQ's packages ask for as many.
 const WANTED: u64 = 65_536;
+
+/// Kept for files of the log and for the local socket, out of what a start leaves; a quarter of that where it is less.
+const KEPT_MAX: usize = 64;
+
+/// HTTP and metrics together may have this share of what a start leaves, so that three quarters are AMQP's whatever
+/// clients of HTTP do.
+const HTTP_DIVISOR: usize = 4;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Descriptors {
+    /// The limit of the system, as raised.
+    limit: u64,
+    /// Connections of all protocols at most.
+    connections_max: usize,
+    /// Of these, those of HTTP at most.
+    http_max: usize,
+    http: AtomicUsize,
+    amqp: Arc<Population>,
+}
+
+/// A connection of HTTP, counted as long as this lives.
+#[derive(Debug)]
+pub struct HttpDescriptor(Arc<Descriptors>);
+
+impl Descriptors {
+    /// Shares out what `limit` leaves beside the descriptors that are open already.
+    pub(crate) fn share(limit: u64, amqp: Arc<Population>) -> Arc<Self> {
+        Arc::new(Self::of(limit, open_now(), amqp))
+    }
+
+    fn of(limit: u64, open: usize, amqp: Arc<Population>) -> Self {
+        let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open);
+        let kept = KEPT_MAX.min(left / 4);
+        let http_max = (left / HTTP_DIVISOR).max(1);
+        Self { limit, connections_max: (left - kept).max(1), http_max, http: AtomicUsize::new(0), amqp }
+    }
+
+    /// Files and sockets that the process may have open.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Connections of HTTP and metrics that there may be at the same time.
+    #[must_use]
+    pub fn http_max(&self) -> usize {
+        self.http_max
+    }
+
+    /// A place for one more connection of HTTP, if there is one.
+    #[must_use]
+    pub fn take_for_http(self: &Arc<Self>) -> Option<HttpDescriptor> {
+        let http = self.http.fetch_add(1, Ordering::Relaxed) + 1;
+        // Counted already: dropping it gives the place back.
+        let taken = HttpDescriptor(self.clone());
+        (http <= self.http_max && self.amqp.count() + http <= self.connections_max).then_some(taken)
+    }
+
+    /// Connections of AMQP that there may be beside those of HTTP, if this one is too many.
+    pub(crate) fn refuses_amqp(&self) -> Option<usize> {
+        let most = self.connections_max.saturating_sub(self.http.load(Ordering::Relaxed)).max(1);
+        (self.amqp.count() > most).then_some(most)
+    }
+}
+
+impl Drop for HttpDescriptor {
+    fn drop(&mut self) {
+        self.0.http.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Descriptors that are open; where the system doesn't say, what an idle node of a few cores has.
+fn open_now() -> usize {
+    const IDLE: usize = 48;
+    // The directory that is read is one of them.
+    std::fs::read_dir("/proc/self/fd").map_or(IDLE, |entries| entries.count().saturating_sub(1))
+}
 
 /// Raises the soft limit of open files to the hard one if it is too low; the limit that then holds.
 pub(crate) fn raise_limit() -> u64 {
@@ -41,5 +126,23 @@ mod tests {
     fn the_limit_is_never_lowered() {
         let before = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         assert!(raise_limit() >= before);
+    }
+
+    #[test]
+    fn http_never_takes_what_is_kept_for_others() {
+        for (limit, open, http_max) in [(64, 40, 6), (1024, 40, 246), (65_536, 40, 16_374), (10, 40, 1)] {
+            let amqp: Arc<Population> = Arc::default();
+            let descriptors = Arc::new(Descriptors::of(limit, open, amqp.clone()));
+            let taken: Vec<_> = std::iter::from_fn(|| descriptors.take_for_http()).collect();
+            assert_eq!(taken.len(), http_max, "of {limit}");
+            let members: Vec<_> = (0..).map(|_| amqp.join()).take_while(|_| descriptors.refuses_amqp().is_none()).collect();
+            if limit > 40 {
+                let left = limit as usize - open;
+                assert!(taken.len() + members.len() + KEPT_MAX.min(left / 4) <= left);
+                assert!(members.len() >= left / 2, "of {limit}");
+            }
+            drop((taken, members));
+            assert!(descriptors.take_for_http().is_some());
+        }
     }
 }

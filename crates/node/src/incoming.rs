@@ -11,7 +11,7 @@ use tracing::warn;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The next connection, however long it takes; what fails meanwhile is logged.
-pub(crate) async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+pub async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,

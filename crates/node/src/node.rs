@@ -18,7 +18,7 @@ use crate::alarms::{self, AlarmLimits, AlarmMonitor, SharedLimits};
 use crate::authenticate::LoopbackUsers;
 use crate::clock::Clock;
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
-use crate::descriptors;
+use crate::descriptors::{self, Descriptors};
 use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_start;
 use crate::first_user::{self, FirstUser};
@@ -137,7 +137,7 @@ struct Inner {
     broker: Arc<Broker>,
     clock: Clock,
     cores: Vec<Arc<crate::cores::Core>>,
-    descriptor_limit: u64,
+    descriptors: Arc<Descriptors>,
     alarm_limits: Arc<SharedLimits>,
     data_directory: PathBuf,
     loopback_users: LoopbackUsers,
@@ -191,11 +191,12 @@ impl Node {
         running.iter().for_each(|core| core.serve_queues(&broker));
         let side = SideRuntime::start()?;
         let (stop_sender, stop_signal) = signals::listen(side.handle())?;
+        let population: Arc<Population> = Arc::default();
         let inner = Inner {
             broker,
             clock,
             cores: running.iter().map(|running| running.core.clone()).collect(),
-            descriptor_limit,
+            descriptors: Descriptors::share(descriptor_limit, population.clone()),
             alarm_limits,
             data_directory,
             loopback_users: options.loopback_users,
@@ -214,7 +215,7 @@ impl Node {
             running,
             side,
             stop_signal,
-            population: Arc::default(),
+            population,
             sockets: options.sockets,
             lock,
         };
@@ -252,7 +253,14 @@ impl Node {
             Some(Listening { protocol, address: listener.socket.local_addr().ok()? })
         });
         self.inner.listening.lock().splice(..0, of_amqp);
-        let acceptors = Acceptors::start(amqp, &self.running, &self.inner.broker, &self.population, self.sockets);
+        let acceptors = Acceptors::start(
+            amqp,
+            &self.running,
+            &self.inner.broker,
+            &self.population,
+            &self.inner.descriptors,
+            self.sockets,
+        );
         *self.inner.acceptors.lock() = Some(acceptors);
         let file = PortsFile::write(self.lock.directory(), ports)
             .map_err(|source| StartError::Directory { path: self.lock.directory().to_owned(), source })?;
@@ -457,7 +465,13 @@ impl NodeHandle {
     /// Files and sockets that the process may have open.
     #[must_use]
     pub fn descriptor_limit(&self) -> u64 {
-        self.inner.descriptor_limit
+        self.inner.descriptors.limit()
+    }
+
+    /// Who may have how many of them.
+    #[must_use]
+    pub fn descriptors(&self) -> &Arc<Descriptors> {
+        &self.inner.descriptors
     }
 }
 

@@ -5,7 +5,7 @@ mod ciphers;
 mod client;
 mod expiry;
 mod files;
-mod listener;
+mod handshake;
 mod name;
 mod revocation;
 mod verify;
@@ -27,7 +27,7 @@ use tracing::{error, info};
 pub use self::ciphers::cipher_suites;
 pub(crate) use self::client::client_config;
 pub use self::files::TlsError;
-pub use self::listener::{HttpsStream, TlsListener};
+pub use self::handshake::HttpsStream;
 
 use self::files::Stamps;
 

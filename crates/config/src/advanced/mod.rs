@@ -218,7 +218,12 @@ fn of_rabbit(name: &str, value: &TermValue) -> Result<Assignments, String> {
 /// Terms of the listeners for HTTP: `{tcp_config, [{port, 15672}]}`, `{path_prefix, "/x"}`.
 fn of_http(prefix: &str, name: &str, value: &TermValue) -> Result<Assignments, String> {
     match name {
-        "tcp_config" | "ssl_config" => flat(&format!("{prefix}.{}", name.trim_end_matches("_config")), value),
+        "tcp_config" | "ssl_config" => {
+            let named = flat(&format!("{prefix}.{}", name.trim_end_matches("_config")), value)?;
+            // rabbitmq.conf has them without the name of the library that takes them.
+            let short = |key: String| key.replacen(".cowboy_opts.", ".", 1).replacen(".ssl_opts.", ".", 1);
+            Ok(named.into_iter().map(|(key, value)| (short(key), value)).collect())
+        }
         "load_definitions" => flat(name, value),
         _ => flat(&format!("{prefix}.{name}"), value),
     }

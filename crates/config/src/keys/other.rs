@@ -35,6 +35,8 @@ const LIMIT: &str = "the limit would not be enforced";
 const PROTOCOL: &str = "the protocol isn't spoken yet";
 const CLIENT: &str = "there is no outgoing connection yet";
 const LOGS: &str = "no log goes there; there are log.file, log.console, log.syslog and log.journald";
+const SHUTDOWN: &str = "a stop doesn't wait for answers of HTTP";
+const BACKLOG: &str = "as many as the system allows may wait to be accepted";
 const HTTP: &str = "the HTTP server has fixed settings";
 
 /// Every key, or family of keys, that takes no effect.
@@ -61,6 +63,28 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("management.ssl.hibernate_after", ERLANG),
     obsolete("management.ssl.bypass_pem_cache", TLS),
     not_yet("management.ssl.**", HTTP),
+    not_yet("management.ssl.compress", "answers aren't compressed"),
+    not_yet("management.tcp.compress", "answers aren't compressed"),
+    not_yet("management.listener.server.compress", "answers aren't compressed"),
+    not_yet("prometheus.tcp.compress", "answers aren't compressed"),
+    not_yet("prometheus.ssl.compress", "answers aren't compressed"),
+    obsolete("management.tcp.shutdown_timeout", SHUTDOWN),
+    obsolete("management.ssl.shutdown_timeout", SHUTDOWN),
+    obsolete("management.listener.server.shutdown_timeout", SHUTDOWN),
+    obsolete("prometheus.tcp.shutdown_timeout", SHUTDOWN),
+    obsolete("prometheus.ssl.shutdown_timeout", SHUTDOWN),
+    obsolete("management.ssl.backlog", BACKLOG),
+    obsolete("prometheus.ssl.backlog", BACKLOG),
+    obsolete("management.login_session_timeout", "there are no sessions: every request has its password"),
+    obsolete("management.credential_encryption_secret", "there are no sessions: every request has its password"),
+    obsolete("management.disable_stats", "counts are exact and cost nothing to collect; who may see them is up to tags of users"),
+    obsolete("management.enable_queue_totals", "they are always shown"),
+    obsolete("management.rates_mode", "rates cost nothing that could be saved"),
+    obsolete("management.db_cache_multiplier", "nothing is cached"),
+    obsolete("management.delegate_count", ERLANG),
+    obsolete("management_agent.disable_metrics_collector", "counts are exact and cost nothing to collect"),
+    not_yet("management.cors.**", "pages of other origins can't read answers"),
+    not_yet("management.http_log_dir", LOGS),
     refused_but("management.listener.ssl", OFF, "name the listener with management.ssl.port"),
     refused("management.listener.ssl_opts.**", "these options are called management.ssl.* by now"),
     refused_but("management.oauth_enabled", OFF, AUTH),

@@ -14,11 +14,11 @@ fn amqp(config: &mut Config) -> &mut Tls {
     &mut config.ssl_options
 }
 
-fn management(config: &mut Config) -> &mut TlsEndpoint {
+pub(super) fn management(config: &mut Config) -> &mut TlsEndpoint {
     config.management_ssl.get_or_insert_with(|| TlsEndpoint::on(MANAGEMENT_PORT))
 }
 
-fn prometheus(config: &mut Config) -> &mut TlsEndpoint {
+pub(super) fn prometheus(config: &mut Config) -> &mut TlsEndpoint {
     config.prometheus_ssl.get_or_insert_with(|| TlsEndpoint::on(PROMETHEUS_PORT))
 }
 

@@ -32,6 +32,7 @@ use leveret_metrics::Text;
 use crate::api::Api;
 use crate::error::Error;
 use crate::identity::Identity;
+use crate::serve::Client;
 use clients::Clients;
 use detailed::Query;
 use node::Node;
@@ -84,6 +85,10 @@ async fn answer(State(port): State<Port>, request: Request) -> Response {
     let Some(page) = path.strip_prefix(port.options.path.trim_end_matches('/')) else {
         return Error::NotFound.into_response();
     };
+    // Nobody is asked, or the answer was right: whoever reads metrics may come back for more.
+    if let Some(client) = request.extensions().get::<Client>() {
+        client.let_in();
+    }
     match page {
         "" | "/" if port.options.per_object => port.per_object().await,
         "" | "/" => port.aggregated().await,

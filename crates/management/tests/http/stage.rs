@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leveret_auth::{HASHING_SHA256, hash_password};
 use leveret_config::Config;
-use leveret_management::{Api, MetricsOptions, api, metrics, serve};
+use leveret_management::{Api, HttpListener, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports};
 use leveret_strict_client::amqp091::{Client, Event, Options};
@@ -70,8 +70,8 @@ impl Stage {
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
         let (served, scraped) = (api(state.clone()), metrics(state.clone(), pages));
         node.spawn(state.clone().sample());
-        node.spawn(async move { serve(http_listener, served).await.expect("serves") });
-        node.spawn(async move { serve(prometheus_listener, scraped).await.expect("serves") });
+        node.spawn(async move { serve(http_listener, served, HttpListener::default()).await.expect("serves") });
+        node.spawn(async move { serve(prometheus_listener, scraped, HttpListener::default()).await.expect("serves") });
         Stage { node, amqp, http, prometheus, api: state, directory }
     }
 

@@ -1,6 +1,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use leveret_broker::{Broker, Peer};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -16,6 +17,7 @@ use super::load::least_loaded;
 use super::population::Population;
 use super::stream::Stream;
 use super::{Core, RunningCore};
+use crate::descriptors::Descriptors;
 use crate::incoming;
 use crate::tls::Tls;
 
@@ -110,6 +112,7 @@ pub(crate) struct Acceptors {
     home: Handle,
     broker: Arc<Broker>,
     population: Arc<Population>,
+    descriptors: Arc<Descriptors>,
     sockets: SocketOptions,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -149,6 +152,7 @@ impl Acceptors {
         cores: &[RunningCore],
         broker: &Arc<Broker>,
         population: &Arc<Population>,
+        descriptors: &Arc<Descriptors>,
         sockets: SocketOptions,
     ) -> Self {
         let mut this = Self {
@@ -160,6 +164,7 @@ impl Acceptors {
             home: cores[0].handle.clone(),
             broker: broker.clone(),
             population: population.clone(),
+            descriptors: descriptors.clone(),
             sockets,
             tasks: Vec::new(),
         };
@@ -173,6 +178,7 @@ impl Acceptors {
                 seats: self.seats.clone(),
                 broker: self.broker.clone(),
                 population: self.population.clone(),
+                descriptors: self.descriptors.clone(),
                 sockets: self.sockets,
                 tls: listener.tls,
             };
@@ -209,12 +215,17 @@ struct Guests {
     seats: Vec<Seat>,
     broker: Arc<Broker>,
     population: Arc<Population>,
+    descriptors: Arc<Descriptors>,
     sockets: SocketOptions,
     tls: Option<Arc<Tls>>,
 }
 
+/// Clients that were turned away for want of descriptors are told in the log at most this often.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
 async fn accept(listener: std::net::TcpListener, guests: Guests) {
-    let Guests { seats, broker, population, sockets, tls } = guests;
+    let Guests { seats, broker, population, descriptors, sockets, tls } = guests;
+    let mut told: Option<std::time::Instant> = None;
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return warn!("the runtime refused a listener: {error}"),
@@ -223,9 +234,23 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
         let (stream, address) = incoming::next(&listener).await;
         match stream.into_std().and_then(|stream| sockets.apply(&stream).map(|()| stream)) {
             Ok(stream) => {
+                let member = population.join();
+                if let Some(most) = descriptors.refuses_amqp() {
+                    if told.is_none_or(|at| at.elapsed() > TELL_EVERY) {
+                        told = Some(std::time::Instant::now());
+                        warn!(
+                            "the connection from {address} is closed: the limit of {} open files leaves {most} \
+                             connections, and the rest is kept for the disk and the command line (ulimit -n)",
+                            descriptors.limit()
+                        );
+                    }
+                    // Whoever comes again at once must not keep this core from its work.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 let seat = &seats[choose(&seats)];
                 seat.core.load.connected();
-                let place = Place { core: seat.core.clone(), _member: population.join() };
+                let place = Place { core: seat.core.clone(), _member: member };
                 let foreword = Foreword { proxy_protocol: sockets.proxy_protocol, tls: tls.clone() };
                 let guest = Guest { stream, address, place, broker: broker.clone(), foreword };
                 // A core that has stopped takes nobody, and the node is about to.

@@ -20,6 +20,11 @@ impl Population {
         Member(self.clone())
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        *self.count.lock()
+    }
+
     /// Waits until there is none, `patience` at most; how many are left.
     pub(crate) fn wait_until_empty(&self, patience: Duration) -> usize {
         let end = Instant::now() + patience;

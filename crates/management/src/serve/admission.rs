@@ -1,0 +1,216 @@
+//! Who may connect to a listener: so many in all, so many from one address, and never more than the limit of open files
+//! leaves to HTTP.
+//!
+//! Where a place is missing, the client that is missed least is closed: one that hasn't logged in, or one that is idle. Only
+//! where there is none is the next one turned away.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leveret_config::HttpLimits;
+use leveret_node::{Descriptors, HttpDescriptor};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::progress::{Claim, Progress};
+
+/// Whoever came a moment ago is spared: many that come at once mustn't close each other before they have said anything.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(super) struct Admission {
+    /// The prefix of the listener's keys.
+    prefix: &'static str,
+    most: usize,
+    most_per_address: usize,
+    descriptors: Option<Arc<Descriptors>>,
+    places: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    next: u64,
+    taken: HashMap<u64, Taken>,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+struct Taken {
+    address: IpAddr,
+    progress: Arc<Progress>,
+    closing: Arc<Notify>,
+    descriptor: Option<HttpDescriptor>,
+}
+
+/// A connection's place, given back when dropped.
+pub(super) struct Place {
+    number: u64,
+    admission: Arc<Admission>,
+    pub(super) progress: Arc<Progress>,
+    closing: Arc<Notify>,
+}
+
+impl Place {
+    /// Ends when somebody else gets this place.
+    pub(super) async fn is_lost(&self) {
+        self.closing.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.admission.places.lock().remove(self.number);
+    }
+}
+
+impl Places {
+    fn remove(&mut self, number: u64) -> Option<Taken> {
+        let taken = self.taken.remove(&number)?;
+        if let Some(count) = self.by_address.get_mut(&taken.address) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_address.remove(&taken.address);
+            }
+        }
+        Some(taken)
+    }
+
+    /// Closes the client that is missed least, of all or of one address. It is looked for among all: there are thousands
+    /// at most, and only where all places are taken.
+    fn close_one(&mut self, address: Option<IpAddr>) -> Option<Taken> {
+        let now = Instant::now();
+        let candidates = self.taken.iter().filter(|(_, taken)| address.is_none_or(|wanted| taken.address == wanted));
+        let (claim, number) = candidates.map(|(number, taken)| (taken.progress.claim(now, GRACE), *number)).min()?;
+        if claim == Claim::Full {
+            return None;
+        }
+        let closed = self.remove(number)?;
+        closed.closing.notify_one();
+        Some(closed)
+    }
+}
+
+impl Admission {
+    /// Of a listener whose keys have this prefix; without descriptors there is no limit of the system to keep.
+    pub(super) fn new(prefix: &'static str, limits: &HttpLimits, descriptors: Option<Arc<Descriptors>>) -> Arc<Self> {
+        let most = |limit: Option<u32>| limit.map_or(usize::MAX, |limit| limit as usize);
+        Arc::new(Self {
+            prefix,
+            most: most(limits.max_connections),
+            most_per_address: most(limits.max_connections_per_address),
+            descriptors,
+            places: Mutex::default(),
+        })
+    }
+
+    /// A place for somebody who comes from there.
+    ///
+    /// # Errors
+    /// There is none; says which limit it is.
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, String> {
+        let mut places = self.places.lock();
+        let mut freed = None;
+        if places.by_address.get(&address).copied().unwrap_or(0) >= self.most_per_address {
+            freed = Some(places.close_one(Some(address)).ok_or_else(|| {
+                format!(
+                    "{address} has {} connections here already, the most that {}.max_connections_per_address allows",
+                    self.most_per_address, self.prefix
+                )
+            })?);
+        }
+        if places.taken.len() >= self.most {
+            freed = Some(places.close_one(None).ok_or_else(|| {
+                format!(
+                    "there are {} connections here already, the most that {}.max_connections allows",
+                    self.most, self.prefix
+                )
+            })?);
+        }
+        let descriptor = match &self.descriptors {
+            None => None,
+            // The descriptor of whoever is closed goes over: it is open a moment longer only.
+            Some(descriptors) => Some(
+                freed
+                    .and_then(|freed| freed.descriptor)
+                    .or_else(|| descriptors.take_for_http())
+                    .or_else(|| places.close_one(None)?.descriptor)
+                    .ok_or_else(|| {
+                        format!(
+                            "HTTP has {} connections already, all that the limit of {} open files leaves to it",
+                            descriptors.http_max(),
+                            descriptors.limit()
+                        )
+                    })?,
+            ),
+        };
+        let number = places.next;
+        places.next += 1;
+        let progress = Arc::new(Progress::new(Instant::now()));
+        let closing = Arc::new(Notify::new());
+        *places.by_address.entry(address).or_default() += 1;
+        let taken = Taken { address, progress: progress.clone(), closing: closing.clone(), descriptor };
+        places.taken.insert(number, taken);
+        Ok(Place { number, admission: self.clone(), progress, closing })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(max_connections: u32, max_connections_per_address: u32) -> HttpLimits {
+        HttpLimits {
+            max_connections: Some(max_connections),
+            max_connections_per_address: Some(max_connections_per_address),
+            ..HttpLimits::default()
+        }
+    }
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    async fn is_lost(place: &Place) -> bool {
+        tokio::time::timeout(Duration::from_millis(1), place.is_lost()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_address_keeps_no_other_address_out() {
+        let admission = Admission::new("management.tcp", &limits(3, 2), None);
+        let first = admission.admit(address(1)).expect("a place");
+        let _second = admission.admit(address(1)).expect("a place");
+        let refused = admission.admit(address(1)).err().expect("is full");
+        assert!(refused.contains("10.0.0.1 has 2") && refused.contains("max_connections_per_address"), "{refused}");
+        let other = admission.admit(address(2)).expect("a place");
+        let refused = admission.admit(address(3)).err().expect("is full");
+        assert!(refused.contains("management.tcp.max_connections allows"), "{refused}");
+        drop(other);
+        admission.admit(address(3)).expect("a place");
+        drop(first);
+        admission.admit(address(1)).expect("a place");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_says_nothing_makes_way() {
+        let admission = Admission::new("management.tcp", &limits(2, 2), None);
+        let silent = admission.admit(address(1)).expect("a place");
+        let busy = admission.admit(address(1)).expect("a place");
+        busy.progress.received();
+        busy.progress.asks();
+        busy.progress.let_in();
+        tokio::time::advance(GRACE).await;
+        let third = admission.admit(address(1)).expect("a place");
+        assert!(is_lost(&silent).await && !is_lost(&busy).await && !is_lost(&third).await);
+        // A place that is lost already isn't given back twice.
+        drop(silent);
+        assert_eq!(admission.places.lock().by_address[&address(1)], 2);
+        tokio::time::advance(GRACE).await;
+        busy.progress.is_answered();
+        third.progress.received();
+        third.progress.asks();
+        let _fourth = admission.admit(address(2)).expect("a place");
+        assert!(is_lost(&busy).await && !is_lost(&third).await);
+    }
+}

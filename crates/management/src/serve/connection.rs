@@ -1,0 +1,129 @@
+//! One connection of HTTP, from its first byte to its last.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::progress::{Overdue, Patience, Progress};
+use super::watched::{AnswerBody, Answering, RequestBody, Socket};
+
+/// RabbitMQ's answer to half a request.
+const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// The connection that a request came on, for whoever finds out who sent it.
+#[derive(Clone)]
+pub(crate) struct Client(pub(super) Arc<Progress>);
+
+impl Client {
+    /// Its name and password were right, or nobody asks for them.
+    pub(crate) fn let_in(&self) {
+        self.0.let_in();
+    }
+}
+
+/// What all connections of a listener have in common.
+#[derive(Clone)]
+pub(super) struct House {
+    pub(super) router: Router,
+    pub(super) patience: Patience,
+    pub(super) max_keepalive: u64,
+}
+
+/// Requests of one connection on their way to the router.
+struct Requests {
+    router: TowerToHyperService<Router>,
+    /// None on the local socket.
+    address: Option<SocketAddr>,
+    progress: Arc<Progress>,
+    max_keepalive: u64,
+}
+
+impl Service<Request<Incoming>> for Requests {
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let is_last = self.progress.asks() >= self.max_keepalive;
+        let progress = &self.progress;
+        let answering = Answering(progress.clone());
+        let mut request = request.map(|body| Body::new(RequestBody { body, progress: progress.clone() }));
+        if let Some(address) = self.address {
+            // The address decides whether loopback users may come in.
+            request.extensions_mut().insert(ConnectInfo(address));
+        }
+        request.extensions_mut().insert(Client(progress.clone()));
+        let answer = self.router.call(request);
+        Box::pin(async move {
+            let mut response = answer.await?.map(|body| AnswerBody { body, _answering: answering });
+            if is_last {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// Answers requests until the client goes, or one of its times is over.
+pub(super) async fn serve<S>(stream: S, address: Option<SocketAddr>, progress: Arc<Progress>, house: House)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let House { router, patience, max_keepalive } = house;
+    let router = TowerToHyperService::new(router);
+    let requests = Requests { router, address, progress: progress.clone(), max_keepalive };
+    let socket = TokioIo::new(Socket { stream, progress: progress.clone() });
+    // Times are kept here, by state.
+    let mut connection = http1::Builder::new().header_read_timeout(None).serve_connection(socket, requests);
+    let mut alarm = Box::pin(tokio::time::sleep_until(Instant::now()));
+    let overdue: Option<Overdue> = std::future::poll_fn(|context| {
+        if let Poll::Ready(done) = Pin::new(&mut connection).poll(context) {
+            if let Err(error) = done {
+                debug!("a connection of HTTP ended: {error}");
+            }
+            return Poll::Ready(None);
+        }
+        // All that can change the state happens in the poll above.
+        while let Some((until, why)) = progress.deadline(&patience) {
+            if alarm.deadline() != until {
+                alarm.as_mut().reset(until);
+            }
+            if alarm.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            if until <= Instant::now() {
+                return Poll::Ready(Some(why));
+            }
+        }
+        Poll::Pending
+    })
+    .await;
+    let Some(overdue) = overdue else { return };
+    let from = address.map_or("the local socket".to_owned(), |address| address.to_string());
+    debug!("a connection of HTTP from {from} is closed: {}", overdue.reason());
+    if overdue.is_told() {
+        let Socket { mut stream, .. } = connection.into_parts().io.into_inner();
+        // Whoever doesn't take it at once doesn't get it.
+        let told = async {
+            let _ = stream.write_all(REQUEST_TIMEOUT).await;
+            let _ = stream.shutdown().await;
+        };
+        let _ = futures_lite::future::poll_once(std::pin::pin!(told)).await;
+    }
+}

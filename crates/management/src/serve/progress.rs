@@ -1,0 +1,271 @@
+//! How far a connection of HTTP has come, and until when it has to come further.
+
+use std::time::Duration;
+
+use leveret_config::HttpLimits;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// How long connections may stay in each state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    request: Duration,
+    idle: Duration,
+    inactive: Duration,
+}
+
+impl From<&HttpLimits> for Patience {
+    fn from(limits: &HttpLimits) -> Self {
+        Self {
+            request: Duration::from_millis(limits.request_timeout_ms),
+            idle: Duration::from_millis(limits.idle_timeout_ms),
+            inactive: Duration::from_millis(limits.inactivity_timeout_ms),
+        }
+    }
+}
+
+/// The state of a connection, noted by whatever reads, writes and answers for it.
+#[derive(Debug)]
+pub(crate) struct Progress(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    /// When the client came, or its handshake was done.
+    came: Instant,
+    /// Since when the client has been let in.
+    is_known: bool,
+    /// Since when bytes have waited for the client to take them.
+    blocked: Option<Instant>,
+    /// Since when a request's body has been missing.
+    starved: Option<Instant>,
+    requests: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing of a next request is there.
+    Idle(Instant),
+    /// A request began then, and its head isn't complete.
+    Head(Instant),
+    /// A request that began then is being answered.
+    Answering(Instant),
+}
+
+/// Why a connection is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// The client hasn't logged in.
+    Unknown,
+    /// The head of a request isn't complete, or the body of a client that hasn't logged in.
+    Request,
+    /// The body of a request doesn't go on.
+    Body,
+    /// There is no next request.
+    Idle,
+    /// The client doesn't take its answer.
+    Blocked,
+}
+
+impl Overdue {
+    /// Whether the client has to be told, which has sent something and waits.
+    pub(crate) fn is_told(self) -> bool {
+        matches!(self, Overdue::Request | Overdue::Body)
+    }
+
+    /// The state and the key that limits it.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Overdue::Unknown => "it hasn't logged in within request_timeout",
+            Overdue::Request => "its request wasn't complete within request_timeout",
+            Overdue::Body => "its request's body didn't go on within idle_timeout",
+            Overdue::Idle => "it was idle for idle_timeout",
+            Overdue::Blocked => "it took nothing of its answer for inactivity_timeout",
+        }
+    }
+}
+
+/// How much a connection may be missed, the least first: whom to close for somebody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Claim {
+    /// It hasn't logged in, or sends half a request, since then.
+    None(Instant),
+    /// It has logged in and has been idle since then.
+    Idle(Instant),
+    /// It came a moment ago, or is being answered.
+    Full,
+}
+
+impl Progress {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self(Mutex::new(State {
+            phase: Phase::Idle(now),
+            came: now,
+            is_known: false,
+            blocked: None,
+            starved: None,
+            requests: 0,
+        }))
+    }
+
+    /// The handshake is done: from here on the client can send requests.
+    pub(crate) fn is_ready(&self) {
+        let mut state = self.0.lock();
+        state.came = Instant::now();
+        state.phase = Phase::Idle(state.came);
+    }
+
+    /// The client may do what it asks for: its name and password are right, or nobody asks for them.
+    pub(crate) fn let_in(&self) {
+        self.0.lock().is_known = true;
+    }
+
+    pub(super) fn received(&self) {
+        let mut state = self.0.lock();
+        if let Phase::Idle(_) = state.phase {
+            state.phase = Phase::Head(Instant::now());
+        }
+    }
+
+    pub(super) fn sent(&self) {
+        let mut state = self.0.lock();
+        state.blocked = None;
+        // What was left of an answer has gone out only now.
+        if let Phase::Idle(_) = state.phase {
+            state.phase = Phase::Idle(Instant::now());
+        }
+    }
+
+    pub(super) fn is_blocked(&self) {
+        self.0.lock().blocked.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn is_starved(&self) {
+        self.0.lock().starved.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn is_fed(&self) {
+        self.0.lock().starved = None;
+    }
+
+    /// A request's head is complete; how many there have been.
+    pub(super) fn asks(&self) -> u64 {
+        let mut state = self.0.lock();
+        let began = match state.phase {
+            Phase::Head(began) => began,
+            Phase::Idle(_) | Phase::Answering(_) => Instant::now(),
+        };
+        state.phase = Phase::Answering(began);
+        state.requests += 1;
+        state.requests
+    }
+
+    /// The answer is complete.
+    pub(super) fn is_answered(&self) {
+        let mut state = self.0.lock();
+        state.starved = None;
+        state.phase = Phase::Idle(Instant::now());
+    }
+
+    /// Until when the connection may stay as it is; none while it waits for us alone.
+    pub(super) fn deadline(&self, patience: &Patience) -> Option<(Instant, Overdue)> {
+        let state = self.0.lock();
+        if let Some(blocked) = state.blocked {
+            return Some((blocked + patience.inactive, Overdue::Blocked));
+        }
+        match state.phase {
+            Phase::Idle(since) if state.is_known => Some((since + patience.idle, Overdue::Idle)),
+            Phase::Idle(since) => Some((since.max(state.came) + patience.request, Overdue::Unknown)),
+            Phase::Head(began) => Some((began + patience.request, Overdue::Request)),
+            Phase::Answering(began) if state.starved.is_some() && !state.is_known => {
+                Some((began + patience.request, Overdue::Request))
+            }
+            Phase::Answering(_) => state.starved.map(|since| (since + patience.idle, Overdue::Body)),
+        }
+    }
+
+    /// How much it is missed if it is closed; whoever came within `grace` is spared.
+    pub(super) fn claim(&self, now: Instant, grace: Duration) -> Claim {
+        let state = self.0.lock();
+        let spared = |since: Instant| now.saturating_duration_since(since) < grace;
+        match state.phase {
+            Phase::Idle(_) if !state.is_known && !spared(state.came) => Claim::None(state.came),
+            Phase::Head(began) if !spared(began) => Claim::None(began),
+            Phase::Answering(began) if state.starved.is_some() && !spared(began) => Claim::None(began),
+            Phase::Idle(since) if state.is_known => Claim::Idle(since),
+            _ => Claim::Full,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patience() -> Patience {
+        let limits = HttpLimits {
+            request_timeout_ms: 5_000,
+            idle_timeout_ms: 60_000,
+            inactivity_timeout_ms: 300_000,
+            ..HttpLimits::default()
+        };
+        Patience::from(&limits)
+    }
+
+    fn left(progress: &Progress) -> Option<(u64, Overdue)> {
+        let (until, why) = progress.deadline(&patience())?;
+        Some(((until - Instant::now()).as_secs(), why))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_state_has_a_time_of_its_own() {
+        let progress = Progress::new(Instant::now());
+        assert_eq!(left(&progress), Some((5, Overdue::Unknown)));
+        tokio::time::advance(Duration::from_secs(3)).await;
+        progress.is_ready();
+        assert_eq!(left(&progress), Some((5, Overdue::Unknown)), "a handshake has its own time");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        progress.received();
+        assert_eq!(left(&progress), Some((5, Overdue::Request)));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        progress.received();
+        assert_eq!(left(&progress), Some((3, Overdue::Request)), "more bytes give no more time");
+        assert_eq!(progress.asks(), 1);
+        progress.is_starved();
+        assert_eq!(left(&progress), Some((3, Overdue::Request)), "nor does a body before the login");
+        progress.let_in();
+        assert_eq!(left(&progress), Some((60, Overdue::Body)));
+        progress.is_fed();
+        assert_eq!(left(&progress), None, "an answer may take as long as we need");
+        progress.is_blocked();
+        assert_eq!(left(&progress), Some((300, Overdue::Blocked)));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        progress.is_blocked();
+        assert_eq!(left(&progress), Some((270, Overdue::Blocked)));
+        progress.sent();
+        assert_eq!(left(&progress), None);
+        progress.is_answered();
+        assert_eq!(left(&progress), Some((60, Overdue::Idle)));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        progress.sent();
+        assert_eq!(left(&progress), Some((60, Overdue::Idle)), "idle begins when the last byte has gone out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_go_before_idle_clients_and_busy_ones_stay() {
+        let grace = Duration::from_secs(1);
+        let now = || Instant::now();
+        let start = now();
+        let progress = Progress::new(start);
+        assert_eq!(progress.claim(now(), grace), Claim::Full, "it has just come");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(progress.claim(now(), grace), Claim::None(start));
+        progress.received();
+        progress.asks();
+        progress.let_in();
+        assert_eq!(progress.claim(now(), grace), Claim::Full);
+        progress.is_answered();
+        assert_eq!(progress.claim(now(), grace), Claim::Idle(now()));
+        assert!(Claim::None(now()) < Claim::Idle(start) && Claim::Idle(now()) < Claim::Full);
+    }
+}
