@@ -60,20 +60,12 @@ impl Listeners {
         };
         // As in RabbitMQ, a plugin that isn't enabled doesn't listen.
         if config.plugins.is_running("rabbitmq_management") {
-            this.http = open(
-                "management.tcp",
-                "management.ssl",
-                config.plain_management(),
-                config.management_ssl.as_ref(),
-            )?;
+            this.http =
+                open("management.tcp", "management.ssl", config.plain_management(), config.management_ssl.as_ref())?;
         }
         if config.plugins.is_running("rabbitmq_prometheus") {
-            this.prometheus = open(
-                "prometheus.tcp",
-                "prometheus.ssl",
-                config.plain_prometheus(),
-                config.prometheus_ssl.as_ref(),
-            )?;
+            this.prometheus =
+                open("prometheus.tcp", "prometheus.ssl", config.plain_prometheus(), config.prometheus_ssl.as_ref())?;
         }
         Ok(this)
     }

@@ -7,7 +7,9 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use leveret_model::{Action, Arguments, Bind, Binding, Command, DestinationName, Resource, Topology};
+use leveret_model::{
+    Action, Arguments, Bind, Binding, Command, DestinationName, Resource, Topology, without_line_ends,
+};
 use serde_json::{Value, json};
 
 use crate::call::{Answer, Call, json, no_content};
@@ -122,7 +124,12 @@ pub(crate) async fn one(call: Call) -> Answer {
 }
 
 /// POST: 201 with its place.
-pub(crate) async fn post(call: Call) -> Answer {
+pub(crate) async fn post(mut call: Call) -> Answer {
+    for end in [1, 3] {
+        if let Some(name) = call.path.get_mut(end) {
+            *name = without_line_ends(name).into_owned();
+        }
+    }
     let pair = Pair::of(&call)?;
     let body = call.object()?;
     let arguments = fields::arguments(&body)?;

@@ -10,6 +10,7 @@ use leveret_model::{Action, Permit, Topology};
 use serde_json::{Map, Value};
 
 use crate::api::Api;
+use crate::definitions::takes_too_much;
 use crate::error::Error;
 use crate::identity::Identity;
 
@@ -83,6 +84,9 @@ impl Call {
 pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Error> {
     if body.trim_ascii().is_empty() {
         return Ok(Map::new());
+    }
+    if let Some(reason) = takes_too_much(body, body.len()) {
+        return Err(Error::BadRequest(reason));
     }
     match serde_json::from_slice(body) {
         Ok(Value::Object(object)) => Ok(object),

@@ -98,7 +98,8 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let (parts, body) = request.into_parts();
     let api = door.api;
     let rules = api.rules();
-    let is_public = route.access == Access::Public && !(rules.require_auth_for_api_reference && route.path == REFERENCE);
+    let is_public =
+        route.access == Access::Public && !(rules.require_auth_for_api_reference && route.path == REFERENCE);
     let identity = match is_public {
         _ if door.is_local => Identity::local_administrator(),
         true => Identity::nobody(),

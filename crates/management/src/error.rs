@@ -33,6 +33,18 @@ pub(crate) enum Error {
     Unavailable(String),
 }
 
+impl Error {
+    /// The same with where it is in what was sent.
+    pub(crate) fn at(self, place: &str) -> Self {
+        match self {
+            Error::BadRequest(reason) => Error::BadRequest(format!("{reason} ({place})")),
+            Error::BadRequestOf(reason) => Error::BadRequest(format!("{reason} ({place})")),
+            Error::NotImplemented(reason) => Error::NotImplemented(format!("{reason} ({place})")),
+            other => other,
+        }
+    }
+}
+
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
         match refused.kind {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use leveret_broker::exchange_counters::ExchangeCounters;
 use leveret_broker::registry::Snapshot;
-use leveret_model::{Action, Command, DeclareExchange, DeleteExchange, Exchange, ExchangeType, Outcome};
+use leveret_model::{
+    Action, Command, DeclareExchange, DeleteExchange, Exchange, ExchangeType, Outcome, without_line_ends,
+};
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -68,7 +70,7 @@ pub(crate) async fn one(call: Call) -> Answer {
 
 /// PUT: 201 for a new one, 204 for one that is the same.
 pub(crate) async fn put(call: Call) -> Answer {
-    let (vhost, name) = (call.word(0), named(call.word(1)));
+    let (vhost, name) = (call.word(0), &*without_line_ends(named(call.word(1))));
     let body = call.object()?;
     let arguments = fields::arguments(&body)?;
     let kind = fields::text_or(&body, "type", "direct")?;

@@ -50,7 +50,9 @@ fn restricted(what: &str, restriction: &str) -> Error {
 /// What changes members of quorum queues.
 pub(crate) async fn change_quorum(call: Call) -> Answer {
     match call.api.rules().quorum_queue_replica_operations_disabled && !call.identity.is_local() {
-        true => Err(restricted("members of quorum queues can't be changed over HTTP", "quorum_queue_replica_operations")),
+        true => {
+            Err(restricted("members of quorum queues can't be changed over HTTP", "quorum_queue_replica_operations"))
+        }
         false => quorum(call).await,
     }
 }

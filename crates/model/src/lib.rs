@@ -17,6 +17,7 @@ mod command;
 mod exchange;
 mod id;
 mod limits;
+mod line_ends;
 mod model;
 mod permission;
 mod queue;
@@ -41,6 +42,7 @@ pub use command::{
 pub use exchange::{Exchange, ExchangeType, HeadersMatch};
 pub use id::{ConnectionId, ExchangeId, QueueId};
 pub use limits::Limits;
+pub use line_ends::without_line_ends;
 pub use model::Model;
 pub use permission::{Pattern, Permission};
 pub use queue::{DeadLetterOptions, Durability, Overflow, Queue, QueueOptions};

@@ -135,7 +135,8 @@ mod tests {
             let descriptors = Arc::new(Descriptors::of(limit, open, amqp.clone()));
             let taken: Vec<_> = std::iter::from_fn(|| descriptors.take_for_http()).collect();
             assert_eq!(taken.len(), http_max, "of {limit}");
-            let members: Vec<_> = (0..).map(|_| amqp.join()).take_while(|_| descriptors.refuses_amqp().is_none()).collect();
+            let members: Vec<_> =
+                (0..).map(|_| amqp.join()).take_while(|_| descriptors.refuses_amqp().is_none()).collect();
             if limit > 40 {
                 let left = limit as usize - open;
                 assert!(taken.len() + members.len() + KEPT_MAX.min(left / 4) <= left);

@@ -1,9 +1,11 @@
 //! Between the wire's tables and the control plane's arguments.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use leveret_amqp091::{Table, Value};
 use leveret_model as model;
+use leveret_model::without_line_ends;
 
 use super::error::{Result, syntax};
 
@@ -43,6 +45,14 @@ pub(crate) fn value(value: Value<'_>) -> model::Value {
         }
         number => number.as_i64().map_or(model::Value::Void, model::Value::Int),
     }
+}
+
+/// The name of a queue or an exchange that is declared, bound or deleted.
+///
+/// # Errors
+/// As [`name`].
+pub(crate) fn declared_name<'a>(what: &str, given: leveret_amqp091::ShortStr<'a>) -> Result<Cow<'a, str>> {
+    Ok(without_line_ends(name(what, given)?))
 }
 
 /// A name that has to be text, since it is shown in JSON.

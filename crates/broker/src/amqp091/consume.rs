@@ -43,6 +43,14 @@ impl Session {
         last.ok_or_else(|| ProtocolError::new(ReplyCode::NotFound, "no previously declared queue"))
     }
 
+    /// The same where a queue is bound or deleted.
+    pub(crate) fn declared_queue_name(&mut self, channel: u16, name: ShortStr<'_>) -> Result<Arc<str>> {
+        match &*arguments::declared_name("queue", name)? {
+            "" => self.queue_name(channel, name),
+            name => Ok(name.into()),
+        }
+    }
+
     /// A queue that this connection may use for `action`.
     pub(crate) fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
         let snapshot = self.broker.registry.snapshot();

@@ -13,7 +13,7 @@ impl Session {
     /// `exchange.declare`.
     pub(crate) fn exchange_declare(&mut self, channel: u16, declare: &exchange::Declare<'_>, now: Now) -> Result<()> {
         self.channel(channel)?;
-        let name = arguments::name("exchange", declare.exchange)?;
+        let name = &*arguments::declared_name("exchange", declare.exchange)?;
         let options = arguments::arguments(declare.arguments)?;
         let alternate = options.get("alternate-exchange").and_then(|value| value.as_str());
         if declare.passive {
@@ -44,7 +44,7 @@ impl Session {
     /// `exchange.delete`. One that doesn't exist is deleted already.
     pub(crate) fn exchange_delete(&mut self, channel: u16, delete: &exchange::Delete<'_>, now: Now) -> Result<()> {
         self.channel(channel)?;
-        let name = arguments::name("exchange", delete.exchange)?;
+        let name = &*arguments::declared_name("exchange", delete.exchange)?;
         let permit = self.authorize(Action::DeleteExchange(name))?;
         let command = Command::DeleteExchange(DeleteExchange {
             vhost: self.vhost.clone(),
@@ -82,8 +82,8 @@ impl Session {
     ) -> Result<Bind> {
         Ok(Bind {
             vhost: self.vhost.clone(),
-            source: arguments::name("exchange", source)?.into(),
-            destination: DestinationName::Exchange(arguments::name("exchange", destination)?.into()),
+            source: (&*arguments::declared_name("exchange", source)?).into(),
+            destination: DestinationName::Exchange((&*arguments::declared_name("exchange", destination)?).into()),
             routing_key: routing_key.as_bytes().into(),
             arguments: arguments::arguments(table)?,
             connection: Some(self.id),

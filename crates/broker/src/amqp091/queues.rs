@@ -22,7 +22,7 @@ impl Session {
     /// `queue.declare`.
     pub(crate) fn queue_declare(&mut self, channel: u16, declare: &queue::Declare<'_>, now: Now) -> Result<()> {
         self.channel(channel)?;
-        let given = arguments::name("queue", declare.queue)?;
+        let given = &*arguments::declared_name("queue", declare.queue)?;
         if is_reply_name(given) {
             return self.declare_reply_queue(channel, given, declare.nowait);
         }
@@ -93,7 +93,7 @@ impl Session {
     /// `queue.bind`.
     pub(crate) fn queue_bind(&mut self, channel: u16, bind: &queue::Bind<'_>, now: Now) -> Result<()> {
         let answer = if bind.nowait { Answer::Nothing } else { Answer::QueueBindOk { channel } };
-        let name = self.queue_name(channel, bind.queue)?;
+        let name = self.declared_queue_name(channel, bind.queue)?;
         // A queue bound without a name and a key is bound by its name (specification 1.7.2.4).
         let key = if bind.queue.is_empty() && bind.routing_key.is_empty() {
             name.as_bytes().into()
@@ -102,7 +102,7 @@ impl Session {
         };
         let command = Bind {
             vhost: self.vhost.clone(),
-            source: arguments::name("exchange", bind.exchange)?.into(),
+            source: (&*arguments::declared_name("exchange", bind.exchange)?).into(),
             destination: DestinationName::Queue(name),
             routing_key: key,
             arguments: arguments::arguments(bind.arguments)?,
@@ -115,8 +115,8 @@ impl Session {
     pub(crate) fn queue_unbind(&mut self, channel: u16, unbind: &queue::Unbind<'_>, now: Now) -> Result<()> {
         let command = Bind {
             vhost: self.vhost.clone(),
-            source: arguments::name("exchange", unbind.exchange)?.into(),
-            destination: DestinationName::Queue(self.queue_name(channel, unbind.queue)?),
+            source: (&*arguments::declared_name("exchange", unbind.exchange)?).into(),
+            destination: DestinationName::Queue(self.declared_queue_name(channel, unbind.queue)?),
             routing_key: unbind.routing_key.as_bytes().into(),
             arguments: arguments::arguments(unbind.arguments)?,
             connection: Some(self.id),
@@ -155,7 +155,7 @@ impl Session {
 
     /// `queue.delete`. One that doesn't exist is deleted already.
     pub(crate) fn queue_delete(&mut self, channel: u16, delete: &queue::Delete<'_>, now: Now) -> Result<()> {
-        let name = self.queue_name(channel, delete.queue)?;
+        let name = self.declared_queue_name(channel, delete.queue)?;
         let permit = self.authorize(Action::DeleteQueue(&name))?;
         let command = DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) };
         let condition = DeleteIf { unused: delete.if_unused, empty: delete.if_empty, expired: false };

@@ -13,7 +13,9 @@ const TIMEOUT_MS_MAX: u64 = 864_000_000;
 fn time(value: &str) -> Result<u64, String> {
     match milliseconds(value, 1)? {
         0 => Err("0 would close every connection at once; expected milliseconds, or a time such as 10s".to_owned()),
-        long if long > TIMEOUT_MS_MAX => Err(format!("'{value}' is more than ten days ({TIMEOUT_MS_MAX} milliseconds)")),
+        long if long > TIMEOUT_MS_MAX => {
+            Err(format!("'{value}' is more than ten days ({TIMEOUT_MS_MAX} milliseconds)"))
+        }
         time => Ok(time),
     }
 }

@@ -77,7 +77,10 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("prometheus.ssl.backlog", BACKLOG),
     obsolete("management.login_session_timeout", "there are no sessions: every request has its password"),
     obsolete("management.credential_encryption_secret", "there are no sessions: every request has its password"),
-    obsolete("management.disable_stats", "counts are exact and cost nothing to collect; who may see them is up to tags of users"),
+    obsolete(
+        "management.disable_stats",
+        "counts are exact and cost nothing to collect; who may see them is up to tags of users",
+    ),
     obsolete("management.enable_queue_totals", "they are always shown"),
     obsolete("management.rates_mode", "rates cost nothing that could be saved"),
     obsolete("management.db_cache_multiplier", "nothing is cached"),

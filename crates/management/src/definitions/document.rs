@@ -1,4 +1,13 @@
+//! A document of definitions: its text, read one entry at a time.
+
+use std::borrow::Cow;
+
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
+
+use super::shape::{self, Ignored};
+use super::walk::{self, Kind};
+use crate::error::Error;
 
 /// Where definitions go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,21 +18,88 @@ pub(super) enum Scope {
     Vhost(String),
 }
 
-/// A document; none if it isn't one.
-pub(super) fn parse(text: &[u8]) -> Option<Map<String, Value>> {
-    match serde_json::from_slice(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)) {
-        Ok(Value::Object(document)) => Some(document),
-        _ => None,
+/// Definitions whose JSON is valid and whose values have the types that they have to have. They stay a text: a tree of all
+/// its values would take up to thirty times as much.
+#[derive(Debug)]
+pub(super) struct Document<'a> {
+    text: Cow<'a, [u8]>,
+}
+
+impl<'a> Document<'a> {
+    /// Reads a text. Nothing at all is a document without anything, as in RabbitMQ.
+    ///
+    /// # Errors
+    /// It is no JSON object, or something in it has another type than it has to have; says what and where.
+    pub(super) fn parse(text: &'a [u8], scope: &Scope) -> Result<(Self, Ignored), Wrong> {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        if text.trim_ascii().is_empty() {
+            return Ok((Document { text: Cow::Borrowed(b"{}") }, Vec::new()));
+        }
+        if let Err(error) = std::str::from_utf8(text) {
+            let (line, column) = walk::place(text, error.valid_up_to());
+            return Err(Wrong::Json(format!("invalid UTF-8 at line {line} column {column}")));
+        }
+        serde_json::from_slice::<IgnoredAny>(text).map_err(|error| Wrong::Json(error.to_string()))?;
+        let found = walk::kind(text, walk::skip_space(text, 0));
+        if found != Kind::Object {
+            return Err(Wrong::Json(format!("expected an object with lists of objects, got {}", found.name())));
+        }
+        let ignored = shape::check(text, scope).map_err(Wrong::Shape)?;
+        Ok((Document { text: Cow::Borrowed(text) }, ignored))
+    }
+
+    /// What stands under this name at the top.
+    pub(super) fn get(&self, name: &str) -> Option<Value> {
+        let at = self.find(name)?;
+        serde_json::from_slice(&self.text[at..walk::end(&self.text, at)]).ok()
+    }
+
+    /// The top without its lists of objects, as a document of one vhost has its settings there.
+    pub(super) fn settings(&self) -> Map<String, Value> {
+        let named = ["description", "metadata", "tags", "default_queue_type", "limits"];
+        named.into_iter().filter_map(|name| Some((name.to_owned(), self.get(name)?))).collect()
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        let quoted = Value::from(name).to_string();
+        let mut members = walk::members(&self.text, walk::skip_space(&self.text, 0));
+        members.find(|(found, _)| self.text[found.clone()] == *quoted.as_bytes()).map(|(_, value)| value.start)
+    }
+
+    /// Each object of one kind. Of all of them one is in memory at a time.
+    ///
+    /// # Errors
+    /// The first one, with the entry's path and place behind the reason.
+    pub(super) fn each(
+        &self,
+        kind: &str,
+        mut take: impl FnMut(&Map<String, Value>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(at) = self.find(kind) else { return Ok(()) };
+        for (index, item) in walk::items(&self.text, at).enumerate() {
+            let place = || {
+                let (line, column) = walk::place(&self.text, item.start);
+                format!("{kind}[{index}], line {line}, column {column}")
+            };
+            let text = &self.text[item.clone()];
+            if let Some(taken) = walk::takes_too_much(text, self.text.len()) {
+                return Err(Error::BadRequest(format!("{taken} ({})", place())));
+            }
+            let entry = serde_json::from_slice(text)
+                .map_err(|error| Error::BadRequest(format!("failed_to_parse_json: {error} ({})", place())))?;
+            take(&entry).map_err(|error| error.at(&place()))?;
+        }
+        Ok(())
     }
 }
 
-/// The objects of one kind.
-pub(super) fn entries<'a>(
-    document: &'a Map<String, Value>,
-    kind: &str,
-) -> impl Iterator<Item = &'a Map<String, Value>> {
-    let list = document.get(kind).and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_object)
+/// Why a text is no document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// It is no JSON object.
+    Json(String),
+    /// A value has another type than it has to have.
+    Shape(String),
 }
 
 impl Scope {
@@ -31,7 +107,41 @@ impl Scope {
     pub(super) fn vhost_of<'a>(&'a self, entry: &'a Map<String, Value>) -> &'a str {
         match self {
             Scope::Vhost(vhost) => vhost,
+            // Objects without one were refused.
             Scope::Cluster => entry.get("vhost").and_then(Value::as_str).unwrap_or("/"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &[u8]) -> Wrong {
+        Document::parse(text, &Scope::Cluster).expect_err("is wrong")
+    }
+
+    #[test]
+    fn wrong_json_has_its_line_and_column() {
+        let Wrong::Json(reason) = wrong(b"{\n \"users\": [\n  {\"name\": \"a\",}\n ]\n}\n") else {
+            panic!("is no JSON")
+        };
+        assert!(reason.ends_with("at line 3 column 16"), "{reason}");
+        assert_eq!(wrong(b"{\n\"a\": \"\xff\"}"), Wrong::Json("invalid UTF-8 at line 2 column 7".to_owned()));
+        assert_eq!(wrong(b" []"), Wrong::Json("expected an object with lists of objects, got a list".to_owned()));
+    }
+
+    #[test]
+    fn entries_come_one_at_a_time_and_say_where_they_stand() {
+        let text = b"\xef\xbb\xbf{\"users\": [{\"name\": \"a\"},\n {\"name\": \"b\"}]}";
+        let (document, _) = Document::parse(text, &Scope::Cluster).expect("is right");
+        let mut names = Vec::new();
+        let refused = document.each("users", |entry| {
+            names.push(entry["name"].clone());
+            if names.len() == 2 { Err(Error::BadRequest("no".to_owned())) } else { Ok(()) }
+        });
+        assert_eq!(names, ["a", "b"]);
+        assert!(matches!(refused, Err(Error::BadRequest(reason)) if reason == "no (users[1], line 2, column 2)"));
+        assert!(Document::parse(b" ", &Scope::Cluster).expect("nothing").0.get("users").is_none());
     }
 }

@@ -1,9 +1,10 @@
 //! Definitions out, as they are written.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::response::Response;
-use leveret_model::{LimitOwner, LimitValues, Topology, VhostSettings};
+use leveret_model::{Destination, LimitOwner, LimitValues, QueueId, Topology, VhostSettings};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -75,11 +76,13 @@ fn head(api: &Api, format: &str, explanation: &str) -> Vec<(&'static str, Part)>
     ]
 }
 
-/// Queues, exchanges and bindings that outlive their connections and the node. Predeclared exchanges are everywhere.
+/// Queues, exchanges and bindings, transient ones too, as RabbitMQ exports them. A queue that is one connection's belongs to
+/// nobody else, and neither do bindings to it: RabbitMQ exports those, and can't import them. Predeclared exchanges are
+/// everywhere.
 fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &mut Vec<(&'static str, Part)>) {
     let shown = move |value: Value| if with_vhost { value } else { without_vhost(value) };
     let queues: Vec<_> = vhosts.iter().flat_map(|vhost| topology.queues(vhost)).cloned().collect();
-    let queues = queues.into_iter().filter(|queue| queue.durable && !queue.is_exclusive()).map(move |queue| {
+    let queues = queues.into_iter().filter(|queue| !queue.is_exclusive()).map(move |queue| {
         shown(json!({
             "name": queue.name,
             "vhost": queue.vhost,
@@ -91,9 +94,7 @@ fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &m
     });
     parts.push(("queues", Part::Many(Box::new(queues))));
     let exchanges: Vec<_> = vhosts.iter().flat_map(|vhost| topology.exchanges(vhost)).cloned().collect();
-    let own = exchanges
-        .into_iter()
-        .filter(|exchange| exchange.durable && !exchange.name.is_empty() && !exchange.name.starts_with("amq."));
+    let own = exchanges.into_iter().filter(|exchange| !exchange.name.is_empty() && !exchange.name.starts_with("amq."));
     let exchanges = own.map(move |exchange| {
         let mut entry = exchanges::definition(&exchange);
         entry["internal"] = json!(exchange.internal);
@@ -101,7 +102,16 @@ fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &m
     });
     parts.push(("exchanges", Part::Many(Box::new(exchanges))));
     let bindings: Vec<_> = vhosts.iter().flat_map(|vhost| topology.bindings(vhost)).cloned().collect();
-    let bindings = bindings.into_iter().filter(|binding| binding.logged);
+    let exclusive: HashSet<QueueId> = vhosts
+        .iter()
+        .flat_map(|vhost| topology.queues(vhost))
+        .filter(|queue| queue.is_exclusive())
+        .map(|queue| queue.id)
+        .collect();
+    let bindings = bindings.into_iter().filter(move |binding| match &binding.destination {
+        Destination::Queue { id, .. } => !exclusive.contains(id),
+        Destination::Exchange { .. } => true,
+    });
     parts.push(("bindings", Part::Many(Box::new(bindings.map(move |binding| shown(bindings::definition(&binding)))))));
 }
 

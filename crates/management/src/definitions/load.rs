@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use leveret_auth::sha256_hex;
 use leveret_model::{Command, Permit};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::document::{self, Scope};
+use super::document::{Document, Scope, Wrong};
 use super::import;
+use super::{Unsupported, tell_of_ignored};
 use crate::api::Api;
 use crate::error::Error;
 
@@ -25,9 +26,14 @@ pub enum LoadError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A file is no JSON object.
-    #[error("{0} is no JSON object with definitions")]
-    Malformed(PathBuf),
+    /// A file is no JSON object, or something in it has another type than it has to have.
+    #[error("{path} holds no definitions: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
     /// They can't be imported; nothing was.
     #[error("cannot import the definitions of {path}: {reason}")]
     Refused {
@@ -40,7 +46,8 @@ pub enum LoadError {
 
 /// Definitions read from a file, or from all `.json` files of a folder in the order of their names.
 pub struct Definitions {
-    documents: Vec<(PathBuf, Map<String, Value>)>,
+    /// Their texts; that they are right was seen.
+    documents: Vec<(PathBuf, Vec<u8>)>,
     hash: String,
 }
 
@@ -48,7 +55,7 @@ impl Definitions {
     /// Reads them.
     ///
     /// # Errors
-    /// A file can't be read, or has no JSON object.
+    /// A file can't be read, or holds something else.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -69,9 +76,13 @@ impl Definitions {
         let (mut documents, mut all) = (Vec::new(), Vec::new());
         for file in files {
             let text = std::fs::read(&file).map_err(failed(&file))?;
-            let document = document::parse(&text).ok_or_else(|| LoadError::Malformed(file.clone()))?;
+            let (_, ignored) = Document::parse(&text, &Scope::Cluster).map_err(|wrong| {
+                let (Wrong::Json(reason) | Wrong::Shape(reason)) = wrong;
+                LoadError::Malformed { path: file.clone(), reason }
+            })?;
+            tell_of_ignored(&file.display().to_string(), &ignored);
             all.extend_from_slice(&text);
-            documents.push((file, document));
+            documents.push((file, text));
         }
         Ok(Definitions { documents, hash: sha256_hex(&all) })
     }
@@ -86,8 +97,12 @@ impl Definitions {
             return Ok(false);
         }
         let permit = Permit::system();
-        for (path, document) in &self.documents {
-            let imported = import::import(api, &permit, document, &Scope::Cluster, false).await;
+        for (path, text) in &self.documents {
+            let (document, _) = Document::parse(text, &Scope::Cluster).map_err(|wrong| {
+                let (Wrong::Json(reason) | Wrong::Shape(reason)) = wrong;
+                LoadError::Malformed { path: path.clone(), reason }
+            })?;
+            let imported = import::import(api, &permit, &document, &Scope::Cluster, Unsupported::RefusedAtStart).await;
             imported.map_err(|error| LoadError::Refused { path: path.clone(), reason: reason(error) })?;
         }
         let command = Command::PutGlobalParameter { name: HASH_PARAMETER.into(), value: json!(self.hash) };

@@ -6,6 +6,8 @@ mod form;
 mod import;
 mod load;
 mod plan;
+mod shape;
+mod walk;
 
 use axum::http::{HeaderValue, header};
 
@@ -13,7 +15,8 @@ pub use load::{Definitions, LoadError};
 
 use crate::call::{Answer, Call, no_content};
 use crate::error::Error;
-use document::Scope;
+use document::{Document, Scope, Wrong};
+pub(crate) use walk::takes_too_much;
 
 /// GET: of the whole cluster.
 pub(crate) async fn all(call: Call) -> Answer {
@@ -44,14 +47,48 @@ async fn imported(call: &Call, scope: Scope) -> Answer {
     let content_type = call.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let text = match content_type.starts_with("multipart/form-data") {
         true => {
-            form::file(content_type, &call.body).ok_or_else(|| Error::BadRequest("no file in the form".to_owned()))?
+            let file = form::file(content_type, &call.body);
+            let file = file.ok_or_else(|| Error::BadRequest("no file in the form".to_owned()))?;
+            if call.api.rules().require_json_extension && !file.is_called_json() {
+                let reason = "the file's name has to end in .json (management.definitions.require_json_extension)";
+                return Err(Error::BadRequest(reason.to_owned()));
+            }
+            file.text
         }
         false => &call.body,
     };
-    let document = document::parse(text).ok_or_else(|| Error::BadRequest("failed_to_parse_json".to_owned()))?;
+    let (document, ignored) = Document::parse(text, &scope).map_err(|wrong| match wrong {
+        Wrong::Json(reason) => Error::BadRequest(format!("failed_to_parse_json: {reason}")),
+        Wrong::Shape(reason) => Error::BadRequest(reason),
+    })?;
     let permit = call.permit("", leveret_model::Action::ImportDefinitions)?;
-    import::import(&call.api, &permit, &document, &scope, call.asks("skip_unsupported")).await?;
+    import::import(&call.api, &permit, &document, &scope, Unsupported::of(call)).await?;
+    tell_of_ignored("the request", &ignored);
     no_content()
+}
+
+/// What becomes of objects that aren't built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unsupported {
+    /// Nothing is imported.
+    Refused,
+    /// They are left out: `skip_unsupported=true`.
+    Skipped,
+    /// Nothing is imported, and there is no such parameter: the node starts.
+    RefusedAtStart,
+}
+
+impl Unsupported {
+    fn of(call: &Call) -> Self {
+        if call.asks("skip_unsupported") { Unsupported::Skipped } else { Unsupported::Refused }
+    }
+}
+
+/// RabbitMQ takes in whatever it doesn't know, and so do we; but here the log has it.
+fn tell_of_ignored(source: &str, ignored: &[String]) {
+    if !ignored.is_empty() {
+        tracing::warn!("definitions of {source} hold what isn't looked at: {}", ignored.join(", "));
+    }
 }
 
 /// With `download` in the query, a browser saves it under that name.

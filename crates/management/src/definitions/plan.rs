@@ -11,7 +11,7 @@ use leveret_model::{
 };
 use serde_json::{Map, Value};
 
-use super::document::{Scope, entries};
+use super::document::{Document, Scope};
 use crate::error::Error;
 use crate::{fields, limits, permissions, topic_permissions, users, vhosts};
 
@@ -38,8 +38,9 @@ pub(super) struct Plan {
 }
 
 /// What hashed the passwords of an export that doesn't say so.
-fn hashing_before_3_6(document: &Entry) -> &'static str {
-    let version = document.get("rabbit_version").and_then(Value::as_str).unwrap_or_default();
+fn hashing_before_3_6(document: &Document<'_>) -> &'static str {
+    let version = document.get("rabbit_version");
+    let version = version.as_ref().and_then(Value::as_str).unwrap_or_default();
     let is_old = |part: &str| version.starts_with(part);
     match ["2.", "3.0.", "3.1.", "3.2.", "3.3.", "3.4.", "3.5."].into_iter().any(is_old) {
         true => HASHING_MD5,
@@ -56,7 +57,7 @@ impl Plan {
     /// # Errors
     /// An entry makes no sense.
     pub(super) fn of(
-        document: &Entry,
+        document: &Document<'_>,
         scope: &Scope,
         topology: &Topology,
         defaults: &VhostDefaults,
@@ -70,38 +71,42 @@ impl Plan {
         }
         plan.check_vhosts(document, scope, topology)?;
         if *scope == Scope::Cluster {
-            for entry in entries(document, "permissions") {
+            document.each("permissions", |entry| {
                 let (user, vhost) = (fields::text(entry, "user")?, fields::text(entry, "vhost")?);
                 plan.commands.push(Command::SetPermissions(permissions::parse(user, vhost, entry)?));
-            }
-            for entry in entries(document, "global_parameters") {
+                Ok(())
+            })?;
+            document.each("global_parameters", |entry| {
                 let name = fields::text(entry, "name")?;
                 if !NOT_IMPORTED.contains(&name) {
                     let value = entry.get("value").cloned().unwrap_or_default();
                     plan.commands.push(Command::PutGlobalParameter { name: name.into(), value });
                 }
-            }
+                Ok(())
+            })?;
         }
         plan.parameters(document, scope)?;
         for kind in ["policies", "operator_policies"] {
-            for entry in entries(document, kind) {
+            document.each(kind, |entry| {
                 plan.refuse("policy", scope.vhost_of(entry), entry);
-            }
+                Ok(())
+            })?;
         }
         plan.queues(document, scope, topology)?;
         plan.exchanges(document, scope, topology)?;
         plan.bindings(document, scope, topology)?;
         if *scope == Scope::Cluster {
-            for entry in entries(document, "topic_permissions") {
+            document.each("topic_permissions", |entry| {
                 let (user, vhost) = (fields::text(entry, "user")?, fields::text(entry, "vhost")?);
                 plan.commands.push(Command::SetTopicPermissions(topic_permissions::parse(user, vhost, entry)?));
-            }
+                Ok(())
+            })?;
         }
         Ok(plan)
     }
 
-    fn users(&mut self, document: &Entry, topology: &Topology) -> Result<(), Error> {
-        for entry in entries(document, "users") {
+    fn users(&mut self, document: &Document<'_>, topology: &Topology) -> Result<(), Error> {
+        document.each("users", |entry| {
             let name = fields::text(entry, "name")?;
             let says_how = entry.contains_key("hashing_algorithm") || !entry.contains_key("password_hash");
             let user = match says_how {
@@ -120,12 +125,12 @@ impl Plan {
                 self.commands.push(Command::PutUser(user));
             }
             self.limits(LimitOwner::User(name.into()), entry.get("limits"))?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn vhosts(&mut self, document: &Entry, topology: &Topology, defaults: &VhostDefaults) -> Result<(), Error> {
-        for entry in entries(document, "vhosts") {
+    fn vhosts(&mut self, document: &Document<'_>, topology: &Topology, defaults: &VhostDefaults) -> Result<(), Error> {
+        document.each("vhosts", |entry| {
             let name = fields::text(entry, "name")?;
             if topology.vhost(name).is_none() {
                 self.commands.push(Command::CreateVhost { name: name.into() });
@@ -134,8 +139,8 @@ impl Plan {
             }
             self.settings(name, entry, topology)?;
             self.limits(LimitOwner::Vhost(name.into()), entry.get("limits"))?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn makes_user(&self, name: &str) -> bool {
@@ -143,10 +148,11 @@ impl Plan {
     }
 
     /// A document of one vhost has its metadata at its top.
-    fn settings_of(&mut self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+    fn settings_of(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
         let Scope::Vhost(name) = scope else { return Ok(()) };
-        self.settings(name, document, topology)?;
-        self.limits(LimitOwner::Vhost(name.as_str().into()), document.get("limits"))
+        let settings = document.settings();
+        self.settings(name, &settings, topology)?;
+        self.limits(LimitOwner::Vhost(name.as_str().into()), settings.get("limits"))
     }
 
     fn settings(&mut self, name: &str, entry: &Entry, topology: &Topology) -> Result<(), Error> {
@@ -188,7 +194,7 @@ impl Plan {
     }
 
     /// Every object's vhost is there or is made.
-    fn check_vhosts(&self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+    fn check_vhosts(&self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
         let made: HashSet<&str> = self
             .commands
             .iter()
@@ -198,34 +204,35 @@ impl Plan {
             })
             .collect();
         for kind in ["permissions", "topic_permissions", "queues", "exchanges", "bindings"] {
-            for entry in entries(document, kind) {
+            document.each(kind, |entry| {
                 let vhost = scope.vhost_of(entry);
-                if topology.vhost(vhost).is_none() && !made.contains(vhost) {
-                    return Err(Error::BadRequest(format!(
+                match topology.vhost(vhost).is_none() && !made.contains(vhost) {
+                    true => Err(Error::BadRequest(format!(
                         "Please create virtual host \"{vhost}\" prior to importing definitions."
-                    )));
+                    ))),
+                    false => Ok(()),
                 }
-            }
+            })?;
         }
         Ok(())
     }
 
-    fn parameters(&mut self, document: &Entry, scope: &Scope) -> Result<(), Error> {
-        for entry in entries(document, "parameters") {
+    fn parameters(&mut self, document: &Document<'_>, scope: &Scope) -> Result<(), Error> {
+        document.each("parameters", |entry| {
             let (component, vhost) = (fields::text(entry, "component")?, scope.vhost_of(entry));
             match component {
                 "vhost-limits" => self.limits(LimitOwner::Vhost(vhost.into()), entry.get("value"))?,
                 _ => self.refuse(&format!("{component} parameter"), vhost, entry),
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn queues(&mut self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        for entry in entries(document, "queues") {
+    fn queues(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+        document.each("queues", |entry| {
             let (vhost, name) = (scope.vhost_of(entry), fields::text(entry, "name")?);
             if topology.queue(vhost, name).is_some() {
-                continue;
+                return Ok(());
             }
             let arguments = fields::arguments(entry)?;
             let kind = arguments.get("x-queue-type").and_then(|kind| kind.as_str()).map(str::to_owned);
@@ -236,7 +243,7 @@ impl Plan {
             if kind == "quorum" || kind == "stream" {
                 self.refuse(&format!("{kind} queue"), vhost, entry);
                 self.left_out.insert((vhost.to_owned(), name.to_owned(), true));
-                continue;
+                return Ok(());
             }
             self.commands.push(Command::DeclareQueue(DeclareQueue {
                 vhost: vhost.into(),
@@ -249,22 +256,22 @@ impl Plan {
                 connection: None,
                 arguments,
             }));
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn exchanges(&mut self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        for entry in entries(document, "exchanges") {
+    fn exchanges(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+        document.each("exchanges", |entry| {
             let (vhost, name) = (scope.vhost_of(entry), fields::text(entry, "name")?);
             let predeclared = name.is_empty() || name.starts_with("amq.");
             let kind = fields::text_or(entry, "type", "direct")?;
             if topology.exchange(vhost, name).is_some() || predeclared {
-                continue;
+                return Ok(());
             }
             if ExchangeType::parse(kind).is_err() {
                 self.refuse(&format!("exchange of type {kind}"), vhost, entry);
                 self.left_out.insert((vhost.to_owned(), name.to_owned(), false));
-                continue;
+                return Ok(());
             }
             self.commands.push(Command::DeclareExchange(DeclareExchange {
                 vhost: vhost.into(),
@@ -275,12 +282,12 @@ impl Plan {
                 internal: fields::flag(entry, "internal")?,
                 arguments: fields::arguments(entry)?,
             }));
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn bindings(&mut self, document: &Entry, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        for entry in entries(document, "bindings") {
+    fn bindings(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
+        document.each("bindings", |entry| {
             let vhost = scope.vhost_of(entry);
             let (source, destination) = (fields::text(entry, "source")?, fields::text(entry, "destination")?);
             let to_queue = match fields::text_or(entry, "destination_type", "queue")? {
@@ -294,14 +301,14 @@ impl Plan {
                 !self.left_out.is_empty() && self.left_out.contains(&(vhost.to_owned(), name.to_owned(), is_queue))
             };
             if source.is_empty() || left_out(source, false) || left_out(destination, to_queue) {
-                continue;
+                return Ok(());
             }
             // Exchanges that this broker hasn't, such as the log's, have no bindings either.
             let named = |name: &str| name.starts_with("amq.") && topology.exchange(vhost, name).is_none();
             if topology.vhost(vhost).is_some() && (named(source) || (!to_queue && named(destination))) {
                 self.unsupported
                     .push(Unsupported(format!("binding from '{source}' to '{destination}' in vhost '{vhost}'")));
-                continue;
+                return Ok(());
             }
             let destination: Arc<str> = destination.into();
             self.commands.push(Command::Bind(Bind {
@@ -315,8 +322,8 @@ impl Plan {
                 arguments: fields::arguments(entry)?,
                 connection: None,
             }));
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn refuse(&mut self, kind: &str, vhost: &str, entry: &Entry) {

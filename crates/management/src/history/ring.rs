@@ -15,8 +15,6 @@ pub(super) const BASIC: &[Retention] = &[(5000, 605_000), (60_000, 3_660_000)];
 
 /// See the module.
 pub(super) struct Ring {
-    /// When the first sample was taken.
-    began: u64,
     /// The names of the numbers, in the order of their values. It only grows.
     columns: Vec<String>,
     tiers: Vec<Tier>,
@@ -35,7 +33,7 @@ impl Ring {
     pub(super) fn new(retention: &[Retention], now: u64, numbers: &[(String, u64)]) -> Self {
         let tier = |&(step, kept): &Retention| Tier { step, kept, taken: 0, samples: VecDeque::new() };
         let tiers = retention.iter().map(tier).collect();
-        let mut ring = Ring { began: now, columns: Vec::new(), tiers };
+        let mut ring = Ring { columns: Vec::new(), tiers };
         ring.add(now, numbers);
         ring
     }
@@ -67,8 +65,7 @@ impl Ring {
         let last = now - now % range.step;
         let first = last.saturating_sub(range.age.min(tier.kept));
         let times = (0..).map_while(|at| last.checked_sub(at * range.step)).take_while(|time| *time >= first);
-        // The step in which the first one was taken counts.
-        let times = times.take_while(|time| time + range.step > self.began);
+        // Before the first one it was as then, as far as anybody knows: who asks for so many samples gets them.
         times.map(|time| (time, tier.at(time).get(column).copied().unwrap_or(0))).collect()
     }
 }
@@ -124,15 +121,17 @@ mod tests {
     }
 
     #[test]
-    fn what_began_a_moment_ago_has_one_sample() {
+    fn what_began_a_moment_ago_has_as_many_samples_as_are_asked_for() {
         let now = 1_000_003 * SECOND;
         let mut ring = Ring::new(BASIC, now, &numbers(3));
         let range = Range { age: 1800 * SECOND, step: 30 * SECOND };
-        assert_eq!(ring.samples("growing", range, now), [(999_990 * SECOND, 3)]);
+        let seen = ring.samples("growing", range, now);
+        assert_eq!((seen.len(), seen[0], seen[60]), (61, (999_990 * SECOND, 3), (998_190 * SECOND, 3)));
         let mut more = numbers(4);
         more.push(("new".to_owned(), 1));
         ring.add(now + 30 * SECOND, &more);
         let seen = ring.samples("new", range, now + 60 * SECOND);
-        assert_eq!(seen.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [1, 0, 0]);
+        assert_eq!(seen.iter().map(|(_, value)| *value).take(3).collect::<Vec<_>>(), [1, 0, 0]);
+        assert_eq!(seen.len(), 61);
     }
 }

@@ -1,7 +1,7 @@
 //! Declaring, deleting and purging queues.
 
 use leveret_broker::DeleteIf;
-use leveret_model::{Action, Command, DeclareQueue, DeleteQueue, Outcome};
+use leveret_model::{Action, Command, DeclareQueue, DeleteQueue, Outcome, without_line_ends};
 use serde_json::{Value, json};
 
 use crate::call::{Answer, Call, no_content, put as created};
@@ -10,7 +10,7 @@ use crate::fields;
 
 /// PUT: 201 for a new queue, 204 for one that is the same.
 pub(crate) async fn declare(call: Call) -> Answer {
-    let (vhost, name) = (call.word(0), call.word(1));
+    let (vhost, name) = (call.word(0), &*without_line_ends(call.word(1)));
     let body = call.object()?;
     let arguments = fields::arguments(&body)?;
     let dead_letter_exchange = arguments.get("x-dead-letter-exchange").and_then(|value| value.as_str());

@@ -79,8 +79,7 @@ impl Places {
 
     /// Closes the client that is missed least, of all or of one address. It is looked for among all: there are thousands
     /// at most, and only where all places are taken.
-    fn close_one(&mut self, address: Option<IpAddr>) -> Option<Taken> {
-        let now = Instant::now();
+    fn close_one(&mut self, address: Option<IpAddr>, now: Instant) -> Option<Taken> {
         let candidates = self.taken.iter().filter(|(_, taken)| address.is_none_or(|wanted| taken.address == wanted));
         let (claim, number) = candidates.map(|(number, taken)| (taken.progress.claim(now, GRACE), *number)).min()?;
         if claim == Claim::Full {
@@ -109,11 +108,11 @@ impl Admission {
     ///
     /// # Errors
     /// There is none; says which limit it is.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, String> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, String> {
         let mut places = self.places.lock();
         let mut freed = None;
         if places.by_address.get(&address).copied().unwrap_or(0) >= self.most_per_address {
-            freed = Some(places.close_one(Some(address)).ok_or_else(|| {
+            freed = Some(places.close_one(Some(address), now).ok_or_else(|| {
                 format!(
                     "{address} has {} connections here already, the most that {}.max_connections_per_address allows",
                     self.most_per_address, self.prefix
@@ -121,7 +120,7 @@ impl Admission {
             })?);
         }
         if places.taken.len() >= self.most {
-            freed = Some(places.close_one(None).ok_or_else(|| {
+            freed = Some(places.close_one(None, now).ok_or_else(|| {
                 format!(
                     "there are {} connections here already, the most that {}.max_connections allows",
                     self.most, self.prefix
@@ -135,7 +134,7 @@ impl Admission {
                 freed
                     .and_then(|freed| freed.descriptor)
                     .or_else(|| descriptors.take_for_http())
-                    .or_else(|| places.close_one(None)?.descriptor)
+                    .or_else(|| places.close_one(None, now)?.descriptor)
                     .ok_or_else(|| {
                         format!(
                             "HTTP has {} connections already, all that the limit of {} open files leaves to it",
@@ -147,7 +146,7 @@ impl Admission {
         };
         let number = places.next;
         places.next += 1;
-        let progress = Arc::new(Progress::new(Instant::now()));
+        let progress = Arc::new(Progress::new(now));
         let closing = Arc::new(Notify::new());
         *places.by_address.entry(address).or_default() += 1;
         let taken = Taken { address, progress: progress.clone(), closing: closing.clone(), descriptor };
@@ -172,45 +171,47 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    async fn is_lost(place: &Place) -> bool {
-        tokio::time::timeout(Duration::from_millis(1), place.is_lost()).await.is_ok()
+    fn is_lost(place: &Place) -> bool {
+        futures_lite::future::block_on(futures_lite::future::poll_once(place.is_lost())).is_some()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_full_address_keeps_no_other_address_out() {
+    #[test]
+    fn a_full_address_keeps_no_other_address_out() {
+        let now = Instant::now();
         let admission = Admission::new("management.tcp", &limits(3, 2), None);
-        let first = admission.admit(address(1)).expect("a place");
-        let _second = admission.admit(address(1)).expect("a place");
-        let refused = admission.admit(address(1)).err().expect("is full");
+        let first = admission.admit(address(1), now).expect("a place");
+        let _second = admission.admit(address(1), now).expect("a place");
+        let refused = admission.admit(address(1), now).err().expect("is full");
         assert!(refused.contains("10.0.0.1 has 2") && refused.contains("max_connections_per_address"), "{refused}");
-        let other = admission.admit(address(2)).expect("a place");
-        let refused = admission.admit(address(3)).err().expect("is full");
+        let other = admission.admit(address(2), now).expect("a place");
+        let refused = admission.admit(address(3), now).err().expect("is full");
         assert!(refused.contains("management.tcp.max_connections allows"), "{refused}");
         drop(other);
-        admission.admit(address(3)).expect("a place");
+        admission.admit(address(3), now).expect("a place");
         drop(first);
-        admission.admit(address(1)).expect("a place");
+        admission.admit(address(1), now).expect("a place");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn whoever_says_nothing_makes_way() {
+    #[test]
+    fn whoever_says_nothing_makes_way() {
+        let mut now = Instant::now();
         let admission = Admission::new("management.tcp", &limits(2, 2), None);
-        let silent = admission.admit(address(1)).expect("a place");
-        let busy = admission.admit(address(1)).expect("a place");
-        busy.progress.received();
-        busy.progress.asks();
+        let silent = admission.admit(address(1), now).expect("a place");
+        let busy = admission.admit(address(1), now).expect("a place");
+        busy.progress.received(now);
+        busy.progress.asks(now);
         busy.progress.let_in();
-        tokio::time::advance(GRACE).await;
-        let third = admission.admit(address(1)).expect("a place");
-        assert!(is_lost(&silent).await && !is_lost(&busy).await && !is_lost(&third).await);
+        now += GRACE;
+        let third = admission.admit(address(1), now).expect("a place");
+        assert!(is_lost(&silent) && !is_lost(&busy) && !is_lost(&third));
         // A place that is lost already isn't given back twice.
         drop(silent);
         assert_eq!(admission.places.lock().by_address[&address(1)], 2);
-        tokio::time::advance(GRACE).await;
-        busy.progress.is_answered();
-        third.progress.received();
-        third.progress.asks();
-        let _fourth = admission.admit(address(2)).expect("a place");
-        assert!(is_lost(&busy).await && !is_lost(&third).await);
+        now += GRACE;
+        busy.progress.is_answered(now);
+        third.progress.received(now);
+        third.progress.asks(now);
+        let _fourth = admission.admit(address(2), now).expect("a place");
+        assert!(is_lost(&busy) && !is_lost(&third));
     }
 }

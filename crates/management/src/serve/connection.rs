@@ -60,7 +60,7 @@ impl Service<Request<Incoming>> for Requests {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let is_last = self.progress.asks() >= self.max_keepalive;
+        let is_last = self.progress.asks(Instant::now()) >= self.max_keepalive;
         let progress = &self.progress;
         let answering = Answering(progress.clone());
         let mut request = request.map(|body| Body::new(RequestBody { body, progress: progress.clone() }));

@@ -91,7 +91,7 @@ async fn accept(
     let mut turned_away = TurnedAway { prefix, told: None, count: 0 };
     loop {
         let (stream, address) = next_connection(&socket).await;
-        match admission.admit(address.ip().to_canonical()) {
+        match admission.admit(address.ip().to_canonical(), Instant::now()) {
             Ok(place) => drop(tokio::spawn(welcome(stream, address, place, tls.clone(), house.clone()))),
             Err(reason) => {
                 turned_away.tell(&reason);
@@ -114,7 +114,7 @@ async fn welcome(stream: TcpStream, address: SocketAddr, place: Place, tls: Opti
             None => connection::serve(stream, Some(address), progress, house).await,
             Some(tls) => {
                 if let Some(stream) = tls.handshake(stream, address).await {
-                    progress.is_ready();
+                    progress.is_ready(Instant::now());
                     connection::serve(stream, Some(address), progress, house).await;
                 }
             }

@@ -109,9 +109,9 @@ impl Progress {
     }
 
     /// The handshake is done: from here on the client can send requests.
-    pub(crate) fn is_ready(&self) {
+    pub(crate) fn is_ready(&self, now: Instant) {
         let mut state = self.0.lock();
-        state.came = Instant::now();
+        state.came = now;
         state.phase = Phase::Idle(state.came);
     }
 
@@ -120,28 +120,28 @@ impl Progress {
         self.0.lock().is_known = true;
     }
 
-    pub(super) fn received(&self) {
+    pub(super) fn received(&self, now: Instant) {
         let mut state = self.0.lock();
         if let Phase::Idle(_) = state.phase {
-            state.phase = Phase::Head(Instant::now());
+            state.phase = Phase::Head(now);
         }
     }
 
-    pub(super) fn sent(&self) {
+    pub(super) fn sent(&self, now: Instant) {
         let mut state = self.0.lock();
         state.blocked = None;
         // What was left of an answer has gone out only now.
         if let Phase::Idle(_) = state.phase {
-            state.phase = Phase::Idle(Instant::now());
+            state.phase = Phase::Idle(now);
         }
     }
 
-    pub(super) fn is_blocked(&self) {
-        self.0.lock().blocked.get_or_insert_with(Instant::now);
+    pub(super) fn is_blocked(&self, now: Instant) {
+        self.0.lock().blocked.get_or_insert(now);
     }
 
-    pub(super) fn is_starved(&self) {
-        self.0.lock().starved.get_or_insert_with(Instant::now);
+    pub(super) fn is_starved(&self, now: Instant) {
+        self.0.lock().starved.get_or_insert(now);
     }
 
     pub(super) fn is_fed(&self) {
@@ -149,11 +149,11 @@ impl Progress {
     }
 
     /// A request's head is complete; how many there have been.
-    pub(super) fn asks(&self) -> u64 {
+    pub(super) fn asks(&self, now: Instant) -> u64 {
         let mut state = self.0.lock();
         let began = match state.phase {
             Phase::Head(began) => began,
-            Phase::Idle(_) | Phase::Answering(_) => Instant::now(),
+            Phase::Idle(_) | Phase::Answering(_) => now,
         };
         state.phase = Phase::Answering(began);
         state.requests += 1;
@@ -161,10 +161,10 @@ impl Progress {
     }
 
     /// The answer is complete.
-    pub(super) fn is_answered(&self) {
+    pub(super) fn is_answered(&self, now: Instant) {
         let mut state = self.0.lock();
         state.starved = None;
-        state.phase = Phase::Idle(Instant::now());
+        state.phase = Phase::Idle(now);
     }
 
     /// Until when the connection may stay as it is; none while it waits for us alone.
@@ -202,70 +202,62 @@ impl Progress {
 mod tests {
     use super::*;
 
-    fn patience() -> Patience {
-        let limits = HttpLimits {
-            request_timeout_ms: 5_000,
-            idle_timeout_ms: 60_000,
-            inactivity_timeout_ms: 300_000,
-            ..HttpLimits::default()
-        };
-        Patience::from(&limits)
+    /// So many seconds after the client came.
+    struct At(Instant);
+
+    impl At {
+        fn at(&self, seconds: u64) -> Instant {
+            self.0 + Duration::from_secs(seconds)
+        }
+
+        /// Until which second the connection may stay as it is, and why.
+        fn until(&self, progress: &Progress) -> Option<(u64, Overdue)> {
+            let patience = Patience::from(&HttpLimits::default());
+            progress.deadline(&patience).map(|(until, why)| ((until - self.0).as_secs(), why))
+        }
     }
 
-    fn left(progress: &Progress) -> Option<(u64, Overdue)> {
-        let (until, why) = progress.deadline(&patience())?;
-        Some(((until - Instant::now()).as_secs(), why))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn each_state_has_a_time_of_its_own() {
-        let progress = Progress::new(Instant::now());
-        assert_eq!(left(&progress), Some((5, Overdue::Unknown)));
-        tokio::time::advance(Duration::from_secs(3)).await;
-        progress.is_ready();
-        assert_eq!(left(&progress), Some((5, Overdue::Unknown)), "a handshake has its own time");
-        tokio::time::advance(Duration::from_secs(2)).await;
-        progress.received();
-        assert_eq!(left(&progress), Some((5, Overdue::Request)));
-        tokio::time::advance(Duration::from_secs(2)).await;
-        progress.received();
-        assert_eq!(left(&progress), Some((3, Overdue::Request)), "more bytes give no more time");
-        assert_eq!(progress.asks(), 1);
-        progress.is_starved();
-        assert_eq!(left(&progress), Some((3, Overdue::Request)), "nor does a body before the login");
+    #[test]
+    fn each_state_has_a_time_of_its_own() {
+        let start = At(Instant::now());
+        let progress = Progress::new(start.at(0));
+        assert_eq!(start.until(&progress), Some((5, Overdue::Unknown)));
+        progress.is_ready(start.at(3));
+        assert_eq!(start.until(&progress), Some((8, Overdue::Unknown)), "a handshake has its own time");
+        progress.received(start.at(7));
+        progress.received(start.at(9));
+        assert_eq!(start.until(&progress), Some((12, Overdue::Request)), "more bytes give no more time");
+        assert_eq!(progress.asks(start.at(10)), 1);
+        progress.is_starved(start.at(11));
+        assert_eq!(start.until(&progress), Some((12, Overdue::Request)), "nor does a body before the login");
         progress.let_in();
-        assert_eq!(left(&progress), Some((60, Overdue::Body)));
+        assert_eq!(start.until(&progress), Some((71, Overdue::Body)));
         progress.is_fed();
-        assert_eq!(left(&progress), None, "an answer may take as long as we need");
-        progress.is_blocked();
-        assert_eq!(left(&progress), Some((300, Overdue::Blocked)));
-        tokio::time::advance(Duration::from_secs(30)).await;
-        progress.is_blocked();
-        assert_eq!(left(&progress), Some((270, Overdue::Blocked)));
-        progress.sent();
-        assert_eq!(left(&progress), None);
-        progress.is_answered();
-        assert_eq!(left(&progress), Some((60, Overdue::Idle)));
-        tokio::time::advance(Duration::from_secs(10)).await;
-        progress.sent();
-        assert_eq!(left(&progress), Some((60, Overdue::Idle)), "idle begins when the last byte has gone out");
+        assert_eq!(start.until(&progress), None, "an answer may take as long as we need");
+        progress.is_blocked(start.at(20));
+        progress.is_blocked(start.at(50));
+        assert_eq!(start.until(&progress), Some((320, Overdue::Blocked)));
+        progress.sent(start.at(60));
+        assert_eq!(start.until(&progress), None);
+        progress.is_answered(start.at(70));
+        assert_eq!(start.until(&progress), Some((130, Overdue::Idle)));
+        progress.sent(start.at(80));
+        assert_eq!(start.until(&progress), Some((140, Overdue::Idle)), "idle begins when the last byte has gone out");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn strangers_go_before_idle_clients_and_busy_ones_stay() {
+    #[test]
+    fn strangers_go_before_idle_clients_and_busy_ones_stay() {
         let grace = Duration::from_secs(1);
-        let now = || Instant::now();
-        let start = now();
-        let progress = Progress::new(start);
-        assert_eq!(progress.claim(now(), grace), Claim::Full, "it has just come");
-        tokio::time::advance(Duration::from_secs(2)).await;
-        assert_eq!(progress.claim(now(), grace), Claim::None(start));
-        progress.received();
-        progress.asks();
+        let start = At(Instant::now());
+        let progress = Progress::new(start.at(0));
+        assert_eq!(progress.claim(start.at(0), grace), Claim::Full, "it has just come");
+        assert_eq!(progress.claim(start.at(2), grace), Claim::None(start.at(0)));
+        progress.received(start.at(2));
+        progress.asks(start.at(2));
         progress.let_in();
-        assert_eq!(progress.claim(now(), grace), Claim::Full);
-        progress.is_answered();
-        assert_eq!(progress.claim(now(), grace), Claim::Idle(now()));
-        assert!(Claim::None(now()) < Claim::Idle(start) && Claim::Idle(now()) < Claim::Full);
+        assert_eq!(progress.claim(start.at(9), grace), Claim::Full);
+        progress.is_answered(start.at(9));
+        assert_eq!(progress.claim(start.at(9), grace), Claim::Idle(start.at(9)));
+        assert!(Claim::None(start.at(9)) < Claim::Idle(start.at(0)) && Claim::Idle(start.at(9)) < Claim::Full);
     }
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 use super::progress::Progress;
 
@@ -20,8 +21,8 @@ pub(super) struct Socket<S> {
 impl<S> Socket<S> {
     fn note<T>(&self, written: &Poll<io::Result<T>>) {
         match written {
-            Poll::Ready(_) => self.progress.sent(),
-            Poll::Pending => self.progress.is_blocked(),
+            Poll::Ready(_) => self.progress.sent(Instant::now()),
+            Poll::Pending => self.progress.is_blocked(Instant::now()),
         }
     }
 }
@@ -35,7 +36,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
-            self.progress.received();
+            self.progress.received(Instant::now());
         }
         Poll::Ready(Ok(()))
     }
@@ -66,7 +67,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
         // A flush of nothing is no progress.
         if flushed.is_pending() {
-            self.progress.is_blocked();
+            self.progress.is_blocked(Instant::now());
         }
         flushed
     }
@@ -94,7 +95,7 @@ impl HttpBody for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         match frame {
-            Poll::Pending => self.progress.is_starved(),
+            Poll::Pending => self.progress.is_starved(Instant::now()),
             Poll::Ready(_) => self.progress.is_fed(),
         }
         frame
@@ -120,7 +121,7 @@ pub(super) struct Answering(pub(super) Arc<Progress>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.is_answered();
+        self.0.is_answered(Instant::now());
     }
 }
 

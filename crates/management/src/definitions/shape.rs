@@ -1,0 +1,384 @@
+//! The one table of what definitions hold, and the check of a document against it: whatever is of a wrong type is found
+//! with its path and place before anything is made, and whatever isn't looked at is named.
+
+use super::document::Scope;
+use super::walk::{self, Kind};
+
+/// What a field may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Text,
+    /// A text, or null where nothing was set.
+    MaybeText,
+    /// `true`, `false`, or the same as a text.
+    Flag,
+    Number,
+    Object,
+    /// An object; clients written in PHP send an empty one as an empty list.
+    Table,
+    /// A text with commas, or a list of texts.
+    Tags,
+    /// An object, or RabbitMQ 3's list of objects with name and value.
+    Limits,
+    Any,
+}
+
+impl Type {
+    fn name(self) -> &'static str {
+        match self {
+            Type::Text | Type::MaybeText => "a text",
+            Type::Flag => "true or false",
+            Type::Number => "a number",
+            Type::Object | Type::Table => "an object",
+            Type::Tags => "a text or a list of texts",
+            Type::Limits => "an object of limits",
+            Type::Any => "a value",
+        }
+    }
+
+    fn fits(self, text: &[u8], at: usize) -> bool {
+        let all = |wanted| walk::items(text, at).all(|item| walk::kind(text, item.start) == wanted);
+        match (self, walk::kind(text, at)) {
+            (Type::Any, _) => true,
+            (Type::Text | Type::MaybeText, Kind::Text) | (Type::MaybeText, Kind::Null) => true,
+            (Type::Flag, Kind::Flag) => true,
+            (Type::Flag, Kind::Text) => matches!(&text[at..walk::end(text, at)], b"\"true\"" | b"\"false\""),
+            (Type::Number, Kind::Number) => true,
+            (Type::Object | Type::Table | Type::Limits, Kind::Object) => true,
+            (Type::Table, Kind::List) => walk::items(text, at).next().is_none(),
+            (Type::Tags, Kind::Text) => true,
+            (Type::Tags, Kind::List) => all(Kind::Text),
+            (Type::Limits, Kind::List) => all(Kind::Object),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a field has to be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Always,
+    /// Where objects say themselves where they belong.
+    InClusters,
+    Never,
+}
+
+struct Field(&'static str, Type, Need);
+
+struct List {
+    name: &'static str,
+    /// Not looked at in definitions of one vhost.
+    is_of_clusters: bool,
+    fields: &'static [Field],
+}
+
+const NAME: Field = Field("name", Type::Text, Need::Always);
+const VHOST: Field = Field("vhost", Type::Text, Need::InClusters);
+const ARGUMENTS: Field = Field("arguments", Type::Table, Need::Never);
+const LIMITS: Field = Field("limits", Type::Limits, Need::Never);
+
+const fn needed(name: &'static str) -> Field {
+    Field(name, Type::Text, Need::Always)
+}
+
+const fn maybe(name: &'static str, kind: Type) -> Field {
+    Field(name, kind, Need::Never)
+}
+
+const POLICY: &[Field] = &[
+    NAME,
+    VHOST,
+    needed("pattern"),
+    Field("definition", Type::Object, Need::Always),
+    maybe("apply-to", Type::Text),
+    maybe("priority", Type::Number),
+];
+
+const LISTS: &[List] = &[
+    List {
+        name: "users",
+        is_of_clusters: true,
+        fields: &[
+            NAME,
+            maybe("tags", Type::Tags),
+            maybe("administrator", Type::Flag),
+            maybe("password", Type::MaybeText),
+            maybe("password_hash", Type::MaybeText),
+            maybe("hashing_algorithm", Type::MaybeText),
+            LIMITS,
+        ],
+    },
+    List {
+        name: "vhosts",
+        is_of_clusters: true,
+        fields: &[
+            NAME,
+            maybe("description", Type::MaybeText),
+            maybe("tags", Type::Tags),
+            maybe("default_queue_type", Type::MaybeText),
+            maybe("metadata", Type::Table),
+            maybe("tracing", Type::Flag),
+            maybe("protected_from_deletion", Type::Flag),
+            LIMITS,
+        ],
+    },
+    List {
+        name: "permissions",
+        is_of_clusters: true,
+        fields: &[needed("user"), VHOST, needed("configure"), needed("write"), needed("read")],
+    },
+    List {
+        name: "topic_permissions",
+        is_of_clusters: true,
+        fields: &[needed("user"), VHOST, maybe("exchange", Type::Text), needed("write"), needed("read")],
+    },
+    List {
+        name: "parameters",
+        is_of_clusters: false,
+        fields: &[needed("component"), maybe("name", Type::Text), VHOST, maybe("value", Type::Any)],
+    },
+    List { name: "global_parameters", is_of_clusters: true, fields: &[NAME, maybe("value", Type::Any)] },
+    List { name: "policies", is_of_clusters: false, fields: POLICY },
+    List { name: "operator_policies", is_of_clusters: false, fields: POLICY },
+    List {
+        name: "queues",
+        is_of_clusters: false,
+        fields: &[
+            NAME,
+            VHOST,
+            maybe("type", Type::Text),
+            maybe("durable", Type::Flag),
+            maybe("auto_delete", Type::Flag),
+            ARGUMENTS,
+        ],
+    },
+    List {
+        name: "exchanges",
+        is_of_clusters: false,
+        fields: &[
+            NAME,
+            VHOST,
+            maybe("type", Type::Text),
+            maybe("durable", Type::Flag),
+            maybe("auto_delete", Type::Flag),
+            maybe("internal", Type::Flag),
+            ARGUMENTS,
+        ],
+    },
+    List {
+        name: "bindings",
+        is_of_clusters: false,
+        fields: &[
+            needed("source"),
+            VHOST,
+            needed("destination"),
+            maybe("destination_type", Type::Text),
+            maybe("routing_key", Type::Text),
+            ARGUMENTS,
+            maybe("properties_key", Type::Text),
+        ],
+    },
+];
+
+/// What else stands at the top of a document.
+const TOP: &[Field] = &[
+    maybe("rabbit_version", Type::Text),
+    maybe("rabbitmq_version", Type::Text),
+    maybe("product_name", Type::Text),
+    maybe("product_version", Type::Text),
+    maybe("rabbitmq_definition_format", Type::Text),
+    maybe("original_cluster_name", Type::Text),
+    maybe("original_vhost_name", Type::Text),
+    maybe("explanation", Type::Text),
+    maybe("description", Type::MaybeText),
+    maybe("default_queue_type", Type::MaybeText),
+    maybe("metadata", Type::Table),
+    LIMITS,
+];
+
+/// What a document holds that isn't looked at, by its path; the same in many entries stands once.
+pub(super) type Ignored = Vec<String>;
+
+/// Checks a document whose JSON is valid.
+///
+/// # Errors
+/// The first value of a wrong type, or that is missing, with its path, line and column.
+pub(super) fn check(text: &[u8], scope: &Scope) -> Result<Ignored, String> {
+    let checking = Checking { text, scope };
+    let begin = walk::skip_space(text, 0);
+    let mut ignored = Vec::new();
+    let mut seen = Vec::new();
+    for (name, value) in walk::members(text, begin) {
+        let name = checking.name(&name, "")?;
+        if seen.contains(&name) {
+            return Err(checking.wrong(&name, value.start, "stands here for the second time"));
+        }
+        match LISTS.iter().find(|list| list.name == name) {
+            Some(list) if list.is_of_clusters && *scope != Scope::Cluster => ignored.push(name.clone()),
+            Some(list) => checking.list(list, value.start, &mut ignored)?,
+            None => match TOP.iter().find(|Field(known, ..)| *known == name) {
+                Some(field) => checking.field(field, value.start, &name)?,
+                None => ignored.push(name.clone()),
+            },
+        }
+        seen.push(name);
+    }
+    Ok(ignored)
+}
+
+struct Checking<'a> {
+    text: &'a [u8],
+    scope: &'a Scope,
+}
+
+impl Checking<'_> {
+    fn wrong(&self, path: &str, at: usize, what: &str) -> String {
+        let (line, column) = walk::place(self.text, at);
+        format!("{path} (line {line}, column {column}) {what}")
+    }
+
+    /// A name out of its quotation marks.
+    fn name(&self, at: &std::ops::Range<usize>, path: &str) -> Result<String, String> {
+        let name = serde_json::from_slice(&self.text[at.clone()]);
+        name.map_err(|_| self.wrong(path, at.start, "has a name that is no text"))
+    }
+
+    fn list(&self, list: &List, at: usize, ignored: &mut Ignored) -> Result<(), String> {
+        let found = walk::kind(self.text, at);
+        if found != Kind::List {
+            return Err(self.wrong(list.name, at, &format!("has to be a list, and is {}", found.name())));
+        }
+        for (index, item) in walk::items(self.text, at).enumerate() {
+            self.entry(list, index, item.start, ignored)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&self, list: &List, index: usize, at: usize, ignored: &mut Ignored) -> Result<(), String> {
+        let path = || format!("{}[{index}]", list.name);
+        let found = walk::kind(self.text, at);
+        if found != Kind::Object {
+            return Err(self.wrong(&path(), at, &format!("has to be an object, and is {}", found.name())));
+        }
+        // One bit for each field of the list.
+        let mut there = 0_u32;
+        for (name, value) in walk::members(self.text, at) {
+            let Some(number) = list.fields.iter().position(|Field(known, ..)| self.is_named(&name, known)) else {
+                let name = format!("{}[].{}", list.name, self.name(&name, &path())?);
+                if !ignored.contains(&name) {
+                    ignored.push(name);
+                }
+                continue;
+            };
+            let field = &list.fields[number];
+            let path = || format!("{}.{}", path(), field.0);
+            if there & (1 << number) != 0 {
+                return Err(self.wrong(&path(), value.start, "stands here for the second time"));
+            }
+            there |= 1 << number;
+            if !field.1.fits(self.text, value.start) {
+                self.field(field, value.start, &path())?;
+            }
+        }
+        for (number, Field(name, _, need)) in list.fields.iter().enumerate() {
+            let is_needed = match need {
+                Need::Always => true,
+                Need::InClusters => *self.scope == Scope::Cluster,
+                Need::Never => false,
+            };
+            if is_needed && there & (1 << number) == 0 {
+                let hint = match *name {
+                    "vhost" => "; what was exported of one vhost goes to POST /api/definitions/VHOST",
+                    _ => "",
+                };
+                let (line, column) = walk::place(self.text, at);
+                return Err(format!("{}.{name} is missing (line {line}, column {column}){hint}", path()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names have escapes hardly ever.
+    fn is_named(&self, name: &std::ops::Range<usize>, known: &str) -> bool {
+        let bare = &self.text[name.start + 1..name.end - 1];
+        bare == known.as_bytes()
+            || (bare.contains(&b'\\')
+                && serde_json::from_slice::<String>(&self.text[name.clone()]).is_ok_and(|n| n == known))
+    }
+
+    fn field(&self, Field(_, wanted, _): &Field, at: usize, path: &str) -> Result<(), String> {
+        if wanted.fits(self.text, at) {
+            return Ok(());
+        }
+        let found = walk::kind(self.text, at);
+        let what = match (wanted, found) {
+            (Type::Flag, Kind::Text) => format!("has to be {}, and is another text", wanted.name()),
+            (Type::Table, Kind::List) => format!("has to be {}, and is a list", wanted.name()),
+            (Type::Tags | Type::Limits, Kind::List) => format!("has to be {}, and holds something else", wanted.name()),
+            _ => format!("has to be {}, and is {}", wanted.name(), found.name()),
+        };
+        Err(self.wrong(path, at, &what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        check(text.as_bytes(), &Scope::Cluster).expect_err(text)
+    }
+
+    #[test]
+    fn a_wrong_type_is_named_with_its_place() {
+        for (text, expected) in [
+            (r#"{"queues":{"name":"x"}}"#, "queues (line 1, column 11) has to be a list, and is an object"),
+            (r#"{"queues":null}"#, "queues (line 1, column 11) has to be a list, and is null"),
+            (r#"{"users":"u"}"#, "users (line 1, column 10) has to be a list, and is a text"),
+            (r#"{"bindings":[[]]}"#, "bindings[0] (line 1, column 14) has to be an object, and is a list"),
+            ("{\"vhosts\":[\n \"a\"]}", "vhosts[0] (line 2, column 2) has to be an object, and is a text"),
+            (
+                r#"{"queues":[{"name":"q","vhost":5}]}"#,
+                "queues[0].vhost (line 1, column 32) has to be a text, and is a number",
+            ),
+            (
+                r#"{"queues":[{"name":"q","vhost":"/","arguments":"x"}]}"#,
+                "queues[0].arguments (line 1, column 48) has to be an object, and is a text",
+            ),
+            (
+                r#"{"queues":[{"name":"q","vhost":"/","durable":"yes"}]}"#,
+                "queues[0].durable (line 1, column 46) has to be true or false, and is another text",
+            ),
+            (
+                r#"{"users":[{"name":"u","tags":["a",5]}]}"#,
+                "users[0].tags (line 1, column 30) has to be a text or a list of texts, and holds something else",
+            ),
+            (r#"{"rabbit_version":5}"#, "rabbit_version (line 1, column 19) has to be a text, and is a number"),
+            (r#"{"queues":[],"queues":[]}"#, "queues (line 1, column 23) stands here for the second time"),
+            (
+                r#"{"queues":[{"name":"q","vhost":"/","name":"r"}]}"#,
+                "queues[0].name (line 1, column 43) stands here for the second time",
+            ),
+        ] {
+            assert_eq!(refused(text), expected);
+        }
+    }
+
+    #[test]
+    fn an_object_of_a_cluster_says_its_vhost() {
+        let text = r#"{"queues":[{"name":"a","vhost":"/"},{"name":"q"}]}"#;
+        let expected = "queues[1].vhost is missing (line 1, column 37); what was exported of one vhost goes to POST \
+                        /api/definitions/VHOST";
+        assert_eq!(refused(text), expected);
+        assert_eq!(check(text.as_bytes(), &Scope::Vhost("v".to_owned())), Ok(Vec::new()));
+        assert!(refused(r#"{"queues":[{"vhost":"/"}]}"#).starts_with("queues[0].name is missing"));
+    }
+
+    #[test]
+    fn whatever_is_not_looked_at_is_named_once() {
+        let text = r#"{"gadgets":[1,{}],"queues":[{"name":"a","vhost":"/","x":1},{"name":"b","vhost":"/","x":{}}],"users":[]}"#;
+        assert_eq!(check(text.as_bytes(), &Scope::Cluster), Ok(vec!["gadgets".to_owned(), "queues[].x".to_owned()]));
+        let ignored = check(text.as_bytes(), &Scope::Vhost("v".to_owned())).expect("is right");
+        assert_eq!(ignored, ["gadgets", "queues[].x", "users"]);
+    }
+}

@@ -1,0 +1,199 @@
+//! A walk over JSON that is valid: where its values stand, without a tree of them.
+
+use std::ops::Range;
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Object,
+    List,
+    Text,
+    Number,
+    Flag,
+    Null,
+}
+
+impl Kind {
+    /// With its article, for people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Object => "an object",
+            Kind::List => "a list",
+            Kind::Text => "a text",
+            Kind::Number => "a number",
+            Kind::Flag => "a flag",
+            Kind::Null => "null",
+        }
+    }
+}
+
+/// What begins at `at`.
+pub(super) fn kind(text: &[u8], at: usize) -> Kind {
+    match text.get(at) {
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::List,
+        Some(b'"') => Kind::Text,
+        Some(b't' | b'f') => Kind::Flag,
+        Some(b'n') => Kind::Null,
+        _ => Kind::Number,
+    }
+}
+
+/// The first byte from `at` on that isn't white space.
+pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
+    let space = text[at.min(text.len())..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    at + space
+}
+
+/// Behind the text whose quotation mark stands at `at`.
+fn end_of_text(text: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while let Some(byte) = text.get(end) {
+        match byte {
+            b'"' => return end + 1,
+            b'\\' => end += 2,
+            _ => end += 1,
+        }
+    }
+    text.len()
+}
+
+/// Behind the value that begins at `at`.
+pub(super) fn end(text: &[u8], at: usize) -> usize {
+    let mut depth = 0_usize;
+    let mut end = at;
+    while let Some(byte) = text.get(end) {
+        match byte {
+            b'"' => end = end_of_text(text, end),
+            b'{' | b'[' => {
+                depth += 1;
+                end += 1;
+            }
+            b'}' | b']' if depth == 0 => return end,
+            b'}' | b']' => {
+                depth -= 1;
+                end += 1;
+            }
+            b',' if depth == 0 => return end,
+            byte if depth == 0 && byte.is_ascii_whitespace() => return end,
+            _ => end += 1,
+        }
+        if depth == 0 && matches!(text.get(end - 1), Some(b'"' | b'}' | b']')) {
+            return end;
+        }
+    }
+    text.len()
+}
+
+/// Where the items of the list at `at` stand.
+pub(super) fn items(text: &[u8], at: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut next = at + 1;
+    std::iter::from_fn(move || {
+        let begin = skip_space(text, next);
+        if matches!(text.get(begin), None | Some(b']')) {
+            return None;
+        }
+        let end = end(text, begin);
+        // Behind the comma, or at the bracket.
+        next = skip_space(text, end);
+        next += usize::from(text.get(next) == Some(&b','));
+        Some(begin..end)
+    })
+}
+
+/// Where the names and the values of the object at `at` stand.
+pub(super) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + '_ {
+    let mut next = at + 1;
+    std::iter::from_fn(move || {
+        let begin = skip_space(text, next);
+        if text.get(begin) != Some(&b'"') {
+            return None;
+        }
+        let name = begin..end_of_text(text, begin);
+        // Behind the colon.
+        let value = skip_space(text, skip_space(text, name.end) + 1);
+        let value = value..end(text, value);
+        next = skip_space(text, value.end);
+        next += usize::from(text.get(next) == Some(&b','));
+        Some((name, value))
+    })
+}
+
+/// A tree of values takes about so much for each of them, and for each name.
+const VALUE_BYTES: usize = 48;
+const NAME_BYTES: usize = 96;
+/// A tree may always take so much.
+const TREE_BYTES_FREE: usize = 1 << 20;
+
+/// What to say of a text whose tree of values would take more than twice the `whole` text that it is part of: so that what
+/// is read never takes more than four times itself.
+pub(crate) fn takes_too_much(text: &[u8], whole: usize) -> Option<String> {
+    let most = whole.saturating_mul(2).saturating_add(TREE_BYTES_FREE);
+    let mut taken = 0_usize;
+    let mut at = 0;
+    // What is not even JSON is refused elsewhere.
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                let end = end_of_text(text, at);
+                taken += end - at;
+                at = end;
+                continue;
+            }
+            b',' | b'[' | b'{' => taken += VALUE_BYTES,
+            b':' => taken += NAME_BYTES,
+            _ => {}
+        }
+        at += 1;
+    }
+    (taken > most).then(|| {
+        format!(
+            "its values would take about {taken} bytes of memory, and {most} are the most for a text of {whole} bytes"
+        )
+    })
+}
+
+/// Line and column of a byte, both from 1; columns count bytes, as those of wrong JSON do.
+pub(super) fn place(text: &[u8], at: usize) -> (usize, usize) {
+    let before = &text[..at.min(text.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_where_they_stand() {
+        let text = br#" { "a" : [1, "x,]\"}" ,{"b":[]} , null ] , "c\"":true,"d":{} } "#;
+        let begin = skip_space(text, 0);
+        let show = |range: Range<usize>| String::from_utf8_lossy(&text[range]).into_owned();
+        let found: Vec<_> = members(text, begin).map(|(name, value)| (show(name), show(value))).collect();
+        assert_eq!(found[0], ("\"a\"".to_owned(), r#"[1, "x,]\"}" ,{"b":[]} , null ]"#.to_owned()));
+        assert_eq!(found[1..], [("\"c\\\"\"".to_owned(), "true".to_owned()), ("\"d\"".to_owned(), "{}".to_owned())]);
+        let (_, list) = members(text, begin).next().expect("a member");
+        let found: Vec<_> = items(text, list.start).map(|item| (kind(text, item.start), show(item))).collect();
+        let expected =
+            [(Kind::Number, "1"), (Kind::Text, r#""x,]\"}""#), (Kind::Object, r#"{"b":[]}"#), (Kind::Null, "null")];
+        assert_eq!(found, expected.map(|(kind, text)| (kind, text.to_owned())));
+        assert_eq!(items(b"[ ]", 0).count() + members(b"{ }", 0).count(), 0);
+        assert_eq!(end(b"12", 0), 2);
+    }
+
+    #[test]
+    fn many_small_values_take_too_much_and_long_texts_do_not() {
+        let zeros = format!("[{}0]", "0,".repeat(1 << 20));
+        assert!(takes_too_much(zeros.as_bytes(), zeros.len()).is_some());
+        let text = format!("[\"{}\"]", ",".repeat(4 << 20));
+        assert_eq!(takes_too_much(text.as_bytes(), text.len()), None);
+        assert_eq!(takes_too_much(b"[0,0,0]", 7), None);
+    }
+
+    #[test]
+    fn places_count_from_one() {
+        assert_eq!(place(b"ab\ncd", 0), (1, 1));
+        assert_eq!(place(b"ab\ncd", 4), (2, 2));
+    }
+}
