@@ -169,3 +169,12 @@ fn the_example_of_rabbitmq_is_taken() {
     );
     assert_eq!(config, Config::default());
 }
+
+#[test]
+fn options_of_cowboy_are_those_of_the_listener() {
+    let mut config = Config::default();
+    let text = "[{rabbitmq_management, [{tcp_config, [{port, 1}, {cowboy_opts, [{idle_timeout, 7000}, {request_timeout, 8000}]}]}]}].";
+    assert_eq!(config.read_advanced("advanced.config", text), Ok(Vec::new()));
+    let limits = &config.management.limits;
+    assert_eq!((config.management.port, limits.idle_timeout_ms, limits.request_timeout_ms), (1, 7000, 8000));
+}

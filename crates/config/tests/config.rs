@@ -348,3 +348,54 @@ fn the_document_is_the_table() {
     }
     assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), text, "run with UPDATE_DOCS=1");
 }
+
+#[test]
+fn listeners_of_http_have_times_and_numbers() {
+    for (prefix, of) in [
+        ("management.tcp", "management"),
+        ("management.listener.server", "management"),
+        ("management.ssl", "management.ssl"),
+        ("prometheus.tcp", "prometheus"),
+        ("prometheus.ssl", "prometheus.ssl"),
+    ] {
+        let text = format!(
+            "{prefix}.request_timeout = 1000\n{prefix}.idle_timeout = 2s\n{prefix}.inactivity_timeout = 3000\n\
+             {prefix}.max_keepalive = 4\n"
+        );
+        let mut config = Config::default();
+        assert_eq!(config.read("test", &text), Ok(Vec::new()), "{prefix}");
+        let limits = match of {
+            "management" => &config.management.limits,
+            "prometheus" => &config.prometheus.limits,
+            "management.ssl" => &config.management_ssl.as_ref().expect("is there").endpoint.limits,
+            _ => &config.prometheus_ssl.as_ref().expect("is there").endpoint.limits,
+        };
+        let times = (limits.request_timeout_ms, limits.idle_timeout_ms, limits.inactivity_timeout_ms);
+        assert_eq!((times, limits.max_keepalive), ((1000, 2000, 3000), 4), "{prefix}");
+        if prefix != "management.listener.server" {
+            config.set(&format!("{prefix}.max_connections=infinity")).expect("is a key");
+            config.set(&format!("{prefix}.max_connections_per_address=9")).expect("is a key");
+        }
+        assert!(error(&format!("{prefix}.idle_timeout = 0")).contains("would close every connection at once"));
+    }
+}
+
+#[test]
+fn the_listener_of_metrics_can_be_none() {
+    assert!(set("prometheus.tcp.listener=none").unwrap().plain_prometheus().is_none());
+    let config = set("prometheus.tcp.listener=127.0.0.1:1234").unwrap();
+    let endpoint = config.plain_prometheus().expect("is there");
+    assert_eq!((endpoint.ip.as_deref(), endpoint.port), (Some("127.0.0.1"), 1234));
+}
+
+#[test]
+fn keys_that_protect_the_http_api_are_kept() {
+    let text = "management.disable_basic_auth = true\nmanagement.http.max_body_size = 5\nmanagement.csp.policy = default-src 'self'\n\
+                management.hsts.policy = max-age=1\nmanagement.restrictions.operator_policy_changes.disabled = true\n";
+    let mut config = Config::default();
+    assert_eq!(config.read("test", text), Ok(Vec::new()));
+    let api = config.management_api;
+    assert!(api.disable_basic_auth && api.operator_policy_changes_disabled && !api.hide_allow_header);
+    assert_eq!((api.max_body_size, api.headers.len()), (5, 2));
+    assert!(error("management.csp.policy = ä").contains("is no value of a header"));
+}

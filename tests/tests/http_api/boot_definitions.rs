@@ -63,6 +63,38 @@ fn an_export_is_loaded_at_the_start_with_its_hashes() {
     assert_eq!(names(&node, "queues"), ["new", "shapes-c", "shapes-dl"]);
 }
 
+/// What a node says that doesn't start with these definitions.
+fn refused(text: &str) -> String {
+    let folder = new_directory();
+    let file = folder.path().join("definitions.json");
+    fs::write(&file, text).expect("is written");
+    let server = std::process::Command::new(leveret_tests::node::binary())
+        .args(["server", "--data-dir"])
+        .arg(folder.path().join("data"))
+        .args(["--set", "listeners.tcp.default=127.0.0.1:0", "--set", "management.tcp.port=0"])
+        .args(["--set", "prometheus.tcp.port=0", "--set"])
+        .arg(format!("load_definitions={}", file.display()))
+        .output()
+        .expect("runs");
+    assert!(!server.status.success(), "{text}");
+    String::from_utf8_lossy(&server.stderr).into_owned()
+}
+
+#[test]
+fn definitions_of_a_wrong_shape_stop_the_start_with_their_place() {
+    if is_given() {
+        return;
+    }
+    let told = refused("{\n \"users\": [\n  {\"name\": \"a\",}\n ]\n}\n");
+    assert!(told.contains("definitions.json holds no definitions: trailing comma at line 3 column 16"), "{told}");
+    let told = refused("{\"rabbit_version\": \"3.12.10\",\n \"queues\": [{\"name\": \"q1\", \"durable\": true}]}");
+    assert!(told.contains("queues[0].vhost is missing (line 2, column 13)"), "{told}");
+    let policy = r#"{"policies":[{"vhost":"/","name":"p","pattern":".*","definition":{"max-length":5}}]}"#;
+    let told = refused(policy);
+    assert!(told.contains("policy 'p' in vhost '/'") && told.contains("Take them out of the file"), "{told}");
+    assert!(!told.contains("skip_unsupported"), "{told}");
+}
+
 /// The target: 50,000 queues and bindings in under 5 s, again unchanged in under 1 s.
 #[test]
 #[ignore = "a measurement: prints how long 50,000 queues and bindings take to import"]

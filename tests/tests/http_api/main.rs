@@ -4,6 +4,7 @@
 mod boot_definitions;
 mod configuration;
 mod hang_up;
+mod listeners;
 mod object_limits;
 mod queues_of_users;
 mod rabbitmqadmin;

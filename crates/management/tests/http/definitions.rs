@@ -130,7 +130,8 @@ fn definitions_that_make_no_sense_leave_nothing() {
     };
     refused(queue("none", json!({})), "Please create virtual host \"none\" prior to importing definitions.");
     refused(queue("v", json!({"x-max-length": "many"})), "invalid arg 'x-max-length'");
-    assert_eq!(stage.ask("POST", "/api/definitions", "[]").1["reason"], "failed_to_parse_json");
+    let reason = "failed_to_parse_json: expected an object with lists of objects, got a list";
+    assert_eq!(stage.ask("POST", "/api/definitions", "[]").1["reason"], reason);
     assert_eq!(stage.ask("POST", "/api/definitions/none", "{}").0, 404);
     stage.node.stop("test");
 }
@@ -173,5 +174,88 @@ fn one_vhosts_definitions_go_into_another() {
     assert_eq!(stage.ask("POST", "/api/definitions/copy", &exported.to_string()).0, 204);
     let (_, bindings) = stage.ask("GET", "/api/bindings/copy/e/x/q/q", "");
     assert_eq!(bindings[0]["properties_key"], "a.%2A");
+    stage.node.stop("test");
+}
+
+#[test]
+fn a_value_of_a_wrong_type_refuses_the_whole_document() {
+    let stage = Stage::new();
+    let good = r#"{"name": "good", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {}}"#;
+    for (wrong, path) in [
+        (r#"{"name": "q", "vhost": "/", "arguments": "x"}"#, "queues[1].arguments (line 2, column 42)"),
+        (r#"{"name": "q", "vhost": "/", "arguments": null}"#, "queues[1].arguments (line 2, column 42)"),
+        (r#"{"name": "q", "vhost": 5}"#, "queues[1].vhost (line 2, column 24)"),
+        (r#"{"name": "q"}"#, "queues[1].vhost is missing (line 2, column 1)"),
+        (r#"{"name": ["q"], "vhost": "/"}"#, "queues[1].name (line 2, column 10)"),
+        (r#"{"name": "q", "vhost": "/", "durable": 1}"#, "queues[1].durable (line 2, column 40)"),
+        (r#""q""#, "queues[1] (line 2, column 1)"),
+        (r#"{"name": "", "vhost": "nope"}"#, "Please create virtual host \"nope\" prior to importing definitions."),
+    ] {
+        let (status, answer) = stage.ask("POST", "/api/definitions", &format!("{{\"queues\": [{good},\n{wrong}]}}"));
+        assert_eq!(status, 400, "{wrong}");
+        let reason = answer["reason"].as_str().expect("a reason");
+        assert!(reason.contains(path), "{wrong}: {reason}");
+    }
+    let (status, answer) = stage.ask("POST", "/api/definitions", "{\"users\": [\n{\"name\": \"a\",}]}");
+    assert_eq!((status, &answer["reason"]), (400, &"failed_to_parse_json: trailing comma at line 2 column 14".into()));
+    assert_eq!(stage.ask("GET", "/api/queues", "").1, json!([]), "nothing was made");
+    // As RabbitMQ: an unknown list is none of its business, and no body is an empty one.
+    assert_eq!(stage.ask("POST", "/api/definitions", r#"{"gadgets": [1]}"#).0, 204);
+    assert_eq!(stage.ask("POST", "/api/definitions", "").0, 204);
+    stage.node.stop("test");
+}
+
+#[test]
+fn objects_of_one_vhost_need_not_name_it() {
+    let stage = Stage::new();
+    let document = r#"{"queues": [{"name": "q", "durable": true}], "exchanges": [{"name": "x", "type": "fanout"}],
+        "bindings": [{"source": "x", "destination": "q"}]}"#;
+    assert_eq!(stage.ask("POST", "/api/definitions", document).0, 400);
+    assert_eq!(stage.ask("POST", "/api/definitions/v", document).0, 204);
+    assert_eq!(stage.ask("GET", "/api/bindings/v/e/x/q/q", "").1.as_array().map(Vec::len), Some(1));
+    let (status, answer) = stage.ask("POST", "/api/definitions/v", r#"{"queues": ["q"]}"#);
+    assert_eq!(status, 400);
+    assert!(answer["reason"].as_str().is_some_and(|reason| reason.starts_with("queues[0] (line 1, column 13)")));
+    stage.node.stop("test");
+}
+
+#[test]
+fn transient_objects_are_exported_and_come_back() {
+    let stage = Stage::new();
+    for (path, body) in [
+        ("queues/%2F/transient", r#"{"durable": false}"#),
+        ("queues/%2F/passing", r#"{"auto_delete": true}"#),
+        ("exchanges/%2F/transient", r#"{"type": "topic", "durable": false}"#),
+        ("exchanges/%2F/passing", r#"{"type": "topic", "auto_delete": true}"#),
+    ] {
+        assert_eq!(stage.ask("PUT", &format!("/api/{path}"), body).0, 201, "{path}");
+    }
+    assert_eq!(stage.ask("POST", "/api/bindings/%2F/e/transient/q/transient", r#"{"routing_key": "k"}"#).0, 201);
+    let (_, exported) = stage.ask("GET", "/api/definitions", "");
+    let names = |kind: &str| -> Vec<String> {
+        let list = exported[kind].as_array().expect("a list").iter();
+        let mut names: Vec<String> = list.map(|each| format!("{} {}", each["name"], each["durable"])).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("queues"), ["\"passing\" true", "\"transient\" false"]);
+    assert_eq!(names("exchanges"), ["\"passing\" true", "\"transient\" false"]);
+    assert_eq!(exported["bindings"].as_array().map(Vec::len), Some(1));
+    for queue in ["transient", "passing"] {
+        assert_eq!(stage.ask("DELETE", &format!("/api/queues/%2F/{queue}"), "").0, 204);
+    }
+    assert_eq!(stage.ask("POST", "/api/definitions", &exported.to_string()).0, 204);
+    assert_eq!(stage.ask("GET", "/api/queues/%2F/transient", "").1["durable"], false);
+    stage.node.stop("test");
+}
+
+#[test]
+fn a_vhost_whose_limits_were_cleared_stays_in_their_list() {
+    let stage = Stage::new();
+    assert_eq!(stage.ask("PUT", "/api/vhost-limits/v/max-queues", r#"{"value": 5}"#).0, 204);
+    assert_eq!(stage.ask("DELETE", "/api/vhost-limits/v/max-queues", "").0, 204);
+    // RabbitMQ 4.3.6 answers so.
+    assert_eq!(stage.ask("GET", "/api/vhost-limits", "").1, json!([{"vhost": "v", "value": {}}]));
+    assert_eq!(stage.ask("GET", "/api/vhost-limits/v", "").1, json!([]));
     stage.node.stop("test");
 }

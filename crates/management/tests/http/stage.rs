@@ -68,9 +68,11 @@ impl Stage {
         node.accept(vec![Listener { socket: amqp_listener, tls: None }], others, Vec::new()).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
+        state.set_rules(config.management_api.clone());
+        let listener = HttpListener { limits: config.management.limits.clone(), ..HttpListener::default() };
         let (served, scraped) = (api(state.clone()), metrics(state.clone(), pages));
         node.spawn(state.clone().sample());
-        node.spawn(async move { serve(http_listener, served, HttpListener::default()).await.expect("serves") });
+        node.spawn(async move { serve(http_listener, served, listener).await.expect("serves") });
         node.spawn(async move { serve(prometheus_listener, scraped, HttpListener::default()).await.expect("serves") });
         Stage { node, amqp, http, prometheus, api: state, directory }
     }
