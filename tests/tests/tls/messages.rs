@@ -1,5 +1,7 @@
 //! Messages and requests through TLS.
 
+use std::net::TcpStream;
+
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::http::Http;
 use leveret_tests::tls::TlsProxy;
@@ -62,4 +64,19 @@ fn http_and_metrics_answer_with_tls_and_are_listed() {
     assert_eq!(listed, expected.map(|name| (name, name.starts_with("https") || name == "amqp/ssl")));
     let metrics = Http::guest(metrics.address.to_string()).get("/metrics").expect("an answer");
     assert!(metrics.status == 200 && metrics.body.contains("rabbitmq_connections"), "{}", metrics.status);
+}
+
+#[test]
+fn silent_sockets_delay_no_other_clients_handshake() {
+    // They would be there for ten minutes, and there was room for 256 of them.
+    let stage = Stage::new(|options, _| options.set("ssl_handshake_timeout", "10m"));
+    for name in ["https", "prometheus_tls"] {
+        let address = stage.address(name);
+        let connect = || TcpStream::connect(address).expect("connects");
+        let silent: Vec<TcpStream> = (0..300).map(|_| connect()).collect();
+        let proxy = TlsProxy::start(address, stage.authority.client(None));
+        let path = if name == "https" { "/api/overview" } else { "/metrics" };
+        let answer = Http::guest(proxy.address.to_string()).get(path).expect("an answer");
+        assert_eq!(answer.status, 200, "{name} beside {} silent sockets", silent.len());
+    }
 }
