@@ -128,7 +128,10 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
 /// # Errors
 /// It is longer than it may be, or the client has gone.
 async fn read(body: Body, most: u64) -> Result<Bytes, Error> {
-    let too_long = || Error::BadRequest(format!("the body has more than {most} bytes (management.http.max_body_size)"));
+    let too_long = || {
+        let key = "management.http.max_body_size, and max_definitions_size for definitions";
+        Error::BadRequest(format!("Exceeded HTTP request body size limit of {most} bytes ({key})"))
+    };
     let announced = body.size_hint().lower();
     if announced > most {
         return Err(too_long());

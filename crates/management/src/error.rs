@@ -14,7 +14,7 @@ pub(crate) enum Error {
     /// Whoever they say they are, they aren't.
     WrongPassword,
     /// Names and passwords let nobody in (`management.disable_basic_auth`).
-    BasicAuthIsOff,
+    BasicAuthIsOff(&'static str),
     /// They may not do this.
     Forbidden(String),
     /// The header or body makes no sense.
@@ -80,11 +80,10 @@ impl IntoResponse for Error {
                 (StatusCode::UNAUTHORIZED, challenge).into_response()
             }
             Error::WrongPassword => body(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized"),
-            Error::BasicAuthIsOff => body(
-                StatusCode::UNAUTHORIZED,
-                "not_authorized",
-                "HTTP access denied: basic auth disabled by management.disable_basic_auth",
-            ),
+            Error::BasicAuthIsOff(what) => {
+                let reason = format!("HTTP access denied: {what} (management.disable_basic_auth)");
+                body(StatusCode::UNAUTHORIZED, "not_authorised", &reason)
+            }
             Error::Forbidden(reason) => body(StatusCode::UNAUTHORIZED, "not_authorised", &reason),
             Error::BadRequest(reason) => body(StatusCode::BAD_REQUEST, "bad_request", &reason),
             Error::BadRequestOf(reason) => {

@@ -102,7 +102,8 @@ impl Identity {
     /// They don't say who, the password is wrong, or that user has no tag that lets it in.
     pub(crate) fn of(api: &Api, headers: &HeaderMap, peer: Option<SocketAddr>) -> Result<Self, Error> {
         if api.rules().disable_basic_auth {
-            return Err(Error::BasicAuthIsOff);
+            let has_tried = headers.contains_key(header::AUTHORIZATION);
+            return Err(Error::BasicAuthIsOff(if has_tried { "basic auth disabled" } else { "no credentials" }));
         }
         let header = headers.get(header::AUTHORIZATION).ok_or(Error::Unauthenticated)?;
         let encoded = header.to_str().ok().and_then(|text| {

@@ -37,7 +37,7 @@ pub(crate) async fn delete_operator(call: Call) -> Answer {
 /// `management.restrictions.operator_policy_changes.disabled`.
 fn operator_policies_may_change(call: &Call) -> Result<(), Error> {
     match call.api.rules().operator_policy_changes_disabled && !call.identity.is_local() {
-        true => Err(restricted("operator policies can't be changed over HTTP", "operator_policy_changes")),
+        true => Err(restricted("Broker settings disallow editing of operator policies.", "operator_policy_changes")),
         false => Ok(()),
     }
 }
@@ -50,9 +50,10 @@ fn restricted(what: &str, restriction: &str) -> Error {
 /// What changes members of quorum queues.
 pub(crate) async fn change_quorum(call: Call) -> Answer {
     match call.api.rules().quorum_queue_replica_operations_disabled && !call.identity.is_local() {
-        true => {
-            Err(restricted("members of quorum queues can't be changed over HTTP", "quorum_queue_replica_operations"))
-        }
+        true => Err(restricted(
+            "Broker settings disallow quorum queue replica operations.",
+            "quorum_queue_replica_operations",
+        )),
         false => quorum(call).await,
     }
 }

@@ -1,6 +1,8 @@
 //! A document of definitions: its text, read one entry at a time.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -66,6 +68,38 @@ impl<'a> Document<'a> {
         members.find(|(found, _)| self.text[found.clone()] == *quoted.as_bytes()).map(|(_, value)| value.start)
     }
 
+    /// How many objects of one kind there are.
+    pub(super) fn count(&self, kind: &str) -> usize {
+        self.find(kind).map_or(0, |at| walk::items(&self.text, at).count())
+    }
+
+    /// The different vhosts of objects of one kind, each with the place of the first object in it.
+    pub(super) fn vhosts_of(&self, kind: &str) -> Vec<(String, String)> {
+        let mut seen: HashSet<&[u8]> = HashSet::new();
+        let mut found = Vec::new();
+        let Some(at) = self.find(kind) else { return found };
+        for (index, item) in walk::items(&self.text, at).enumerate() {
+            let is_vhost = |name: &Range<usize>| {
+                let name = &self.text[name.clone()];
+                name == b"\"vhost\"" || serde_json::from_slice::<String>(name).is_ok_and(|name| name == "vhost")
+            };
+            let vhost = walk::members(&self.text, item.start).find(|(name, _)| is_vhost(name));
+            let Some((_, vhost)) = vhost else { continue };
+            let raw = &self.text[vhost];
+            if seen.insert(raw)
+                && let Ok(vhost) = serde_json::from_slice(raw)
+            {
+                found.push((vhost, self.place(kind, index, item.start)));
+            }
+        }
+        found
+    }
+
+    fn place(&self, kind: &str, index: usize, at: usize) -> String {
+        let (line, column) = walk::place(&self.text, at);
+        format!("{kind}[{index}], line {line}, column {column}")
+    }
+
     /// Each object of one kind. Of all of them one is in memory at a time.
     ///
     /// # Errors
@@ -77,10 +111,7 @@ impl<'a> Document<'a> {
     ) -> Result<(), Error> {
         let Some(at) = self.find(kind) else { return Ok(()) };
         for (index, item) in walk::items(&self.text, at).enumerate() {
-            let place = || {
-                let (line, column) = walk::place(&self.text, item.start);
-                format!("{kind}[{index}], line {line}, column {column}")
-            };
+            let place = || self.place(kind, index, item.start);
             let text = &self.text[item.clone()];
             if let Some(taken) = walk::takes_too_much(text, self.text.len()) {
                 return Err(Error::BadRequest(format!("{taken} ({})", place())));

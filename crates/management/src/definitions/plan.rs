@@ -35,6 +35,8 @@ pub(super) struct Plan {
     pub(super) unsupported: Vec<Unsupported>,
     /// Queues and exchanges that aren't made: bindings to them aren't either.
     left_out: HashSet<(String, String, bool)>,
+    /// The name of a vhost, once for all objects in it.
+    names: HashSet<Arc<str>>,
 }
 
 /// What hashed the passwords of an export that doesn't say so.
@@ -63,6 +65,9 @@ impl Plan {
         defaults: &VhostDefaults,
     ) -> Result<Self, Error> {
         let mut plan = Plan::default();
+        // Exactly: commands of a hundred thousand objects take as much as their text.
+        let many = ["queues", "exchanges", "bindings"].into_iter().map(|kind| document.count(kind)).sum();
+        plan.commands.reserve_exact(many);
         if *scope == Scope::Cluster {
             plan.users(document, topology)?;
             plan.vhosts(document, topology, defaults)?;
@@ -204,15 +209,17 @@ impl Plan {
             })
             .collect();
         for kind in ["permissions", "topic_permissions", "queues", "exchanges", "bindings"] {
-            document.each(kind, |entry| {
-                let vhost = scope.vhost_of(entry);
-                match topology.vhost(vhost).is_none() && !made.contains(vhost) {
-                    true => Err(Error::BadRequest(format!(
-                        "Please create virtual host \"{vhost}\" prior to importing definitions."
-                    ))),
-                    false => Ok(()),
+            let vhosts = match scope {
+                Scope::Cluster => document.vhosts_of(kind),
+                // It was looked for before.
+                Scope::Vhost(_) => Vec::new(),
+            };
+            for (vhost, place) in vhosts {
+                if topology.vhost(&vhost).is_none() && !made.contains(&*vhost) {
+                    let reason = format!("Please create virtual host \"{vhost}\" prior to importing definitions.");
+                    return Err(Error::BadRequest(reason).at(&place));
                 }
-            })?;
+            }
         }
         Ok(())
     }
@@ -245,8 +252,9 @@ impl Plan {
                 self.left_out.insert((vhost.to_owned(), name.to_owned(), true));
                 return Ok(());
             }
+            let vhost = self.vhost(vhost);
             self.commands.push(Command::DeclareQueue(DeclareQueue {
-                vhost: vhost.into(),
+                vhost,
                 name: name.into(),
                 // Names that a broker once made may come back.
                 server_named: true,
@@ -273,8 +281,9 @@ impl Plan {
                 self.left_out.insert((vhost.to_owned(), name.to_owned(), false));
                 return Ok(());
             }
+            let vhost = self.vhost(vhost);
             self.commands.push(Command::DeclareExchange(DeclareExchange {
-                vhost: vhost.into(),
+                vhost,
                 name: name.into(),
                 kind: kind.to_owned(),
                 durable: fields::flag_or(entry, "durable", true)?,
@@ -311,8 +320,9 @@ impl Plan {
                 return Ok(());
             }
             let destination: Arc<str> = destination.into();
+            let vhost = self.vhost(vhost);
             self.commands.push(Command::Bind(Bind {
-                vhost: vhost.into(),
+                vhost,
                 source: source.into(),
                 destination: match to_queue {
                     true => DestinationName::Queue(destination),
@@ -324,6 +334,15 @@ impl Plan {
             }));
             Ok(())
         })
+    }
+
+    fn vhost(&mut self, name: &str) -> Arc<str> {
+        if let Some(name) = self.names.get(name) {
+            return name.clone();
+        }
+        let name: Arc<str> = name.into();
+        self.names.insert(name.clone());
+        name
     }
 
     fn refuse(&mut self, kind: &str, vhost: &str, entry: &Entry) {

@@ -219,9 +219,10 @@ mod tests {
         let samples = &shown["messages_details"]["samples"];
         assert_eq!(samples[0], json!({"sample": 30, "timestamp": start + 20_000}));
         assert_eq!((samples[1]["sample"].as_u64(), samples[2]["sample"].as_u64()), (Some(20), Some(10)));
-        assert_eq!(shown["messages_details"]["avg"], 20.0);
-        assert_eq!(shown["messages_details"]["avg_rate"], 1.0);
-        assert_eq!(shown["message_stats"]["publish_details"]["avg_rate"], 2.0);
+        // Of the whole minute, in which nothing is known of the first forty seconds.
+        assert_eq!(shown["messages_details"]["avg"], 100.0 / 7.0);
+        assert_eq!(shown["messages_details"]["avg_rate"], 20.0 / 60.0);
+        assert_eq!(shown["message_stats"]["publish_details"]["avg_rate"], 40.0 / 60.0);
         assert_eq!(shown["message_stats"]["publish_details"]["rate"], 1.0);
         assert_eq!(histories.watched(start + 30_000), [queue("q")]);
         assert!(histories.watched(start + 20_000 + WATCHED_MS).is_empty());

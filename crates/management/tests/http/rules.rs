@@ -51,7 +51,7 @@ fn a_body_is_no_longer_than_configured() {
     assert!(
         answer["reason"]
             .as_str()
-            .is_some_and(|reason| reason.contains("more than 100 bytes (management.http.max_body_size)"))
+            .is_some_and(|reason| reason.contains("size limit of 100 bytes (management.http.max_body_size"))
     );
     assert_eq!(stage.ask("POST", "/api/definitions", &body(100)).0, 204);
     assert_eq!(stage.ask("POST", "/api/definitions", &body(200)).0, 400);

@@ -60,13 +60,11 @@ impl Topology {
     }
 
     pub(crate) fn set_limits(&mut self, owner: &LimitOwner, values: LimitValues) {
-        let (limits, name) = match owner {
-            LimitOwner::Vhost(vhost) => (&mut self.vhost_limits, vhost),
-            LimitOwner::User(user) => (&mut self.user_limits, user),
-        };
-        match values.is_empty() {
-            true => limits.remove(name),
-            false => limits.insert(name.clone(), Arc::new(values)),
+        match owner {
+            // In RabbitMQ these are a parameter, which stays when the last limit is cleared, and is listed.
+            LimitOwner::Vhost(vhost) => self.vhost_limits.insert(vhost.clone(), Arc::new(values)),
+            LimitOwner::User(user) if values.is_empty() => self.user_limits.remove(user),
+            LimitOwner::User(user) => self.user_limits.insert(user.clone(), Arc::new(values)),
         };
     }
 
