@@ -229,6 +229,8 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         include_str!("plugins.rs"),
         include_str!("points.rs"),
         include_str!("place.rs"),
+        include_str!("eval.rs"),
+        include_str!("stop_app.rs"),
         include_str!("../logging.rs"),
         include_str!("../../golden/ctl/scene.txt"),
     ];

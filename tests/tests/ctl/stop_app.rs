@@ -57,7 +57,7 @@ fn a_stopped_node_answers_tools_only_and_starts_from_its_disk() {
     let ports = Ports::read(node.directory());
     assert_eq!(ports.pid, pid, "it is the same process");
     let mut wire = Wire::open(([127, 0, 0, 1], ports.amqp).into());
-    let mut declared = wire.declare(1, "kept", true);
+    let declared = wire.declare(1, "kept", true);
     let mut arguments = declared.arguments();
     let _name = arguments.short_string();
     assert_eq!(arguments.long(), 1, "the message is there");
