@@ -74,6 +74,7 @@ impl Fixture {
             metrics: Arc::default(),
             durability: Durability::Synced,
             first_number: 0,
+            strict_compat: false,
         };
         let queue = QueueHandle::new(Arc::new(info), queue, &services);
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }

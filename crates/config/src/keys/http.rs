@@ -132,7 +132,7 @@ pub(super) const LISTENERS: [&[Key]; 9] = [
 
 /// A header of every answer.
 fn header(config: &mut Config, name: &'static str, value: &str) -> Result<(), String> {
-    if value.is_empty() || value.bytes().any(|byte| byte < b' ' || byte > b'~') {
+    if value.is_empty() || value.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
         return Err(format!("'{}' is no value of a header: expected printable ASCII", value.escape_debug()));
     }
     config.management_api.headers.insert(name, value.to_owned());
