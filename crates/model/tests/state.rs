@@ -340,7 +340,7 @@ fn a_double_is_not_equivalent_to_the_integer_of_an_argument() {
             arguments: Arguments::from_iter([("x-max-length", value)]),
         })
     };
-    submit(&mut model, declare(Value::Int(5)));
+    let _ = submit(&mut model, declare(Value::Int(5)));
     assert!(model.submit(Permit::system(), declare(Value::UInt(5))).is_ok());
     let refused = model.submit(Permit::system(), declare(Value::Double(5.0))).unwrap_err();
     assert_eq!(refused.kind, RefusedKind::PreconditionFailed);

@@ -33,8 +33,7 @@ pub(crate) async fn release(call: Call) -> Answer {
 }
 
 fn force(call: &Call, is_forced: bool) -> Answer {
-    let source =
-        AlarmSource::ALL.into_iter().find(|source| source.name() == call.word(0)).ok_or(Error::NotFound)?;
+    let source = AlarmSource::ALL.into_iter().find(|source| source.name() == call.word(0)).ok_or(Error::NotFound)?;
     call.api.node().force_alarm(source, is_forced);
     no_content()
 }
