@@ -96,6 +96,9 @@ impl Session {
         self.tx_end(number);
         let position = self.end_consumers(number, now);
         let channel = self.channels.remove(&number);
+        if let Some(reply) = channel.as_ref().and_then(|channel| channel.reply.as_ref()) {
+            self.forget_reply_consumer(reply);
+        }
         if channel.as_ref().is_some_and(Channel::has_published) {
             self.counters.publishers_closed.increment();
         }

@@ -38,6 +38,7 @@ impl Session {
             return Err(precondition("reply consumer cannot acknowledge"));
         }
         entry.reply = Some(ReplyConsumer { tag: tag.clone(), registration: targets.register(outbox, key) });
+        self.reply_channels.insert(key, channel);
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
             encode_method(self.out(channel), channel, &answer);
@@ -116,9 +117,15 @@ impl Session {
 
     /// Ends the channel's consumer of answers, if it has this tag.
     pub(crate) fn cancel_replies(&mut self, channel: u16, tag: &[u8]) {
-        if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.reply.take_if(|reply| *reply.tag == *tag);
+        let entry = self.channels.get_mut(&channel);
+        if let Some(reply) = entry.and_then(|entry| entry.reply.take_if(|reply| *reply.tag == *tag)) {
+            self.forget_reply_consumer(&reply);
         }
+    }
+
+    /// A channel's consumer of answers has ended.
+    pub(super) fn forget_reply_consumer(&mut self, reply: &ReplyConsumer) {
+        self.reply_channels.remove(&reply.registration.target().key());
     }
 
     /// Encodes answers that have come, until the output holds one write's worth.
@@ -132,14 +139,14 @@ impl Session {
             let owner = |channel: &super::channel::Channel| {
                 channel.reply.as_ref().is_some_and(|own| Arc::ptr_eq(own.registration.target(), &reply.target))
             };
-            let found = self.channels.iter_mut().find(|(_, channel)| owner(channel));
+            let key = reply.target.key();
+            let Some(number) = self.reply_channels.get(&key).copied() else { continue };
             // The channel or its consumer is gone: so are the answers.
-            let Some((number, channel)) = found else { continue };
+            let Some(channel) = self.channels.get_mut(&number).filter(|channel| owner(channel)) else { continue };
             let Some(consumer) = &channel.reply else { continue };
             let tag = consumer.tag.clone();
             let sent_ms = self.broker.settings.sent_ms(now);
-            let to = Recipient { channel: *number, tag: &tag, frame_max, properties_max, sent_ms };
-            let number = *number;
+            let to = Recipient { channel: number, tag: &tag, frame_max, properties_max, sent_ms };
             let out = self.contents.out(&mut self.output, number);
             for at in 0..reply.batch.len() {
                 let message = reply.batch.message(at).view();

@@ -86,6 +86,8 @@ pub(crate) struct Session {
     pub(crate) consumers: FxHashMap<u64, Consumer>,
     pub(crate) scheduled: VecDeque<u64>,
     pub(crate) starved: Vec<u64>,
+    /// The channels of consumers of direct reply-to, by key.
+    pub(crate) reply_channels: FxHashMap<u64, u16>,
     /// Answers that wait for the socket.
     pub(crate) replies: VecDeque<Reply>,
     pub(crate) taken: Vec<Taken>,
@@ -157,6 +159,7 @@ impl Session {
             consumers: FxHashMap::default(),
             scheduled: VecDeque::new(),
             starved: Vec::new(),
+            reply_channels: FxHashMap::default(),
             replies: VecDeque::new(),
             taken: Vec::new(),
             contents: Contents::default(),

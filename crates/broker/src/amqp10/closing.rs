@@ -6,7 +6,7 @@ use leveret_amqp10::{
 };
 
 use leveret_log::Position;
-use leveret_queue::DeleteIf;
+use leveret_queue::{DeleteIf, Run};
 
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result, Scope};
@@ -92,7 +92,8 @@ impl Connection {
         let what = format_args!("detaching link {handle} of session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
         if let Some(link) = session.take(handle) {
-            self.leave_link(session, handle, *link, now);
+            let unsettled = session.unsettled.settle_link(handle);
+            self.leave_link(session, handle, *link, unsettled, now);
         }
         session.put(handle, Box::new(Link::Detached));
         self.send_detach(session.channel, handle, true, Some(&failure));
@@ -122,7 +123,8 @@ impl Connection {
             let what = format_args!("the client detached link {handle} of session {}", session.channel);
             self.told().refused(what, error.condition.as_str(), error.description.unwrap_or_default());
         }
-        let position = self.leave_link(session, handle, *link, now);
+        let unsettled = session.unsettled.settle_link(handle);
+        let position = self.leave_link(session, handle, *link, unsettled, now);
         if self.waits_for(position) {
             session.put(handle, Box::new(Link::Left));
             return Ok(());
@@ -157,9 +159,16 @@ impl Connection {
         false
     }
 
-    /// A link is over: deliveries go back to their place, what it was sent is handed on. Returns the position from which on
-    /// the queue is gone that goes with it.
-    fn leave_link(&mut self, session: &mut Session, handle: u32, link: Link, now: Now) -> Position {
+    /// A link is over: its `unsettled` deliveries go back to their place, what it was sent is handed on. Returns the position
+    /// from which on the queue is gone that goes with it.
+    fn leave_link(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        link: Link,
+        unsettled: Vec<Run>,
+        now: Now,
+    ) -> Position {
         self.count_link_gone(&link);
         let mut position = 0;
         match link {
@@ -183,7 +192,6 @@ impl Connection {
                 // It must not get again what goes back.
                 consumer.queue.set_room(consumer.id, false, now.monotonic);
                 let mut unsent = Vec::new();
-                let unsettled = session.unsettled.settle_link(handle);
                 session.unsettled.report(&mut self.account);
                 for pending in session.pending.take_link(handle) {
                     if let Pending::Run { taken, .. } | Pending::Large { taken, .. } = pending
@@ -240,16 +248,20 @@ impl Connection {
         if std::mem::replace(&mut session.left, true) {
             return 0;
         }
+        // Nothing may come on its channel after `end`, and the channel may get another session. What is forgotten or taken out
+        // here at once isn't looked for by each link.
+        self.flush_settlements(now);
+        self.answers.forget_session(session.channel);
+        self.transactions.forget_channel(session.channel);
+        let mut unsettled = session.unsettled.settle_all();
         let mut position = 0;
         for handle in session.handles() {
             if let Some(link) = session.take(handle) {
-                position = position.max(self.leave_link(session, handle, *link, now));
+                let unsettled = unsettled.remove(&handle).unwrap_or_default();
+                position = position.max(self.leave_link(session, handle, *link, unsettled, now));
             }
         }
         session.pending.clear();
-        // Nothing may come on its channel after `end`, and the channel may get another session.
-        self.answers.forget_session(session.channel);
-        self.transactions.forget_channel(session.channel);
         self.account.give(Kind::Channels, 1);
         self.counters.channels_closed.add(1);
         position

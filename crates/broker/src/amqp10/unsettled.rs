@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use leveret_amqp10::Serial;
 use leveret_queue::{Run, push_run};
+use rustc_hash::FxHashMap;
 
 use crate::quota::Account;
 
@@ -78,15 +79,15 @@ impl Unsettled {
 
     /// Takes out the deliveries `first..=last` (2.7.6). Ids that aren't there were settled before.
     pub(crate) fn settle(&mut self, first: Serial, last: Serial) -> Vec<Settled> {
-        let mut out = Vec::new();
+        let mut out = ByLink::default();
         let start = self.deliveries.partition_point(|delivery| delivery.id < first);
         let end = self.deliveries.partition_point(|delivery| delivery.id <= last);
         if start >= end {
-            return out;
+            return out.links;
         }
         if start == 0 {
             for delivery in self.deliveries.drain(..end).filter(|delivery| delivery.settled_to == 0) {
-                add(&mut out, &delivery);
+                out.add(&delivery);
                 self.open -= 1;
             }
             self.base += end as u64;
@@ -102,17 +103,17 @@ impl Unsettled {
             self.deliveries.retain(|delivery| delivery.settled_to == 0);
             self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
         }
-        out
+        out.links
     }
 
     /// Everything in `start..end` is settled afterwards, so whoever is there leads to the end.
-    fn settle_within(&mut self, start: usize, end: usize, out: &mut Vec<Settled>) {
+    fn settle_within(&mut self, start: usize, end: usize, out: &mut ByLink) {
         let past = self.base + end as u64;
         let mut at = start;
         while at < end {
             let delivery = &mut self.deliveries[at];
             if delivery.settled_to == 0 {
-                add(out, delivery);
+                out.add(delivery);
                 self.open -= 1;
                 at += 1;
             } else {
@@ -124,36 +125,59 @@ impl Unsettled {
 
     /// Takes out everything that a link delivered.
     pub(crate) fn settle_link(&mut self, handle: u32) -> Vec<Run> {
-        let mut out = Vec::new();
+        let mut out = ByLink::default();
         self.deliveries.retain(|delivery| {
             let open = delivery.settled_to == 0;
             if delivery.handle == handle && open {
-                add(&mut out, delivery);
+                out.add(delivery);
             }
             delivery.handle != handle && open
         });
         self.open = self.deliveries.len();
-        out.pop().map_or_else(Vec::new, |settled| settled.runs)
+        out.links.pop().map_or_else(Vec::new, |settled| settled.runs)
+    }
+
+    /// Takes out everything, by link.
+    pub(crate) fn settle_all(&mut self) -> FxHashMap<u32, Vec<Run>> {
+        let mut out = ByLink::default();
+        self.deliveries.drain(..).filter(|delivery| delivery.settled_to == 0).for_each(|delivery| out.add(&delivery));
+        self.open = 0;
+        out.links.into_iter().map(|settled| (settled.handle, settled.runs)).collect()
     }
 }
 
-fn add(out: &mut Vec<Settled>, delivery: &Delivery) {
-    let run = Run {
-        first: delivery.number,
-        last: delivery.number,
-        bytes: u64::from(delivery.bytes),
-        durable: delivery.durable,
-    };
-    let id = delivery.id;
-    match out.iter_mut().find(|settled| settled.handle == delivery.handle) {
-        Some(settled) => {
-            push_run(&mut settled.runs, run);
-            match settled.ids.last_mut().filter(|(_, last)| last.next() == id) {
-                Some((_, last)) => *last = id,
-                None => settled.ids.push((id, id)),
-            }
+/// Deliveries that leave, by link in the order in which each link's first came.
+#[derive(Default)]
+struct ByLink {
+    links: Vec<Settled>,
+    /// Where each of them is, once there are two: most sessions have one.
+    places: FxHashMap<u32, usize>,
+}
+
+impl ByLink {
+    fn add(&mut self, delivery: &Delivery) {
+        let Delivery { id, handle, .. } = *delivery;
+        let run = Run {
+            first: delivery.number,
+            last: delivery.number,
+            bytes: u64::from(delivery.bytes),
+            durable: delivery.durable,
+        };
+        let found = match self.links.last() {
+            Some(last) if last.handle == handle => Some(self.links.len() - 1),
+            _ => self.places.get(&handle).copied(),
+        };
+        let Some(at) = found else {
+            self.places.insert(handle, self.links.len());
+            self.links.push(Settled { handle, runs: vec![run], ids: vec![(id, id)] });
+            return;
+        };
+        let settled = &mut self.links[at];
+        push_run(&mut settled.runs, run);
+        match settled.ids.last_mut().filter(|(_, last)| last.next() == id) {
+            Some((_, last)) => *last = id,
+            None => settled.ids.push((id, id)),
         }
-        None => out.push(Settled { handle: delivery.handle, runs: vec![run], ids: vec![(id, id)] }),
     }
 }
 
