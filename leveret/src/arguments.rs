@@ -49,7 +49,7 @@ const ENABLED_PLUGINS: &str = "/etc/rabbitmq/enabled_plugins";
 const ENV_FILE: &str = "/etc/rabbitmq/rabbitmq-env.conf";
 const DATA_DIR: &str = "/var/lib/rabbitmq/leveret";
 
-/// What a node starts with, all said and looked up.
+/// Everything a node starts with: from the command line, the environment, rabbitmq-env.conf and the default paths.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     pub(crate) config: Option<PathBuf>,
@@ -65,13 +65,13 @@ pub(crate) struct Start {
     pub(crate) variables: Vec<Variable>,
     /// Keys and values that win over everything.
     pub(crate) set: Vec<String>,
-    /// What has no effect.
+    /// Warnings about settings that have no effect.
     pub(crate) warnings: Vec<String>,
     is_installed: bool,
 }
 
 impl ServerArguments {
-    /// What stands behind `rabbitmq-server`: RabbitMQ's paths, where nothing else is said and they are there.
+    /// The arguments of `rabbitmq-server`. RabbitMQ's paths are taken where nothing else is said and they are there.
     pub(crate) fn installed(words: impl IntoIterator<Item = OsString>) -> Self {
         let matches = Self::installed_command().get_matches_from(words);
         let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

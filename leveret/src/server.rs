@@ -105,7 +105,7 @@ enum Ended {
     StopApp(DirectoryLock),
 }
 
-/// What one node after the other uses.
+/// State that outlives a node: the process may run one node after another.
 struct Process<'a> {
     arguments: &'a ServerArguments,
     log: &'a Log,

@@ -350,7 +350,7 @@ fn files_that_variables_name_are_read_and_others_are_told() {
 }
 
 #[test]
-fn a_start_script_waits_for_the_pid_file_before_the_node_is_there() {
+fn a_start_script_can_wait_before_its_node_is_started() {
     let parent = tempfile::tempdir().expect("a directory");
     let (directory, pid_file) = (parent.path().join("data"), parent.path().join("rabbitmq.pid"));
     let mut waiting = Command::new(env!("CARGO_BIN_EXE_leveret"));
@@ -368,7 +368,7 @@ fn a_start_script_waits_for_the_pid_file_before_the_node_is_there() {
     let pid_file = pid_file.display().to_string();
     let (exit, said) = ctl(&directory, &["wait", "--timeout", "0.05", &pid_file]);
     assert!(exit == Some(75) && said.contains("hasn't appeared in time"), "{said}");
-    // What a killed node has left names a process that is gone.
+    // The pid file that a killed node has left names a process that is gone.
     std::fs::write(&pid_file, "4194304\n").expect("is written");
     let (exit, said) = ctl(&directory, &["wait", &pid_file]);
     assert!(exit == Some(69) && said.contains("process 4194304 isn't running"), "{said}");

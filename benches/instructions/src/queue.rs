@@ -102,8 +102,8 @@ pub(crate) fn settle() -> u64 {
     runs.iter().map(Run::count).sum()
 }
 
-/// What one message costs in a queue with so many consumers, each of which takes one at a time: it is published, taken and
-/// acknowledged. The counts of ten and of sixty thousand are to be alike.
+/// The cost of one message in a queue with so many consumers, each of which takes one at a time. The message is published,
+/// taken and acknowledged. The counts of ten and of sixty thousand consumers are to be alike.
 fn among(consumers: u64) -> u64 {
     let budget = Arc::new(MemoryBudget::new(1 << 30));
     let mut queue = ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0);

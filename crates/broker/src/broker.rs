@@ -246,7 +246,7 @@ impl Broker {
                 self.publish_later(submitted.position);
                 submitted.position
             }
-            // Somebody uses it again.
+            // The queue is in use again, so it stays.
             Err(refused) if condition.any() && refused.kind == RefusedKind::PreconditionFailed => 0,
             Err(refused) => {
                 tracing::warn!(target: category::QUEUE, queue = %queue.name, %refused, "queue could not be deleted");

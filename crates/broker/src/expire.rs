@@ -19,7 +19,8 @@ impl Broker {
         }
     }
 
-    /// Nobody used the queue for so long that it goes (`x-expires`), unless somebody does now.
+    /// Deletes a queue that has been unused for the time of its `x-expires`. The queue checks that once more under its lock,
+    /// because it may be in use again.
     fn delete_unused(self: &Arc<Self>, queue: &QueueRef, now: Now) {
         let condition = DeleteIf { expired: true, ..DeleteIf::default() };
         self.delete_queue(queue.info(), condition, self.core_counters(), now);

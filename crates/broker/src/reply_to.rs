@@ -103,7 +103,7 @@ pub struct ReplyTargets {
 }
 
 impl ReplyTargets {
-    /// Nobody yet.
+    /// An empty registry that takes its volatile names from `names`.
     pub(crate) fn new(names: Arc<Names>) -> Self {
         Self { names, targets: RwLock::default() }
     }

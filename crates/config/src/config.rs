@@ -35,7 +35,7 @@ pub struct Config {
     pub proxy_protocol: bool,
     /// `management.tcp.*`.
     pub management: Endpoint,
-    /// What the management API lets in.
+    /// Limits and restrictions of the management API, and headers of its answers.
     pub management_api: ManagementApi,
     /// `management.path_prefix`: what every path of the HTTP API begins with; empty, or a slash and more.
     pub management_path_prefix: String,

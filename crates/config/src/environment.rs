@@ -12,7 +12,7 @@ const PREFIX: &str = "RABBITMQ_";
 /// Those that stand for a key, without their prefix.
 const KEYS: [(&str, &str); 3] =
     [("DEFAULT_USER", "default_user"), ("DEFAULT_PASS", "default_pass"), ("DEFAULT_VHOST", "default_vhost")];
-/// Those that say where files are, or how the process lives: the binary reads them.
+/// Variables for paths of files and for the process itself. They are skipped here, because the binary reads them.
 const OF_THE_PROCESS: [&str; 9] = [
     "ADVANCED_CONFIG_FILE",
     "CONFIG_FILE",
@@ -84,7 +84,7 @@ pub struct Variable {
     pub line: Option<u32>,
     /// Its name, with `RABBITMQ_`.
     pub name: String,
-    /// What it says.
+    /// Its value.
     pub value: String,
 }
 
@@ -224,8 +224,8 @@ fn also_of_files(key: String) -> Vec<String> {
     std::iter::once(key).chain(of_file).collect()
 }
 
-/// What is said of a variable that nobody reads. Kubernetes and Docker tell of services called rabbitmq under such
-/// names: those aren't meant for us.
+/// The warning about a variable that has no effect. There is none for the addresses and ports that Kubernetes and Docker
+/// set for a service called rabbitmq: they aren't meant for us.
 fn without_effect(variable: &Variable, name: &str) -> Option<String> {
     let full = &variable.name;
     if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {

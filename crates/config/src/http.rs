@@ -1,4 +1,4 @@
-//! What the keys of HTTP say: times and numbers of its listeners, and what the management API adds to answers.
+//! Settings of HTTP: times and limits of its listeners, and limits, restrictions and headers of the management API.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl Default for HttpLimits {
     }
 }
 
-/// What the management API lets in, and shows.
+/// Limits and restrictions of the management API, and headers of its answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementApi {
     /// `management.http.max_body_size`: bytes of a request's body.

@@ -60,7 +60,8 @@ pub enum KeyState {
 pub struct KeyDoc {
     /// The key.
     pub name: &'static str,
-    /// What values it takes: all that are taken of a key that is refused, none of others that take no effect.
+    /// The kind of values it takes. A refused key lists the values that are accepted all the same; for other keys without
+    /// effect this is empty.
     pub kind: Cow<'static, str>,
     /// The default; empty if it takes no effect.
     pub default: &'static str,
@@ -178,7 +179,7 @@ impl Config {
 const ENCRYPTED: &str = "encrypted:";
 
 impl Other {
-    /// What is said of the key with this value; none stands for one that has no form in rabbitmq.conf.
+    /// The warning or the error for the key with this value. A value that has no form in rabbitmq.conf is passed as `None`.
     fn answer(&self, key: &str, value: Option<&str>) -> Result<Option<String>, String> {
         match self.state {
             KeyState::Working | KeyState::Obsolete => Ok(Some(format!("'{key}' has no effect: {}", self.why))),
@@ -199,7 +200,8 @@ fn other_of(key: &str) -> Option<&'static Other> {
     other::KEYS.iter().find(|other| matched(other.name, key).is_some())
 }
 
-/// What is said of a key, or of those below it, whose value has no form in rabbitmq.conf. None if there is no such key.
+/// The warning or the error for a key, or for a family of keys, whose value has no form in rabbitmq.conf. `None` if there is
+/// no such key.
 pub(crate) fn without_value(key: &str) -> Option<Result<Option<String>, String>> {
     let below = || other::KEYS.iter().find(|other| other.name.strip_suffix(".**") == Some(key));
     other_of(key).or_else(below).map(|other| other.answer(key, None))

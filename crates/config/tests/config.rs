@@ -148,7 +148,7 @@ fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
 }
 
 #[test]
-fn a_value_that_says_what_happens_anyway_is_taken_of_a_refused_key() {
+fn a_refused_key_accepts_a_value_that_changes_nothing() {
     for (taken, refused) in [
         ("auth_backends.1 = internal", "auth_backends.1 = ldap"),
         ("auth_backends.1 = rabbit_auth_backend_internal", "auth_backends.2 = http"),

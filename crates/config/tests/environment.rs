@@ -117,7 +117,7 @@ fn plugins_of_the_environment_win_over_the_file() {
 
 #[test]
 fn no_variable_vanishes_without_a_word() {
-    // What RabbitMQ 4.3 reads, by rabbit_env and the scripts of its server.
+    // Variables that RabbitMQ 4.3 reads, in rabbit_env and in the scripts of its server.
     let read = "ALLOW_INPUT BASE DBG DIST_PORT FEATURE_FLAGS FEATURE_FLAGS_FILE HOME LOG_FF_REGISTRY MOTD_FILE PLUGINS_DIR \
                 PLUGINS_EXPAND_DIR PRODUCT_NAME PRODUCT_VERSION QUORUM_DIR STREAM_DIR UPGRADE_LOG USE_LONGNAME \
                 IO_THREAD_POOL_SIZE SERVER_ERL_ARGS SERVER_ADDITIONAL_ERL_ARGS SERVER_START_ARGS CTL_ERL_ARGS \

@@ -47,7 +47,7 @@ fn restricted(what: &str, restriction: &str) -> Error {
     Error::Of(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", reason)
 }
 
-/// What changes members of quorum queues.
+/// Requests that change members of quorum queues. The configuration may refuse them, except those of local tools.
 pub(crate) async fn change_quorum(call: Call) -> Answer {
     match call.api.rules().quorum_queue_replica_operations_disabled && !call.identity.is_local() {
         true => Err(restricted(

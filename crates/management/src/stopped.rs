@@ -1,4 +1,4 @@
-//! What the local socket answers between `stop_app` and `start_app`, while there is no node.
+//! Answers of the local socket between `stop_app` and `start_app`, while there is no node.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const ANSWER_TIME: Duration = Duration::from_millis(20);
 /// A process without a node.
 #[derive(Debug)]
 pub struct Stopped {
-    /// What the node is called.
+    /// The node's name.
     pub name: String,
     /// Where its data is.
     pub data_directory: PathBuf,

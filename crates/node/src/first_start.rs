@@ -76,7 +76,7 @@ fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: Clock) -> Resu
     broker.bootstrap(commands, clock.now())?;
     let (sender, durable) = channel();
     let position = broker.commit.inspect(|log| log.appended());
-    // Nobody waits any more only if the node has failed meanwhile.
+    // The receiver is only gone if the node has failed meanwhile, so a failed send doesn't matter.
     broker.commit.when_durable(position, Box::new(move || sender.send(()).unwrap_or_default()));
     if durable.recv().is_ok() {
         broker.registry.publish();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_a_cluster_id_is_not_empty_whatever_was_deleted() {
+    fn a_directory_with_a_cluster_id_is_never_taken_for_empty() {
         let (first, defaults) = (FirstUser::default(), VhostDefaults::default());
         let mut commands = first.commands(&defaults);
         commands.push(Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: cluster_id().into() });

@@ -59,7 +59,7 @@ pub struct NodeOptions {
     pub sockets: SocketOptions,
     /// Who checks passwords.
     pub authenticate: Arc<dyn Authenticate>,
-    /// Those whom `authenticate` lets in from this machine only.
+    /// Users that `authenticate` lets in from this machine only.
     pub loopback_users: LoopbackUsers,
     /// Called with the text of a storage error that ends the node. It must end the process.
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
@@ -468,7 +468,7 @@ impl NodeHandle {
         self.inner.descriptors.limit()
     }
 
-    /// Who may have how many of them.
+    /// The shares of that limit that AMQP and HTTP may take.
     #[must_use]
     pub fn descriptors(&self) -> &Arc<Descriptors> {
         &self.inner.descriptors

@@ -9,7 +9,7 @@ const FRESH: &str = "ports.json.new";
 /// A socket that clients connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listening {
-    /// What is spoken there, as RabbitMQ's tools name it: `amqp`, `amqp/ssl`, `http`, `https`, `http/prometheus` or
+    /// The protocol, by its name in RabbitMQ's tools: `amqp`, `amqp/ssl`, `http`, `https`, `http/prometheus` or
     /// `https/prometheus`.
     pub protocol: &'static str,
     /// Where.

@@ -50,7 +50,7 @@ fn fitted_to(options: Options, volume: u64) -> Result<Options, u64> {
     }
 }
 
-/// What depends on the length of a file keeps its share of it.
+/// Options with files of this length. A limit that depends on the length of a file keeps its share of it.
 pub(crate) fn with_files_of(options: Options, file_bytes: u64) -> Options {
     let default = Options::default();
     let mixed_below = default.mixed_below.min(file_bytes * default.mixed_below / default.file_bytes);

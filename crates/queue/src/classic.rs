@@ -436,7 +436,7 @@ impl ClassicQueue {
         self.changed = now;
         self.used(now);
         self.schedule(effects);
-        // What it had credit for counts now.
+        // Messages that its credit covered count against the limit from now on.
         self.drop_excess(effects);
         was_there
     }

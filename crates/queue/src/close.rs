@@ -3,14 +3,14 @@
 use crate::Nanos;
 use crate::classic::ClassicQueue;
 
-/// What has to hold of a queue that is to be deleted.
+/// Conditions for deleting a queue. All that are set have to hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeleteIf {
     /// It has no consumers.
     pub unused: bool,
     /// It has no messages that are ready, or on their way to the disk: their publishers are told that they are in it.
     pub empty: bool,
-    /// Nobody used it for the time of its `x-expires`.
+    /// It has been unused for the time of its `x-expires`.
     pub expired: bool,
 }
 
@@ -21,7 +21,7 @@ pub enum NotDeleted {
     InUse,
     /// It has messages.
     NotEmpty,
-    /// Somebody used it meanwhile.
+    /// It has been used meanwhile.
     Used,
 }
 

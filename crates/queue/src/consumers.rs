@@ -443,7 +443,7 @@ impl Consumers {
 
     /// Schedules those that only look and have something `ahead` of them.
     pub(crate) fn schedule_browsers(&mut self, ahead: impl Fn(u64) -> bool, effects: &mut Effects) {
-        // What is ahead of one is ahead of all that have looked at less.
+        // The first one has looked at the fewest messages: when nothing is ahead of it, nothing is ahead of the others.
         while let Some((next, id)) = self.idle_browsers.first().copied()
             && ahead(next)
         {

@@ -461,7 +461,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             }
             Step::Purge => {
                 let (count, runs) = rig.with(|queue, effects| queue.purge(0, effects));
-                // What is on disk has no size that is known, and goes.
+                // Messages on disk are purged even if a consumer could take them, because their sizes aren't known.
                 let stay = rig.reference.ready.len() - count as usize;
                 assert!(stay <= rig.on_their_way().min(256));
                 let first = rig.reference.ready.keys().nth(stay).copied();

@@ -131,7 +131,7 @@ fn a_limit_drops_nothing_that_a_consumer_has_credit_for() {
 }
 
 #[test]
-fn a_limit_drops_the_oldest_behind_what_consumers_have_credit_for() {
+fn a_limit_drops_the_oldest_messages_beyond_the_credit() {
     let mut rig = Rig::new(limited(10, Overflow::DropHead));
     rig.consume(1, 5);
     rig.submit(100, None);
@@ -194,7 +194,7 @@ fn a_message_does_not_expire_on_its_way_to_a_waiting_consumer() {
     rig.run_timers();
     assert_eq!(rig.take(1), [0, 1], "nobody had credit for the third");
     assert_eq!(rig.queue.status().conservation.expired, 1);
-    // What comes back is over.
+    // The message that comes back has outlived its time, so it expires.
     let run = leveret_queue::Run { first: 0, last: 0, bytes: 10, durable: true };
     rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[run], false, 2_000 * MS, effects));
     assert_eq!((rig.queue.ready(), rig.queue.status().conservation.expired), (0, 2));

@@ -63,7 +63,7 @@ fn an_export_is_loaded_at_the_start_with_its_hashes() {
     assert_eq!(names(&node, "queues"), ["new", "shapes-c", "shapes-dl"]);
 }
 
-/// What a node says that doesn't start with these definitions.
+/// The error output of a node that doesn't start because of these definitions.
 fn refused(text: &str) -> String {
     let folder = new_directory();
     let file = folder.path().join("definitions.json");

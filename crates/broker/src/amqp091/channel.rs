@@ -226,7 +226,7 @@ pub(super) fn by_source(deliveries: &[Delivery]) -> Vec<Settled> {
     out
 }
 
-/// What a queue gets back from each of its sources.
+/// Settled deliveries of one queue, grouped by the consumer that had them.
 pub(crate) struct OfQueue {
     pub queue: QueueRef,
     pub settled: Vec<(Option<ConsumerId>, Vec<Run>)>,
@@ -245,7 +245,7 @@ impl ByQueue {
         self.queues.is_empty()
     }
 
-    /// What is noted of this queue.
+    /// The entry of this queue, which is added if it is missing.
     pub(super) fn of(&mut self, queue: &QueueRef) -> &mut OfQueue {
         let queues = &mut self.queues;
         let at = *self.places.entry(Arc::as_ptr(queue).addr()).or_insert_with(|| {

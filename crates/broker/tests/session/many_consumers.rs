@@ -32,7 +32,7 @@ fn one_acknowledgement_settles_what_thousands_of_consumers_hold() {
     stage.links[link].client.ack(1, CONSUMERS, true);
     stage.settle();
     assert_eq!(count(&mut stage), 2 * CONSUMERS, "each has its next one");
-    // What is left goes back with the channel, in order, and every consumer with it.
+    // Closing the channel requeues the other deliveries in order and removes every consumer.
     stage.links[link].client.close_channel(1);
     stage.settle();
     let queue = stage.broker.registry.snapshot_full().queue("/", "q").expect("is declared").clone();

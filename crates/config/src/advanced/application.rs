@@ -2,7 +2,7 @@
 
 use crate::suggest;
 
-/// What becomes of the terms of an application.
+/// The treatment of an application's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Application {
     /// RabbitMQ itself: terms are keys without a prefix.
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_plugin_is_an_application_and_a_wrong_name_has_its_nearest() {
+    fn every_plugin_is_known_and_a_wrong_name_gets_a_suggestion() {
         for line in include_str!("../plugins.tsv").lines().filter(|line| !line.starts_with('#')) {
             let name = line.split('\t').next().unwrap_or_default();
             let is_example = name.ends_with("_examples") || name.ends_with("_loopback");

@@ -55,8 +55,8 @@ const WITHOUT_MEANING: [&str; 38] = [
     "vhost_process_reconciliation_run_interval",
 ];
 
-/// What one term comes to: keys with their values. A value that rabbitmq.conf has no form for is the text of an error,
-/// which counts only if the key would take effect.
+/// Keys and values that one term stands for. A value that has no form in rabbitmq.conf is replaced by the text of an error,
+/// which only counts if the key would take effect.
 type Assignments = Vec<(String, Result<String, String>)>;
 
 impl Config {

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_written_as_its_code() {
+    fn control_and_bidi_characters_are_written_as_codes() {
         let name = "a\u{1b}]0;owned\u{7}\r\u{9b}2J\u{7f}\u{202e}b";
         let expected = r"a\u001b]0;owned\u0007\u000d\u009b2J\u007f\u202eb";
         let columns = ["name", "arguments", "list"].map(str::to_owned);

@@ -50,7 +50,7 @@ impl<'a> Document<'a> {
         Ok((Document { text: Cow::Borrowed(text) }, ignored))
     }
 
-    /// What stands under this name at the top.
+    /// The value of this name at the top level.
     pub(super) fn get(&self, name: &str) -> Option<Value> {
         let at = self.find(name)?;
         serde_json::from_slice(&self.text[at..walk::end(&self.text, at)]).ok()

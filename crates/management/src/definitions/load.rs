@@ -31,7 +31,7 @@ pub enum LoadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The mistake, and its place in the file.
         reason: String,
     },
     /// They can't be imported; nothing was.

@@ -67,7 +67,7 @@ async fn imported(call: &Call, scope: Scope) -> Answer {
     no_content()
 }
 
-/// What becomes of objects that aren't built.
+/// The treatment of objects whose kind isn't built yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unsupported {
     /// Nothing is imported.

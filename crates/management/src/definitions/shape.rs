@@ -4,7 +4,7 @@
 use super::document::Scope;
 use super::walk::{self, Kind};
 
-/// What a field may hold.
+/// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Text,
@@ -180,7 +180,7 @@ const LISTS: &[List] = &[
     },
 ];
 
-/// What else stands at the top of a document.
+/// Fields at the top of a document, apart from its lists of objects.
 const TOP: &[Field] = &[
     maybe("rabbit_version", Type::Text),
     maybe("rabbitmq_version", Type::Text),
@@ -196,7 +196,7 @@ const TOP: &[Field] = &[
     LIMITS,
 ];
 
-/// What a document holds that isn't looked at, by its path; the same in many entries stands once.
+/// Paths in a document that are ignored. A path that many entries have is listed once.
 pub(super) type Ignored = Vec<String>;
 
 /// Checks a document whose JSON is valid.
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_looked_at_is_named_once() {
+    fn each_ignored_path_is_named_once() {
         let text = r#"{"gadgets":[1,{}],"queues":[{"name":"a","vhost":"/","x":1},{"name":"b","vhost":"/","x":{}}],"users":[]}"#;
         assert_eq!(check(text.as_bytes(), &Scope::Cluster), Ok(vec!["gadgets".to_owned(), "queues[].x".to_owned()]));
         let ignored = check(text.as_bytes(), &Scope::Vhost("v".to_owned())).expect("is right");

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What a value is.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Object,
@@ -27,7 +27,7 @@ impl Kind {
     }
 }
 
-/// What begins at `at`.
+/// The kind of the value that begins at `at`: its first byte decides.
 pub(super) fn kind(text: &[u8], at: usize) -> Kind {
     match text.get(at) {
         Some(b'{') => Kind::Object,
@@ -125,13 +125,13 @@ const NAME_BYTES: usize = 96;
 /// A tree may always take so much.
 const TREE_BYTES_FREE: usize = 1 << 20;
 
-/// What to say of a text whose tree of values would take more than twice the `whole` text that it is part of: so that what
-/// is read never takes more than four times itself.
+/// The error for a text whose tree of values would take more than twice the `whole` text that it is part of. So reading a
+/// text never takes more than four times its length.
 pub(crate) fn takes_too_much(text: &[u8], whole: usize) -> Option<String> {
     let most = whole.saturating_mul(2).saturating_add(TREE_BYTES_FREE);
     let mut taken = 0_usize;
     let mut at = 0;
-    // What is not even JSON is refused elsewhere.
+    // Invalid JSON is refused elsewhere, so a rough scan is enough here.
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_a_moment_ago_has_as_many_samples_as_are_asked_for() {
+    fn a_new_number_has_as_many_samples_as_are_asked_for() {
         let now = 1_000_003 * SECOND;
         let mut ring = Ring::new(BASIC, now, &numbers(3));
         let range = Range { age: 1800 * SECOND, step: 30 * SECOND };

@@ -85,7 +85,8 @@ async fn answer(State(port): State<Port>, request: Request) -> Response {
     let Some(page) = path.strip_prefix(port.options.path.trim_end_matches('/')) else {
         return Error::NotFound.into_response();
     };
-    // Nobody is asked, or the answer was right: whoever reads metrics may come back for more.
+    // Authentication is off, or it succeeded. The client counts as logged in, so that its connection may stay idle until the
+    // next scrape.
     if let Some(client) = request.extensions().get::<Client>() {
         client.let_in();
     }

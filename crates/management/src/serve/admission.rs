@@ -1,5 +1,5 @@
-//! Who may connect to a listener: so many in all, so many from one address, and never more than the limit of open files
-//! leaves to HTTP.
+//! Admission of connections to a listener: so many in all, so many from one address, and never more than the limit of open
+//! files leaves to HTTP.
 //!
 //! Where a place is missing, the client that is missed least is closed: one that hasn't logged in, or one that is idle. Only
 //! where there is none is the next one turned away.
@@ -17,7 +17,8 @@ use tokio::time::Instant;
 
 use super::progress::{Claim, Progress};
 
-/// Whoever came a moment ago is spared: many that come at once mustn't close each other before they have said anything.
+/// New connections are spared for this long: many that come at once mustn't close each other before they have sent
+/// anything.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// See the module.
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_says_nothing_makes_way() {
+    fn a_silent_client_makes_way_for_a_new_one() {
         let mut now = Instant::now();
         let admission = Admission::new("management.tcp", &limits(2, 2), None);
         let silent = admission.admit(address(1), now).expect("a place");

@@ -37,7 +37,7 @@ impl Client {
     }
 }
 
-/// What all connections of a listener have in common.
+/// State that all connections of a listener share.
 #[derive(Clone)]
 pub(super) struct House {
     pub(super) router: Router,
@@ -119,7 +119,7 @@ where
     debug!("a connection of HTTP from {from} is closed: {}", overdue.reason());
     if overdue.is_told() {
         let Socket { mut stream, .. } = connection.into_parts().io.into_inner();
-        // Whoever doesn't take it at once doesn't get it.
+        // A client that doesn't take the answer at once doesn't get it: its time is over already.
         let told = async {
             let _ = stream.write_all(REQUEST_TIMEOUT).await;
             let _ = stream.shutdown().await;

@@ -30,11 +30,11 @@ use progress::{Patience, Progress};
 /// Clients that were turned away are told in the log at most this often.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// What a listener bears: times, numbers, and the descriptors that HTTP may have.
+/// Limits of a listener: times, numbers, and the descriptors that HTTP may have.
 pub struct HttpListener {
     /// The prefix of its keys, such as `management.tcp`.
     pub prefix: &'static str,
-    /// What its keys say.
+    /// The limits that its keys set.
     pub limits: HttpLimits,
     /// The node's descriptors; none if they aren't shared out.
     pub descriptors: Option<Arc<Descriptors>>,
@@ -101,7 +101,7 @@ async fn accept(
                 drop(stream);
             }
         }
-        // Those who were closed for others go now, before their descriptors are missing.
+        // Connections that were closed for others end now, before we run out of descriptors.
         tokio::task::yield_now().await;
     }
 }

@@ -130,7 +130,7 @@ impl Progress {
     pub(super) fn sent(&self, now: Instant) {
         let mut state = self.0.lock();
         state.blocked = None;
-        // What was left of an answer has gone out only now.
+        // The rest of an answer has only now gone out, so the client is idle from here on.
         if let Phase::Idle(_) = state.phase {
             state.phase = Phase::Idle(now);
         }

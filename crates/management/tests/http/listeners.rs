@@ -17,7 +17,7 @@ fn connect(stage: &Stage) -> TcpStream {
 /// All that comes until the other side closes.
 fn rest(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
-    // Whoever is closed with something unread hears of a reset.
+    // A connection that the server closes with unread requests is reset, which is no failure here.
     let _ = stream.read_to_end(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

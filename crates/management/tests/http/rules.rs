@@ -1,4 +1,4 @@
-//! What the configuration lets into the management API: bodies, names, passwords.
+//! Rules of the management API for bodies, names and passwords, as they are configured.
 
 use crate::stage::{Stage, request};
 
@@ -84,7 +84,7 @@ fn no_password_lets_anybody_in_where_that_is_off() {
 }
 
 #[test]
-fn the_description_of_the_api_asks_for_a_password_where_it_has_to() {
+fn the_api_description_asks_for_a_password_if_configured() {
     let stage = Stage::with("management.require_auth_for_api_reference=true");
     assert_eq!(stage.ask_as(None, "GET", "/api/openapi.json", "").0, 401);
     assert_eq!(stage.ask("GET", "/api/openapi.json", "").0, 200);

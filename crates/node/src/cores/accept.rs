@@ -244,7 +244,7 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
                             descriptors.limit()
                         );
                     }
-                    // Whoever comes again at once must not keep this core from its work.
+                    // A client that reconnects at once must not keep this core from its work.
                     tokio::task::yield_now().await;
                     continue;
                 }
