@@ -202,7 +202,11 @@ fn shutdown(call: &mut Call<'_>) -> Result<Answer, Failure> {
 fn end(call: &mut Call<'_>, waits: bool) -> Result<Answer, Failure> {
     let node = call.process()?;
     call.say(&format!("Stopping and halting node {} ...", node.name()));
-    node.change("POST", "/local/stop", json!({}))?;
+    match node.change("POST", "/local/stop", json!({})) {
+        // It answered a moment ago: a node without anything to close may be gone before it can say so.
+        Ok(_) | Err(Failure::Unavailable(_)) => {}
+        Err(failure) => return Err(failure),
+    }
     if waits {
         let directory = node.node["data_directory"].as_str().unwrap_or_default();
         until_stopped(Path::new(directory), call.options.timeout.unwrap_or(PATIENCE))?;
