@@ -19,8 +19,11 @@ pub(crate) async fn all(call: Call) -> Answer {
         return list::values(&call.query, Vec::new());
     }
     let shown = topology.all_limits().filter_map(|(owner, values)| match owner {
+        // A vhost whose last limit was cleared has an entry among limits, and no parameter.
         LimitOwner::Vhost(name)
-            if vhost.is_none_or(|vhost| **vhost == *name) && call.identity.sees(&topology, &name) =>
+            if !values.is_empty()
+                && vhost.is_none_or(|vhost| **vhost == *name)
+                && call.identity.sees(&topology, &name) =>
         {
             Some(limits::parameter(&name, values))
         }
