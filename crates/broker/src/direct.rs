@@ -12,6 +12,7 @@ use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind, Value};
 use leveret_queue::{GetOutcome, Link, Outcome, Peeked, Run, Signal};
 
+use crate::amqp091::HEADER_OVERHEAD;
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
@@ -120,7 +121,7 @@ impl Broker {
         }
         let checked = Checked::of(properties, user, self)?;
         // As a client of AMQP 0-9-1 it would have this frame_max itself.
-        let (size, limit) = (checked.encoded.len() + 20, self.settings.frame_max);
+        let (size, limit) = (checked.encoded.len() + HEADER_OVERHEAD, self.settings.frame_max);
         if limit != 0 && size > limit as usize {
             return Err(wrong(format!(
                 "properties make a content header of {size} bytes, larger than frame_max ({limit})"

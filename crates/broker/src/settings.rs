@@ -181,8 +181,6 @@ pub(crate) const IN_MAINTENANCE: &str = "Node was put into maintenance mode";
 pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
 /// Largest frame before AMQP 1.0's `open` and 0-9-1's `tune-ok`, in bytes: room for tokens (RabbitMQ's `initial_frame_max`).
 pub const INITIAL_FRAME_MAX: u32 = 8192;
-/// Unread input that a connection may hold before it is open.
-pub const PRE_LOGIN_FRAME_MAX: u32 = 16 << 10;
 /// Bytes of large bodies that one connection may have on their way to the disk threads: above this it isn't read.
 pub const UNWRITTEN_BYTES_MAX: u64 = 1 << 20;
 /// It is read again when they are no more than this.

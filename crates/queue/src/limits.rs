@@ -13,9 +13,9 @@ pub(crate) struct Length {
     pub bytes: u64,
 }
 
-/// Whether a queue has a limit.
-pub(crate) fn any(options: &QueueOptions) -> bool {
-    options.max_length.is_some() || options.max_length_bytes.is_some()
+/// Whether a queue has a limit that refuses messages, rather than drops them.
+pub(crate) fn refuses(options: &QueueOptions) -> bool {
+    options.overflow != Overflow::DropHead && (options.max_length.is_some() || options.max_length_bytes.is_some())
 }
 
 /// True while the queue holds more than it may.
@@ -24,7 +24,7 @@ pub(crate) fn is_over(options: &QueueOptions, length: Length) -> bool {
         || options.max_length_bytes.is_some_and(|limit| length.bytes > limit)
 }
 
-/// How many of `count` messages from `index` on a queue of this length accepts, if consumers take the first `awaited` of
+/// How many of `count` messages from `index` on a queue of this length accepts that [`refuses`], if consumers take the first `awaited` of
 /// them. With `strict` these have to be within the limits by themselves.
 pub(crate) fn acceptable(
     options: &QueueOptions,
@@ -35,9 +35,6 @@ pub(crate) fn acceptable(
     awaited: u64,
     strict: bool,
 ) -> usize {
-    if options.overflow == Overflow::DropHead || !any(options) {
-        return count;
-    }
     let awaited = usize::try_from(awaited).unwrap_or(count).min(count);
     if strict {
         let alone = |at: usize| Length { messages: 1, bytes: u64::from(batch.body_length(index + at)) };

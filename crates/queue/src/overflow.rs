@@ -40,7 +40,7 @@ impl ClassicQueue {
 
     /// How many of `count` messages from `index` on the limits allow.
     pub(crate) fn acceptable(&self, batch: &Batch, index: u32, count: u32) -> u32 {
-        if !limits::any(&self.options) {
+        if !limits::refuses(&self.options) {
             return count;
         }
         let awaited = self.awaited();

@@ -52,7 +52,7 @@ impl Session {
         if self.acks.is_empty() {
             return;
         }
-        for OfQueue { queue, settled } in self.acks.take() {
+        for OfQueue { queue, settled, .. } in self.acks.take() {
             match &settled[..] {
                 [(consumer, runs)] => {
                     queue.settle(*consumer, runs, Outcome::Settled, Wait::Lazy, now.monotonic);
@@ -117,7 +117,7 @@ impl Session {
                 GiveBack::Requeue | GiveBack::RequeueFailed => by_queue.add(source, runs),
             }
         }
-        for OfQueue { queue, settled } in by_queue.take() {
+        for OfQueue { queue, settled, .. } in by_queue.take() {
             queue.leave(&[], &settled, what == GiveBack::RequeueFailed, now.monotonic);
         }
     }

@@ -230,6 +230,8 @@ pub(super) fn by_source(deliveries: &[Delivery]) -> Vec<Settled> {
 pub(crate) struct OfQueue {
     pub queue: QueueRef,
     pub settled: Vec<(Option<ConsumerId>, Vec<Run>)>,
+    /// Consumers of the channel that end.
+    pub ended: Vec<ConsumerId>,
 }
 
 /// Puts what goes to the same queue together, so that its lock is taken once.
@@ -249,7 +251,7 @@ impl ByQueue {
     pub(super) fn of(&mut self, queue: &QueueRef) -> &mut OfQueue {
         let queues = &mut self.queues;
         let at = *self.places.entry(Arc::as_ptr(queue).addr()).or_insert_with(|| {
-            queues.push(OfQueue { queue: queue.clone(), settled: Vec::new() });
+            queues.push(OfQueue { queue: queue.clone(), settled: Vec::new(), ended: Vec::new() });
             queues.len() - 1
         });
         &mut self.queues[at]

@@ -6,7 +6,6 @@ use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic}
 use leveret_log::Position;
 use leveret_model::{Action, Refused, authorize};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeleteIf};
-use rustc_hash::FxHashMap;
 
 use super::arguments;
 use super::channel::{ByQueue, OfQueue, Settled};
@@ -180,16 +179,13 @@ impl Session {
         for Settled { source, runs } in settled {
             by_queue.add(&channel.sources[source as usize], runs);
         }
-        let mut ended: FxHashMap<usize, Vec<ConsumerId>> = FxHashMap::default();
         for key in keys {
             if let Some(consumer) = self.forget_consumer(key) {
-                by_queue.of(&consumer.queue);
-                ended.entry(Arc::as_ptr(&consumer.queue).addr()).or_default().push(consumer.id);
+                by_queue.of(&consumer.queue).ended.push(consumer.id);
             }
         }
         let mut position = 0;
-        for OfQueue { queue, settled } in by_queue.take() {
-            let ended = ended.remove(&Arc::as_ptr(&queue).addr()).unwrap_or_default();
+        for OfQueue { queue, settled, ended } in by_queue.take() {
             // As RabbitMQ counts: a delivery that the client got and never settled has failed.
             let left = queue.leave(&ended, &settled, true, now.monotonic);
             position = position.max(self.delete_if_unused(&queue, left, now));

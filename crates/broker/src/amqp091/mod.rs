@@ -29,6 +29,7 @@ mod told;
 mod transaction;
 mod view;
 
+pub(crate) use error::HEADER_OVERHEAD;
 pub(crate) use expiration::time_to_live_ms;
 pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;
