@@ -62,7 +62,11 @@ impl Task {
     /// One turn: at most one read, one look at what happened, one write. True when it wants another one at once.
     pub fn turn(&mut self, now: Now, random: &mut Random, hash: &mut EventHash, tally: &mut Tally) -> bool {
         if self.ended {
-            return false;
+            if self.connection.is_ending() {
+                self.connection.turn(now);
+                tally.hit("ends in parts");
+            }
+            return self.connection.is_ending();
         }
         self.take_input(now, random, hash, tally);
         let held = !self.connection.wants_read();
@@ -82,8 +86,9 @@ impl Task {
         if self.connection.is_finished() {
             if !unwritten {
                 self.end(now);
+                return self.connection.is_ending();
             }
-            return unwritten && !self.output.is_full();
+            return !self.output.is_full();
         }
         let readable = self.connection.wants_read() && !self.input.is_empty();
         readable || released || self.connection.wants_turn() || unwritten && !self.output.is_full()

@@ -144,6 +144,8 @@ impl World {
             heartbeat_s: 0,
             // Most seeds share what goes to two queues already, some copy it.
             copied_to_queues_max: [1, 1, 8][random.below(3) as usize],
+            // Every other seed does much in parts of a consumer or two.
+            turn_work_max: [100, 25_000][(seed % 2) as usize],
             body_file_from: 4096,
             // Large bodies have several pieces.
             body_piece_bytes: 2048,
@@ -270,6 +272,8 @@ impl World {
     pub fn disconnect(&mut self, link: usize) {
         let now = self.clock.now();
         self.links[link].close(now);
+        // What it leaves may end in parts.
+        self.cores.wake(link);
     }
 
     /// One step. False when nothing can move and no time will change that.

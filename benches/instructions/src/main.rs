@@ -6,6 +6,7 @@
 mod codec;
 mod conversion;
 mod count;
+mod crowd;
 mod log;
 mod queue;
 mod routing;
@@ -63,6 +64,10 @@ fn main() -> ExitCode {
         BENCHMARKS.iter().for_each(|(name, _)| println!("{name}"));
         return ExitCode::SUCCESS;
     };
+    if name == "turns" {
+        crowd::turns::print(&std::env::args().nth(2).unwrap_or_default());
+        return ExitCode::SUCCESS;
+    }
     match BENCHMARKS.iter().find(|(known, _)| *known == name) {
         Some((_, run)) => {
             println!("{}", run());

@@ -35,6 +35,7 @@ use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
 use crate::told::category;
 use crate::traffic::{CoreCounters, Protocol};
+use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
 
 /// Why a broker doesn't start.
@@ -238,12 +239,35 @@ impl Broker {
         counters: &Counters,
         now: Now,
     ) -> Position {
+        let position = self.submit_deletion(queue, condition, counters, now);
+        self.publish_later(position);
+        position
+    }
+
+    /// Deletes some exclusive queues of a connection that ends, those with ids from `next` on, which is moved on. Returns the
+    /// position from which on they are gone; none when there were none.
+    pub(crate) fn delete_exclusive_queues(
+        self: &Arc<Self>,
+        owner: ConnectionId,
+        next: &mut QueueId,
+        counters: &Counters,
+        now: Now,
+    ) -> Option<Position> {
+        let queues = self.registry.exclusive_queues(owner, *next, EXCLUSIVE_QUEUES_PART);
+        *next = QueueId(queues.last()?.id.0 + 1);
+        let delete = |queue: &Arc<Queue>| self.submit_deletion(queue, DeleteIf::default(), counters, now);
+        let position = queues.iter().map(delete).max()?;
+        // Once for all: each publication makes the next change copy its path through the maps again.
+        self.publish_later(position);
+        Some(position)
+    }
+
+    fn submit_deletion(&self, queue: &Queue, condition: DeleteIf, counters: &Counters, now: Now) -> Position {
         let command =
             DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: queue.exclusive_owner };
         match self.registry.delete_queue(Permit::system(), command, condition, Some(queue.id), now.monotonic) {
             Ok(submitted) => {
                 counters.queues_deleted.add(submitted.deleted.len() as u64);
-                self.publish_later(submitted.position);
                 submitted.position
             }
             // The queue is in use again, so it stays.

@@ -236,7 +236,16 @@ impl Connection {
         }
     }
 
-    /// The socket is gone. Idempotent; also called after [`Connection::is_finished`].
+    /// It is ending, and more is left of it than one turn may end: call [`Connection::turn`] until nothing is.
+    pub fn is_ending(&self) -> bool {
+        match &self.protocol {
+            Protocols::Unknown(_) => false,
+            Protocols::Amqp091(session) => session.is_ending(),
+            Protocols::Amqp10(connection) => connection.is_ending(),
+        }
+    }
+
+    /// The socket is gone; [`Connection::is_ending`] tells whether turns have to follow. Idempotent; also called after [`Connection::is_finished`].
     pub fn disconnected(&mut self, now: Now) {
         self.unauthenticated = None;
         match &mut self.protocol {

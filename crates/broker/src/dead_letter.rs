@@ -45,6 +45,12 @@ impl Broker {
             }
             Some(Work::Due(queue)) => self.run_timers(&queue, now),
             Some(Work::Refused(refused)) => self.move_refused(&refused, now),
+            Some(Work::Ended(mut ended)) => {
+                ended.tell();
+                if !ended.is_empty() {
+                    self.deferred.tell_more(core, ended);
+                }
+            }
             None => {}
         }
         self.commit.announce();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 
 use leveret_message::Batch;
 use leveret_model::QueueId;
+use leveret_queue::Ended;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
@@ -40,6 +41,8 @@ pub(crate) enum Work {
     /// Something of this queue is due.
     Due(QueueRef),
     Refused(Refused),
+    /// Consumers are told that their queue is gone.
+    Ended(Ended),
 }
 
 #[derive(Default)]
@@ -47,6 +50,7 @@ struct Waiting {
     queues: VecDeque<QueueRef>,
     refused: VecDeque<Refused>,
     refused_bytes: u64,
+    ended: VecDeque<Ended>,
     /// Nothing can be done before the core is woken.
     blocked: bool,
     /// What is due had the last turn: neither it nor the rest keeps the other from its own.
@@ -100,7 +104,7 @@ impl Deferred {
         if waiting.blocked {
             return false;
         }
-        if !waiting.queues.is_empty() || !waiting.refused.is_empty() {
+        if !(waiting.queues.is_empty() && waiting.refused.is_empty() && waiting.ended.is_empty()) {
             return true;
         }
         drop(waiting);
@@ -122,6 +126,18 @@ impl Deferred {
         let core = self.home(queue);
         self.cores[core].waiting.lock().queues.push_back(queue.clone());
         self.wake_if_able(core);
+    }
+
+    /// Many consumers of `queue` have to be told that it is gone.
+    pub(crate) fn tell(&self, queue: &QueueRef, ended: Ended) {
+        let core = self.home(queue);
+        self.tell_more(core, ended);
+        self.wake_if_able(core);
+    }
+
+    /// Some of them are left for a core's next turn.
+    pub(crate) fn tell_more(&self, core: usize, ended: Ended) {
+        self.cores[core].waiting.lock().ended.push_back(ended);
     }
 
     /// A queue refused messages, which are dead letters now.
@@ -211,6 +227,9 @@ impl Deferred {
     /// The next piece of work of a core, of at most `most` messages.
     pub(crate) fn next(&self, core: usize, most: u32, now: Nanos) -> Option<Work> {
         let mut waiting = self.cores[core].waiting.lock();
+        if let Some(ended) = waiting.ended.pop_front() {
+            return Some(Work::Ended(ended));
+        }
         let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());
         waiting.timers_last = !others_first;
         if !others_first {

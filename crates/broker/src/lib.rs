@@ -53,6 +53,7 @@ pub mod time;
 mod told;
 pub mod traffic;
 pub mod transaction;
+mod turn_budget;
 pub mod unauthenticated;
 mod undurable;
 pub mod views;

@@ -1,5 +1,6 @@
 //! What reaches a connection from elsewhere, in one order, with one wake-up.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_queue::{Link, QueueWait, Signal};
@@ -75,6 +76,15 @@ impl Outbox {
     /// Takes all events.
     pub fn drain(&self, out: &mut Vec<Event>) {
         self.mailbox.drain(out);
+    }
+
+    /// Takes all events once those that were taken before are handled; keeps the memory that they had.
+    pub(crate) fn drain_after(&self, events: &mut VecDeque<Event>) {
+        if events.is_empty() {
+            let mut taken = Vec::from(std::mem::take(events));
+            self.mailbox.drain(&mut taken);
+            *events = taken.into();
+        }
     }
 }
 

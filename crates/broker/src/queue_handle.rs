@@ -222,6 +222,9 @@ impl QueueHandle {
         if let Some(from) = effects.read_dead {
             self.reads.request(self.clone(), from, Purpose::DeadLetters);
         }
+        if !effects.ended.is_empty() {
+            self.deferred.tell(self, effects.ended);
+        }
         if effects.dead_letters && !self.is_deferred.swap(true, Ordering::AcqRel) {
             self.deferred.request(self);
         }

@@ -473,8 +473,8 @@ impl Registry {
         (staged.model.snapshot(), staged.last_record)
     }
 
-    /// The queues that belong to a connection alone.
-    pub fn exclusive_queues(&self, owner: ConnectionId) -> Vec<Arc<leveret_model::Queue>> {
-        self.staged_topology().exclusive_queues(owner).cloned().collect()
+    /// The queues that belong to a connection alone, by id and from this one on; at most so many.
+    pub fn exclusive_queues(&self, owner: ConnectionId, from: QueueId, most: usize) -> Vec<Arc<leveret_model::Queue>> {
+        self.staged_topology().exclusive_queues(owner, from).take(most).cloned().collect()
     }
 }

@@ -46,6 +46,9 @@ pub struct Settings {
     pub limits: Limits,
     /// Consumers of an AMQP 0-9-1 channel at most (`consumer_max_per_channel`).
     pub consumers_per_channel_max: u64,
+    /// Work that a connection does before others are served, in units of about 0.1 µs (see `turn_budget`): more than that of
+    /// one call is done in parts.
+    pub turn_work_max: u32,
     /// Deliveries of an AMQP 0-9-1 channel that its client may leave unacknowledged (`unsettled_max_per_channel`).
     pub unsettled_per_channel_max: u32,
     /// AMQP 1.0 sessions per connection at most (`session_max_per_connection`).
@@ -133,6 +136,7 @@ impl Default for Settings {
             quota: QuotaLimits::default(),
             limits: Limits::default(),
             consumers_per_channel_max: 65_536,
+            turn_work_max: 25_000,
             unsettled_per_channel_max: 1 << 18,
             session_max: 64,
             link_max: 256,

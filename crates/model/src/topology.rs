@@ -115,9 +115,10 @@ impl Topology {
         }
     }
 
-    /// The queues that belong to a connection alone.
-    pub fn exclusive_queues(&self, owner: ConnectionId) -> impl Iterator<Item = &Arc<Queue>> {
-        self.exclusive_queues.get(&owner).into_iter().flat_map(|queues| queues.values())
+    /// The queues that belong to a connection alone, by id and from this one on.
+    pub fn exclusive_queues(&self, owner: ConnectionId, from: QueueId) -> impl Iterator<Item = &Arc<Queue>> {
+        let queues = self.exclusive_queues.get(&owner);
+        queues.into_iter().flat_map(move |queues| queues.range(from..).map(|(_, queue)| queue))
     }
 
     /// An exchange by name; the default exchange by the empty one.

@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::Nanos;
 use crate::consumer::{Consumer, ConsumerId, ConsumerMode, ConsumerOptions};
 use crate::effects::{Effects, Signal};
+use crate::ended::{Ended, TOLD_AT_ONCE_MAX};
 use crate::order::Order;
 
 /// More than this is kept for a consumer only while nobody waits for a turn: a consumer without a limit would
@@ -28,7 +29,8 @@ type Priority = Reverse<i32>;
 /// All consumers of one queue.
 #[derive(Default)]
 pub(crate) struct Consumers {
-    all: FxHashMap<ConsumerId, Consumer>,
+    /// Boxed: when the map grows, a move of ten thousands of whole consumers would take milliseconds.
+    all: FxHashMap<ConsumerId, Box<Consumer>>,
     /// Most queues have one.
     levels: BTreeMap<Priority, Level>,
     /// All levels whose members could be given messages, and some that had such members.
@@ -129,16 +131,16 @@ impl Consumers {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ConsumerId, &Consumer)> {
-        self.all.iter()
+        self.all.iter().map(|(id, consumer)| (id, &**consumer))
     }
 
     pub(crate) fn look(&self, id: ConsumerId) -> Option<&Consumer> {
-        self.all.get(&id)
+        self.all.get(&id).map(|consumer| &**consumer)
     }
 
     /// A consumer to be changed. [`Consumers::refresh`] or [`Consumers::end_turn`] has to follow.
     pub(crate) fn find(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
-        self.all.get_mut(&id)
+        self.all.get_mut(&id).map(|consumer| &mut **consumer)
     }
 
     /// Changes a consumer, and where it stands by that.
@@ -163,7 +165,7 @@ impl Consumers {
         } else {
             self.levels.entry(Reverse(options.priority)).or_default().members += 1;
         }
-        let replaced = self.all.insert(id, Consumer::new(options, now));
+        let replaced = self.all.insert(id, Box::new(Consumer::new(options, now)));
         debug_assert!(replaced.is_none(), "consumer ids are unique");
         self.refresh(id);
     }
@@ -488,9 +490,14 @@ impl Consumers {
         !(self.draining.is_empty() && self.draining_browsers.is_empty() && self.spent.is_empty())
     }
 
-    /// Takes all out and tells each that it is cancelled.
+    /// Takes all out and tells each that it is cancelled; of many, it has [`Effects::ended`] tell them.
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
-        let mut all: Vec<_> = std::mem::take(self).all.into_iter().collect();
+        let all = std::mem::take(self).all;
+        if all.len() > TOLD_AT_ONCE_MAX {
+            effects.ended = Ended::new(all);
+            return;
+        }
+        let mut all: Vec<_> = all.into_iter().collect();
         all.sort_by_key(|(id, _)| *id);
         for (_, consumer) in all {
             effects.signals.push((consumer.options.link, Signal::Cancelled(consumer.options.key)));

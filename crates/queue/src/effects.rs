@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::Nanos;
 use crate::consumer::ConsumerId;
+use crate::ended::Ended;
 
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +134,8 @@ pub struct Effects {
     pub read_dead: Option<u64>,
     /// Dead letters wait to be moved.
     pub dead_letters: bool,
+    /// Consumers that have to be told that the queue is gone.
+    pub ended: Ended,
 }
 
 impl Effects {
@@ -154,5 +157,6 @@ impl Effects {
             && self.browse_reads.is_empty()
             && self.read_dead.is_none()
             && !self.dead_letters
+            && self.ended.is_empty()
     }
 }

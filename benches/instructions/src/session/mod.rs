@@ -5,7 +5,8 @@ mod amqp091;
 mod amqp10;
 mod stage;
 
-use stage::{Line, Stage};
+use stage::Line;
+pub(crate) use stage::{Nobody, Stage};
 
 /// Messages that are under way together, a window of the publisher and of the consumer.
 const WINDOW: u64 = crate::RUN;

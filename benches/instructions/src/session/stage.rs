@@ -32,29 +32,34 @@ impl Authenticate for Anybody {
 }
 
 /// Everybody is looked at in turn: nobody has to be woken.
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self) {}
 }
 
 /// A broker on a disk in memory, with one durable queue.
-pub(super) struct Stage {
-    broker: Arc<Broker>,
+pub(crate) struct Stage {
+    pub(crate) broker: Arc<Broker>,
     disk: MemoryDisk,
-    now: Now,
+    pub(crate) now: Now,
     /// Whether the broker's work is counted.
-    pub(super) counts: bool,
+    pub(crate) counts: bool,
 }
 
 impl Stage {
-    pub(super) fn new() -> Self {
-        let disk = MemoryDisk::new();
-        let now = Now { monotonic: 1_000_000_000, wall_ms: NOW_MS };
-        let counters = vec![Arc::new(Counters::default())];
+    pub(crate) fn new() -> Self {
         let mut settings = Settings::default();
         // Nobody waits for credit.
         settings.link_credit.start = 10 * WINDOW as u32;
+        Self::with(settings)
+    }
+
+    /// A broker with these settings.
+    pub(crate) fn with(settings: Settings) -> Self {
+        let disk = MemoryDisk::new();
+        let now = Now { monotonic: 1_000_000_000, wall_ms: NOW_MS };
+        let counters = vec![Arc::new(Counters::default())];
         let (broker, _) = Broker::recover(&disk, Options::default(), settings, Arc::new(Anybody), counters, now)
             .expect("an empty disk");
         let mut stage = Self { broker, disk, now, counts: false };
@@ -66,11 +71,13 @@ impl Stage {
         stage
     }
 
-    /// Writes what waits for the disk.
-    pub(super) fn write(&mut self) {
+    /// Writes what waits for the disk; returns whether something did.
+    pub(crate) fn write(&mut self) -> bool {
+        let mut wrote = false;
         loop {
             match self.call(|| self.broker.next_job(Lane::Commit, self.now)).expect("the log works") {
                 Next::Run(id, job) => {
+                    wrote = true;
                     let result = job.run(&self.disk);
                     self.call(|| {
                         drop(job);
@@ -81,13 +88,13 @@ impl Stage {
                 Next::At(at) if at < self.now.monotonic + COMPANY_NS => {
                     self.now.monotonic = self.now.monotonic.max(at);
                 }
-                Next::At(_) | Next::Idle => break,
+                Next::At(_) | Next::Idle => return wrote,
             }
         }
     }
 
     /// Does a piece of the broker's work.
-    fn call<R>(&self, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn call<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.counts { count(work) } else { work() }
     }
 }

@@ -1,12 +1,13 @@
 //! `basic.ack`, `nack`, `reject`, `recover`: deliveries that are settled or go back.
 
-use leveret_amqp091::{Method, encode_method, method::basic};
+use leveret_amqp091::method::basic;
 use leveret_log::Wait;
 use leveret_queue::{Outcome, Run};
 
-use super::channel::{ByQueue, OfQueue, Settled};
-use super::error::{Result, not_implemented, precondition};
+use super::channel::{ByQueue, Channel, OfQueue, Settled};
+use super::error::{Result, no_channel, not_implemented, precondition};
 use super::session::Session;
+use super::unfinished::{Settling, Unfinished, Verdict};
 use crate::stats::Stat;
 use crate::time::Now;
 use crate::transaction::Settlement;
@@ -31,20 +32,39 @@ impl Session {
         {
             return Ok(());
         }
-        let entry = self.channel(channel)?;
-        let Some(settled) = entry.settle(ack.delivery_tag, ack.multiple) else {
-            return Err(unknown_tag(ack.delivery_tag));
+        self.settle(channel, (ack.delivery_tag, ack.multiple), Verdict::Acknowledge, now)
+    }
+
+    /// Settles one delivery, or all up to it; of many, what this turn may.
+    fn settle(&mut self, channel: u16, (tag, multiple): (u64, bool), verdict: Verdict, now: Now) -> Result<()> {
+        let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
+        let (settled, up_to) = match entry.settle(tag, multiple, &mut self.budget) {
+            Some(found) => found,
+            None => return Err(unknown_tag(tag)),
         };
-        let count = |settled: &Settled| settled.runs.iter().map(Run::count).sum::<u64>();
-        let acked = settled.iter().map(count).sum();
-        entry.stats.count(Stat::Ack, acked, now.monotonic);
-        self.counters.acked.add(acked);
-        for Settled { source, runs } in settled {
-            let source = &self.channels[&channel].sources[source as usize];
-            self.acks.add(source, runs);
+        self.settled(channel, settled, verdict, now);
+        if let Some(up_to) = up_to {
+            self.unfinished.push_back(Unfinished::Settling(Settling { channel, up_to, verdict, recover_ok: false }));
+        }
+        Ok(())
+    }
+
+    /// Deliveries that were taken out of a channel are acknowledged with the read's other ones, or go back.
+    pub(super) fn settled(&mut self, channel: u16, settled: Vec<Settled>, verdict: Verdict, now: Now) {
+        let Some(entry) = self.channels.get_mut(&channel) else { return };
+        match verdict {
+            Verdict::Acknowledge => {
+                let count = |settled: &Settled| settled.runs.iter().map(Run::count).sum::<u64>();
+                let acked = settled.iter().map(count).sum();
+                entry.stats.count(Stat::Ack, acked, now.monotonic);
+                self.counters.acked.add(acked);
+                for Settled { source, runs } in settled {
+                    self.acks.add(entry.source(source), runs);
+                }
+            }
+            Verdict::GiveBack(what) => give_back(entry, settled, what, now),
         }
         self.settled_some(channel, now);
-        Ok(())
     }
 
     /// Hands collected acknowledgements to their queues.
@@ -83,43 +103,36 @@ impl Session {
         if self.transactions > 0 && self.tx_settle(channel, (tag, multiple), settlement)? {
             return Ok(());
         }
-        let Some(settled) = self.channel(channel)?.settle(tag, multiple) else { return Err(unknown_tag(tag)) };
-        self.give_back(channel, settled, what, now);
-        self.settled_some(channel, now);
-        Ok(())
+        self.settle(channel, (tag, multiple), Verdict::GiveBack(what), now)
     }
 
     /// `basic.recover` and `basic.recover-async`: everything unacknowledged of the channel goes back.
     pub(crate) fn recover(&mut self, channel: u16, requeue: bool, answer: bool, now: Now) -> Result<()> {
-        let settled = self.channel(channel)?;
+        self.channel(channel)?;
         if !requeue {
             return Err(not_implemented("requeue=false"));
         }
-        let settled = settled.settle_all();
-        self.give_back(channel, settled, GiveBack::Requeue, now);
-        self.settled_some(channel, now);
-        if answer {
-            encode_method(self.out(channel), channel, &Method::BasicRecoverOk(basic::RecoverOk {}));
-        }
+        let verdict = Verdict::GiveBack(GiveBack::Requeue);
+        let settling = Settling { channel, up_to: u64::MAX, verdict, recover_ok: answer };
+        self.begin_work(Unfinished::Settling(settling), now);
         Ok(())
     }
+}
 
-    /// Returns deliveries to their queues, or drops them for good.
-    pub(crate) fn give_back(&mut self, channel: u16, settled: Vec<Settled>, what: GiveBack, now: Now) {
-        let Some(entry) = self.channels.get(&channel) else { return };
-        let mut by_queue = ByQueue::default();
-        for Settled { source, runs } in settled {
-            let source = &entry.sources[source as usize];
-            match what {
-                GiveBack::Drop => {
-                    source.queue.settle(source.consumer, &runs, Outcome::Dropped, Wait::Lazy, now.monotonic);
-                }
-                GiveBack::Requeue | GiveBack::RequeueFailed => by_queue.add(source, runs),
+/// Returns deliveries to their queues, or drops them for good.
+fn give_back(channel: &Channel, settled: Vec<Settled>, what: GiveBack, now: Now) {
+    let mut by_queue = ByQueue::default();
+    for Settled { source, runs } in settled {
+        let source = channel.source(source);
+        match what {
+            GiveBack::Drop => {
+                source.queue.settle(source.consumer, &runs, Outcome::Dropped, Wait::Lazy, now.monotonic);
             }
+            GiveBack::Requeue | GiveBack::RequeueFailed => by_queue.add(source, runs),
         }
-        for OfQueue { queue, settled, .. } in by_queue.take() {
-            queue.leave(&[], &settled, what == GiveBack::RequeueFailed, now.monotonic);
-        }
+    }
+    for OfQueue { queue, settled, .. } in by_queue.take() {
+        queue.leave(&[], &settled, what == GiveBack::RequeueFailed, now.monotonic);
     }
 }
 

@@ -1,6 +1,6 @@
 //! One channel: what it was asked for, what it delivered, what it has to answer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use leveret_metrics::Counters;
@@ -9,12 +9,14 @@ use rustc_hash::FxHashMap;
 
 use super::content::Incoming;
 use super::reply_to::ReplyConsumer;
+use super::sources::{Source, Sources};
 use super::transaction::Tx;
 use crate::confirms::Confirms;
 use crate::queue_handle::QueueRef;
 use crate::quota::Account;
 use crate::stats::{Stat, Stats};
 use crate::time::Nanos;
+use crate::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 
 /// Below so many entries it isn't worth to close gaps.
 const GAPS_MIN: usize = 1024;
@@ -25,16 +27,9 @@ pub(super) struct Delivery {
     tag: u64,
     number: u64,
     bytes: u32,
-    source: u32,
+    pub source: u32,
     durable: bool,
     settled: bool,
-}
-
-/// Where deliveries came from: a consumer, or a queue asked by `basic.get`.
-#[derive(Clone)]
-pub(crate) struct Source {
-    pub queue: QueueRef,
-    pub consumer: Option<ConsumerId>,
 }
 
 /// Deliveries of one source that leave together.
@@ -65,12 +60,12 @@ pub(crate) struct Channel {
     /// What the account counts of both.
     reported: u64,
     /// Consumers that wait until the client settles something.
-    pub parked: Vec<u64>,
-    /// Keys of its consumers by their tags.
-    pub consumers: FxHashMap<Arc<[u8]>, u64>,
-    pub sources: Vec<Source>,
-    /// Which of them are queues asked by `basic.get`, by the address of the queue that they keep.
-    get_sources: FxHashMap<usize, u32>,
+    pub parked: VecDeque<u64>,
+    /// How many of these are woken next.
+    pub wake_next: usize,
+    /// Keys of its consumers by their tags. No hash map, which would look at all tags at once when it grows.
+    pub consumers: BTreeMap<Arc<[u8]>, u64>,
+    sources: Sources,
     /// What it counts.
     pub stats: Stats,
 }
@@ -102,17 +97,32 @@ impl Channel {
 
     /// The index of a new consumer's source.
     pub(crate) fn consumer_source(&mut self, queue: &QueueRef, id: ConsumerId) -> u32 {
-        self.sources.push(Source { queue: queue.clone(), consumer: Some(id) });
-        (self.sources.len() - 1) as u32
+        self.sweep_sources();
+        self.sources.add_consumer(queue, id)
     }
 
     /// The index of a queue that is asked for messages, added when it is new.
     pub(crate) fn get_source(&mut self, queue: &QueueRef) -> u32 {
-        let sources = &mut self.sources;
-        *self.get_sources.entry(Arc::as_ptr(queue).addr()).or_insert_with(|| {
-            sources.push(Source { queue: queue.clone(), consumer: None });
-            (sources.len() - 1) as u32
-        })
+        self.sweep_sources();
+        self.sources.queue(queue)
+    }
+
+    /// The source with this index.
+    pub(crate) fn source(&self, index: u32) -> &Source {
+        self.sources.get(index)
+    }
+
+    /// A consumer has ended: its source goes when nothing that it delivered is left.
+    pub(super) fn end_source(&mut self, index: u32) {
+        self.sources.end(index, self.open + self.in_transaction > 0);
+    }
+
+    /// Forgets sources that no delivery is left of, once there are many.
+    fn sweep_sources(&mut self) {
+        // What a transaction holds isn't among the deliveries.
+        if self.in_transaction == 0 && self.sources.want_sweep() {
+            self.sources.sweep(self.deliveries.iter().map(|delivery| delivery.source));
+        }
     }
 
     /// Notes message `at` of `taken` as delivered under `tag`.
@@ -144,13 +154,46 @@ impl Channel {
         self.reported = account.report_unsettled(self.reported, (self.open + self.in_transaction) as u64);
     }
 
-    /// Takes out the delivery with this tag, or all up to it (all there are for tag 0). None when there
-    /// is no such delivery.
-    pub(crate) fn settle(&mut self, tag: u64, multiple: bool) -> Option<Vec<Settled>> {
-        self.take(tag, multiple).map(|deliveries| by_source(&deliveries))
+    /// Takes out the delivery with this tag, or of all up to it (all there are for tag 0) those that the turn may settle; if
+    /// some are left, the last tag is returned, too, for [`Channel::settle_part`]. None when there is no such delivery.
+    pub(crate) fn settle(
+        &mut self,
+        tag: u64,
+        multiple: bool,
+        budget: &mut TurnBudget,
+    ) -> Option<(Vec<Settled>, Option<u64>)> {
+        if !multiple {
+            return self.take(tag, false).map(|deliveries| (by_source(&deliveries), None));
+        }
+        let up_to = match tag {
+            0 => self.deliveries.back().map_or(0, |last| last.tag),
+            tag => {
+                let at = self.deliveries.binary_search_by_key(&tag, |delivery| delivery.tag).ok()?;
+                (!self.deliveries[at].settled).then_some(tag)?
+            }
+        };
+        let (settled, is_done) = self.settle_part(up_to, budget);
+        Some((settled, Some(up_to).filter(|_| !is_done)))
     }
 
-    /// As [`Channel::settle`], one by one.
+    /// Takes out deliveries up to this tag, as many as the turn may settle; and whether these were all.
+    pub(super) fn settle_part(&mut self, up_to: u64, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
+        let mut out = BySource::default();
+        while let Some(delivery) = self.deliveries.pop_front_if(|first| first.settled || first.tag <= up_to) {
+            let is_new = !delivery.settled && {
+                self.open -= 1;
+                out.add(&delivery)
+            };
+            budget.spend(if is_new { CONSUMER } else { DELIVERY });
+            if budget.is_spent() {
+                break;
+            }
+        }
+        let is_done = self.deliveries.front().is_none_or(|first| first.tag > up_to);
+        (out.settled, is_done)
+    }
+
+    /// As [`Channel::settle`], one by one and all of them.
     pub(super) fn take(&mut self, tag: u64, multiple: bool) -> Option<Vec<Delivery>> {
         if !multiple {
             let at = self.deliveries.binary_search_by_key(&tag, |delivery| delivery.tag).ok()?;
@@ -189,21 +232,28 @@ impl Channel {
         self.open = self.deliveries.len();
         self.deliveries.make_contiguous().sort_unstable_by_key(|delivery| delivery.tag);
     }
-
-    /// Takes out all deliveries.
-    pub(crate) fn settle_all(&mut self) -> Vec<Settled> {
-        let all: Vec<Delivery> = self.deliveries.drain(..).filter(|delivery| !delivery.settled).collect();
-        self.open = 0;
-        by_source(&all)
-    }
 }
 
 /// Puts deliveries together that go to the same queue.
 pub(super) fn by_source(deliveries: &[Delivery]) -> Vec<Settled> {
-    let mut out: Vec<Settled> = Vec::new();
-    // Few sources need no map: most channels have one.
-    let mut places: FxHashMap<u32, usize> = FxHashMap::default();
-    for delivery in deliveries {
+    let mut out = BySource::default();
+    deliveries.iter().for_each(|delivery| {
+        out.add(delivery);
+    });
+    out.settled
+}
+
+#[derive(Default)]
+struct BySource {
+    settled: Vec<Settled>,
+    /// Where each source is, once there are two: most channels have one.
+    places: FxHashMap<u32, usize>,
+}
+
+impl BySource {
+    /// Returns whether its source is one more.
+    fn add(&mut self, delivery: &Delivery) -> bool {
+        let out = &mut self.settled;
         let run = Run {
             first: delivery.number,
             last: delivery.number,
@@ -212,18 +262,18 @@ pub(super) fn by_source(deliveries: &[Delivery]) -> Vec<Settled> {
         };
         let found = match out.last() {
             Some(last) if last.source == delivery.source => Some(out.len() - 1),
-            _ if out.len() > 1 => places.get(&delivery.source).copied(),
+            _ if out.len() > 1 => self.places.get(&delivery.source).copied(),
             _ => None,
         };
         match found {
             Some(at) => push_run(&mut out[at].runs, run),
             None => {
-                places.insert(delivery.source, out.len());
+                self.places.insert(delivery.source, out.len());
                 out.push(Settled { source: delivery.source, runs: vec![run] });
             }
         }
+        found.is_none() && out.len() > 1
     }
-    out
 }
 
 /// Settled deliveries of one queue, grouped by the consumer that had them.

@@ -4,14 +4,11 @@ use leveret_amqp091::{
     Method, ReplyCode, ShortStr, encode_method,
     method::{channel, connection},
 };
-use leveret_log::Position;
-use leveret_queue::DeleteIf;
 
 use super::channel::Channel;
 use super::error::ProtocolError;
 use super::held::Held;
 use super::session::{Phase, Session};
-use crate::quota::{Account, Kind};
 use crate::time::{Nanos, Now, SECOND};
 
 /// How long a client may take to answer our `connection.close`.
@@ -34,9 +31,9 @@ impl Session {
         if !hard {
             self.told().channel_failed(number, &self.cause("channel", &error));
             self.confirm_durable(now);
-            self.leave_channel(number, now);
             self.withhold_answer(number);
-            self.channels.insert(number, Channel::closing());
+            self.begin_end_of_channel(number, None, now);
+            self.channels.insert(number, Box::new(Channel::closing()));
             let close = channel::Close {
                 reply_code: error.code.code(),
                 reply_text: ShortStr::truncated(&text),
@@ -68,7 +65,7 @@ impl Session {
     }
 
     fn send_close(&mut self, code: ReplyCode, text: &str, method: (u16, u16), now: Now) {
-        self.leave(now);
+        self.begin_end(None, now);
         let close = connection::Close {
             reply_code: code.code(),
             reply_text: ShortStr::truncated(text),
@@ -85,56 +82,9 @@ impl Session {
     pub(crate) fn shed(&mut self, reason: &str, now: Now) {
         if !self.is_logged_in() {
             self.told().cut(reason, now);
-            self.leave(now);
+            self.begin_end(None, now);
             self.phase = Phase::Finished;
         }
-    }
-
-    /// A channel is over: its consumers end, its deliveries go back to their place.
-    /// Returns the position from which on the queues are gone that go with them.
-    pub(crate) fn leave_channel(&mut self, number: u16, now: Now) -> Position {
-        self.tx_end(number);
-        let position = self.end_consumers(number, now);
-        let channel = self.channels.remove(&number);
-        if let Some(reply) = channel.as_ref().and_then(|channel| channel.reply.as_ref()) {
-            self.forget_reply_consumer(reply);
-        }
-        if channel.as_ref().is_some_and(Channel::has_published) {
-            self.counters.publishers_closed.increment();
-        }
-        // One whose close the client hasn't answered was counted when it was closed.
-        if channel.is_some_and(|channel| !channel.closing) {
-            self.account.give(Kind::Channels, 1);
-            self.counters.channels_closed.add(1);
-        }
-        self.confirming.retain(|channel| *channel != number);
-        position
-    }
-
-    /// The connection is over: everything that is its own goes. Returns the position from which on all of it is gone.
-    pub(crate) fn leave(&mut self, now: Now) -> Position {
-        self.run.give_up_file();
-        self.flush_run(now);
-        self.flush_acks(now);
-        let mut numbers: Vec<u16> = self.channels.keys().copied().collect();
-        numbers.sort_unstable();
-        let mut position = 0;
-        for number in numbers {
-            position = position.max(self.leave_channel(number, now));
-        }
-        self.contents.clear();
-        self.scheduled.clear();
-        self.replies.clear();
-        self.starved.clear();
-        if std::mem::take(&mut self.has_exclusive_queues) {
-            for queue in self.broker.registry.exclusive_queues(self.id) {
-                let gone = self.broker.delete_queue(&queue, DeleteIf::default(), &self.counters, now);
-                position = position.max(gone);
-            }
-        }
-        self.account = Account::default();
-        self.broker.commit.announce();
-        position
     }
 
     /// See [`crate::Connection::disconnected`].
@@ -146,7 +96,7 @@ impl Session {
             Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
             _ => self.told().lost(now),
         }
-        self.leave(now);
+        self.begin_end(None, now);
         self.phase = Phase::Finished;
         self.counters.leave();
         self.broker.forget_connection(self.id);

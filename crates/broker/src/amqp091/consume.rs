@@ -8,7 +8,6 @@ use leveret_model::{Action, Refused, authorize};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeleteIf};
 
 use super::arguments;
-use super::channel::{ByQueue, OfQueue, Settled};
 use super::deliver::Consumer;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented};
 use super::held::Answer;
@@ -19,6 +18,7 @@ use crate::queue_handle::{NoConsumer, QueueRef};
 use crate::quota::Kind;
 use crate::reply_to::REPLY_TO;
 use crate::time::Now;
+use crate::turn_budget::CONSUMER;
 
 impl Session {
     /// `basic.qos`. A global prefetch is taken as one per consumer, as RabbitMQ 4.3 does by default.
@@ -119,7 +119,7 @@ impl Session {
         entry.consumers.insert(tag.clone(), key);
         let consumer =
             Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, source, starved: false };
-        self.consumers.insert(key, consumer);
+        self.consumers.insert(key, Box::new(consumer));
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
             encode_method(self.out(channel), channel, &answer);
@@ -158,43 +158,18 @@ impl Session {
         Ok(())
     }
 
-    fn forget_consumer(&mut self, key: u64) -> Option<Consumer> {
+    fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
         let consumer = self.consumers.remove(&key)?;
         self.account.give(Kind::Consumers, 1);
         if let Some(channel) = self.channels.get_mut(&consumer.channel) {
             channel.consumers.remove(&consumer.tag);
+            channel.end_source(consumer.source);
         }
         Some(consumer)
     }
 
-    /// Ends all consumers of a channel and gives its deliveries back. Returns the position from which on the auto-delete
-    /// queues are gone that have no consumers by that.
-    pub(super) fn end_consumers(&mut self, number: u16, now: Now) -> Position {
-        let Some(channel) = self.channels.get_mut(&number) else { return 0 };
-        let settled = channel.settle_all();
-        channel.report(&mut self.account);
-        let mut keys: Vec<u64> = channel.consumers.drain().map(|(_, key)| key).collect();
-        keys.sort_unstable();
-        let mut by_queue = ByQueue::default();
-        for Settled { source, runs } in settled {
-            by_queue.add(&channel.sources[source as usize], runs);
-        }
-        for key in keys {
-            if let Some(consumer) = self.forget_consumer(key) {
-                by_queue.of(&consumer.queue).ended.push(consumer.id);
-            }
-        }
-        let mut position = 0;
-        for OfQueue { queue, settled, ended } in by_queue.take() {
-            // As RabbitMQ counts: a delivery that the client got and never settled has failed.
-            let left = queue.leave(&ended, &settled, true, now.monotonic);
-            position = position.max(self.delete_if_unused(&queue, left, now));
-        }
-        position
-    }
-
     /// An auto-delete queue goes with its last consumer, unless there is a new one by now.
-    fn delete_if_unused(&self, queue: &QueueRef, left: Option<usize>, now: Now) -> Position {
+    pub(super) fn delete_if_unused(&self, queue: &QueueRef, left: Option<usize>, now: Now) -> Position {
         if left != Some(0) || !queue.info().auto_delete {
             return 0;
         }
@@ -205,7 +180,9 @@ impl Session {
     /// The broker ended a consumer, since its queue is gone.
     pub(crate) fn cancelled(&mut self, key: u64) {
         let Some(consumer) = self.forget_consumer(key) else { return };
-        if self.client_knows_cancel {
+        self.budget.spend(CONSUMER);
+        let is_open = self.channels.get(&consumer.channel).is_some_and(|channel| !channel.closing);
+        if is_open && self.client_knows_cancel {
             let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
             encode_method(self.out(consumer.channel), consumer.channel, &method);
         }

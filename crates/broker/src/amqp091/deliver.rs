@@ -14,6 +14,7 @@ use crate::queue_handle::QueueRef;
 use crate::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use crate::stats::Stat;
 use crate::time::Now;
+use crate::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
 
 pub(super) const CLASS_BASIC: u16 = 60;
 
@@ -94,8 +95,9 @@ impl Session {
                 queue.set_room(id, true, now.monotonic);
             }
         }
-        while self.output.len() < TURN_BYTES_MAX {
+        while self.output.len() < TURN_BYTES_MAX && !self.budget.is_spent() {
             let Some(key) = self.scheduled.pop_front() else { return };
+            self.budget.spend(CONSUMER);
             if self.serve(key, now) == TurnEnd::More {
                 self.scheduled.push_back(key);
             }
@@ -106,10 +108,38 @@ impl Session {
     pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         channel.report(&mut self.account);
-        for key in std::mem::take(&mut channel.parked) {
+        if !channel.parked.is_empty() {
+            channel.wake_next = WOKEN_FIRST;
+            self.wake_parked(number, now);
+        }
+    }
+
+    /// Wakes some consumers that wait for the client to settle something, while there is room. The queues of those that are
+    /// woken may be empty, so that as many more are woken in the next turn if there still is room then, until all are: each time
+    /// twice as many, since one acknowledgement mustn't cost a look at all consumers.
+    fn wake_parked(&mut self, number: u16, now: Now) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        if channel.room(self.broker.settings.unsettled_per_channel_max, &self.account) == 0 {
+            channel.wake_next = 0;
+            return;
+        }
+        for _ in 0..channel.wake_next {
+            let Some(key) = channel.parked.pop_front() else { break };
+            self.budget.spend(CONSUMER);
             if let Some(consumer) = self.consumers.get(&key) {
                 consumer.queue.set_window(consumer.id, true, now.monotonic);
             }
+        }
+        channel.wake_next = WOKEN_MAX.min(2 * channel.wake_next);
+        if !channel.parked.is_empty() && !self.waking.contains(&number) {
+            self.waking.push(number);
+        }
+    }
+
+    /// Goes on with that.
+    pub(super) fn wake_more(&mut self, now: Now) {
+        for number in std::mem::take(&mut self.waking) {
+            self.wake_parked(number, now);
         }
     }
 
@@ -122,12 +152,14 @@ impl Session {
             return TurnEnd::Done;
         }
         let mut most = TAKE_MESSAGES_MAX;
-        if !consumer.no_ack
-            && let Some(channel) = self.channels.get_mut(&consumer.channel)
-        {
+        // One that ends takes nothing more.
+        let Some(channel) = self.channels.get_mut(&consumer.channel).filter(|channel| !channel.closing) else {
+            return TurnEnd::Done;
+        };
+        if !consumer.no_ack {
             most = most.min(channel.room(self.broker.settings.unsettled_per_channel_max, &self.account));
             if most == 0 {
-                channel.parked.push(key);
+                channel.parked.push_back(key);
                 consumer.queue.set_window(consumer.id, false, now.monotonic);
                 return TurnEnd::Done;
             }

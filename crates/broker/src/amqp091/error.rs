@@ -82,6 +82,10 @@ pub(crate) fn not_implemented(text: impl Into<String>) -> ProtocolError {
     ProtocolError::new(ReplyCode::NotImplemented, text)
 }
 
+pub(crate) fn no_channel(number: u16) -> ProtocolError {
+    ProtocolError::new(ReplyCode::ChannelError, format!("expected 'channel.open' on channel {number}"))
+}
+
 pub(crate) fn precondition(text: impl Into<String>) -> ProtocolError {
     ProtocolError::new(ReplyCode::PreconditionFailed, text)
 }

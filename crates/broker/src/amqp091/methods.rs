@@ -5,13 +5,13 @@ use leveret_amqp091::{
     method::{access, channel, confirm},
 };
 
-use super::channel::Channel;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
 use super::held::Answer;
 use super::session::{Phase, Session};
 use crate::confirms::Confirms;
 use crate::quota::{Kind, OwnLimits};
 use crate::time::Now;
+use crate::turn_budget::TOPOLOGY;
 
 impl Session {
     pub(crate) fn connection_method(&mut self, number: u16, method: &Method<'_>, now: Now) -> Result<()> {
@@ -21,8 +21,7 @@ impl Session {
         }
         match (self.phase, method) {
             (_, Method::ConnectionClose(_)) => {
-                let position = self.leave(now);
-                self.answer_when_durable(position, Answer::ConnectionCloseOk);
+                self.begin_end(Some(Answer::ConnectionCloseOk), now);
                 Ok(())
             }
             (Phase::Start, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok, now),
@@ -51,10 +50,12 @@ impl Session {
             return self.channel_open(number);
         }
         self.channel(number)?;
+        if changes_topology(method) {
+            self.budget.spend(TOPOLOGY);
+        }
         match method {
             Method::ChannelClose(_) => {
-                let position = self.leave_channel(number, now);
-                self.answer_when_durable(position, Answer::ChannelCloseOk { channel: number });
+                self.begin_end_of_channel(number, Some(Answer::ChannelCloseOk { channel: number }), now);
                 Ok(())
             }
             Method::ChannelCloseOk(_) => Ok(()),
@@ -123,7 +124,7 @@ impl Session {
         let own = OwnLimits::of_channels(&self.broker.registry.snapshot().topology, &self.user);
         self.account.take_within(Kind::Channels, own).map_err(|reached| not_allowed(reached.to_string()))?;
         self.counters.channels_opened.add(1);
-        self.channels.insert(number, Channel::default());
+        self.channels.insert(number, Box::default());
         encode_method(self.out(number), number, &Method::ChannelOpenOk(channel::OpenOk { channel_id: b"" }));
         Ok(())
     }
@@ -145,4 +146,18 @@ impl Session {
         }
         Ok(())
     }
+}
+
+fn changes_topology(method: &Method<'_>) -> bool {
+    matches!(
+        method,
+        Method::QueueDeclare(_)
+            | Method::QueueBind(_)
+            | Method::QueueUnbind(_)
+            | Method::QueueDelete(_)
+            | Method::ExchangeDeclare(_)
+            | Method::ExchangeDelete(_)
+            | Method::ExchangeBind(_)
+            | Method::ExchangeUnbind(_)
+    )
 }

@@ -25,8 +25,10 @@ mod publish;
 mod queues;
 mod reply_to;
 mod session;
+mod sources;
 mod told;
 mod transaction;
+mod unfinished;
 mod view;
 
 pub(crate) use error::HEADER_OVERHEAD;

@@ -13,10 +13,11 @@ use super::channel::{ByQueue, Channel};
 use super::content::Incoming;
 use super::contents::Contents;
 use super::deliver::Consumer;
-use super::error::{HEADER_OVERHEAD, ProtocolError, Result};
+use super::error::{HEADER_OVERHEAD, ProtocolError, Result, no_channel};
 use super::handshake::ClientProperties;
 use super::held::Held;
 use super::publish::{BodyRef, PublishRun};
+use super::unfinished::Unfinished;
 use crate::bodies::Unwritten;
 use crate::broker::Broker;
 use crate::connection::Peer;
@@ -29,6 +30,7 @@ use crate::route::RouteCache;
 use crate::settings::{IN_MAINTENANCE, INITIAL_FRAME_MAX, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
 use crate::traffic::Traffic;
+use crate::turn_budget::{CONTROL, EVENT, TurnBudget};
 use crate::undurable::Undurable;
 
 /// Where a connection is (specification 2.2.4).
@@ -82,10 +84,12 @@ pub(crate) struct Session {
     pub(crate) last_input: Nanos,
     pub(crate) last_output: Nanos,
     pub(crate) deadline: Option<Nanos>,
-    pub(crate) channels: FxHashMap<u16, Channel>,
-    pub(crate) consumers: FxHashMap<u64, Consumer>,
+    pub(crate) channels: FxHashMap<u16, Box<Channel>>,
+    pub(crate) consumers: FxHashMap<u64, Box<Consumer>>,
     pub(crate) scheduled: VecDeque<u64>,
     pub(crate) starved: Vec<u64>,
+    /// Channels whose waiting consumers are being woken.
+    pub(super) waking: Vec<u16>,
     /// The channels of consumers of direct reply-to, by key.
     pub(crate) reply_channels: FxHashMap<u64, u16>,
     /// Answers that wait for the socket.
@@ -100,6 +104,10 @@ pub(crate) struct Session {
     pub(crate) routes: RouteCache,
     /// Acknowledgements that came in one read and go to their queues together.
     pub(crate) acks: ByQueue,
+    pub(super) unfinished: VecDeque<Unfinished>,
+    pub(super) budget: TurnBudget,
+    /// The rest of the input comes in the next turn.
+    paused: bool,
     pub(crate) held: Held,
     pub(crate) undurable: Undurable,
     /// Publishes had to wait for the log when this connection last left word with it. Who decides anew later, without
@@ -112,7 +120,7 @@ pub(crate) struct Session {
     pub(crate) confirming: Vec<u16>,
     pub(crate) registered: Option<Position>,
     pub(crate) registered_written: Option<Position>,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
     pub(crate) gone: bool,
 }
 
@@ -129,6 +137,7 @@ impl Session {
         let alarm = broker.alarms.publishing_blocked();
         let partial = PartialMessages::new(&broker.settings);
         let undurable = Undurable::new(broker.commit.allowance().clone());
+        let budget = TurnBudget::new(broker.settings.turn_work_max);
         Self {
             broker,
             id,
@@ -159,6 +168,7 @@ impl Session {
             consumers: FxHashMap::default(),
             scheduled: VecDeque::new(),
             starved: Vec::new(),
+            waking: Vec::new(),
             reply_channels: FxHashMap::default(),
             replies: VecDeque::new(),
             taken: Vec::new(),
@@ -168,6 +178,9 @@ impl Session {
             partial,
             routes: RouteCache::default(),
             acks: ByQueue::default(),
+            unfinished: VecDeque::new(),
+            budget,
+            paused: false,
             held: Held::No,
             undurable,
             waits_for_log: false,
@@ -176,7 +189,7 @@ impl Session {
             confirming: Vec::new(),
             registered: None,
             registered_written: None,
-            events: Vec::new(),
+            events: VecDeque::new(),
             gone: false,
         }
     }
@@ -191,14 +204,32 @@ impl Session {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.phase == Phase::Finished
+        self.phase == Phase::Finished && !self.is_ending()
+    }
+
+    /// Things that it began to end are left: turns go on with them.
+    pub(crate) fn is_ending(&self) -> bool {
+        !self.unfinished.is_empty()
     }
 
     pub(crate) fn wants_read(&self) -> bool {
         // Under an alarm what comes next is read, at least, and held: its client has to be told.
         let has_to_be_told = self.alarm && !self.told_blocked;
         let takes_publishes = has_to_be_told || !self.waits_for_log;
-        matches!(self.held, Held::No) && takes_publishes && !self.is_over() && !self.has_full_output()
+        self.takes_input() && takes_publishes
+    }
+
+    fn takes_input(&self) -> bool {
+        matches!(self.held, Held::No)
+            && !self.paused
+            && self.unfinished.is_empty()
+            && !self.is_over()
+            && !self.has_full_output()
+    }
+
+    /// Consumers may take messages.
+    fn delivers(&self) -> bool {
+        self.phase == Phase::Running && !self.is_ending()
     }
 
     /// What the client says means nothing any more.
@@ -214,7 +245,9 @@ impl Session {
     pub(crate) fn wants_turn(&self) -> bool {
         let has_content = self.contents.is_ready() && self.output.len() < TURN_BYTES_MAX;
         has_content
-            || !self.scheduled.is_empty()
+            || !self.events.is_empty()
+            || self.is_ending()
+            || (self.delivers() && !(self.scheduled.is_empty() && self.waking.is_empty()))
             || (!(self.starved.is_empty() && self.replies.is_empty())
                 && self.output.is_empty()
                 && self.contents.behind_bytes() < TURN_BYTES_MAX)
@@ -230,9 +263,7 @@ impl Session {
 
     /// The channel with this number.
     pub(crate) fn channel(&mut self, number: u16) -> Result<&mut Channel> {
-        self.channels.get_mut(&number).ok_or_else(|| {
-            ProtocolError::new(ReplyCode::ChannelError, format!("expected 'channel.open' on channel {number}"))
-        })
+        self.channels.get_mut(&number).map(|channel| &mut **channel).ok_or_else(|| no_channel(number))
     }
 
     /// See [`crate::Connection::receive`].
@@ -240,8 +271,13 @@ impl Session {
         self.last_input = now.monotonic;
         // The outbox may have more to say first; an alarm holds from the next read on.
         self.alarm = self.broker.alarms.publishing_blocked();
+        self.budget.renew();
         let mut used = 0;
-        while !self.is_over() && matches!(self.held, Held::No) && !self.has_full_output() {
+        while self.takes_input() {
+            if self.budget.is_spent() {
+                self.paused = true;
+                break;
+            }
             if self.unwritten.is_full() {
                 self.hold(Held::Upload, now);
                 break;
@@ -337,6 +373,7 @@ impl Session {
                 self.ack(number, ack, now)
             }
             _ => {
+                self.budget.spend(CONTROL);
                 self.flush_run(now);
                 self.flush_acks(now);
                 self.channel_method(number, &method, now)
@@ -387,17 +424,22 @@ impl Session {
             // Heartbeats that aren't read aren't missed, unless it is the client who doesn't read.
             self.last_input = now.monotonic;
         }
-        let mut events = std::mem::take(&mut self.events);
-        self.outbox.drain(&mut events);
-        for event in events.drain(..) {
+        self.budget.renew();
+        self.paused = false;
+        self.go_on(now);
+        self.outbox.drain_after(&mut self.events);
+        while !self.budget.is_spent()
+            && let Some(event) = self.events.pop_front()
+        {
+            self.budget.spend(EVENT);
             self.event(event, now);
         }
-        self.events = events;
         if self.gone {
             return;
         }
         self.durable_work(now);
-        if self.phase == Phase::Running {
+        if self.delivers() {
+            self.wake_more(now);
             self.deliver(now);
             self.deliver_replies(now);
         }

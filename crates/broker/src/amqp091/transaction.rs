@@ -8,7 +8,7 @@ use leveret_amqp091::{Method, encode_method, method::tx};
 use leveret_message::Batch;
 
 use super::acknowledge::unknown_tag;
-use super::channel::{Delivery, Settled, by_source};
+use super::channel::{Channel, Delivery, Settled, by_source};
 use super::error::{Result, precondition};
 use super::held::Answer;
 use super::publish::Returned;
@@ -80,10 +80,10 @@ impl Session {
             return Err(precondition(&text));
         }
         self.settled_some(number, now);
-        let sources = &self.channel(number)?.sources;
+        let channel = self.channel(number)?;
         for (settlement, deliveries) in &settled {
             for Settled { source, runs } in by_source(deliveries) {
-                let source = &sources[source as usize];
+                let source = channel.source(source);
                 transaction.settle(&source.queue, source.consumer, runs, *settlement);
             }
         }
@@ -119,8 +119,7 @@ impl Session {
     }
 
     /// The channel ends; what wasn't committed never was.
-    pub(super) fn tx_end(&mut self, number: u16) {
-        let Some(channel) = self.channels.get_mut(&number) else { return };
+    pub(super) fn tx_end(&mut self, channel: &mut Channel) {
         let Some(tx) = channel.tx.take() else { return };
         self.transactions -= 1;
         channel.in_transaction = 0;

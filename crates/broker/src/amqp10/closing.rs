@@ -14,7 +14,7 @@ use super::link::Link;
 use super::pending::Pending;
 use super::rejection::with_error;
 use super::session::Session;
-use crate::quota::{Account, Kind};
+use crate::quota::Kind;
 use crate::time::{Nanos, Now, SECOND};
 
 /// How long a client may take to answer our `close`.
@@ -74,8 +74,10 @@ impl Connection {
     pub(crate) fn fail_session(&mut self, session: &mut Session, failure: Failure, now: Now) {
         let what = format_args!("ending session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
-        self.leave_session(session, now);
         session.ending = true;
+        if !self.leave_session(session, now) {
+            self.ended.push_back(session.channel);
+        }
         self.send_end(session.channel, Some(&failure));
     }
 
@@ -161,7 +163,7 @@ impl Connection {
 
     /// A link is over: its `unsettled` deliveries go back to their place, what it was sent is handed on. Returns the position
     /// from which on the queue is gone that goes with it.
-    fn leave_link(
+    pub(super) fn leave_link(
         &mut self,
         session: &mut Session,
         handle: u32,
@@ -186,11 +188,11 @@ impl Connection {
                 }
             }
             Link::Consumer(consumer) => {
-                self.flush_settlements(now);
-                self.answers.forget_link(session.channel, handle);
-                self.transactions.forget_link(session.channel, handle);
-                // It must not get again what goes back.
-                consumer.queue.set_room(consumer.id, false, now.monotonic);
+                if !session.leaving {
+                    self.flush_settlements(now);
+                    self.answers.forget_link(session.channel, handle);
+                    self.transactions.forget_link(session.channel, handle);
+                }
                 let mut unsent = Vec::new();
                 session.unsettled.report(&mut self.account);
                 for pending in session.pending.take_link(handle) {
@@ -201,6 +203,10 @@ impl Connection {
                         unsent.push(taken.run());
                     }
                 }
+                if !(unsent.is_empty() && unsettled.is_empty()) {
+                    // It must not get again what goes back.
+                    consumer.queue.set_room(consumer.id, false, now.monotonic);
+                }
                 // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves
                 // by detach, end, close or a cut socket. What it never got hasn't.
                 for (runs, failed) in [(unsent, false), (unsettled, true)] {
@@ -208,7 +214,9 @@ impl Connection {
                         consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
                     }
                 }
-                session.parked.retain(|other| *other != handle);
+                if !session.leaving {
+                    session.parked.retain(|other| *other != handle);
+                }
                 self.links.remove(&consumer.key);
                 let left = consumer.queue.cancel(consumer.id, now.monotonic);
                 let unused = !consumer.dynamic;
@@ -241,58 +249,6 @@ impl Connection {
             }
             Link::Coordinator(_) | Link::Requests(_) => self.account.give(Kind::Links, 1),
         }
-    }
-
-    /// A session is over. Returns the position from which on the queues are gone that go with it.
-    pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) -> Position {
-        if std::mem::replace(&mut session.left, true) {
-            return 0;
-        }
-        // Nothing may come on its channel after `end`, and the channel may get another session. What is forgotten or taken out
-        // here at once isn't looked for by each link.
-        self.flush_settlements(now);
-        self.answers.forget_session(session.channel);
-        self.transactions.forget_channel(session.channel);
-        let mut unsettled = session.unsettled.settle_all();
-        let mut position = 0;
-        for handle in session.handles() {
-            if let Some(link) = session.take(handle) {
-                let unsettled = unsettled.remove(&handle).unwrap_or_default();
-                position = position.max(self.leave_link(session, handle, *link, unsettled, now));
-            }
-        }
-        session.pending.clear();
-        self.account.give(Kind::Channels, 1);
-        self.counters.channels_closed.add(1);
-        position
-    }
-
-    /// The connection is over: everything that is its own goes. Returns the position from which on all of it is gone.
-    pub(crate) fn leave(&mut self, now: Now) -> Position {
-        let mut gone_at = 0;
-        self.flush_runs(now);
-        self.flush_settlements(now);
-        for channel in self.channels() {
-            if let Some(mut session) = self.take_session(channel)
-                && !session.ending
-            {
-                gone_at = gone_at.max(self.leave_session(&mut session, now));
-            }
-        }
-        self.scheduled.clear();
-        self.starved.clear();
-        self.answers = Default::default();
-        if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
-            self.broker.publish_later(position);
-        }
-        if std::mem::take(&mut self.has_exclusive_queues) {
-            for queue in self.broker.registry.exclusive_queues(self.id) {
-                gone_at = gone_at.max(self.delete_queue(&queue, DeleteIf::default(), now));
-            }
-        }
-        self.account = Account::default();
-        self.broker.commit.announce();
-        gone_at
     }
 
     /// See [`crate::Connection::disconnected`].

@@ -12,9 +12,10 @@ use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
 use super::coordinator::Transactions;
-use super::disposition::Settlement;
+use super::disposition::Settlements;
 use super::error::{Failure, Result, Scope};
 use super::held::{Held, ShownWait};
+use super::leaving::Leaving;
 use super::management::Waiting;
 use super::session::Session;
 use super::unconfirmed::Due;
@@ -29,6 +30,7 @@ use crate::route::RouteCache;
 use crate::settings::{INITIAL_FRAME_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
 use crate::traffic::Traffic;
+use crate::turn_budget::{CONSUMER, CONTROL, EVENT, TurnBudget};
 use crate::undurable::Undurable;
 
 /// Where a connection is (2.4.6 and 5.3.2).
@@ -102,7 +104,7 @@ pub(crate) struct Connection {
     /// Of large bodies on their way in.
     pub(crate) unwritten: Unwritten,
     pub(crate) partial: PartialMessages,
-    pub(crate) settlements: Vec<Settlement>,
+    pub(crate) settlements: Settlements,
     pub(crate) answers: Answers,
     /// Of management requests.
     pub(crate) responses: VecDeque<Waiting>,
@@ -115,7 +117,17 @@ pub(crate) struct Connection {
     pub(crate) ignores_maintenance: bool,
     registered: Option<Position>,
     registered_written: Option<Position>,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
+    pub(super) budget: TurnBudget,
+    /// The rest of the input comes in the next turn.
+    paused: bool,
+    /// Sessions that we ended and that aren't left yet.
+    pub(super) ended: VecDeque<u16>,
+    pub(super) leaving: Leaving,
+    /// From here on the queues are gone that go with what is ending.
+    pub(super) gone_at: Position,
+    /// Sessions whose waiting consumers are being woken, and how many are woken next.
+    pub(super) waking: Vec<(u16, usize)>,
     /// A queue that is being declared for the attach that is held.
     pub(crate) declaring: Option<Arc<str>>,
     /// Outcomes that are due, while they are put together.
@@ -135,6 +147,7 @@ impl Connection {
     ) -> Self {
         let partial = PartialMessages::new(&broker.settings);
         let undurable = Undurable::new(broker.commit.allowance().clone());
+        let budget = TurnBudget::new(broker.settings.turn_work_max);
         Self {
             broker,
             id,
@@ -171,7 +184,7 @@ impl Connection {
             waits_for_log: false,
             unwritten: Unwritten::default(),
             partial,
-            settlements: Vec::new(),
+            settlements: Settlements::default(),
             answers: Answers::default(),
             responses: VecDeque::new(),
             transactions: Transactions::default(),
@@ -182,7 +195,13 @@ impl Connection {
             ignores_maintenance: false,
             registered: None,
             registered_written: None,
-            events: Vec::new(),
+            events: VecDeque::new(),
+            budget,
+            paused: false,
+            ended: VecDeque::new(),
+            leaving: Leaving::default(),
+            gone_at: 0,
+            waking: Vec::new(),
             declaring: None,
             due: Vec::new(),
             gone: false,
@@ -199,7 +218,12 @@ impl Connection {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.phase == Phase::Finished
+        self.phase == Phase::Finished && !self.is_ending()
+    }
+
+    /// Things that it began to end are left: turns go on with them.
+    pub(crate) fn is_ending(&self) -> bool {
+        !self.ended.is_empty() || self.leaving.is_under_way()
     }
 
     pub(crate) fn wants_read(&self) -> bool {
@@ -208,12 +232,20 @@ impl Connection {
 
     /// Nothing of ours holds the client's input back: what is missing then is its own fault.
     pub(crate) fn takes_input(&self) -> bool {
-        matches!(self.held, Held::No) && !self.waits_for_log && !matches!(self.phase, Phase::Finished | Phase::Refused)
+        self.has_turn_for_input() && !self.waits_for_log
+    }
+
+    fn has_turn_for_input(&self) -> bool {
+        let is_over = matches!(self.phase, Phase::Finished | Phase::Refused);
+        matches!(self.held, Held::No) && !self.paused && !self.is_ending() && !is_over
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
         // What the socket doesn't take wakes the task when it does.
-        !self.scheduled.is_empty()
+        !self.events.is_empty()
+            || self.is_ending()
+            || self.held == Held::NextTurn
+            || (self.phase == Phase::Running && !(self.scheduled.is_empty() && self.waking.is_empty()))
             || (self.unfinished && self.output.len() < TURN_BYTES_MAX)
             || (!self.starved.is_empty() && self.output.is_empty())
     }
@@ -232,6 +264,11 @@ impl Connection {
         self.sessions[at] = Some(session);
     }
 
+    /// The place of a session; none behind the last one.
+    pub(super) fn slot(&mut self, channel: usize) -> Option<&mut Option<Box<Session>>> {
+        self.sessions.get_mut(channel)
+    }
+
     /// All sessions.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = &Session> {
         self.sessions.iter().flatten().map(|session| &**session)
@@ -245,11 +282,13 @@ impl Connection {
     /// See [`crate::Connection::receive`].
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
         self.last_input = now.monotonic;
+        self.budget.renew();
         let mut used = 0;
-        while matches!(self.held, Held::No)
-            && !matches!(self.phase, Phase::Finished | Phase::Refused)
-            && !self.output.is_full()
-        {
+        while self.has_turn_for_input() && !self.output.is_full() {
+            if self.budget.is_spent() {
+                self.paused = true;
+                break;
+            }
             if self.phase == Phase::Header {
                 let Some(header) = input[used..].first_chunk::<8>() else { break };
                 used += header.len();
@@ -277,8 +316,8 @@ impl Connection {
             if let Err(failure) = self.frame(frame.kind, frame.channel, frame.body, now) {
                 self.fail(failure, now);
             }
-            if matches!(self.held, Held::Again { .. }) {
-                // It is handled once more when what it needs is there.
+            if matches!(self.held, Held::Again { .. } | Held::NextTurn) {
+                // It is handled once more when what it needs is there, or with more time.
                 break;
             }
             used += length;
@@ -350,7 +389,11 @@ impl Connection {
                     let text = error.description.unwrap_or_default();
                     self.told().closed_with(error.condition.as_str(), text);
                 }
-                let position = self.leave(now);
+                if !self.leave(now) {
+                    self.held = Held::NextTurn;
+                    return Ok(());
+                }
+                let position = std::mem::take(&mut self.gone_at);
                 if self.waits_for(position) {
                     return Ok(());
                 }
@@ -388,6 +431,12 @@ impl Connection {
             self.put_session(session);
             return Ok(());
         }
+        if !matches!(performative, Performative::Transfer(_) | Performative::Disposition(_)) {
+            self.budget.spend(CONTROL);
+        }
+        if matches!(performative, Performative::Attach(_)) {
+            self.budget.spend(CONSUMER);
+        }
         let handle = match &performative {
             Performative::Transfer(transfer) => Some(transfer.handle),
             Performative::Attach(attach) => Some(attach.handle),
@@ -401,7 +450,12 @@ impl Connection {
             Performative::Attach(attach) => self.attach(&mut session, &attach, now),
             Performative::Detach(detach) => self.detached(&mut session, &detach, now),
             Performative::End(_) => {
-                let position = self.leave_session(&mut session, now);
+                if !self.leave_session(&mut session, now) {
+                    self.held = Held::NextTurn;
+                    self.put_session(session);
+                    return Ok(());
+                }
+                let position = std::mem::take(&mut self.gone_at);
                 if self.waits_for(position) {
                     self.put_session(session);
                     return Ok(());
@@ -458,17 +512,26 @@ impl Connection {
 
     /// See [`crate::Connection::turn`].
     pub(crate) fn turn(&mut self, now: Now) {
-        let mut events = std::mem::take(&mut self.events);
-        self.outbox.drain(&mut events);
-        for event in events.drain(..) {
+        self.budget.renew();
+        self.paused = false;
+        let is_held_by_end = self.held == Held::NextTurn;
+        if is_held_by_end {
+            self.held = Held::No;
+        }
+        self.go_on_ending(now);
+        self.outbox.drain_after(&mut self.events);
+        while !self.budget.is_spent()
+            && let Some(event) = self.events.pop_front()
+        {
+            self.budget.spend(EVENT);
             self.event(event, now);
         }
-        self.events = events;
         if self.gone {
             return;
         }
         self.durable_work(now);
-        if self.phase == Phase::Running {
+        if self.phase == Phase::Running && !is_held_by_end && !self.is_ending() {
+            self.wake_more(now);
             self.deliver(now);
         }
         self.send_flows();

@@ -16,6 +16,7 @@ use super::session::Session;
 use crate::bodies::{BodyReader, Pieces};
 use crate::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::Now;
+use crate::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
 
 impl Connection {
     /// Serves scheduled consumers until the output holds one write's worth.
@@ -41,7 +42,7 @@ impl Connection {
         }
         for channel in self.channels() {
             let Some(mut session) = self.take_session(channel) else { continue };
-            if !session.pending.is_empty() {
+            if !session.pending.is_empty() && !session.leaving {
                 self.continue_session(&mut session, now);
             }
             self.put_session(session);
@@ -60,8 +61,9 @@ impl Connection {
     }
 
     fn serve_scheduled(&mut self, now: Now) {
-        while self.output.len() < TURN_BYTES_MAX {
+        while self.output.len() < TURN_BYTES_MAX && !self.budget.is_spent() {
             let Some(key) = self.scheduled.pop_front() else { return };
+            self.budget.spend(CONSUMER);
             if self.serve(key, now) == TurnEnd::More {
                 self.scheduled.push_back(key);
             }
@@ -86,6 +88,10 @@ impl Connection {
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
         let Some(&(channel, handle)) = self.links.get(&key) else { return TurnEnd::Done };
         let Some(mut session) = self.take_session(channel) else { return TurnEnd::Done };
+        if session.leaving {
+            self.put_session(session);
+            return TurnEnd::Done;
+        }
         let end = match session.take(handle) {
             Some(mut link) => {
                 let (end, failure) = match &mut *link {
@@ -324,10 +330,37 @@ impl Connection {
         if !session.pending.is_empty() || session.window.room() == 0 {
             return;
         }
-        for handle in std::mem::take(&mut session.parked) {
+        if !session.parked.is_empty() {
+            self.wake_parked(session, WOKEN_FIRST, now);
+        }
+    }
+
+    /// Wakes some consumers that wait for the client's window, while there is room. The queues of those that are woken may be
+    /// empty, so that more are woken in the next turn if there still is room then, until all are: each time twice as many, since
+    /// one frame of the client mustn't cost a look at all consumers.
+    fn wake_parked(&mut self, session: &mut Session, count: usize, now: Now) {
+        let count = count.min(session.parked.len());
+        let rest = session.parked.split_off(count);
+        for handle in std::mem::replace(&mut session.parked, rest) {
+            self.budget.spend(CONSUMER);
             if let Some(Link::Consumer(consumer)) = session.link(handle) {
                 consumer.queue.set_window(consumer.id, true, now.monotonic);
             }
+        }
+        let channel = session.channel;
+        if !session.parked.is_empty() && !self.waking.iter().any(|(other, _)| *other == channel) {
+            self.waking.push((channel, WOKEN_MAX.min(2 * count)));
+        }
+    }
+
+    /// Goes on with that.
+    pub(super) fn wake_more(&mut self, now: Now) {
+        for (channel, count) in std::mem::take(&mut self.waking) {
+            let Some(mut session) = self.take_session(channel) else { continue };
+            if !session.leaving && session.pending.is_empty() && session.window.room() > 0 {
+                self.wake_parked(&mut session, count, now);
+            }
+            self.put_session(session);
         }
     }
 

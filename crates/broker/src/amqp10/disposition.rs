@@ -7,10 +7,12 @@ use leveret_amqp10::{
 };
 use leveret_log::Wait;
 use leveret_queue::{ConsumerId, Outcome, QueueState, Run, push_run};
+use rustc_hash::FxHashMap;
 
 use super::answers::Answer;
 use super::connection::Connection;
 use super::error::{Failure, Result};
+use super::held::Held;
 use super::link::Link;
 use super::session::Session;
 use super::transacted::Settled;
@@ -82,6 +84,39 @@ impl Asked {
     }
 }
 
+/// Settlements in the order in which the first of each consumer came.
+#[derive(Default)]
+pub(crate) struct Settlements {
+    all: Vec<Settlement>,
+    /// The last one of each consumer.
+    last: FxHashMap<ConsumerId, usize>,
+}
+
+impl Settlements {
+    fn add(&mut self, settlement: Settlement) {
+        let Settlement { consumer, wish, .. } = settlement;
+        let last = match self.all.last() {
+            Some(last) if last.consumer == consumer => Some(self.all.len() - 1),
+            _ => self.last.get(&consumer).copied(),
+        };
+        if let Some(same) = last.map(|at| &mut self.all[at])
+            && same.wish == wish
+            && same.asked.state == settlement.asked.state
+        {
+            settlement.runs.into_iter().for_each(|run| push_run(&mut same.runs, run));
+            same.asked.extend(settlement.asked);
+            return;
+        }
+        self.last.insert(consumer, self.all.len());
+        self.all.push(settlement);
+    }
+
+    fn take(&mut self) -> Vec<Settlement> {
+        self.last.clear();
+        std::mem::take(&mut self.all)
+    }
+}
+
 impl Connection {
     /// A disposition of the client.
     pub(crate) fn disposition(&mut self, session: &mut Session, disposition: &Disposition<'_>, now: Now) -> Result<()> {
@@ -118,7 +153,11 @@ impl Connection {
             }
         };
         let repeated = repeated(state);
-        let settled = session.unsettled.settle(first, last);
+        let (settled, is_done) = session.unsettled.settle(first, last, &mut self.budget);
+        if !is_done {
+            // What is settled by now isn't there any more when the frame is handled again.
+            self.held = Held::NextTurn;
+        }
         session.unsettled.report(&mut self.account);
         if let Some(transaction) = transaction {
             self.check_transaction_limit(session, transaction, &settled, now)?;
@@ -139,16 +178,7 @@ impl Connection {
                 self.settle_in_transaction(transaction, settled)?;
                 continue;
             }
-            let same = |other: &&mut Settlement| {
-                other.consumer == id && other.wish == wish && other.asked.state == asked.state
-            };
-            match self.settlements.iter_mut().find(same) {
-                Some(settlement) => {
-                    part.runs.into_iter().for_each(|run| push_run(&mut settlement.runs, run));
-                    settlement.asked.extend(asked);
-                }
-                None => self.settlements.push(Settlement { queue, consumer: id, wish, runs: part.runs, asked }),
-            }
+            self.settlements.add(Settlement { queue, consumer: id, wish, runs: part.runs, asked });
         }
         if wish != Wish::Settle {
             self.flush_settlements(now);
@@ -162,7 +192,7 @@ impl Connection {
 
     /// Hands collected settlements to their queues.
     pub(crate) fn flush_settlements(&mut self, now: Now) {
-        for settlement in std::mem::take(&mut self.settlements) {
+        for settlement in self.settlements.take() {
             let Settlement { queue, consumer, wish, runs, asked } = settlement;
             let count: u64 = runs.iter().map(Run::count).sum();
             let is_asked = !asked.ids.is_empty();

@@ -28,7 +28,7 @@ impl Connection {
             Held::LogRoom => !self.publishes_wait(),
             Held::Upload => self.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
-            Held::No => false,
+            Held::No | Held::NextTurn => false,
         };
         if goes_on {
             self.broker.registry.publish();

@@ -20,6 +20,8 @@ pub(crate) enum Held {
     No,
     /// The frame at its head declared something that becomes durable at this position; then it is handled again.
     Again { position: Position },
+    /// The frame at its head has more to do than fits in one turn: it is handled again in the next one.
+    NextTurn,
     /// So much of bodies that come is on its way to their files that the disk has to catch up.
     Upload,
     /// The body of the last message of this link is being written to a file of its own.

@@ -23,6 +23,7 @@ mod flow;
 mod grant;
 mod held;
 mod large;
+mod leaving;
 mod link;
 mod management;
 mod open;

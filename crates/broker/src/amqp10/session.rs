@@ -33,6 +33,8 @@ pub(crate) struct Session {
     pub flow_due: bool,
     /// We ended it and ignore everything until the client ends it, too.
     pub ending: bool,
+    /// What is its own goes.
+    pub leaving: bool,
     /// Everything that was its own is gone.
     pub left: bool,
 }
@@ -54,6 +56,7 @@ impl Session {
             echo_due: false,
             flow_due: false,
             ending: false,
+            leaving: false,
             left: false,
         }
     }
@@ -85,6 +88,15 @@ impl Session {
     /// The handles in use, ascending.
     pub(crate) fn handles(&self) -> Vec<u32> {
         (0..self.links.len() as u32).filter(|handle| self.is_attached(*handle)).collect()
+    }
+
+    /// Takes out the link with the highest handle, for good.
+    pub(crate) fn pop(&mut self) -> Option<(u32, Box<Link>)> {
+        loop {
+            if let Some(link) = self.links.pop()? {
+                return Some((self.links.len() as u32, link));
+            }
+        }
     }
 
     /// All links.

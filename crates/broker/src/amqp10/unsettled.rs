@@ -7,6 +7,7 @@ use leveret_queue::{Run, push_run};
 use rustc_hash::FxHashMap;
 
 use crate::quota::Account;
+use crate::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 
 /// Delivery-ids are compared as serial numbers: those of a session that are open must lie within half of the number
 /// space (RFC 1982), or an old one would count as one to come.
@@ -77,14 +78,38 @@ impl Unsettled {
         self.reported = account.report_unsettled(self.reported, self.open as u64);
     }
 
-    /// Takes out the deliveries `first..=last` (2.7.6). Ids that aren't there were settled before.
-    pub(crate) fn settle(&mut self, first: Serial, last: Serial) -> Vec<Settled> {
-        let mut out = ByLink::default();
+    /// Takes out the deliveries `first..=last` (2.7.6), as many as the turn may settle; and whether these were all. Ids that
+    /// aren't there were settled before.
+    pub(crate) fn settle(&mut self, first: Serial, last: Serial, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
         let start = self.deliveries.partition_point(|delivery| delivery.id < first);
         let end = self.deliveries.partition_point(|delivery| delivery.id <= last);
         if start >= end {
-            return out.links;
+            return (Vec::new(), true);
         }
+        let part = self.affordable(start, end, budget);
+        (self.settle_places(start, part), part == end)
+    }
+
+    /// Where a turn has to stop that settles `start..end`.
+    fn affordable(&self, start: usize, end: usize, budget: &mut TurnBudget) -> usize {
+        let mut at = start;
+        let mut handle = self.deliveries.get(start).map(|delivery| delivery.handle);
+        while at < end && !budget.is_spent() {
+            let delivery = &self.deliveries[at];
+            let mut is_new = false;
+            if delivery.settled_to == 0 {
+                is_new = handle.replace(delivery.handle) != Some(delivery.handle);
+                at += 1;
+            } else {
+                at = (delivery.settled_to - self.base) as usize;
+            }
+            budget.spend(if is_new { CONSUMER } else { DELIVERY });
+        }
+        at.min(end)
+    }
+
+    fn settle_places(&mut self, start: usize, end: usize) -> Vec<Settled> {
+        let mut out = ByLink::default();
         if start == 0 {
             for delivery in self.deliveries.drain(..end).filter(|delivery| delivery.settled_to == 0) {
                 out.add(&delivery);
@@ -137,12 +162,10 @@ impl Unsettled {
         out.links.pop().map_or_else(Vec::new, |settled| settled.runs)
     }
 
-    /// Takes out everything, by link.
-    pub(crate) fn settle_all(&mut self) -> FxHashMap<u32, Vec<Run>> {
-        let mut out = ByLink::default();
-        self.deliveries.drain(..).filter(|delivery| delivery.settled_to == 0).for_each(|delivery| out.add(&delivery));
-        self.open = 0;
-        out.links.into_iter().map(|settled| (settled.handle, settled.runs)).collect()
+    /// Takes out the oldest ones, as many as the turn may settle, by link; and whether these were all.
+    pub(crate) fn settle_oldest(&mut self, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
+        let part = self.affordable(0, self.deliveries.len(), budget);
+        (self.settle_places(0, part), self.deliveries.is_empty())
     }
 }
 
@@ -193,6 +216,13 @@ mod tests {
         unsettled
     }
 
+    /// Settles all of them in one turn.
+    fn settle(unsettled: &mut Unsettled, first: Serial, last: Serial) -> Vec<Settled> {
+        let (settled, is_done) = unsettled.settle(first, last, &mut TurnBudget::new(u32::MAX));
+        assert!(is_done);
+        settled
+    }
+
     fn numbers(settled: &[Settled]) -> Vec<(u32, u64, u64)> {
         settled.iter().flat_map(|link| link.runs.iter().map(|run| (link.handle, run.first, run.last))).collect()
     }
@@ -201,10 +231,10 @@ mod tests {
     fn a_range_settles_each_delivery_once() {
         let mut unsettled = filled(u32::MAX - 3, 10);
         let (first, last) = (Serial(u32::MAX - 1), Serial(1));
-        assert_eq!(numbers(&unsettled.settle(first, last)), [(0, 1, 2), (1, 1, 2)]);
-        assert!(unsettled.settle(first, last).is_empty());
+        assert_eq!(numbers(&settle(&mut unsettled, first, last)), [(0, 1, 2), (1, 1, 2)]);
+        assert!(settle(&mut unsettled, first, last).is_empty());
         assert_eq!(
-            numbers(&unsettled.settle(Serial(u32::MAX - 3), Serial(5))),
+            numbers(&settle(&mut unsettled, Serial(u32::MAX - 3), Serial(5))),
             [(0, 0, 0), (0, 3, 4), (1, 0, 0), (1, 3, 4)]
         );
         assert!(unsettled.deliveries.is_empty());
@@ -213,11 +243,11 @@ mod tests {
     #[test]
     fn a_link_takes_its_own_with_it() {
         let mut unsettled = filled(0, 10);
-        unsettled.settle(Serial(2), Serial(2));
+        settle(&mut unsettled, Serial(2), Serial(2));
         let runs = unsettled.settle_link(0);
         assert_eq!(runs.iter().map(|run| (run.first, run.last)).collect::<Vec<_>>(), [(0, 0), (2, 4)]);
         assert!(unsettled.settle_link(0).is_empty());
-        assert_eq!(numbers(&unsettled.settle(Serial(0), Serial(9))), [(1, 0, 4)]);
+        assert_eq!(numbers(&settle(&mut unsettled, Serial(0), Serial(9))), [(1, 0, 4)]);
     }
 
     #[test]
@@ -226,13 +256,13 @@ mod tests {
         const COUNT: u32 = 1000;
         let mut unsettled = filled(7, COUNT);
         for at in 1..COUNT - 1 {
-            assert_eq!(unsettled.settle(Serial(7 + at), Serial(7 + at)).len(), 1);
+            assert_eq!(settle(&mut unsettled, Serial(7 + at), Serial(7 + at)).len(), 1);
         }
-        assert!(unsettled.settle(Serial(8), Serial(7 + COUNT - 2)).is_empty());
+        assert!(settle(&mut unsettled, Serial(8), Serial(7 + COUNT - 2)).is_empty());
         let settled_to = unsettled.deliveries[1].settled_to;
         assert_eq!(settled_to, unsettled.base + u64::from(COUNT) - 1, "one step leads over all of them");
         assert_eq!(unsettled.open, 2);
-        assert_eq!(numbers(&unsettled.settle(Serial(0), Serial(5000))).len(), 2);
+        assert_eq!(numbers(&settle(&mut unsettled, Serial(0), Serial(5000))).len(), 2);
         assert_eq!((unsettled.open, unsettled.deliveries.len()), (0, 0));
     }
 
@@ -243,9 +273,9 @@ mod tests {
         for id in 1..1_000_000 {
             unsettled.add(Serial(id), 0, u64::from(id), 1, true);
             if id % 10 == 0 {
-                let runs = numbers(&unsettled.settle(Serial(id - 9), Serial(id - 1)));
+                let runs = numbers(&settle(&mut unsettled, Serial(id - 9), Serial(id - 1)));
                 assert_eq!(runs, [(0, u64::from(id) - 9, u64::from(id) - 1)]);
-                assert_eq!(unsettled.settle(Serial(id), Serial(id)).len(), 1);
+                assert_eq!(settle(&mut unsettled, Serial(id), Serial(id)).len(), 1);
             }
             assert!(unsettled.deliveries.len() <= GAPS_MIN + 10);
         }
@@ -258,7 +288,7 @@ mod tests {
         let mut unsettled = filled(u32::MAX - 1, 4);
         assert_eq!(unsettled.room(Serial(2), 10), 6);
         assert_eq!(unsettled.room(Serial(2), 3), 0);
-        unsettled.settle(Serial(u32::MAX), Serial(1));
+        settle(&mut unsettled, Serial(u32::MAX), Serial(1));
         assert_eq!(unsettled.room(Serial(2), 10), 9);
         assert_eq!(unsettled.room(Serial(u32::MAX - 1).add(SPAN_MAX - 2), 10), 2);
         assert_eq!(unsettled.room(Serial(u32::MAX - 1).add(SPAN_MAX), 10), 0);
@@ -288,7 +318,7 @@ mod tests {
             let mut expected: Vec<_> = open.range(first..=last).map(|(id, handle)| (*id, *handle)).collect();
             open.retain(|id, _| !(first..=last).contains(id));
             let mut got = Vec::new();
-            for settled in unsettled.settle(Serial(first), Serial(last)) {
+            for settled in settle(&mut unsettled, Serial(first), Serial(last)) {
                 got.extend(
                     settled.runs.iter().flat_map(|run| run.first..=run.last).map(|id| (id as u32, settled.handle)),
                 );

@@ -19,6 +19,8 @@ pub(crate) struct Client10 {
     pub(crate) events: Vec<Event>,
     /// Of the source that the broker made.
     pub(crate) address: Option<String>,
+    /// What the connection didn't take yet.
+    unread: Vec<u8>,
 }
 
 impl Client10 {
@@ -31,6 +33,7 @@ impl Client10 {
             connection: stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now),
             events: Vec::new(),
             address: None,
+            unread: Vec::new(),
         };
         this.run(stage);
         this.client.begin(CHANNEL, SessionOptions::default());
@@ -40,29 +43,35 @@ impl Client10 {
 
     /// Lets both sides go on until nobody has anything to say.
     pub(crate) fn run(&mut self, stage: &mut Stage) {
-        loop {
-            let input = std::mem::take(self.client.output());
-            assert_eq!(self.connection.receive(&input, stage.now), input.len());
-            stage.disk_work();
-            self.connection.turn(stage.now);
-            let output = self.connection.output();
-            let (count, answers) = (output.len(), output.pending().to_vec());
-            output.written(count);
-            let before = self.events.len();
-            let used = self.client.receive(&answers, &mut self.events).expect("the broker keeps to the specification");
-            assert_eq!(used, answers.len());
-            for event in &self.events[before..] {
-                if let Event::Attached { attach, .. } = event
-                    && let Ok((Performative::Attach(attach), _)) = Performative::decode(self.client.bytes(*attach))
-                    && let Some(address) = attach.source.and_then(|source| source.address)
-                {
-                    self.address = Some(address.to_owned());
-                }
-            }
-            if input.is_empty() && answers.is_empty() {
-                return;
+        while self.step(stage) {}
+    }
+
+    /// One read and one turn of the connection, and the client reads. True when more is to be done.
+    pub(crate) fn step(&mut self, stage: &mut Stage) -> bool {
+        let input = std::mem::take(self.client.output());
+        self.unread.extend_from_slice(&input);
+        if self.connection.wants_read() {
+            let used = self.connection.receive(&self.unread, stage.now);
+            self.unread.drain(..used);
+        }
+        stage.disk_work();
+        self.connection.turn(stage.now);
+        let output = self.connection.output();
+        let (count, answers) = (output.len(), output.pending().to_vec());
+        output.written(count);
+        let before = self.events.len();
+        let used = self.client.receive(&answers, &mut self.events).expect("the broker keeps to the specification");
+        assert_eq!(used, answers.len());
+        for event in &self.events[before..] {
+            if let Event::Attached { attach, .. } = event
+                && let Ok((Performative::Attach(attach), _)) = Performative::decode(self.client.bytes(*attach))
+                && let Some(address) = attach.source.and_then(|source| source.address)
+            {
+                self.address = Some(address.to_owned());
             }
         }
+        let goes_on = self.connection.wants_turn() || (self.connection.wants_read() && !self.unread.is_empty());
+        goes_on || !(input.is_empty() && answers.is_empty())
     }
 
     /// The condition with which a link or session was ended, if one was.

@@ -14,6 +14,7 @@ mod limits;
 mod login;
 mod many_commands;
 mod many_consumers;
+mod parts;
 mod publishing;
 mod publishing_amqp10;
 mod reads;

@@ -41,6 +41,8 @@ pub(crate) struct ConnectionTask {
     last_words: Option<LastWords>,
     lingering: Option<Linger>,
     disconnected: bool,
+    /// The socket needs nothing more.
+    has_ended: bool,
 }
 
 /// What a finished connection still has to say.
@@ -79,8 +81,15 @@ impl ConnectionTask {
             last_words: None,
             lingering: None,
             disconnected: false,
+            has_ended: false,
         };
         task.await;
+    }
+
+    /// The broker knows that the socket is gone, and ends what was the connection's in turns.
+    fn go_on_ending(&mut self, cx: &mut Context<'_>) {
+        self.connection.turn(self.core.clock.now());
+        cx.waker().wake_by_ref();
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -92,7 +101,7 @@ impl ConnectionTask {
         let held_before = !self.connection.wants_read();
         let input = self.take_input(cx, now);
         if input == Step::Gone {
-            return self.end(now);
+            return self.end(cx, now);
         }
         let held = held_before || !self.connection.wants_read();
         self.connection.turn(now);
@@ -101,7 +110,7 @@ impl ConnectionTask {
         // The turn or the write may have ended what held input back; nothing else would wake this task for it.
         let released = held && self.connection.wants_read();
         if output == Step::Gone {
-            return self.end(now);
+            return self.end(cx, now);
         }
         if self.connection.is_finished() {
             return self.finish(cx, now);
@@ -231,6 +240,9 @@ impl ConnectionTask {
     fn finish(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
         let left = self.connection.output().len();
         self.tell_broker(now);
+        if self.connection.is_ending() {
+            cx.waker().wake_by_ref();
+        }
         self.kept = Vec::new();
         if left == 0 {
             return self.close(cx, now);
@@ -269,9 +281,14 @@ impl ConnectionTask {
         }
     }
 
-    fn end(&mut self, now: Now) -> Poll<()> {
+    fn end(&mut self, cx: &mut Context<'_>, now: Now) -> Poll<()> {
         self.tell_broker(now);
-        Poll::Ready(())
+        self.has_ended = true;
+        if !self.connection.is_ending() {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn tell_broker(&mut self, now: Now) {
@@ -287,7 +304,12 @@ impl Future for ConnectionTask {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.core.collect_mail();
-        if self.lingering.is_some() {
+        if self.disconnected && self.connection.is_ending() {
+            self.go_on_ending(cx);
+            Poll::Pending
+        } else if self.has_ended {
+            Poll::Ready(())
+        } else if self.lingering.is_some() {
             self.linger(cx)
         } else if self.last_words.is_some() {
             self.write_last_words(cx)
@@ -301,6 +323,10 @@ impl Drop for ConnectionTask {
     fn drop(&mut self) {
         let now = self.core.clock.now();
         self.tell_broker(now);
+        // Nobody polls it any more.
+        while self.connection.is_ending() {
+            self.connection.turn(now);
+        }
     }
 }
 

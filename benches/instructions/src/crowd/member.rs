@@ -1,0 +1,117 @@
+//! Connections with many things of one kind, driven without sockets. Each call into the broker is one turn of a core.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use leveret_broker::Connection;
+use leveret_strict_client::{amqp10, amqp091};
+
+use crate::session::{Nobody, Stage};
+
+/// What one read of a socket brings at most.
+const READ_MAX: usize = 32 << 10;
+
+/// A client of either protocol.
+pub(crate) trait Client {
+    /// Bytes for the broker.
+    fn output(&mut self) -> &mut Vec<u8>;
+    /// Takes what the broker wrote, as far as it goes; returns how many bytes.
+    fn receive(&mut self, input: &[u8]) -> usize;
+}
+
+/// An AMQP 0-9-1 client that counts deliveries.
+pub(crate) struct Amqp091 {
+    pub(crate) client: amqp091::Client,
+    pub(crate) delivered: u64,
+    pub(crate) last_tag: u64,
+}
+
+impl Client for Amqp091 {
+    fn output(&mut self) -> &mut Vec<u8> {
+        self.client.output()
+    }
+
+    fn receive(&mut self, input: &[u8]) -> usize {
+        let mut events = Vec::new();
+        let used = self.client.receive(input, &mut events).expect("the broker keeps to the specification");
+        for event in events {
+            if let amqp091::Event::Delivered(delivery) = event {
+                self.delivered += 1;
+                self.last_tag = delivery.delivery_tag;
+            }
+        }
+        used
+    }
+}
+
+impl Client for amqp10::Client {
+    fn output(&mut self) -> &mut Vec<u8> {
+        amqp10::Client::output(self)
+    }
+
+    fn receive(&mut self, input: &[u8]) -> usize {
+        amqp10::Client::receive(self, input, &mut Vec::new()).expect("the broker keeps to the specification")
+    }
+}
+
+/// A client and its connection.
+pub(crate) struct Member<C> {
+    pub(crate) client: C,
+    pub(crate) connection: Connection,
+    unread: Vec<u8>,
+    /// The longest turn since it was last asked for.
+    longest: Duration,
+}
+
+impl<C: Client> Member<C> {
+    pub(crate) fn new(stage: &Stage, port: u16, client: C) -> Self {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let peer = leveret_broker::Peer::new(address(port), address(5672));
+        let connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+        Self { client, connection, unread: Vec::new(), longest: Duration::ZERO }
+    }
+
+    /// The connection reads what the client wrote, the disk takes it, and the client reads what is answered, until all
+    /// is done.
+    pub(crate) fn exchange(&mut self, stage: &mut Stage) {
+        let mut answers = Vec::new();
+        let mut moved = true;
+        while moved {
+            self.unread.append(self.client.output());
+            let read = self.unread.len().min(READ_MAX);
+            moved = self.connection.wants_read() && read > 0;
+            let began = Instant::now();
+            if moved {
+                let used = stage.call(|| self.connection.receive(&self.unread[..read], stage.now));
+                self.unread.drain(..used);
+            }
+            stage.call(|| self.connection.turn(stage.now));
+            self.longest = self.longest.max(began.elapsed());
+            while stage.broker.deferred_turn(0, stage.now) {}
+            moved |= stage.write() || self.connection.wants_turn();
+            let output = self.connection.output();
+            let written = output.len();
+            if written > 0 {
+                answers.extend_from_slice(&output.pending()[..written]);
+                output.written(written);
+                let used = self.client.receive(&answers);
+                answers.drain(..used);
+                moved = true;
+            }
+        }
+    }
+
+    /// The socket breaks.
+    pub(crate) fn cut(&mut self, stage: &mut Stage) {
+        let began = Instant::now();
+        self.connection.disconnected(stage.now);
+        self.longest = self.longest.max(began.elapsed());
+        self.exchange(stage);
+    }
+
+    /// The longest turn since the last call.
+    pub(crate) fn longest(&mut self) -> Duration {
+        std::mem::take(&mut self.longest)
+    }
+}

@@ -1,0 +1,154 @@
+//! The end of all that is a session's or the connection's own, in parts: see [`crate::turn_budget`].
+//!
+//! Until the last part is done no input is read and nothing is delivered, so that neither the client nor a queue sees it half
+//! done. A client's `end` or `close` stays at the head of the input until then.
+
+use leveret_model::QueueId;
+
+use super::connection::Connection;
+use super::link::Link;
+use super::session::Session;
+use crate::quota::{Account, Kind};
+use crate::time::Now;
+use crate::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES};
+
+/// How far a connection is with the end of all that is its own.
+#[derive(Default)]
+pub(crate) enum Leaving {
+    /// It isn't ending, or it has ended.
+    #[default]
+    No,
+    /// Sessions from this channel on are left.
+    Sessions { next: usize },
+    /// Exclusive queues from this id on are left.
+    Queues { next: QueueId },
+}
+
+impl Leaving {
+    pub(super) fn is_under_way(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+}
+
+impl Connection {
+    /// A session is over: what is its own goes, as much of it as the turn may end. True when nothing is left; then
+    /// [`Connection::gone_at`] says from where on.
+    pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) -> bool {
+        if session.left {
+            return true;
+        }
+        if !std::mem::replace(&mut session.leaving, true) {
+            self.flush_settlements(now);
+            session.parked.clear();
+        }
+        let has_left = self.leave_session_part(session, now);
+        // Nothing may come on its channel after `end`, and the channel may get another session. The end of a coordinator
+        // answers what was settled in its transactions.
+        self.answers.forget_session(session.channel);
+        self.transactions.forget_channel(session.channel);
+        has_left
+    }
+
+    fn leave_session_part(&mut self, session: &mut Session, now: Now) -> bool {
+        let (settled, is_done) = session.unsettled.settle_oldest(&mut self.budget);
+        for part in settled {
+            if let Some(Link::Consumer(consumer)) = session.link(part.handle)
+                && !consumer.browses
+            {
+                consumer.queue.requeue(Some(consumer.id), &part.runs, true, now.monotonic);
+            }
+        }
+        if !is_done {
+            return false;
+        }
+        while !self.budget.is_spent() {
+            let Some((handle, link)) = session.pop() else {
+                session.pending.clear();
+                session.left = true;
+                self.account.give(Kind::Channels, 1);
+                self.counters.channels_closed.add(1);
+                return true;
+            };
+            self.budget.spend(2 * CONSUMER);
+            let gone_at = self.leave_link(session, handle, *link, Vec::new(), now);
+            self.gone_at = self.gone_at.max(gone_at);
+        }
+        false
+    }
+
+    /// The connection is over: everything that is its own goes, as much of it as the turn may end. True when nothing is left;
+    /// then [`Connection::gone_at`] says from where on.
+    pub(crate) fn leave(&mut self, now: Now) -> bool {
+        self.flush_runs(now);
+        self.flush_settlements(now);
+        if !self.leaving.is_under_way() {
+            self.leaving = Leaving::Sessions { next: 0 };
+        }
+        while let Leaving::Sessions { next } = self.leaving {
+            if self.budget.is_spent() {
+                return false;
+            }
+            self.budget.spend(CONSUMER);
+            let Some(slot) = self.slot(next) else {
+                self.begin_end_of_queues();
+                break;
+            };
+            if let Some(mut session) = slot.take()
+                && !self.leave_session(&mut session, now)
+            {
+                self.put_session(session);
+                return false;
+            }
+            self.leaving = Leaving::Sessions { next: next + 1 };
+        }
+        while !self.budget.is_spent() {
+            let Leaving::Queues { mut next } = self.leaving else { break };
+            self.budget.spend(EXCLUSIVE_QUEUES);
+            let gone_at = match std::mem::take(&mut self.has_exclusive_queues) {
+                true => self.broker.delete_exclusive_queues(self.id, &mut next, &self.counters, now),
+                false => None,
+            };
+            let Some(gone_at) = gone_at else {
+                self.account = Account::default();
+                self.broker.commit.announce();
+                self.leaving = Leaving::No;
+                return true;
+            };
+            self.has_exclusive_queues = true;
+            self.leaving = Leaving::Queues { next };
+            self.gone_at = self.gone_at.max(gone_at);
+        }
+        false
+    }
+
+    /// No session is left: the exclusive queues are next.
+    fn begin_end_of_queues(&mut self) {
+        self.ended.clear();
+        self.scheduled.clear();
+        self.starved.clear();
+        self.answers = Default::default();
+        if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
+            self.broker.publish_later(position);
+        }
+        self.leaving = Leaving::Queues { next: QueueId(0) };
+    }
+
+    /// Goes on with what we ended, in the order in which we did.
+    pub(super) fn go_on_ending(&mut self, now: Now) {
+        while !self.budget.is_spent()
+            && let Some(channel) = self.ended.front().copied()
+        {
+            if let Some(mut session) = self.take_session(channel) {
+                let is_done = self.leave_session(&mut session, now);
+                self.put_session(session);
+                if !is_done {
+                    return;
+                }
+            }
+            self.ended.pop_front();
+        }
+        if self.leaving.is_under_way() && !self.budget.is_spent() {
+            self.leave(now);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What ends with thousands of things ends in parts, and is told when all of it has.
+
+use leveret_amqp091::FieldTable;
+use leveret_broker::Settings;
+use leveret_strict_client::amqp10::SessionOptions;
+use leveret_strict_client::amqp091::{Client, Consume, Event, QueueDeclare};
+
+use crate::client_amqp10::{CHANNEL, Client10};
+use crate::stage::{Stage, Told};
+
+const MANY: u64 = 500;
+/// A turn may end ten consumers.
+const SHARE: u32 = 400;
+/// A step of the stage has a read and a turn.
+const STEP_MAX: u64 = 2 * (SHARE as u64 / 40 + 1);
+
+fn stage() -> Stage {
+    Stage::with(Settings { turn_work_max: SHARE, link_max: 1000, ..Settings::default() })
+}
+
+/// Ready messages of the queue, and its consumers.
+fn counts(stage: &Stage, queue: &str) -> (u64, u64) {
+    let snapshot = stage.broker.registry.snapshot_full();
+    let (ready, consumers) = snapshot.queue("/", queue).expect("is declared").counts();
+    (ready, consumers as u64)
+}
+
+/// A queue with so many messages and a client with as many consumers, each of which holds one.
+fn with_consumers() -> (Stage, usize) {
+    let mut stage = stage();
+    let link = stage.connect();
+    let client = &mut stage.links[link].client;
+    client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
+    client.qos(1, 1, false);
+    for consumer in 0..MANY {
+        client.consume(1, b"q", consumer.to_string().as_bytes(), Consume::default(), &FieldTable::new());
+    }
+    for _ in 0..MANY {
+        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+    }
+    stage.settle();
+    assert_eq!(counts(&stage, "q"), (0, MANY));
+    stage.links[link].told();
+    (stage, link)
+}
+
+/// Steps, each of which ends few consumers, until the client is told; by then all have.
+fn ends_in_parts(stage: &mut Stage, link: usize, told: &Told) {
+    let mut left = MANY;
+    let mut steps = 0;
+    loop {
+        let moved = stage.disk_work() | stage.links[link].step(stage.now);
+        let now = counts(stage, "q").1;
+        assert!(left - now <= STEP_MAX, "a step ended {} consumers", left - now);
+        steps += u64::from(now < left);
+        left = now;
+        if stage.links[link].told().contains(told) {
+            assert_eq!(left, 0, "consumers that were left when it was told that all have ended");
+            break;
+        }
+        assert!(moved, "it is told at last");
+    }
+    assert!(steps >= MANY / STEP_MAX, "{steps} steps");
+    assert_eq!(counts(stage, "q"), (MANY, 0), "all messages are back");
+}
+
+#[test]
+fn a_channel_closes_when_all_its_consumers_have_ended() {
+    let (mut stage, link) = with_consumers();
+    stage.links[link].client.close_channel(1);
+    ends_in_parts(&mut stage, link, &Told::Event(Event::Reply { channel: 1, method: "channel.close-ok" }));
+}
+
+#[test]
+fn a_connection_closes_when_all_its_consumers_have_ended() {
+    let (mut stage, link) = with_consumers();
+    stage.links[link].client.close("bye");
+    ends_in_parts(&mut stage, link, &Told::Event(Event::ConnectionCloseOk));
+}
+
+#[test]
+fn a_broken_socket_ends_its_consumers_in_parts() {
+    let (mut stage, link) = with_consumers();
+    let connection = &mut stage.links[link].connection;
+    connection.disconnected(stage.now);
+    let mut left = counts(&stage, "q").1;
+    assert!(left >= MANY - STEP_MAX, "{left} consumers are left");
+    while stage.links[link].connection.is_ending() {
+        stage.links[link].connection.turn(stage.now);
+        let now = counts(&stage, "q").1;
+        assert!(left - now <= STEP_MAX, "a turn ended {} consumers", left - now);
+        left = now;
+    }
+    assert_eq!(counts(&stage, "q"), (MANY, 0));
+}
+
+/// Steps, each of which settles few, until the queue holds `ready` messages that are ready. What comes after is done after all.
+fn settled_in_parts(settle: impl FnOnce(&mut Client), ready: u64) {
+    let (mut stage, link) = with_consumers();
+    let client = &mut stage.links[link].client;
+    settle(client);
+    // It is read when all are settled.
+    client.declare_queue(1, b"later", QueueDeclare::default(), &FieldTable::new());
+    let mut steps = 0;
+    loop {
+        stage.links[link].step(stage.now);
+        steps += 1;
+        let is_there = stage.broker.registry.snapshot_full().queue("/", "later").is_some();
+        if is_there {
+            break;
+        }
+        assert!(steps < 10 * MANY, "the frame after it is never read");
+    }
+    assert!(steps >= MANY / STEP_MAX, "{steps} steps");
+    stage.links[link].client.close_channel(1);
+    stage.settle();
+    assert_eq!(counts(&stage, "q").0, ready);
+}
+
+#[test]
+fn an_acknowledgement_of_many_consumers_is_done_in_parts() {
+    settled_in_parts(|client| client.ack(1, MANY, true), 0);
+}
+
+#[test]
+fn a_nack_of_many_consumers_is_done_in_parts() {
+    settled_in_parts(|client| client.nack(1, MANY, true, true), MANY);
+}
+
+#[test]
+fn what_is_acknowledged_when_the_socket_breaks_stays_so() {
+    let (mut stage, link) = with_consumers();
+    stage.links[link].client.ack(1, MANY, true);
+    stage.links[link].step(stage.now);
+    assert!(stage.links[link].connection.is_ending(), "some are left for the next turn");
+    stage.links[link].connection.disconnected(stage.now);
+    while stage.links[link].connection.is_ending() {
+        stage.links[link].connection.turn(stage.now);
+    }
+    assert_eq!(counts(&stage, "q"), (0, 0), "none came back");
+}
+
+/// Also what it declared and nobody else may use.
+#[test]
+fn exclusive_queues_are_gone_when_their_connection_closes() {
+    let mut stage = stage();
+    let link = stage.connect();
+    for queue in 0..200 {
+        let flags = QueueDeclare { exclusive: true, ..QueueDeclare::default() };
+        stage.links[link].client.declare_queue(1, format!("own-{queue}").as_bytes(), flags, &FieldTable::new());
+    }
+    stage.settle();
+    stage.links[link].client.close("bye");
+    let closed = Told::Event(Event::ConnectionCloseOk);
+    while !stage.links[link].told().contains(&closed) {
+        stage.disk_work();
+        assert!(stage.links[link].step(stage.now), "it is told at last");
+    }
+    assert_eq!(stage.broker.registry.snapshot_full().queues.len(), 0);
+}
+
+fn with_links() -> (Stage, Client10) {
+    let mut stage = stage();
+    let link = stage.connect();
+    let client = &mut stage.links[link].client;
+    client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
+    for _ in 0..MANY {
+        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+    }
+    stage.settle();
+    let mut client = Client10::connect(&mut stage, "guest");
+    client.client.begin(1, SessionOptions { handle_max: 1000, ..SessionOptions::default() });
+    client.run(&mut stage);
+    for handle in 0..MANY as u32 {
+        client.client.attach_receiver(1, handle, &handle.to_string(), "/queues/q", false);
+    }
+    client.run(&mut stage);
+    for handle in 0..MANY as u32 {
+        client.client.grant(1, handle, 1, false);
+    }
+    client.run(&mut stage);
+    assert_eq!(counts(&stage, "q"), (0, MANY));
+    (stage, client)
+}
+
+fn links_end_in_parts(mut stage: Stage, mut client: Client10) {
+    let mut left = MANY;
+    while client.step(&mut stage) {
+        let now = counts(&stage, "q").1;
+        assert!(left - now <= STEP_MAX, "a step ended {} links", left - now);
+        left = now;
+    }
+    assert_eq!(counts(&stage, "q"), (MANY, 0));
+}
+
+#[test]
+fn a_session_ends_its_links_in_parts() {
+    let (stage, mut client) = with_links();
+    client.client.end(1, None);
+    links_end_in_parts(stage, client);
+}
+
+#[test]
+fn a_close_ends_its_links_in_parts() {
+    let (stage, mut client) = with_links();
+    client.client.end(CHANNEL, None);
+    client.client.close(None);
+    links_end_in_parts(stage, client);
+}
+
+#[test]
+fn a_broken_socket_ends_its_links_in_parts() {
+    let (stage, mut client) = with_links();
+    client.connection.disconnected(stage.now);
+    let mut left = MANY;
+    while client.connection.is_ending() {
+        let now = counts(&stage, "q").1;
+        assert!(left - now <= STEP_MAX, "a turn ended {} links", left - now);
+        left = now;
+        client.connection.turn(stage.now);
+    }
+    assert_eq!(counts(&stage, "q"), (MANY, 0));
+}
+
+#[test]
+fn a_disposition_of_many_links_is_done_in_parts() {
+    let (mut stage, mut client) = with_links();
+    let ids: Vec<_> = client
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            leveret_strict_client::amqp10::Event::Delivered(delivery) => Some(delivery.delivery_id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids.len() as u64, MANY);
+    client.client.accept(1, ids[0], ids[ids.len() - 1]);
+    let mut steps = 0;
+    while client.step(&mut stage) {
+        steps += 1;
+    }
+    assert!(steps >= MANY / STEP_MAX, "{steps} steps");
+    client.client.end(1, None);
+    client.run(&mut stage);
+    assert_eq!(counts(&stage, "q"), (0, 0), "all were settled");
+}
