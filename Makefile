@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run test bench bench-all bench-long bench-perf-test bench-start fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
+.PHONY: run test bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -50,6 +50,10 @@ bench-perf-test: build
 # How fast a node starts, and how much memory it has while nothing happens.
 bench-start: build
 	benches/start
+
+# How long a core is busy at a stretch for clients that do something to 60,000 things at once.
+bench-turns:
+	cargo run --release --package leveret-instructions -- turns
 
 fuzz:
 	.ci/fuzz $(FUZZ_SECONDS) keep

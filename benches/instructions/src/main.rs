@@ -1,7 +1,8 @@
 //! Hot functions, each over a run of small messages, for `cargo xtask instructions` to count by valgrind.
 //!
 //! `leveret-instructions` lists what there is; `leveret-instructions NAME` does one of them and prints how many messages
-//! it was. What is prepared or checked isn't counted: see [`count`].
+//! it was. What is prepared or checked isn't counted: see [`count`]. `leveret-instructions turns` prints how long a core is busy
+//! at a stretch for clients that do something to 60,000 things at once.
 
 mod codec;
 mod conversion;
@@ -13,6 +14,8 @@ mod routing;
 mod session;
 
 use std::process::ExitCode;
+
+use crowd::among;
 
 /// What one message is made of, everywhere.
 const BODY: &[u8; 12] = b"twelve bytes";
@@ -47,6 +50,18 @@ const BENCHMARKS: &[Benchmark] = &[
     ("queue-among-10-consumers", queue::among_10_consumers),
     ("queue-among-60000-consumers", queue::among_60000_consumers),
     ("queue-acknowledge-60000-consumers", queue::acknowledge_of_60000_consumers),
+    ("among-10-consumers", among::consumers::<10>),
+    ("among-60000-consumers", among::consumers::<60_000>),
+    ("among-10-channels", among::channels::<10>),
+    ("among-60000-channels", among::channels::<60_000>),
+    ("among-10-links", among::links::<10>),
+    ("among-60000-links", among::links::<60_000>),
+    ("among-10-bindings", among::bindings::<10>),
+    ("among-60000-bindings", among::bindings::<60_000>),
+    ("among-10-deliveries", among::deliveries::<10>),
+    ("among-60000-deliveries", among::deliveries::<60_000>),
+    ("among-10-exclusive-queues", among::exclusive::<10>),
+    ("among-60000-exclusive-queues", among::exclusive::<60_000>),
     ("log-append", log::append),
     ("log-retire", log::retire),
     ("session-amqp091-durable", session::amqp091_durable),

@@ -60,6 +60,8 @@ pub(crate) struct Member<C> {
     pub(crate) client: C,
     pub(crate) connection: Connection,
     unread: Vec<u8>,
+    /// So much of it is read.
+    read: usize,
     /// The longest turn since it was last asked for.
     longest: Duration,
 }
@@ -69,7 +71,7 @@ impl<C: Client> Member<C> {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = leveret_broker::Peer::new(address(port), address(5672));
         let connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
-        Self { client, connection, unread: Vec::new(), longest: Duration::ZERO }
+        Self { client, connection, unread: Vec::new(), read: 0, longest: Duration::ZERO }
     }
 
     /// The connection reads what the client wrote, the disk takes it, and the client reads what is answered, until all
@@ -78,13 +80,16 @@ impl<C: Client> Member<C> {
         let mut answers = Vec::new();
         let mut moved = true;
         while moved {
-            self.unread.append(self.client.output());
-            let read = self.unread.len().min(READ_MAX);
-            moved = self.connection.wants_read() && read > 0;
+            if self.read == self.unread.len() {
+                self.unread.clear();
+                self.read = 0;
+                self.unread.append(self.client.output());
+            }
+            let until = self.unread.len().min(self.read + READ_MAX);
+            moved = self.connection.wants_read() && until > self.read;
             let began = Instant::now();
             if moved {
-                let used = stage.call(|| self.connection.receive(&self.unread[..read], stage.now));
-                self.unread.drain(..used);
+                self.read += stage.call(|| self.connection.receive(&self.unread[self.read..until], stage.now));
             }
             stage.call(|| self.connection.turn(stage.now));
             self.longest = self.longest.max(began.elapsed());

@@ -1,5 +1,6 @@
 //! Connections, channels, sessions and exchanges with many things of one kind.
 
+pub(crate) mod among;
 mod member;
 pub(crate) mod turns;
 
@@ -18,6 +19,7 @@ const CHANNEL: u16 = 1;
 fn stage() -> Stage {
     let mut settings = Settings { channel_max: u16::MAX, consumers_per_channel_max: 1 << 20, ..Settings::default() };
     settings.link_max = 1 << 16;
+    settings.session_max = 1000;
     settings.link_credit.start = 1000;
     Stage::with(settings)
 }
@@ -33,9 +35,10 @@ fn amqp091(stage: &mut Stage) -> Member<Amqp091> {
 }
 
 fn amqp10(stage: &mut Stage) -> Member<amqp10::Client> {
-    let mut member = Member::new(stage, 50_002, amqp10::Client::new(amqp10::Options::default()));
+    let options = amqp10::Options { channel_max: u16::MAX, ..amqp10::Options::default() };
+    let mut member = Member::new(stage, 50_002, amqp10::Client::new(options));
     member.exchange(stage);
-    member.client.begin(0, SessionOptions { handle_max: u32::from(u16::MAX), ..SessionOptions::default() });
+    member.client.begin(0, SessionOptions::default());
     member.exchange(stage);
     member
 }
@@ -70,5 +73,38 @@ fn exclusive_queues(member: &mut Member<Amqp091>, stage: &mut Stage, count: u64)
         let flags = QueueDeclare { exclusive: true, ..QueueDeclare::default() };
         member.client.client.declare_queue(CHANNEL, format!("own-{at}").as_bytes(), flags, &FieldTable::new());
     }
+    member.exchange(stage);
+}
+
+fn open_channels(member: &mut Member<Amqp091>, stage: &mut Stage, count: u16) {
+    for channel in 2..=count {
+        member.client.client.open_channel(channel);
+    }
+    member.exchange(stage);
+}
+
+/// Binds a queue to an exchange by so many keys.
+fn bind(member: &mut Member<Amqp091>, stage: &mut Stage, count: u64) {
+    member.client.client.declare_queue(CHANNEL, b"bound", QueueDeclare::default(), &FieldTable::new());
+    member.client.client.declare_exchange(CHANNEL, b"source", "topic", false, &FieldTable::new());
+    for at in 0..count {
+        let key = format!("key-{at}");
+        member.client.client.bind_queue(CHANNEL, b"bound", b"source", key.as_bytes(), &FieldTable::new());
+    }
+    member.exchange(stage);
+}
+
+/// Attaches so many receivers to the queue, with credit for one message each, `per_session` in each session.
+fn receive(member: &mut Member<amqp10::Client>, stage: &mut Stage, count: u32, per_session: u32) {
+    for channel in 1..=count.div_ceil(per_session) as u16 {
+        member.client.begin(channel, SessionOptions { handle_max: per_session, ..SessionOptions::default() });
+    }
+    member.exchange(stage);
+    let places = || (0..count).map(|at| ((at / per_session + 1) as u16, at % per_session));
+    for (channel, handle) in places() {
+        member.client.attach_receiver(channel, handle, &handle.to_string(), &format!("/queues/{QUEUE}"), false);
+    }
+    member.exchange(stage);
+    places().for_each(|(channel, handle)| member.client.grant(channel, handle, 1, false));
     member.exchange(stage);
 }

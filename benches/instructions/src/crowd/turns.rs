@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp10::Client as Amqp10;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::Consume;
 
 use super::member::{Amqp091, Client, Member};
-use super::{CHANNEL, amqp10, amqp091, consume, exclusive_queues, publish, stage};
+use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::QUEUE;
 use crate::session::Stage;
 
@@ -73,14 +73,14 @@ const EXCLUSIVE_ENDS: Ends<Amqp091> = &[
 
 const BINDING_ENDS: Ends<Amqp091> = &[
     ("queue.unbind of 1 of 60000 bindings", |member, _| {
-        member.client.client.unbind_queue(CHANNEL, b"bound", b"amq.direct", b"key-1", &FieldTable::new());
+        member.client.client.unbind_queue(CHANNEL, b"bound", b"source", b"key-1", &FieldTable::new());
     }),
     ("queue.delete with 60000 bindings", |member, _| member.client.client.delete_queue(CHANNEL, b"bound")),
     ("exchange.delete with 60000 bindings", |member, _| member.client.client.delete_exchange(CHANNEL, b"source")),
 ];
 
 const LINK_ENDS: Ends<Amqp10> = &[
-    ("end of 60000 links", |member, _| member.client.end(0, None)),
+    ("end of 60000 links", |member, _| member.client.end(1, None)),
     ("close of 60000 links", |member, _| member.client.close(None)),
     ("broken socket of 60000 links", |member, stage| member.cut(stage)),
 ];
@@ -108,10 +108,7 @@ fn with_deliveries() -> (Stage, Member<Amqp091>) {
 fn with_channels() -> (Stage, Member<Amqp091>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
-    for channel in 2..=MANY as u16 {
-        member.client.client.open_channel(channel);
-    }
-    member.exchange(&mut stage);
+    open_channels(&mut member, &mut stage, MANY as u16);
     (stage, member)
 }
 
@@ -125,15 +122,7 @@ fn with_exclusive_queues() -> (Stage, Member<Amqp091>) {
 fn with_bindings() -> (Stage, Member<Amqp091>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
-    member.client.client.declare_queue(CHANNEL, b"bound", QueueDeclare::default(), &FieldTable::new());
-    member.client.client.declare_exchange(CHANNEL, b"source", "topic", false, &FieldTable::new());
-    for at in 0..MANY {
-        let key = format!("key-{at}");
-        let (client, key) = (&mut member.client.client, key.as_bytes());
-        client.bind_queue(CHANNEL, b"bound", b"amq.direct", key, &FieldTable::new());
-        client.bind_queue(CHANNEL, b"bound", b"source", key, &FieldTable::new());
-    }
-    member.exchange(&mut stage);
+    bind(&mut member, &mut stage, MANY);
     (stage, member)
 }
 
@@ -141,14 +130,6 @@ fn with_links() -> (Stage, Member<Amqp10>) {
     let mut stage = stage();
     publish(&mut stage, MANY);
     let mut member = amqp10(&mut stage);
-    for handle in 0..MANY as u32 {
-        let name = format!("receiver-{handle}");
-        member.client.attach_receiver(0, handle, &name, &format!("/queues/{QUEUE}"), false);
-    }
-    member.exchange(&mut stage);
-    for handle in 0..MANY as u32 {
-        member.client.grant(0, handle, 1, false);
-    }
-    member.exchange(&mut stage);
+    receive(&mut member, &mut stage, MANY as u32, MANY as u32);
     (stage, member)
 }

@@ -435,6 +435,9 @@ impl Session {
             self.event(event, now);
         }
         if self.gone {
+            // What ended in this turn may have published, and somebody has to apply that.
+            self.undurable.hand_over(&self.broker.commit);
+            self.broker.commit.announce();
             return;
         }
         self.durable_work(now);
