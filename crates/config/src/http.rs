@@ -41,6 +41,8 @@ pub struct ManagementApi {
     pub max_body_size: u64,
     /// `management.http.max_definitions_size`: bytes of definitions.
     pub max_definitions_size: u64,
+    /// `management.http.max_bodies_size`: bytes of the bodies of all requests that are under way.
+    pub max_bodies_size: u64,
     /// `management.disable_basic_auth`: whether names and passwords let nobody in.
     pub disable_basic_auth: bool,
     /// `management.require_auth_for_api_reference`.
@@ -62,6 +64,7 @@ impl Default for ManagementApi {
         Self {
             max_body_size: 10_000_000,
             max_definitions_size: 64 << 20,
+            max_bodies_size: 128 << 20,
             disable_basic_auth: false,
             require_auth_for_api_reference: false,
             hide_allow_header: false,

@@ -10,6 +10,7 @@ use leveret_model::Topology;
 use leveret_node::{Listening, Log, NodeHandle};
 use parking_lot::Mutex;
 
+use crate::bodies::Bodies;
 use crate::history::{Histories, Ranges, Subject};
 use crate::sampling::Sampler;
 
@@ -26,6 +27,7 @@ struct Inner {
     durability: String,
     started: Instant,
     logins: Logins,
+    bodies: Bodies,
     sampler: Sampler,
     histories: Histories,
     configuration: Mutex<String>,
@@ -83,6 +85,7 @@ impl Api {
             durability,
             started: Instant::now(),
             logins: Logins::default(),
+            bodies: Bodies::default(),
             sampler: Sampler::default(),
             histories: Histories::default(),
             configuration: Mutex::default(),
@@ -118,6 +121,10 @@ impl Api {
 
     pub(crate) fn rules(&self) -> &ManagementApi {
         self.inner.rules.get_or_init(ManagementApi::default)
+    }
+
+    pub(crate) fn bodies(&self) -> &Bodies {
+        &self.inner.bodies
     }
 
     /// Says where the process logs. What is said first stays.

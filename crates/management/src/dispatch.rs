@@ -11,6 +11,7 @@ use futures_lite::StreamExt;
 use leveret_model::Topology;
 
 use crate::api::Api;
+use crate::bodies::Share;
 use crate::call::Call;
 use crate::error::Error;
 use crate::identity::Identity;
@@ -119,15 +120,17 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
         true => rules.max_definitions_size.max(rules.max_body_size),
         false => rules.max_body_size,
     };
-    let body = read(body, most).await?;
+    let all = api.clone();
+    let mut share = all.bodies().share(all.rules().max_bodies_size);
+    let body = read(body, most, &mut share).await?;
     (route.run)(Call { api, identity, path: words, query, headers: parts.headers, body }).await
 }
 
 /// The body of a request, held once.
 ///
 /// # Errors
-/// It is longer than it may be, or the client has gone.
-async fn read(body: Body, most: u64) -> Result<Bytes, Error> {
+/// It is longer than it may be, all are, or the client has gone.
+async fn read(body: Body, most: u64, share: &mut Share<'_>) -> Result<Bytes, Error> {
     let too_long = || {
         let key = "management.http.max_body_size, and max_definitions_size for definitions";
         Error::BadRequest(format!("Exceeded HTTP request body size limit of {most} bytes ({key})"))
@@ -142,6 +145,12 @@ async fn read(body: Body, most: u64) -> Result<Bytes, Error> {
         let piece = piece.map_err(|error| Error::BadRequest(format!("the body can't be read: {error}")))?;
         if (whole.len() + piece.len()) as u64 > most {
             return Err(too_long());
+        }
+        if !share.grow(piece.len() as u64) {
+            return Err(Error::Unavailable(
+                "the bodies of all requests that are under way would take more than management.http.max_bodies_size bytes; try again"
+                    .to_owned(),
+            ));
         }
         if whole.capacity() < whole.len() + piece.len() && announced > whole.len() as u64 {
             // Twice as much, but never more than was announced.

@@ -93,7 +93,10 @@ impl IntoResponse for Error {
             Error::Missing(reason) => body(StatusCode::NOT_FOUND, "not_found", &reason),
             Error::NotImplemented(reason) => body(StatusCode::NOT_IMPLEMENTED, "not_implemented", &reason),
             Error::Of(status, error, reason) => body(status, error, &reason),
-            Error::Unavailable(reason) => body(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason),
+            Error::Unavailable(reason) => {
+                let later = [(header::RETRY_AFTER, "1")];
+                (later, body(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &reason)).into_response()
+            }
         }
     }
 }

@@ -12,6 +12,7 @@
 mod api;
 mod auth;
 mod bindings;
+mod bodies;
 mod call;
 mod change;
 mod columns;

@@ -176,6 +176,17 @@ pub(super) const API: &[Key] = &[
             Ok(())
         },
     ),
+    key(
+        "management.http.max_bodies_size",
+        "bytes",
+        "134217728",
+        "bodies of all requests at the same time; what doesn't fit is answered with 503, but for a body that is alone. Reading one \
+         takes up to four times its length",
+        |config, _, value| {
+            config.management_api.max_bodies_size = in_bytes(value, 0, 1 << 40)?;
+            Ok(())
+        },
+    ),
     flag_key!(
         "management.disable_basic_auth",
         disable_basic_auth,

@@ -1,5 +1,8 @@
 //! Rules of the management API for bodies, names and passwords, as they are configured.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use crate::stage::{Stage, request};
 
 #[test]
@@ -55,6 +58,35 @@ fn a_body_is_no_longer_than_configured() {
     );
     assert_eq!(stage.ask("POST", "/api/definitions", &body(100)).0, 204);
     assert_eq!(stage.ask("POST", "/api/definitions", &body(200)).0, 400);
+    stage.node.stop("test");
+}
+
+/// Two that have begun don't fit together: the second one is told to come again, and does when the first is done.
+#[test]
+fn bodies_of_all_requests_have_a_limit() {
+    let stage = Stage::with_all(&["management.http.max_bodies_size=1000"]);
+    let body = format!("{{\"x\": \"{}\"}}", "y".repeat(400));
+    let ask = || stage.ask("POST", "/api/definitions", &body);
+    let mut first = TcpStream::connect(stage.http).expect("connects");
+    write!(
+        first,
+        "POST /api/definitions HTTP/1.1\r\nhost: test\r\nauthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\ncontent-length: 900\r\n\r\n\
+         {}",
+        "x".repeat(800)
+    )
+    .expect("is sent");
+    // Nothing tells when the node has read that but the answers to others.
+    let refused = std::iter::repeat_with(ask).find(|(status, _)| *status != 204);
+    let (status, answer) = refused.expect("it is read at last");
+    assert_eq!(status, 503);
+    let names_the_key = |reason: &str| reason.contains("management.http.max_bodies_size");
+    assert!(answer["reason"].as_str().is_some_and(names_the_key), "{answer}");
+    write!(first, "{}", "x".repeat(100)).expect("is sent");
+    let mut status = [0; 12];
+    first.read_exact(&mut status).expect("an answer");
+    assert_eq!(&status, b"HTTP/1.1 400", "what it sent is no JSON");
+    let accepted = std::iter::repeat_with(ask).find(|(status, _)| *status != 503);
+    assert_eq!(accepted.map(|(status, _)| status), Some(204));
     stage.node.stop("test");
 }
 
