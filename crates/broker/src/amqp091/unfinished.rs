@@ -13,7 +13,7 @@ use leveret_model::QueueId;
 use super::acknowledge::GiveBack;
 use super::channel::{ByQueue, Channel, OfQueue, Settled};
 use super::held::Answer;
-use super::session::Session;
+use super::session::{Phase, Session};
 use crate::quota::{Account, Kind};
 use crate::time::Now;
 use crate::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES};
@@ -94,7 +94,7 @@ impl Session {
             }
             let (gone_at, answer) = match unfinished {
                 Unfinished::Settling(settling) => {
-                    if settling.recover_ok {
+                    if settling.recover_ok && self.phase == Phase::Running {
                         let answer = Method::BasicRecoverOk(basic::RecoverOk {});
                         encode_method(self.out(settling.channel), settling.channel, &answer);
                     }
@@ -103,7 +103,7 @@ impl Session {
                 Unfinished::Channel(EndingChannel { gone_at, answer, .. })
                 | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
             };
-            if let Some(answer) = answer.filter(|_| !self.gone) {
+            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.gone) {
                 self.answer_when_durable(gone_at, answer);
             }
         }

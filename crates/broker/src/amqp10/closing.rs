@@ -28,7 +28,7 @@ impl Connection {
         }
         debug_assert_eq!(failure.scope, Scope::Connection);
         self.told().failed(self.state(), &format!("{}: {}", failure.condition, failure.description));
-        self.leave(now);
+        let has_left = self.leave(now);
         let cuts_open = self.phase == Phase::Open && self.broker.settings.strict_compat;
         if cuts_open || matches!(self.phase, Phase::SaslInit | Phase::Refused | Phase::Header) {
             // Before `open` there is no frame that could say why. RabbitMQ 4.3 says it to nobody whom it refuses.
@@ -39,8 +39,16 @@ impl Connection {
             // A close needs an open before it (2.4.1).
             self.send_open();
         }
-        self.send_close(Some(&failure));
         self.phase = Phase::Closing;
+        match has_left {
+            true => self.close_with(&failure, now),
+            false => self.close_due = Some(failure),
+        }
+    }
+
+    /// Tells why we close, once nothing else will be said.
+    pub(super) fn close_with(&mut self, failure: &Failure, now: Now) {
+        self.send_close(Some(failure));
         self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
     }
 
@@ -75,10 +83,10 @@ impl Connection {
         let what = format_args!("ending session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
         session.ending = true;
-        if !self.leave_session(session, now) {
-            self.ended.push_back(session.channel);
+        match self.leave_session(session, now) {
+            true => self.send_end(session.channel, Some(&failure)),
+            false => self.ended.push_back((session.channel, failure)),
         }
-        self.send_end(session.channel, Some(&failure));
     }
 
     /// Ends a session at once that may not begin; what comes for it is ignored until the client ends it, too.
@@ -140,6 +148,9 @@ impl Connection {
     pub(crate) fn queue_gone(&mut self, key: u64, now: Now) {
         let Some((channel, handle)) = self.links.get(&key).copied() else { return };
         let Some(mut session) = self.take_session(channel) else { return };
+        if session.leaving {
+            return self.put_session(session);
+        }
         self.confirm_session(&mut session, now);
         // A link that was in the middle of what couldn't be read is told that.
         self.continue_session(&mut session, now);

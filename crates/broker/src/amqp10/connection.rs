@@ -121,8 +121,10 @@ pub(crate) struct Connection {
     pub(super) budget: TurnBudget,
     /// The rest of the input comes in the next turn.
     paused: bool,
-    /// Sessions that we ended and that aren't left yet.
-    pub(super) ended: VecDeque<u16>,
+    /// Sessions that we end and that aren't left yet, and what is said then.
+    pub(super) ended: VecDeque<(u16, Failure)>,
+    /// Why we close, to be said when all is left.
+    pub(super) close_due: Option<Failure>,
     pub(super) leaving: Leaving,
     /// From here on the queues are gone that go with what is ending.
     pub(super) gone_at: Position,
@@ -199,6 +201,7 @@ impl Connection {
             budget,
             paused: false,
             ended: VecDeque::new(),
+            close_due: None,
             leaving: Leaving::default(),
             gone_at: 0,
             waking: Vec::new(),

@@ -42,7 +42,7 @@ impl Connection {
         }
         for channel in self.channels() {
             let Some(mut session) = self.take_session(channel) else { continue };
-            if !session.pending.is_empty() && !session.leaving {
+            if !session.pending.is_empty() {
                 self.continue_session(&mut session, now);
             }
             self.put_session(session);
@@ -305,6 +305,9 @@ impl Connection {
 
     /// Sends what waited for the session's window, and lets its consumers take again.
     pub(crate) fn continue_session(&mut self, session: &mut Session, now: Now) {
+        if session.leaving {
+            return;
+        }
         while self.output.len() < TURN_BYTES_MAX {
             match session.pending.front() {
                 None => break,

@@ -130,8 +130,8 @@ impl Connection {
     }
 
     pub(crate) fn send_session_flows(&mut self, session: &mut Session) {
-        if session.ending {
-            // Nothing follows our end (2.5.5).
+        if session.ending || session.leaving {
+            // Nothing follows our end (2.5.5), and who has ended asks for nothing.
             return;
         }
         let channel = session.channel;

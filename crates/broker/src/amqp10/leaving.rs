@@ -136,19 +136,24 @@ impl Connection {
     /// Goes on with what we ended, in the order in which we did.
     pub(super) fn go_on_ending(&mut self, now: Now) {
         while !self.budget.is_spent()
-            && let Some(channel) = self.ended.front().copied()
+            && let Some((channel, failure)) = self.ended.pop_front()
         {
-            if let Some(mut session) = self.take_session(channel) {
-                let is_done = self.leave_session(&mut session, now);
-                self.put_session(session);
-                if !is_done {
-                    return;
-                }
+            let Some(mut session) = self.take_session(channel) else { continue };
+            let has_left = self.leave_session(&mut session, now);
+            self.put_session(session);
+            if !has_left {
+                self.ended.push_front((channel, failure));
+                return;
             }
-            self.ended.pop_front();
+            self.send_end(channel, Some(&failure));
         }
-        if self.leaving.is_under_way() && !self.budget.is_spent() {
-            self.leave(now);
+        if self.leaving.is_under_way()
+            && !self.budget.is_spent()
+            && self.leave(now)
+            && let Some(failure) = self.close_due.take()
+            && !self.gone
+        {
+            self.close_with(&failure, now);
         }
     }
 }
