@@ -21,6 +21,9 @@ pub(crate) const TOPOLOGY: u32 = 300;
 pub(crate) const EXCLUSIVE_QUEUES_PART: usize = 32;
 pub(crate) const EXCLUSIVE_QUEUES: u32 = EXCLUSIVE_QUEUES_PART as u32 * TOPOLOGY;
 
+/// With less a turn might do nothing at all: a frame costs half of it.
+const SHARE_MIN: u32 = 2 * CONTROL;
+
 /// What is left of a turn's share.
 #[derive(Debug)]
 pub(crate) struct TurnBudget {
@@ -31,7 +34,13 @@ pub(crate) struct TurnBudget {
 impl TurnBudget {
     /// One whose turns may do so much ([`crate::Settings::turn_work_max`]).
     pub(crate) fn new(share: u32) -> Self {
+        let share = share.max(SHARE_MIN);
         Self { share, left: share }
+    }
+
+    /// For what can't be cut.
+    pub(crate) fn unlimited() -> Self {
+        Self { share: u32::MAX, left: u32::MAX }
     }
 
     /// A turn begins.
@@ -47,10 +56,5 @@ impl TurnBudget {
     /// The rest has to wait for the next turn.
     pub(crate) fn is_spent(&self) -> bool {
         self.left == 0
-    }
-
-    /// Without a limit until the next turn: for work that can't be cut.
-    pub(crate) fn lift(&mut self) {
-        self.left = u32::MAX;
     }
 }

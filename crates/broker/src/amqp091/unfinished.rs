@@ -16,7 +16,7 @@ use super::held::Answer;
 use super::session::{Phase, Session};
 use crate::quota::{Account, Kind};
 use crate::time::Now;
-use crate::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES};
+use crate::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES, TurnBudget};
 
 /// Something that was begun.
 pub(crate) enum Unfinished {
@@ -115,8 +115,9 @@ impl Session {
         while let Some(at) = self.unfinished.iter().position(is_its)
             && let Some(Unfinished::Settling(mut settling)) = self.unfinished.remove(at)
         {
-            self.budget.lift();
+            let budget = std::mem::replace(&mut self.budget, TurnBudget::unlimited());
             self.settle_part(&mut settling, now);
+            self.budget = budget;
         }
     }
 

@@ -10,12 +10,14 @@ use leveret_queue::{DeleteIf, Run};
 
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result, Scope};
+use super::held::Held;
 use super::link::Link;
 use super::pending::Pending;
 use super::rejection::with_error;
 use super::session::Session;
 use crate::quota::Kind;
 use crate::time::{Nanos, Now, SECOND};
+use crate::turn_budget::TurnBudget;
 
 /// How long a client may take to answer our `close`.
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
@@ -102,7 +104,8 @@ impl Connection {
         let what = format_args!("detaching link {handle} of session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
         if let Some(link) = session.take(handle) {
-            let unsettled = session.unsettled.settle_link(handle);
+            // Its end is told at once, so it can't be cut.
+            let (unsettled, _) = session.unsettled.settle_link(handle, &mut TurnBudget::unlimited());
             self.leave_link(session, handle, *link, unsettled, now);
         }
         session.put(handle, Box::new(Link::Detached));
@@ -129,11 +132,21 @@ impl Connection {
         if matches!(*link, Link::Detached) {
             return Ok(());
         }
+        let (unsettled, is_done) = session.unsettled.settle_link(handle, &mut self.budget);
+        if !is_done && let Link::Consumer(consumer) = &*link {
+            // The frame is handled again in the next turn, with the rest.
+            if !consumer.browses {
+                consumer.queue.set_room(consumer.id, false, now.monotonic);
+                consumer.queue.requeue(Some(consumer.id), &unsettled, true, now.monotonic);
+            }
+            session.put(handle, link);
+            self.held = Held::NextTurn;
+            return Ok(());
+        }
         if let Some(error) = detach.error.as_ref().filter(|_| !matches!(*link, Link::Left)) {
             let what = format_args!("the client detached link {handle} of session {}", session.channel);
             self.told().refused(what, error.condition.as_str(), error.description.unwrap_or_default());
         }
-        let unsettled = session.unsettled.settle_link(handle);
         let position = self.leave_link(session, handle, *link, unsettled, now);
         if self.waits_for(position) {
             session.put(handle, Box::new(Link::Left));
@@ -275,7 +288,7 @@ impl Connection {
         self.phase = Phase::Finished;
         self.counters.leave();
         self.broker.forget_connection(self.id);
-        if let super::held::Held::Again { position } = std::mem::take(&mut self.held) {
+        if let Held::Again { position } = std::mem::take(&mut self.held) {
             self.broker.publish_later(position);
         }
         self.hide_wait();

@@ -148,18 +148,24 @@ impl Unsettled {
         }
     }
 
-    /// Takes out everything that a link delivered.
-    pub(crate) fn settle_link(&mut self, handle: u32) -> Vec<Run> {
+    /// Takes out what a link delivered, as much as the turn may settle; and whether this was all.
+    pub(crate) fn settle_link(&mut self, handle: u32, budget: &mut TurnBudget) -> (Vec<Run>, bool) {
         let mut out = ByLink::default();
+        let mut is_done = true;
         self.deliveries.retain(|delivery| {
             let open = delivery.settled_to == 0;
-            if delivery.handle == handle && open {
+            if delivery.handle != handle || !open {
+                return open;
+            }
+            is_done = !budget.is_spent();
+            if is_done {
+                budget.spend(DELIVERY);
                 out.add(delivery);
             }
-            delivery.handle != handle && open
+            !is_done
         });
         self.open = self.deliveries.len();
-        out.links.pop().map_or_else(Vec::new, |settled| settled.runs)
+        (out.links.pop().map_or_else(Vec::new, |settled| settled.runs), is_done)
     }
 
     /// Takes out the oldest ones, as many as the turn may settle, by link; and whether these were all.
@@ -223,6 +229,11 @@ mod tests {
         settled
     }
 
+    /// Takes out all that a link delivered, in one turn.
+    fn settle_link(unsettled: &mut Unsettled, handle: u32) -> Vec<Run> {
+        unsettled.settle_link(handle, &mut TurnBudget::new(u32::MAX)).0
+    }
+
     fn numbers(settled: &[Settled]) -> Vec<(u32, u64, u64)> {
         settled.iter().flat_map(|link| link.runs.iter().map(|run| (link.handle, run.first, run.last))).collect()
     }
@@ -244,9 +255,9 @@ mod tests {
     fn a_link_takes_its_own_with_it() {
         let mut unsettled = filled(0, 10);
         settle(&mut unsettled, Serial(2), Serial(2));
-        let runs = unsettled.settle_link(0);
+        let runs = settle_link(&mut unsettled, 0);
         assert_eq!(runs.iter().map(|run| (run.first, run.last)).collect::<Vec<_>>(), [(0, 0), (2, 4)]);
-        assert!(unsettled.settle_link(0).is_empty());
+        assert!(settle_link(&mut unsettled, 0).is_empty());
         assert_eq!(numbers(&settle(&mut unsettled, Serial(0), Serial(9))), [(1, 0, 4)]);
     }
 
@@ -280,7 +291,7 @@ mod tests {
             assert!(unsettled.deliveries.len() <= GAPS_MIN + 10);
         }
         assert!(unsettled.deliveries.capacity() < 8 * GAPS_MIN);
-        assert_eq!(unsettled.settle_link(9).len(), 1);
+        assert_eq!(settle_link(&mut unsettled, 9).len(), 1);
     }
 
     #[test]
@@ -328,5 +339,20 @@ mod tests {
             assert_eq!(got, expected);
             assert_eq!(unsettled.open, open.len());
         }
+    }
+
+    #[test]
+    fn a_link_is_settled_in_parts() {
+        let mut unsettled = filled(0, 1000);
+        let mut taken = Vec::new();
+        let mut parts = 0;
+        let mut is_done = false;
+        while !is_done {
+            let (runs, all) = unsettled.settle_link(1, &mut TurnBudget::new(100));
+            taken.extend(runs.iter().map(Run::count));
+            (parts, is_done) = (parts + 1, all);
+        }
+        assert_eq!((taken.iter().sum::<u64>(), unsettled.len()), (500, 500));
+        assert!(parts >= 5, "{parts} parts");
     }
 }
