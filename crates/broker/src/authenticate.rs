@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use leveret_model::Topology;
 
 use crate::broker::Broker;
-use crate::connection::Peer;
+use crate::peer::Peer;
 use crate::settings::Settings;
 
 /// The mechanism of whoever shows a certificate (RFC 4422, appendix A).

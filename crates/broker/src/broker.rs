@@ -17,25 +17,29 @@ use thiserror::Error;
 use crate::alarms::{AlarmSource, Alarms};
 use crate::authenticate::Authenticate;
 use crate::bodies::{Bodies, BodyJob};
-use crate::clients::{Client, Clients, Inquiry};
+use crate::clients::Clients;
 use crate::commit::Commit;
-use crate::connection::{Connection, Peer};
+use crate::connection::Connection;
 use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
+use crate::inquiry::Inquiry;
 use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
+use crate::peer::Peer;
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
-use crate::registry::{Registry, Services};
+use crate::registry::Registry;
 use crate::reply_to::ReplyTargets;
+use crate::services::Services;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
 use crate::told::category;
 use crate::traffic::{CoreCounters, Protocol};
 use crate::unauthenticated::{Handshake, Unauthenticated};
+use crate::views::Client;
 
 /// Why a broker doesn't start.
 #[derive(Debug, Error)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_queue::{Link, QueueWait, Signal};
 use parking_lot::Mutex;
 
-use crate::clients::Inquiry;
+use crate::inquiry::Inquiry;
 use crate::mailbox::{Inner, Mailbox};
 use crate::reply_to::Reply;
 

@@ -27,7 +27,8 @@ use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
-use crate::registry::Services;
+use crate::records::CONTROL_DELIVERED_BELOW;
+use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
@@ -40,10 +41,6 @@ mod shown;
 pub(crate) mod tests;
 
 pub(crate) use moves::{Reason, Waiting};
-
-/// Kind of the control record that says which numbers were handed out before a clean stop: a
-/// little-endian number, all below it may have been delivered.
-pub const CONTROL_DELIVERED_BELOW: u8 = 1;
 
 /// Runs of messages in one record of the log at most, so that it stays within the largest one.
 pub(crate) const RECORD_RUNS_MAX: usize = 4096;

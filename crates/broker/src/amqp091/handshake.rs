@@ -10,10 +10,10 @@ use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
 use crate::authenticate::{claimed, log_in, offered};
-use crate::clients::Client;
 use crate::quota::OwnLimits;
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
+use crate::views::Client;
 
 /// What clients may negotiate down to; older ones propose just this.
 const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;

@@ -96,14 +96,20 @@ impl Reader<'_> {
             self.at += 1;
             self.skip_group();
         }
+        if self.text(0) == "pub" {
+            self.at += 1;
+            if self.text(0) == "(" {
+                self.skip_group();
+            }
+        }
         if self.text(0) == "mod" && self.text(2) == ";" {
             let mut module = self.module.clone();
             module.push(self.text(1).to_owned());
             self.source.tests.push(module);
         }
-        let is_import = self.text(0) == "use" || self.text(0) == "pub" && self.text(1) == "use";
-        // A field, a variant or an arm ends at its comma.
-        let is_part = self.text(1) == ":" || self.text(1) == "," || self.text(0) == "pub" && self.text(2) == ":";
+        let is_import = self.text(0) == "use";
+        // A field, or a variant without fields, ends at its comma.
+        let is_part = self.text(1) == ":" || self.text(1) == ",";
         loop {
             match self.text(0) {
                 "" | "}" => break,
@@ -255,7 +261,7 @@ mod tests {
     #[test]
     fn code_of_tests_counts_neither_as_import_nor_as_lines() {
         let text = "fn a() {}\n#[cfg(test)]\nuse crate::{b, c};\n#[cfg(test)]\n#[allow(x)]\nfn d(e: crate::f::G) {\n}\n\
-                    struct S {\n#[cfg(test)]\nh: crate::i::J,\nk: crate::l::M,\n}\n\
+                    struct S {\n#[cfg(test)]\npub(crate) h: crate::i::J,\nk: crate::l::M,\n}\n\
                     #[cfg(test)]\nmod tests {\nuse crate::n;\n}\n";
         assert_eq!(used("m", text), ["l::M"]);
         assert_eq!(read("m", text).lines, 4);
@@ -265,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_file_of_tests_is_named() {
-        let found = read("m", "#[cfg(test)]\nmod tests;\nmod n { #[cfg(test)]\nmod tests; }");
+        let found = read("m", "#[cfg(test)]\npub(crate) mod tests;\nmod n { #[cfg(test)]\nmod tests; }");
         assert_eq!(
             found.tests,
             [["m", "tests"].map(str::to_owned).to_vec(), ["m", "n", "tests"].map(str::to_owned).to_vec()]
