@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_log::{LogId, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{Place, encode_reference};
@@ -27,13 +27,13 @@ use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
-use crate::records::CONTROL_DELIVERED_BELOW;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
 use crate::told::category;
 
+mod checkpoint;
 mod groups;
 mod moves;
 mod shown;
@@ -610,40 +610,6 @@ impl QueueHandle {
         let mut queue = self.inner.lock();
         queue.used(now);
         (queue.ready(), queue.consumer_count())
-    }
-
-    /// Its live state for a checkpoint.
-    pub fn live_state(self: &Arc<Self>, durable: Position) -> Option<LiveState> {
-        self.with(|queue, effects| {
-            // Every durable message has to be in it.
-            queue.apply(durable, effects);
-            let (live, bytes) = queue.durable_live();
-            (*queue.state() != QueueState::Deleted).then(|| LiveState {
-                log: self.log_id,
-                next: queue.ledger().next(),
-                position: self.last_record.load(Ordering::Relaxed),
-                live,
-                bytes,
-                elsewhere: queue.references().numbers(),
-                state: queue.kept(),
-            })
-        })
-        .flatten()
-    }
-
-    /// Records for a clean stop what may have been delivered.
-    pub fn record_delivered(&self) {
-        if !self.info.is_logged() {
-            return;
-        }
-        let queue = self.inner.lock();
-        let cursor = queue.cursor();
-        if cursor > 0 {
-            let position = self.commit.append(|log, now| {
-                log.append_control(self.log_id, CONTROL_DELIVERED_BELOW, &cursor.to_le_bytes(), Wait::Lazy, now)
-            });
-            self.last_record.store(position, Ordering::Relaxed);
-        }
     }
 }
 
