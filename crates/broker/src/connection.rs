@@ -11,7 +11,7 @@ use crate::amqp10;
 use crate::amqp091;
 use crate::broker::Broker;
 use crate::foreign::Foreign;
-use crate::outbox::{Event, Outbox};
+use crate::outbox::{Event, Outbox, Wake};
 use crate::output::Output;
 use crate::peer::Peer;
 use crate::time::{Nanos, Now};
@@ -52,8 +52,18 @@ struct Unknown {
     gone: bool,
 }
 
+impl Broker {
+    /// A new connection on `core`, whose socket was accepted at `now`; its task is woken by `wake`.
+    pub fn accept(self: &Arc<Self>, peer: Peer, wake: Arc<dyn Wake>, core: usize, now: Now) -> Connection {
+        let id = ConnectionId(self.fresh_id());
+        let outbox = Arc::new(Outbox::new(wake));
+        let counters = self.connected(id, outbox.clone(), core);
+        Connection::new(self.clone(), id, peer, outbox, counters, now)
+    }
+}
+
 impl Connection {
-    pub(crate) fn new(
+    fn new(
         broker: Arc<Broker>,
         id: ConnectionId,
         peer: Peer,

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::awaited::{Awaited, Reached};
-use crate::commit::Commit;
+use crate::commit::{Apply, Commit};
 use crate::deferred::Deferred;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
@@ -610,6 +610,12 @@ impl QueueHandle {
         let mut queue = self.inner.lock();
         queue.used(now);
         (queue.ready(), queue.consumer_count())
+    }
+}
+
+impl Apply for QueueHandle {
+    fn apply(self: Arc<Self>) {
+        Self::apply(&self);
     }
 }
 

@@ -3,7 +3,7 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of methods.
 
 mod acknowledge;
-pub(crate) mod arguments;
+mod arguments;
 mod blocked;
 mod channel;
 mod closing;
@@ -14,7 +14,6 @@ mod deliver;
 mod durable;
 mod error;
 mod exchanges;
-mod expiration;
 mod get;
 mod handshake;
 mod heartbeat;
@@ -29,7 +28,4 @@ mod told;
 mod transaction;
 mod view;
 
-pub(crate) use error::HEADER_OVERHEAD;
-pub(crate) use expiration::time_to_live_ms;
-pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_amqp091::{ContentHeader, Frame, FrameKind, Method, ReplyCode, decode_frame};
+use leveret_amqp091::{ContentHeader, Frame, FrameKind, HEADER_OVERHEAD, Method, ReplyCode, decode_frame};
 use leveret_log::Position;
 use leveret_model::ConnectionId;
 use leveret_queue::{Signal, Taken};
@@ -13,7 +13,7 @@ use super::channel::{ByQueue, Channel};
 use super::content::Incoming;
 use super::contents::Contents;
 use super::deliver::Consumer;
-use super::error::{HEADER_OVERHEAD, ProtocolError, Result};
+use super::error::{ProtocolError, Result};
 use super::handshake::ClientProperties;
 use super::held::Held;
 use super::publish::{BodyRef, PublishRun};
@@ -24,7 +24,7 @@ use crate::output::Output;
 use crate::partial::PartialMessages;
 use crate::peer::Peer;
 use crate::quota::Account;
-use crate::reply_to::Reply;
+use crate::reply::Reply;
 use crate::route::RouteCache;
 use crate::settings::{IN_MAINTENANCE, INITIAL_FRAME_MAX, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
