@@ -8,7 +8,7 @@ use crate::background::{Doing, LATER, Slot};
 use crate::checkpoint::Plan;
 use crate::error::ReadError;
 use crate::format::checkpoint::Header;
-use crate::index::LogIndex;
+use crate::format::segment_index::LogIndex;
 use crate::job::{Event, Job, LiveState, Next, RetireJob, Step};
 use crate::log::Log;
 use crate::store::{CheckpointFile, Segment};

@@ -15,14 +15,16 @@ use crate::error::{DiskError, Operation, ReadError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, Run};
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
+use crate::format::segment_index::LogIndex;
 use crate::format::{Identity, RUN_BYTES_MAX};
-use crate::index::{Breaks, LogIndex};
+use crate::index::Breaks;
 use crate::job::LiveState;
 use crate::names::Name;
 use crate::retire::lost::Losses;
 use crate::scan::{READS_MAX, Window};
-use crate::segment::{NewSegment, SegmentWriter};
+use crate::segment::SegmentWriter;
 use crate::store::CheckpointFile;
+use crate::store::NewSegment;
 use crate::types::LogId;
 use crate::wal::Known;
 
