@@ -9,8 +9,10 @@ use crate::checkpoint::Plan;
 use crate::error::ReadError;
 use crate::format::checkpoint::Header;
 use crate::format::segment_index::LogIndex;
-use crate::job::{Event, Job, LiveState, Next, RetireJob, Step};
+use crate::job::{Event, Job, Next, RetireJob};
+use crate::live_state::LiveState;
 use crate::log::Log;
+use crate::step::Step;
 use crate::store::{CheckpointFile, Segment};
 use crate::types::{LogId, Nanos, Position};
 

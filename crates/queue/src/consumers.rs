@@ -14,7 +14,8 @@ use std::ops::Bound;
 use rustc_hash::FxHashMap;
 
 use crate::Nanos;
-use crate::consumer::{Consumer, ConsumerId, ConsumerMode, ConsumerOptions};
+use crate::consumer::{Consumer, ConsumerMode, ConsumerOptions};
+use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Signal};
 use crate::order::Order;
 

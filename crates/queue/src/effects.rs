@@ -6,7 +6,7 @@ use leveret_message::Batch;
 use smallvec::SmallVec;
 
 use crate::Nanos;
-use crate::consumer::ConsumerId;
+use crate::consumer_id::ConsumerId;
 
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

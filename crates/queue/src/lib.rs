@@ -16,6 +16,7 @@ mod browse;
 pub mod classic;
 mod close;
 pub mod consumer;
+mod consumer_id;
 mod consumers;
 pub mod contents;
 mod counts;
@@ -46,7 +47,8 @@ pub mod wait;
 
 pub use classic::{ClassicQueue, QueueState, Submission, TurnEnd};
 pub use close::{DeleteIf, NotDeleted};
-pub use consumer::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState};
+pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState};
+pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn};

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::ReadError;
 use crate::format::segment_index::LogIndex;
-use crate::job::LiveState;
+use crate::live_state::LiveState;
 use crate::types::LogId;
 use std::collections::BTreeMap;
 

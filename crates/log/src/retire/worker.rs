@@ -18,7 +18,7 @@ use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::segment_index::LogIndex;
 use crate::format::{Identity, RUN_BYTES_MAX};
 use crate::index::Breaks;
-use crate::job::LiveState;
+use crate::live_state::LiveState;
 use crate::names::Name;
 use crate::retire::lost::Losses;
 use crate::scan::{READS_MAX, Window};
