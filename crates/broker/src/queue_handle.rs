@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::awaited::{Awaited, Reached};
+use crate::bodies::BodyOwner;
 use crate::commit::{Apply, Commit};
 use crate::deferred::Deferred;
 use crate::outbox::Outbox;
@@ -616,6 +617,16 @@ impl QueueHandle {
 impl Apply for QueueHandle {
     fn apply(self: Arc<Self>) {
         Self::apply(&self);
+    }
+}
+
+impl BodyOwner for QueueHandle {
+    fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    fn fail(self: Arc<Self>, reason: String) {
+        Self::fail(&self, reason);
     }
 }
 
