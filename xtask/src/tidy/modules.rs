@@ -5,6 +5,8 @@ mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use toml::Table;
+
 use self::circles::{Graph, circles};
 use self::layers::Layers;
 use self::source::{ModulePath, Source};
@@ -17,8 +19,8 @@ const CRATES: &[&str] = &["broker", "log", "management", "queue"];
 
 /// Top modules of a crate use each other in the directions of the table, and only circles that it names are left.
 pub(super) fn check(repository: &Repository) -> Vec<String> {
-    let Some(table) = repository.text(TABLE) else { return Vec::new() };
-    let table = match table.parse() {
+    let Some(table) = repository.text(TABLE) else { return vec![format!("{TABLE} is missing")] };
+    let table: Table = match table.parse() {
         Ok(table) => table,
         Err(error) => return vec![format!("{TABLE} is not TOML: {error}")],
     };
@@ -26,7 +28,8 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
         Ok(layers) => complain(name, &layers, &Modules::read(repository, name)),
         Err(reason) => vec![format!("{TABLE} {reason}")],
     });
-    crates.collect()
+    let unknown = table.keys().filter(|name| !CRATES.contains(&name.as_str()));
+    crates.chain(unknown.map(|name| format!("{TABLE} has a table [{name}], whose modules aren't looked at"))).collect()
 }
 
 /// The circles of each crate, one line each: members with their lines, for whoever makes a cut.

@@ -95,10 +95,12 @@ fn everything_of_the_root_is_no_import() {
 #[test]
 fn a_crate_without_a_table_is_named() {
     let mut repository = repository(&[]);
-    repository.files.insert(TABLE.to_owned(), File { text: Some("[broker]\nlayers = []\n".to_owned()) });
+    assert_eq!(check(&repository), ["xtask/modules.toml is missing"]);
+    repository.files.insert(TABLE.to_owned(), File { text: Some("[broker]\nlayers = []\n[other]\n".to_owned()) });
     let found = check(&repository);
     assert_eq!(found[0], "xtask/modules.toml [broker] has no number lines_max");
-    assert_eq!(found.len(), 4);
+    assert_eq!(found[4], "xtask/modules.toml has a table [other], whose modules aren't looked at");
+    assert_eq!(found.len(), 5);
 }
 
 #[test]
