@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::views::ConnectionView;
 
-/// What is asked of a connection, and who is told.
+/// A question to a connection, and the function that gets its answer.
 #[derive(Clone)]
 pub struct Inquiry {
     answer: Arc<dyn Fn(ConnectionView) + Send + Sync>,

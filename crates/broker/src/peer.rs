@@ -11,7 +11,7 @@ pub struct Peer {
     pub address: SocketAddr,
     /// Ours.
     pub local: SocketAddr,
-    /// What its TLS handshake came to; none without TLS.
+    /// The result of its TLS handshake; none without TLS.
     pub encryption: Option<Encryption>,
     /// The proxy whose word the two addresses are; none for a client that came by itself.
     pub proxy: Option<SocketAddr>,
@@ -23,7 +23,7 @@ impl Peer {
         Self { address, local, encryption: None, proxy: None }
     }
 
-    /// What its certificate says; none without one.
+    /// The content of its certificate; none without one.
     pub fn certificate(&self) -> Option<&PeerCertificate> {
         self.encryption.as_ref()?.certificate.as_deref()
     }

@@ -11,22 +11,22 @@ use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::shared_messages::SharedMessages;
 
-/// What all queues of a registry use.
+/// The parts that all queues of a registry use.
 #[derive(Clone)]
 pub struct Services {
     /// Where their records go.
     pub commit: Arc<Commit>,
-    /// What they read back.
+    /// Requests for messages that have left memory.
     pub reads: Arc<Reads>,
-    /// What they leave for their home cores.
+    /// Work for their home cores.
     pub deferred: Arc<Deferred>,
-    /// What they hold in memory.
+    /// The memory that they share.
     pub budget: Arc<MemoryBudget>,
-    /// What stands once for several of them.
+    /// Messages that stand once for several of them.
     pub shared: Arc<SharedMessages>,
     /// Their sizes, and what died in them.
     pub metrics: Arc<QueueMetrics>,
-    /// What a confirm means in queues that don't say so themselves.
+    /// The meaning of a confirm in queues that don't say so themselves.
     pub durability: Durability,
     /// Number of the first message of a new queue.
     pub first_number: u64,

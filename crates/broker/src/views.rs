@@ -19,7 +19,7 @@ pub struct Client {
     pub id: ConnectionId,
     /// RabbitMQ's name of it: addresses of both ends.
     pub name: Arc<str>,
-    /// Who it belongs to.
+    /// The user it belongs to.
     pub user: Arc<str>,
     /// The vhost that it is in.
     pub vhost: Arc<str>,

@@ -4,7 +4,7 @@ use roaring::RoaringTreemap;
 
 use crate::types::{LogId, Position};
 
-/// What is alive in a log, and what its owner needs to go on from here.
+/// The live messages of a log, and the state that its owner needs to go on from here.
 ///
 /// The state must reflect every settle and control record of the log up to `position` and none after it, and every
 /// message below `next` (alive, if it is in `live`) and none from `next` on. What is appended but not durable yet may

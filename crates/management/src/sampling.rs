@@ -1,4 +1,4 @@
-//! What the node and its vhosts counted a moment ago.
+//! Counts of the node and its vhosts a moment ago.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -21,7 +21,7 @@ pub(crate) struct Point {
     pub run: u32,
 }
 
-/// What one file holds of one log. Without messages it was only touched by settles or control records.
+/// The messages of one log in one file. Without messages it was only touched by settles or control records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogIndex {
     pub first: u64,

@@ -3,7 +3,7 @@ use super::tokens::{Token, tokens};
 /// A path as segments, without the leading `crate`; the last may be `*`.
 pub(super) type ModulePath = Vec<String>;
 
-/// What the text of one module says of others.
+/// The uses of other modules in the text of one.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     /// Paths within the crate that shipped code names, from its root.
