@@ -1,4 +1,4 @@
-//! Tasks of this repository: `cargo xtask tidy`, `cargo xtask passwords DIR`, `cargo xtask instructions`.
+//! Tasks of this repository: `cargo xtask tidy`, `cargo xtask circles`, `cargo xtask passwords DIR`, `cargo xtask instructions`.
 
 use std::fs;
 use std::io;
@@ -11,11 +11,12 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
+        ["circles"] => circles(),
         ["passwords", directory] => passwords(Path::new(directory)),
         ["instructions"] => instructions(false),
         ["instructions", "renew"] => instructions(true),
         _ => {
-            eprintln!("usage: cargo xtask tidy | passwords DIR | instructions [renew]");
+            eprintln!("usage: cargo xtask tidy | circles | passwords DIR | instructions [renew]");
             ExitCode::from(64)
         }
     }
@@ -29,6 +30,20 @@ fn tidy() -> ExitCode {
     complaints.iter().for_each(|complaint| println!("{complaint}"));
     println!("tidy: {} complaints", complaints.len());
     if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The circles of imports between modules, and the names of which each link of them consists.
+fn circles() -> ExitCode {
+    match xtask::tidy::Repository::read(&xtask::root()) {
+        Ok(repository) => {
+            xtask::tidy::describe_circles(&repository).iter().for_each(|line| println!("{line}"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("circles: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Whether a log of the tests holds a password of theirs.

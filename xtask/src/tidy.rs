@@ -3,6 +3,7 @@
 mod directions;
 mod documents;
 mod manifest;
+mod modules;
 mod names;
 mod repository;
 mod size;
@@ -12,6 +13,7 @@ mod unsafe_code;
 use std::io;
 use std::path::Path;
 
+pub use self::modules::describe as describe_circles;
 pub use self::repository::{File, Repository};
 
 /// Every complaint about the repository at `root`; none in a tidy one.
@@ -20,6 +22,14 @@ pub use self::repository::{File, Repository};
 /// A file can't be read, or git can't be asked for the list of files.
 pub fn check(root: &Path) -> io::Result<Vec<String>> {
     let repository = Repository::read(root)?;
-    let rules = [directions::check, documents::check, names::check, size::check, traces::check, unsafe_code::check];
+    let rules = [
+        directions::check,
+        documents::check,
+        modules::check,
+        names::check,
+        size::check,
+        traces::check,
+        unsafe_code::check,
+    ];
     Ok(rules.iter().flat_map(|rule| rule(&repository)).collect())
 }

@@ -18,6 +18,9 @@ pub const FRAME_HEADER_SIZE: usize = 7;
 /// Bytes of a frame that aren't payload: its header and its end marker.
 pub const FRAME_OVERHEAD: usize = FRAME_HEADER_SIZE + 1;
 
+/// Bytes of a content header's frame beside the properties: the frame's own, class, weight and body size (4.2.3, 4.2.6.1).
+pub const HEADER_OVERHEAD: usize = FRAME_OVERHEAD + 12;
+
 /// The type octet of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -34,8 +34,9 @@ pub use content::{ContentHeader, delivery_mode, expiration, headers, priority};
 pub use error::DecodeError;
 pub use field_table::{EncodedTable, FieldTable, FieldValue};
 pub use frame::{
-    FRAME_END, FRAME_HEADER_SIZE, FRAME_MIN_SIZE, FRAME_OVERHEAD, Frame, FrameKind, PROTOCOL_HEADER, decode_frame,
-    encode_body, encode_body_with, encode_content_body, encode_deliver, encode_header, encode_heartbeat, encode_method,
+    FRAME_END, FRAME_HEADER_SIZE, FRAME_MIN_SIZE, FRAME_OVERHEAD, Frame, FrameKind, HEADER_OVERHEAD, PROTOCOL_HEADER,
+    decode_frame, encode_body, encode_body_with, encode_content_body, encode_deliver, encode_header, encode_heartbeat,
+    encode_method,
 };
 pub use method::Method;
 pub use properties::Properties;

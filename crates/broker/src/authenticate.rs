@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use leveret_model::Topology;
 
-use crate::broker::Broker;
-use crate::connection::Peer;
+use crate::peer::Peer;
 use crate::settings::Settings;
 
 /// The mechanism of whoever shows a certificate (RFC 4422, appendix A).
@@ -42,8 +41,14 @@ pub(crate) fn offered<'a>(settings: &'a Settings, peer: &Peer) -> Vec<&'a str> {
 }
 
 /// The name of whoever answers to a mechanism that was offered.
-pub(crate) fn log_in(broker: &Broker, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
-    let topology = broker.registry.snapshot().topology.clone();
+pub(crate) fn log_in(
+    authenticator: &dyn Authenticate,
+    topology: &Topology,
+    settings: &Settings,
+    peer: &Peer,
+    mechanism: &str,
+    response: Cow<'_, [u8]>,
+) -> Result<String, String> {
     if mechanism == EXTERNAL {
         // What the client says is of no matter, as in RabbitMQ: it is who its certificate says.
         let certificate = peer.certificate().ok_or("connection peer presented no TLS (x.509) certificate")?;
@@ -51,11 +56,11 @@ pub(crate) fn log_in(broker: &Broker, peer: &Peer, mechanism: &str, response: Co
             let subject = &certificate.subject;
             format!("no name found where ssl_cert_login_from says in the certificate of '{subject}'")
         })?;
-        return broker.authenticator.recognise(&topology, name, peer.is_loopback());
+        return authenticator.recognise(topology, name, peer.is_loopback());
     }
-    let (mechanism, response) = anonymous(&broker.settings, mechanism, response)
+    let (mechanism, response) = anonymous(settings, mechanism, response)
         .ok_or("nobody may be anonymous: set anonymous_login_user to allow it")?;
-    broker.authenticator.authenticate(&topology, mechanism, &response, peer.is_loopback())
+    authenticator.authenticate(topology, mechanism, &response, peer.is_loopback())
 }
 
 /// By what name somebody tried to log in, from a response in PLAIN's form (RFC 4616).

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use crate::outbox::{Event, Outbox, Wake};
 
 pub(crate) use pin::BodyPin;
-pub use reader::BodyRead;
+pub use reader::{BodyOwner, BodyRead};
 pub(crate) use reader::{BodyReader, Pieces};
 use upload::Upload;
 pub(crate) use upload::{BodyFile, Unwritten};

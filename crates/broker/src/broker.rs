@@ -1,5 +1,6 @@
 //! The node's broker: everything that sessions, disk threads and the HTTP API share.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,21 +16,23 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::alarms::{AlarmSource, Alarms};
-use crate::authenticate::Authenticate;
+use crate::authenticate::{self, Authenticate};
 use crate::bodies::{Bodies, BodyJob};
-use crate::clients::{Client, Clients, Inquiry};
+use crate::clients::Clients;
 use crate::commit::Commit;
-use crate::connection::{Connection, Peer};
 use crate::connection_state::ConnectionStatus;
 use crate::deferred::Deferred;
+use crate::inquiry::Inquiry;
 use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
+use crate::peer::Peer;
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
-use crate::registry::{Registry, Services};
+use crate::registry::Registry;
 use crate::reply_to::ReplyTargets;
+use crate::services::Services;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
@@ -37,6 +40,7 @@ use crate::told::category;
 use crate::traffic::{CoreCounters, Protocol};
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
+use crate::views::Client;
 
 /// Why a broker doesn't start.
 #[derive(Debug, Error)]
@@ -292,18 +296,21 @@ impl Broker {
         counters.queues_deleted.add(deleted);
     }
 
-    /// A new connection on `core`, whose socket was accepted at `now`; its task is woken by `wake`.
-    pub fn accept(self: &Arc<Self>, peer: Peer, wake: Arc<dyn Wake>, core: usize, now: Now) -> Connection {
-        let id = ConnectionId(self.fresh_id());
-        let outbox = Arc::new(Outbox::new(wake));
-        self.clients.insert(id, outbox.clone());
-        let counters = self.counters[core % self.counters.len()].clone();
-        Connection::new(self.clone(), id, peer, outbox, counters, now)
+    /// Lists a connection that is reached by `outbox`, and gives the counters of its core.
+    pub(crate) fn connected(&self, id: ConnectionId, outbox: Arc<Outbox>, core: usize) -> CoreCounters {
+        self.clients.insert(id, outbox);
+        self.counters[core % self.counters.len()].clone()
     }
 
     /// A socket on which a TLS handshake begins; `wake` is called when it has to go.
     pub fn handshake(&self, wake: Arc<dyn Wake>) -> Handshake {
         Handshake::new(self.unauthenticated.clone(), ConnectionId(self.fresh_id()), wake)
+    }
+
+    /// The name of whoever answers to a mechanism that was offered.
+    pub(crate) fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
+        let topology = self.registry.snapshot().topology.clone();
+        authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response)
     }
 
     pub(crate) fn forget_connection(&self, id: ConnectionId) {

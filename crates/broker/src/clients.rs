@@ -1,6 +1,5 @@
 //! Who is connected, and how they are asked what they do.
 
-use std::fmt;
 use std::sync::Arc;
 
 use leveret_model::ConnectionId;
@@ -9,62 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::outbox::{Event, Outbox};
 use crate::room;
-use crate::views::ConnectionView;
-
-/// An open connection, as far as others know it without asking.
-#[derive(Debug, Clone)]
-pub struct Client {
-    /// Its id.
-    pub id: ConnectionId,
-    /// RabbitMQ's name of it: addresses of both ends.
-    pub name: Arc<str>,
-    /// Who it belongs to.
-    pub user: Arc<str>,
-    /// The vhost that it is in.
-    pub vhost: Arc<str>,
-}
-
-/// What is asked of a connection, and who is told.
-#[derive(Clone)]
-pub struct Inquiry {
-    answer: Arc<dyn Fn(ConnectionView) + Send + Sync>,
-    is_brief: bool,
-}
-
-impl Inquiry {
-    /// `answer` is called on the connection's core, outside every lock; never if the connection ends first.
-    pub fn new(answer: impl Fn(ConnectionView) + Send + Sync + 'static) -> Self {
-        Self { answer: Arc::new(answer), is_brief: false }
-    }
-
-    /// The same, where the answer leaves out what the client said of itself: that is most of what it costs, and
-    /// thousands of connections are asked for their numbers at a time.
-    pub fn brief(answer: impl Fn(ConnectionView) + Send + Sync + 'static) -> Self {
-        Self { is_brief: true, ..Self::new(answer) }
-    }
-
-    pub(crate) fn is_brief(&self) -> bool {
-        self.is_brief
-    }
-
-    pub(crate) fn answer(&self, view: ConnectionView) {
-        (self.answer)(view);
-    }
-}
-
-impl fmt::Debug for Inquiry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Inquiry")
-    }
-}
-
-impl PartialEq for Inquiry {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.answer, &other.answer)
-    }
-}
-
-impl Eq for Inquiry {}
+use crate::views::Client;
 
 /// All connections of the node.
 #[derive(Default)]

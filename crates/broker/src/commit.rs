@@ -14,8 +14,13 @@ use crate::allowance::Allowance;
 use crate::awaited::Reached;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::planted::{Bug, is_planted};
-use crate::queue_handle::QueueRef;
 use crate::time::Nanos;
+
+/// A queue as the commit stream knows it: something to be applied once a position is durable.
+pub trait Apply: Send + Sync {
+    /// Applies everything that is durable by now, or written if that is enough here.
+    fn apply(self: Arc<Self>);
+}
 
 /// Who is told that a position is durable.
 enum Waiter {
@@ -24,7 +29,7 @@ enum Waiter {
     /// A connection that waits until a position is written.
     Writing(Arc<Outbox>),
     /// A queue whose publisher is gone.
-    Queue(QueueRef),
+    Queue(Arc<dyn Apply>),
     /// Somebody outside the cores.
     Call(Box<dyn FnOnce() + Send>),
 }
@@ -196,7 +201,7 @@ impl Commit {
     }
 
     /// Has `queue` applied when `position` is durable: its publisher doesn't live to do it.
-    pub fn apply_later(&self, position: Position, queue: QueueRef) {
+    pub fn apply_later(&self, position: Position, queue: Arc<dyn Apply>) {
         self.wait(position, Waiter::Queue(queue));
     }
 

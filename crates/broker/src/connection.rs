@@ -1,6 +1,5 @@
 //! A connection before and after its first eight bytes decided on the protocol.
 
-use core::net::SocketAddr;
 use std::sync::Arc;
 
 use leveret_amqp10::{HEADER_AMQP, HEADER_SASL};
@@ -11,50 +10,14 @@ use leveret_model::ConnectionId;
 use crate::amqp10;
 use crate::amqp091;
 use crate::broker::Broker;
-use crate::encryption::{Encryption, PeerCertificate};
 use crate::foreign::Foreign;
-use crate::outbox::{Event, Outbox};
+use crate::outbox::{Event, Outbox, Wake};
 use crate::output::Output;
+use crate::peer::Peer;
 use crate::time::{Nanos, Now};
 use crate::told::Told;
 use crate::traffic::{CoreCounters, Protocol, Traffic};
 use crate::unauthenticated::Part;
-
-/// Where a connection comes from.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    /// The client's address.
-    pub address: SocketAddr,
-    /// Ours.
-    pub local: SocketAddr,
-    /// What its TLS handshake came to; none without TLS.
-    pub encryption: Option<Encryption>,
-    /// The proxy whose word the two addresses are; none for a client that came by itself.
-    pub proxy: Option<SocketAddr>,
-}
-
-impl Peer {
-    /// One without TLS.
-    pub fn new(address: SocketAddr, local: SocketAddr) -> Self {
-        Self { address, local, encryption: None, proxy: None }
-    }
-
-    /// What its certificate says; none without one.
-    pub fn certificate(&self) -> Option<&PeerCertificate> {
-        self.encryption.as_ref()?.certificate.as_deref()
-    }
-
-    /// Whether it is on this machine, and so is the proxy that says so, if one does.
-    pub fn is_loopback(&self) -> bool {
-        let is_here = |address: SocketAddr| address.ip().to_canonical().is_loopback();
-        is_here(self.address) && self.proxy.is_none_or(is_here)
-    }
-
-    /// RabbitMQ's name of a connection.
-    pub fn connection_name(&self) -> String {
-        format!("{} -> {}", self.address, self.local)
-    }
-}
 
 /// One client connection, driven by its task: bytes in, bytes out, time as a parameter.
 ///
@@ -89,8 +52,18 @@ struct Unknown {
     gone: bool,
 }
 
+impl Broker {
+    /// A new connection on `core`, whose socket was accepted at `now`; its task is woken by `wake`.
+    pub fn accept(self: &Arc<Self>, peer: Peer, wake: Arc<dyn Wake>, core: usize, now: Now) -> Connection {
+        let id = ConnectionId(self.fresh_id());
+        let outbox = Arc::new(Outbox::new(wake));
+        let counters = self.connected(id, outbox.clone(), core);
+        Connection::new(self.clone(), id, peer, outbox, counters, now)
+    }
+}
+
 impl Connection {
-    pub(crate) fn new(
+    fn new(
         broker: Arc<Broker>,
         id: ConnectionId,
         peer: Peer,

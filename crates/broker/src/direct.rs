@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_amqp091::{FieldTable, FieldValue, Properties, ShortStr};
+use leveret_amqp091::{FieldTable, FieldValue, HEADER_OVERHEAD, Properties, ShortStr};
 use leveret_log::{Position, Wait};
 use leveret_message::deliver::to_amqp091;
 use leveret_message::headers::Headers;
@@ -12,8 +12,9 @@ use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind, Value};
 use leveret_queue::{GetOutcome, Link, Outcome, Peeked, Run, Signal};
 
-use crate::amqp091::HEADER_OVERHEAD;
 use crate::broker::Broker;
+use crate::expiration::time_to_live_ms;
+use crate::field_tables;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::reads::Purpose;
@@ -291,7 +292,7 @@ fn shown(encoded: &[u8]) -> Arguments {
     number("priority", properties.priority.map(u64::from));
     number("timestamp", properties.timestamp);
     if let Some(headers) = properties.headers
-        && let Ok(table) = crate::amqp091::arguments::arguments(headers)
+        && let Ok(table) = field_tables::arguments(headers)
     {
         pairs.push(("headers".into(), Value::Table(table)));
     }
@@ -343,9 +344,9 @@ impl Checked {
         let expiration = text("expiration")?;
         let time_to_live_ms = match &expiration {
             None => None,
-            Some(text) => match crate::amqp091::time_to_live_ms(text) {
+            Some(text) => match time_to_live_ms(text) {
                 Ok(ms) => Some(ms),
-                Err(error) => return Err(wrong(error.text)),
+                Err(reason) => return Err(wrong(reason)),
             },
         };
         let texts = [

@@ -4,7 +4,7 @@ use leveret_message::headers::Header as MessageHeader;
 use leveret_model::Value;
 use leveret_routing::{Header, Headers};
 
-use crate::amqp091::arguments;
+use crate::field_tables;
 
 /// The headers of a message being routed.
 pub(crate) struct MessageHeaders<'a>(pub leveret_message::headers::Headers<'a>);
@@ -23,7 +23,7 @@ impl Headers for MessageHeaders<'_> {
             MessageHeader::Double(value) => Value::Double(value),
             MessageHeader::Bool(value) => Value::Bool(value),
             MessageHeader::Void => Value::Void,
-            MessageHeader::Complex(value) => arguments::value(value),
+            MessageHeader::Complex(value) => field_tables::value(value),
         }))
     }
 }

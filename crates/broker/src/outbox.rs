@@ -6,9 +6,9 @@ use std::sync::Arc;
 use leveret_queue::{Link, QueueWait, Signal};
 use parking_lot::Mutex;
 
-use crate::clients::Inquiry;
+use crate::inquiry::Inquiry;
 use crate::mailbox::{Inner, Mailbox};
-use crate::reply_to::Reply;
+use crate::reply::Reply;
 
 /// Wakes whoever owns something: a connection's task, a disk thread. Must not block and must not call
 /// back into the broker.

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use leveret_log::{LiveState, LogId, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_log::{LogId, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{Place, encode_reference};
@@ -21,18 +21,20 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::awaited::{Awaited, Reached};
-use crate::commit::Commit;
+use crate::bodies::BodyOwner;
+use crate::commit::{Apply, Commit};
 use crate::deferred::Deferred;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
-use crate::registry::Services;
+use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
 use crate::told::category;
 
+mod checkpoint;
 mod groups;
 mod moves;
 mod shown;
@@ -40,10 +42,6 @@ mod shown;
 pub(crate) mod tests;
 
 pub(crate) use moves::{Reason, Waiting};
-
-/// Kind of the control record that says which numbers were handed out before a clean stop: a
-/// little-endian number, all below it may have been delivered.
-pub const CONTROL_DELIVERED_BELOW: u8 = 1;
 
 /// Runs of messages in one record of the log at most, so that it stays within the largest one.
 pub(crate) const RECORD_RUNS_MAX: usize = 4096;
@@ -617,39 +615,21 @@ impl QueueHandle {
         queue.used(now);
         (queue.ready(), queue.consumer_count())
     }
+}
 
-    /// Its live state for a checkpoint.
-    pub fn live_state(self: &Arc<Self>, durable: Position) -> Option<LiveState> {
-        self.with(|queue, effects| {
-            // Every durable message has to be in it.
-            queue.apply(durable, effects);
-            let (live, bytes) = queue.durable_live();
-            (*queue.state() != QueueState::Deleted).then(|| LiveState {
-                log: self.log_id,
-                next: queue.ledger().next(),
-                position: self.last_record.load(Ordering::Relaxed),
-                live,
-                bytes,
-                elsewhere: queue.references().numbers(),
-                state: queue.kept(),
-            })
-        })
-        .flatten()
+impl Apply for QueueHandle {
+    fn apply(self: Arc<Self>) {
+        Self::apply(&self);
+    }
+}
+
+impl BodyOwner for QueueHandle {
+    fn log_id(&self) -> LogId {
+        self.log_id
     }
 
-    /// Records for a clean stop what may have been delivered.
-    pub fn record_delivered(&self) {
-        if !self.info.is_logged() {
-            return;
-        }
-        let queue = self.inner.lock();
-        let cursor = queue.cursor();
-        if cursor > 0 {
-            let position = self.commit.append(|log, now| {
-                log.append_control(self.log_id, CONTROL_DELIVERED_BELOW, &cursor.to_le_bytes(), Wait::Lazy, now)
-            });
-            self.last_record.store(position, Ordering::Relaxed);
-        }
+    fn fail(self: Arc<Self>, reason: String) {
+        Self::fail(&self, reason);
     }
 }
 

@@ -8,8 +8,7 @@ use leveret_queue::{Expiry, Kept, KeptError, Ledger, Outcome, References};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::queue_handle::CONTROL_DELIVERED_BELOW;
-use crate::registry::CONTROL_MODEL_COMMAND;
+use crate::records::{CONTROL_DELIVERED_BELOW, CONTROL_MODEL_COMMAND};
 use crate::shared_messages::RecoveredShared;
 
 /// A data directory that this version can't read.

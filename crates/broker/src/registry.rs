@@ -14,24 +14,18 @@ use leveret_model::{
     Change, Command, ConnectionId, DeleteQueue, Durability, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue,
     QueueId, Refused, Topology,
 };
-use leveret_queue::{ClassicQueue, DeleteIf, Expiry, Ledger, MemoryBudget, NotDeleted};
+use leveret_queue::{ClassicQueue, DeleteIf, Expiry, Ledger, NotDeleted};
 use leveret_routing::Router;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::commit::Commit;
-use crate::deferred::Deferred;
 use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::{QueueHandle, QueueRef};
-use crate::queue_metrics::QueueMetrics;
-use crate::reads::Reads;
+use crate::records::CONTROL_MODEL_COMMAND;
 use crate::recovery::RecoveredQueue;
 use crate::reply_to::ReplyTargets;
-use crate::shared_messages::SharedMessages;
+use crate::services::Services;
 use crate::time::{Nanos, Now};
 use crate::told::changes;
-
-/// Kind of the control records of the metadata log that carry a model command.
-pub const CONTROL_MODEL_COMMAND: u8 = 1;
 
 /// Everything that routing and lookups need, immutable.
 #[derive(Clone)]
@@ -125,29 +119,6 @@ pub struct Submitted {
     pub position: Position,
     /// Queues that this command deletes.
     pub deleted: Vec<QueueRef>,
-}
-
-/// What all queues of a registry use.
-#[derive(Clone)]
-pub struct Services {
-    /// Where their records go.
-    pub commit: Arc<Commit>,
-    /// What they read back.
-    pub reads: Arc<Reads>,
-    /// What they leave for their home cores.
-    pub deferred: Arc<Deferred>,
-    /// What they hold in memory.
-    pub budget: Arc<MemoryBudget>,
-    /// What stands once for several of them.
-    pub shared: Arc<SharedMessages>,
-    /// Their sizes, and what died in them.
-    pub metrics: Arc<QueueMetrics>,
-    /// What a confirm means in queues that don't say so themselves.
-    pub durability: Durability,
-    /// Number of the first message of a new queue.
-    pub first_number: u64,
-    /// See [`crate::Settings::strict_compat`].
-    pub strict_compat: bool,
 }
 
 /// See the module.

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 
 use crate::names::Names;
 use crate::outbox::{Event, Outbox};
+use crate::reply::Reply;
 
 /// The pseudo queue that a requester of AMQP 0-9-1 consumes from, and names as `reply-to`.
 pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
@@ -34,7 +35,7 @@ pub struct ReplyTarget {
     key: u64,
     outbox: Arc<Outbox>,
     open: AtomicBool,
-    waiting_bytes: AtomicU64,
+    waiting_bytes: Arc<AtomicU64>,
 }
 
 impl ReplyTarget {
@@ -54,14 +55,18 @@ impl ReplyTarget {
     }
 
     /// Sends answers to the owner's outbox. False when it is gone or has enough waiting: they are dropped then.
-    pub fn send(self: &Arc<Self>, batch: &Arc<Batch>) -> bool {
-        let bytes = batch.memory() as u64;
+    pub fn send(&self, batch: &Arc<Batch>) -> bool {
         if !self.is_open() || self.waiting_bytes.load(Ordering::Relaxed) >= WAITING_BYTES_MAX {
             return false;
         }
-        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.outbox.send(Event::Reply(Reply { target: self.clone(), batch: batch.clone() }));
+        let reply = Reply::new(self.key, batch.clone(), self.waiting_bytes.clone());
+        self.outbox.send(Event::Reply(reply));
         true
+    }
+
+    /// Whether these answers are for this requester, and not for an earlier one with the same key.
+    pub(crate) fn is_target_of(&self, reply: &Reply) -> bool {
+        reply.counts_in(&self.waiting_bytes)
     }
 }
 
@@ -70,31 +75,6 @@ impl fmt::Debug for ReplyTarget {
         f.debug_struct("ReplyTarget").field("key", &self.key).field("open", &self.is_open()).finish_non_exhaustive()
     }
 }
-
-/// Answers on their way to a requester. When its connection has encoded or dropped them it says so by
-/// [`Reply::done`], or no more are let through.
-#[derive(Debug, Clone)]
-pub struct Reply {
-    /// For whom.
-    pub target: Arc<ReplyTarget>,
-    /// The messages.
-    pub batch: Arc<Batch>,
-}
-
-impl Reply {
-    /// Their bytes don't wait any more.
-    pub fn done(&self) {
-        self.target.waiting_bytes.fetch_sub(self.batch.memory() as u64, Ordering::Relaxed);
-    }
-}
-
-impl PartialEq for Reply {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.target, &other.target) && Arc::ptr_eq(&self.batch, &other.batch)
-    }
-}
-
-impl Eq for Reply {}
 
 /// Everybody who waits for answers, by volatile name.
 pub struct ReplyTargets {
@@ -115,7 +95,7 @@ impl ReplyTargets {
             key,
             outbox,
             open: AtomicBool::new(true),
-            waiting_bytes: AtomicU64::new(0),
+            waiting_bytes: Arc::default(),
         });
         self.targets.write().insert(target.name.clone(), target.clone());
         Registration { targets: self.clone(), target }
@@ -181,7 +161,7 @@ mod tests {
         let mut events = Vec::new();
         outbox.drain(&mut events);
         let [Event::Reply(reply)] = &events[..] else { panic!("{events:?}") };
-        assert_eq!(reply.target.key(), 8);
+        assert_eq!(reply.key, 8);
         drop(second);
         assert!(targets.find(name.as_bytes()).is_none());
         assert!(!found.send(&batch(b"late")), "also for who has found it before");

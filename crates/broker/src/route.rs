@@ -12,6 +12,7 @@ use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
 use crate::reply_to::ReplyTarget;
+use crate::shared_messages::SharedMessages;
 use crate::time::Nanos;
 
 /// Routes that one connection remembers at most.
@@ -57,6 +58,17 @@ impl Route {
     /// Whether a message would reach nobody.
     pub(crate) fn is_unroutable(&self) -> bool {
         self.queues.is_empty() && !self.replies.iter().any(|reply| reply.is_open())
+    }
+
+    /// Whether a body of this length, going this way, is to have a file: see [`SharedMessages::wants_file`]. Requesters that
+    /// wait for answers have no file.
+    pub(crate) fn wants_file(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
+        shared.wants_file(&self.queues, persistent, length) && self.replies.is_empty()
+    }
+
+    /// Whether it is nowhere else then: see [`SharedMessages::streams`].
+    pub(crate) fn streams(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
+        shared.streams(&self.queues, persistent, length) && self.replies.is_empty()
     }
 
     /// Counts messages that went this way.

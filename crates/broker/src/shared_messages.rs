@@ -17,7 +17,6 @@ use parking_lot::Mutex;
 use crate::bodies::{Bodies, BodyFile};
 use crate::commit::Commit;
 use crate::queue_handle::QueueRef;
-use crate::route::Route;
 
 /// What a further queue adds to what a publisher has on its way to the disk, instead of its messages' bytes.
 pub(crate) const REFERENCE_BYTES: u64 = 128;
@@ -124,19 +123,19 @@ impl SharedMessages {
         }
     }
 
-    /// Whether a body of this length, going this way, is to have a file.
-    pub(crate) fn wants_file(&self, route: &Route, persistent: bool, length: usize) -> bool {
+    /// Whether a body of this length that goes to these queues is to have a file.
+    pub(crate) fn wants_file(&self, queues: &[QueueRef], persistent: bool, length: usize) -> bool {
         let is_large = persistent && length >= self.limits.body_file_from;
-        is_large && route.replies.is_empty() && route.queues.iter().any(|queue| queue.is_durable())
+        is_large && queues.iter().any(|queue| queue.is_durable())
     }
 
     /// Whether it is nowhere else then: nobody has it in memory. Queues without a log do, and those whose refusals are
     /// dead letters, which are copied.
-    pub(crate) fn streams(&self, route: &Route, persistent: bool, length: usize) -> bool {
+    pub(crate) fn streams(&self, queues: &[QueueRef], persistent: bool, length: usize) -> bool {
         let needs_file_only = |queue: &QueueRef| {
             queue.is_durable() && queue.info().options.overflow != leveret_model::Overflow::RejectPublishDlx
         };
-        self.wants_file(route, persistent, length) && route.queues.iter().all(needs_file_only)
+        self.wants_file(queues, persistent, length) && queues.iter().all(needs_file_only)
     }
 
     /// Writes messages that go to `queues` to the shared log, if that is worth it: their number there, from the first

@@ -3,15 +3,27 @@
 use std::sync::Arc;
 
 use leveret_metrics::Totals;
-use leveret_model::Arguments;
+use leveret_model::{Arguments, ConnectionId};
 use leveret_queue::QueueWait;
 
-use crate::clients::Client;
-use crate::connection::Peer;
 use crate::connection_state::ConnectionStatus;
+use crate::peer::Peer;
 use crate::stats::Stats;
 use crate::time::Nanos;
 use crate::traffic::Protocol;
+
+/// An open connection, as far as others know it without asking.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Its id.
+    pub id: ConnectionId,
+    /// RabbitMQ's name of it: addresses of both ends.
+    pub name: Arc<str>,
+    /// The user it belongs to.
+    pub user: Arc<str>,
+    /// The vhost that it is in.
+    pub vhost: Arc<str>,
+}
 
 /// One open connection.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use crate::format::checkpoint::{
     ENTRY_BYTES, Entry, FOOTER_BYTES, HEADER_BYTES, Header, NEXT_DELETED, SEGMENT_ROW_BYTES,
 };
 use crate::format::u64_at;
-use crate::job::LiveState;
+use crate::live_state::LiveState;
 use crate::names::Name;
 use crate::scan::{READS_MAX, Window};
 use crate::store::{CheckpointFile, EntryPlace};

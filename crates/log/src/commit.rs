@@ -12,10 +12,11 @@ use crate::builder::Sealed;
 use crate::format::batch::FLAG_CLOSING;
 use crate::format::closed::Closed;
 use crate::format::record::RecordKind;
-use crate::job::{Event, Job, JobId, Next, Step, WriteJob};
+use crate::job::{Event, Job, JobId, Next, WriteJob};
 use crate::log::Log;
 use crate::names::{self, Name};
 use crate::options::Options;
+use crate::step::Step;
 use crate::types::{LogId, Nanos, Position, Wait};
 
 /// State of the commit lane.

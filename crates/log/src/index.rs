@@ -7,38 +7,8 @@ use rustc_hash::FxHashMap;
 use crate::format::RUN_BYTES_MAX;
 use crate::format::batch::{BatchHeader, RUN_BYTES, Run};
 use crate::format::record::{RECORD_HEADER_BYTES, RecordKind};
+use crate::format::segment_index::{LogIndex, Point};
 use crate::types::LogId;
-
-/// Where a run of messages is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Point {
-    /// Its first message.
-    pub number: u64,
-    /// Offset of its batch in the file.
-    pub batch: u32,
-    /// Its row in that batch's table.
-    pub run: u32,
-}
-
-/// What one file holds of one log. Without messages it was only touched by settles or control records.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LogIndex {
-    pub first: u64,
-    pub last: u64,
-    pub messages: u64,
-    /// Bytes of the payloads.
-    pub bytes: u64,
-    pub points: Vec<Point>,
-}
-
-impl LogIndex {
-    /// The points from which all messages from `from` on can be reached, at most `count`.
-    pub(crate) fn points_from(&self, from: u64, count: usize) -> &[Point] {
-        let after = self.points.partition_point(|point| point.number <= from);
-        let start = after.saturating_sub(1);
-        &self.points[start..self.points.len().min(start + count)]
-    }
-}
 
 #[derive(Clone, Debug, Default)]
 struct Growing {

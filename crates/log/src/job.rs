@@ -1,16 +1,15 @@
 //! What the log asks of others: jobs out, results in, events back.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
-
-use roaring::RoaringTreemap;
 
 use crate::builder::Sealed;
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, ReadError};
 use crate::format::Identity;
+use crate::live_state::LiveState;
 use crate::retire::worker::{Progress, Worker};
+use crate::step::Step;
 use crate::types::{LogId, Nanos, Position};
 
 /// Jobs of the two lanes run beside each other, those of one lane one after the other.
@@ -77,55 +76,6 @@ impl fmt::Debug for RetireJob {
     }
 }
 
-/// One operation on files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Make a file of this length.
-    Create(Arc<str>, u64),
-    /// Rename a file.
-    Rename(Arc<str>, Arc<str>),
-    /// Write to the start of a file.
-    WriteStart(Arc<str>, Vec<u8>),
-    /// Write zeros to these bytes of a file.
-    WriteZeros(Arc<str>, Range<u64>),
-    /// Make a file durable.
-    Sync(Arc<str>),
-    /// Make the names durable.
-    SyncDirectory,
-    /// Unlink a file.
-    Remove(Arc<str>),
-    /// Unlink a file that may not be there.
-    Discard(Arc<str>),
-}
-
-impl Step {
-    pub(crate) fn run(&self, disk: &dyn Disk) -> Result<(), DiskError> {
-        match self {
-            Step::Create(name, length) => disk::create(disk, name, *length),
-            Step::Rename(from, to) => disk::rename(disk, from, to),
-            Step::WriteStart(name, bytes) => disk::write(disk, name, 0, &[bytes]),
-            Step::WriteZeros(name, range) => write_zeros(disk, name, range.clone()),
-            Step::Sync(name) => disk::sync(disk, name),
-            Step::SyncDirectory => disk::sync_directory(disk),
-            Step::Remove(name) => disk::remove(disk, name),
-            Step::Discard(name) => match disk::remove(disk, name) {
-                Err(error) if error.error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-                other => other,
-            },
-        }
-    }
-}
-
-fn write_zeros(disk: &dyn Disk, name: &str, range: Range<u64>) -> Result<(), DiskError> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    let count = range.end - range.start;
-    let whole = (count / ZEROS.len() as u64) as usize;
-    let rest = (count % ZEROS.len() as u64) as usize;
-    let mut slices = vec![&ZEROS[..]; whole];
-    slices.push(&ZEROS[..rest]);
-    disk::write(disk, name, range.start, &slices)
-}
-
 /// Result of a job.
 #[derive(Debug)]
 pub enum Done {
@@ -140,35 +90,6 @@ pub enum Done {
 /// How far a retirement came.
 #[derive(Debug)]
 pub struct RetireProgress(pub(crate) Progress);
-
-/// What is alive in a log, and what its owner needs to go on from here.
-///
-/// The state must reflect every settle and control record of the log up to `position` and none after it, and every
-/// message below `next` (alive, if it is in `live`) and none from `next` on. What is appended but not durable yet may
-/// be in it or not. Taken under the lock that the log's appends are made under.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LiveState {
-    /// Whose state.
-    pub log: LogId,
-    /// Number of the next message: above every message that is durable.
-    pub next: u64,
-    /// Position of the last record of the log that is reflected: what the last append returned.
-    pub position: Position,
-    /// Numbers of the live messages, all below `next`.
-    pub live: RoaringTreemap,
-    /// Sum of their body sizes.
-    pub bytes: u64,
-    /// Numbers of messages whose bytes stand in another log, alive or not; checkpoints don't keep them.
-    pub elsewhere: RoaringTreemap,
-    /// The rest of the ledger; for [`LogId::METADATA`] the encoded model.
-    pub state: Vec<u8>,
-}
-
-impl Default for LogId {
-    fn default() -> LogId {
-        LogId::METADATA
-    }
-}
 
 impl Job {
     /// Does it.

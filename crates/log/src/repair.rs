@@ -15,7 +15,7 @@ use crate::format::checkpoint::Header;
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::RecordKind;
 use crate::index::{Breaks, FileIndex};
-use crate::job::LiveState;
+use crate::live_state::LiveState;
 use crate::names::Name;
 use crate::options::Options;
 use crate::segment::{self, SegmentWriter};

@@ -8,9 +8,11 @@ use crate::background::{Doing, LATER, Slot};
 use crate::checkpoint::Plan;
 use crate::error::ReadError;
 use crate::format::checkpoint::Header;
-use crate::index::LogIndex;
-use crate::job::{Event, Job, LiveState, Next, RetireJob, Step};
+use crate::format::segment_index::LogIndex;
+use crate::job::{Event, Job, Next, RetireJob};
+use crate::live_state::LiveState;
 use crate::log::Log;
+use crate::step::Step;
 use crate::store::{CheckpointFile, Segment};
 use crate::types::{LogId, Nanos, Position};
 

@@ -4,7 +4,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::background::Slot;
-use crate::index::{Breaks, LogIndex};
+use crate::format::segment_index::LogIndex;
+use crate::index::Breaks;
 use crate::log::Log;
 use crate::retire::worker::{Limits, Origin, Worker};
 use crate::retire::{Retirement, What};
@@ -174,7 +175,7 @@ mod tests {
     use crate::format::batch::Run;
     use crate::format::record::RecordKind;
     use crate::index::FileIndex;
-    use crate::segment::NewSegment;
+    use crate::store::NewSegment;
     use crate::store::Segment;
 
     fn candidate(id: u64, length: u64, live: u64) -> Candidate {

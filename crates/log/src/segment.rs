@@ -12,21 +12,13 @@ use crate::format::Identity;
 use crate::format::batch::Run;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
-use crate::index::{Breaks, FileIndex, LogIndex};
+use crate::index::{Breaks, FileIndex};
 use crate::names::Name;
-use crate::store::Segment;
+use crate::store::{NewSegment, Segment};
 use crate::types::{LogId, Payload};
 
 /// Bytes written between syncs, so that no single sync takes long.
 const UNSYNCED_MAX: u64 = 4 << 20;
-
-/// A segment that was written or read, and the parts of logs in it, in order of logs and numbers.
-#[derive(Debug)]
-pub(crate) struct NewSegment {
-    pub id: u64,
-    pub segment: Segment,
-    pub parts: Vec<(LogId, LogIndex)>,
-}
 
 /// A segment being written.
 #[derive(Debug)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::background::{Doing, Slot};
 use crate::error::{DiskError, Operation, StorageError};
-use crate::job::{Job, JobId, Next, Step};
+use crate::job::{Job, JobId, Next};
 use crate::log::Log;
 use crate::names;
 use crate::options::Options;
+use crate::step::Step;
 use crate::types::Nanos;
 
 /// How often it is looked whether there is space again.

@@ -9,8 +9,7 @@ use roaring::RoaringTreemap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::format::Identity;
-use crate::index::LogIndex;
-use crate::segment::NewSegment;
+use crate::format::segment_index::LogIndex;
 use crate::types::{LogId, Position};
 
 /// A segment file.
@@ -63,6 +62,14 @@ impl Segment {
     pub(crate) fn is_pinned(&self) -> bool {
         Arc::strong_count(&self.pin) > 1
     }
+}
+
+/// A segment that was written or read, and the parts of logs in it, in order of logs and numbers.
+#[derive(Debug)]
+pub(crate) struct NewSegment {
+    pub id: u64,
+    pub segment: Segment,
+    pub parts: Vec<(LogId, LogIndex)>,
 }
 
 /// `share` of `whole` of this many bytes.
@@ -280,7 +287,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Point;
+    use crate::format::segment_index::Point;
 
     fn segment(id: u64, parts: Vec<(LogId, LogIndex)>) -> NewSegment {
         let segment = Segment::new(format!("s{id}").into(), Identity::segment(0, 0, id), 0, 1000);

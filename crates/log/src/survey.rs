@@ -2,7 +2,8 @@
 //! are asked a while after messages were settled.
 
 use crate::background::Doing;
-use crate::job::{Job, LiveState, Next};
+use crate::job::{Job, Next};
+use crate::live_state::LiveState;
 use crate::log::Log;
 use crate::retire::LIVE_LOGS_MAX;
 use crate::types::{LogId, Nanos};

@@ -6,6 +6,12 @@ use bytes::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LogId(pub u64);
 
+impl Default for LogId {
+    fn default() -> LogId {
+        LogId::METADATA
+    }
+}
+
 impl LogId {
     /// The log of metadata commands.
     pub const METADATA: LogId = LogId(0);

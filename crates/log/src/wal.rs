@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::format::Identity;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::index::FileIndex;
-use crate::job::Step;
 use crate::names::Name;
 use crate::options::Options;
+use crate::step::Step;
 use crate::types::Position;
 
 /// Zeros that one job writes: what the commit lane waits for at most when it needs the file.

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use leveret_broker::Broker;
-use leveret_broker::clients::Client;
+use leveret_broker::views::Client;
 use leveret_config::{EnabledPlugins, ManagementApi};
 use leveret_model::Topology;
 use leveret_node::{Listening, Log, NodeHandle};

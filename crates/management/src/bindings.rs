@@ -16,7 +16,7 @@ use crate::call::{Answer, Call, json, no_content};
 use crate::error::Error;
 use crate::exchanges::named;
 use crate::list::{self, Rows};
-use crate::{fields, route};
+use crate::{fields, percent};
 
 /// A binding, or the one that a queue has by its name.
 #[derive(Clone)]
@@ -269,7 +269,7 @@ fn hash(arguments: &Arguments) -> String {
 /// one that is the key as it stands is meant before one that becomes it.
 fn keyed(mut rows: Vec<Row>, word: &str) -> Option<Row> {
     let with = |fits: &dyn Fn(String) -> bool| rows.iter().position(|row| fits(row.key()));
-    let at = with(&|key| key == word).or_else(|| with(&|key| route::decoded(&key).is_ok_and(|key| key == word)))?;
+    let at = with(&|key| key == word).or_else(|| with(&|key| percent::decoded(&key).is_ok_and(|key| key == word)))?;
     Some(rows.swap_remove(at))
 }
 

@@ -10,9 +10,9 @@ use leveret_model::{Action, Permit, Topology};
 use serde_json::{Map, Value};
 
 use crate::api::Api;
-use crate::definitions::takes_too_much;
 use crate::error::Error;
 use crate::identity::Identity;
+use crate::json_walk::takes_too_much;
 
 /// What a handler says.
 pub(crate) type Answer = Result<Response, Error>;

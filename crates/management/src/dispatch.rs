@@ -16,7 +16,8 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::local::LOCAL_ROUTES;
-use crate::route::{Access, Method, Route, query_pairs};
+use crate::percent::query_pairs;
+use crate::route::{Access, Method, Route};
 use crate::routes::ROUTES;
 use crate::serve::Client;
 

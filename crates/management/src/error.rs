@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use leveret_model::{Refused, RefusedKind};
 use serde_json::json;
 
-use crate::route::NotText;
+use crate::percent::NotText;
 
 /// An answer that isn't what was asked for, in RabbitMQ's shapes.
 #[derive(Debug)]

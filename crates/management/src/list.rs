@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::call::{Answer, json};
 use crate::columns::Columns;
 use crate::error::Error;
-use crate::stream;
+use crate::stream::{self, make_way};
 
 type Query = HashMap<String, String>;
 
@@ -165,12 +165,6 @@ pub(crate) fn page<R: Rows>(
     let columns = Columns::of(query);
     let items = rows.iter().map(|row| columns.pick(kind.show(row))).collect();
     Some(json(page.wrap(total, total, items)))
-}
-
-/// Threads that wait for this processor go first. Linux lets a thread end its slice of milliseconds even where one of higher
-/// priority has woken up: a core that serves messages would wait for it.
-pub(crate) fn make_way() {
-    std::thread::yield_now();
 }
 
 /// The answer to a query for a page of these rows, sorted by a column: no row is copied. None when that isn't what is asked

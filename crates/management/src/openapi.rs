@@ -2,16 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, json};
 use crate::route::{Access, Method, Route};
-use crate::routes::ROUTES;
 
-/// GET.
-pub(crate) async fn document(call: Call) -> Answer {
-    json(describe(ROUTES, &call.api.broker().settings.version))
-}
-
-fn describe(routes: &[Route], version: &str) -> Value {
+/// The document about these routes of a node of this version.
+pub(crate) fn describe(routes: &[Route], version: &str) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
         let path = route.path.replace("{*", "{");
@@ -95,6 +89,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::routes::ROUTES;
 
     #[test]
     fn every_route_is_described_once() {

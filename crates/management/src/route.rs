@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use crate::call::{Answer, Call};
+use crate::percent::{NotText, decoded};
 
 /// The methods that routes have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,52 +125,10 @@ impl Route {
     }
 }
 
-/// A word of a path or a query that is no text: what stands there, and what is wrong with it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotText {
-    /// A percent sign without two hexadecimal digits.
-    #[error("'{0}' has a percent sign without two hexadecimal digits behind it; %25 stands for the sign itself")]
-    Escape(String),
-    /// Bytes that aren't UTF-8.
-    #[error("'{0}' isn't UTF-8 once its percent signs are decoded, and names are UTF-8")]
-    Encoding(String),
-}
-
-/// A word of a path or query without its percent signs.
-///
-/// # Errors
-/// It is no text then: what is only like a name must not become one, or different names would meet in one object.
-pub(crate) fn decoded(text: &str) -> Result<String, NotText> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [byte, after @ ..] = rest {
-        rest = after;
-        if *byte != b'%' {
-            out.push(*byte);
-            continue;
-        }
-        let digit = |at: usize| rest.get(at).and_then(|digit| (*digit as char).to_digit(16));
-        let (Some(high), Some(low)) = (digit(0), digit(1)) else { return Err(NotText::Escape(text.to_owned())) };
-        out.push((high * 16 + low) as u8);
-        rest = &rest[2..];
-    }
-    String::from_utf8(out).map_err(|_| NotText::Encoding(text.to_owned()))
-}
-
-/// The keys of a query with their values, decoded.
-///
-/// # Errors
-/// One of them is no text.
-pub(crate) fn query_pairs(query: &str) -> impl Iterator<Item = Result<(String, String), NotText>> + '_ {
-    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Ok((decoded(&key.replace('+', " "))?, decoded(&value.replace('+', " "))?))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::percent::query_pairs;
 
     fn route(path: &'static str) -> Route {
         Route {

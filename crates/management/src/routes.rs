@@ -3,6 +3,7 @@
 
 use leveret_model::{Permission, TopicPermission};
 
+use crate::call::{Answer, Call, json};
 use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, exchanges, feature_flags, granted, health, limits,
@@ -13,7 +14,7 @@ use crate::{
 /// See the module.
 #[rustfmt::skip]
 pub(crate) static ROUTES: &[Route] = &[
-    route!(Get "/api/openapi.json" Public openapi::document, "This description of the API"),
+    route!(Get "/api/openapi.json" Public document, "This description of the API"),
     route!(Get "/api/overview" Management overview::overview, "Totals and rates of the whole node"),
     route!(Get "/api/whoami" Management overview::whoami, "The user who asks"),
     route!(Get "/api/version" Public overview::version, "The version of RabbitMQ that this node is compatible with"),
@@ -194,3 +195,8 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}" VhostOrMonitor health::always, "Whether every quorum queue of a virtual host has a leader"),
     route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}" VhostOrMonitor health::always, "Whether every quorum queue of such a name has a leader"),
 ];
+
+/// GET: the description of the API.
+async fn document(call: Call) -> Answer {
+    json(openapi::describe(ROUTES, &call.api.broker().settings.version))
+}

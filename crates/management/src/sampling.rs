@@ -1,23 +1,12 @@
-//! What the node and its vhosts counted a moment ago: one timer for all of them.
+//! Counts of the node and its vhosts a moment ago.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use leveret_metrics::Totals;
-use leveret_model::Topology;
 use parking_lot::Mutex;
-use serde_json::json;
 
-use crate::api::Api;
-use crate::history::Subject;
-use crate::statistics::{self, Lengths};
-use crate::{connections, exchanges, nodes, overview, queues};
-
-/// How often the node's counts are noted.
-const STEP: Duration = Duration::from_secs(1);
-/// The past is noted every so many steps.
-const PAST_STEPS: u64 = 5;
 /// A rate is over so many steps.
 const WINDOW: usize = 5;
 
@@ -27,13 +16,14 @@ pub(crate) struct Sampler {
     recent: Mutex<VecDeque<Sample>>,
 }
 
+/// Counts at one moment.
 #[derive(Clone)]
-struct Sample {
-    at: Instant,
-    node: Totals,
+pub(crate) struct Sample {
+    pub(crate) at: Instant,
+    pub(crate) node: Totals,
     /// Ready and unacknowledged messages of all queues.
-    queues: (u64, u64),
-    vhosts: HashMap<Arc<str>, Totals>,
+    pub(crate) queues: (u64, u64),
+    pub(crate) vhosts: HashMap<Arc<str>, Totals>,
 }
 
 impl Sampler {
@@ -58,64 +48,11 @@ impl Sampler {
         found.unwrap_or((now, 0.0))
     }
 
-    fn add(&self, sample: Sample) {
+    pub(crate) fn add(&self, sample: Sample) {
         let mut recent = self.recent.lock();
         recent.push_back(sample);
         while recent.len() > WINDOW {
             recent.pop_front();
         }
-    }
-}
-
-impl Api {
-    /// Notes what the node and its vhosts count, once a second, and now and then what has a past, as long as it is
-    /// awaited.
-    pub async fn sample(self) {
-        for second in 0u64.. {
-            let broker = self.broker();
-            let topology = self.topology();
-            let vhosts = topology.vhosts().map(|vhost| (vhost.clone(), broker.totals_in(vhost)));
-            let vhosts = vhosts.filter(|(_, totals)| *totals != Totals::default()).collect();
-            let queues = broker.queue_metrics.sums().gauges;
-            let queues = (queues.ready, queues.unacknowledged);
-            self.sampler().add(Sample { at: Instant::now(), node: broker.totals(), queues, vhosts });
-            if second % PAST_STEPS == 0 {
-                self.sample_past(&topology).await;
-            }
-            tokio::time::sleep(STEP).await;
-        }
-    }
-
-    async fn sample_past(&self, topology: &Topology) {
-        let (histories, now) = (self.histories(), self.node().clock().now().wall_ms);
-        let lengths = Lengths::of_node(self);
-        histories.add(Subject::Overview, &overview::counted(self, &lengths), now);
-        histories.add(Subject::Node, &nodes::view(self), now);
-        for vhost in topology.vhosts() {
-            let mut shown = [json!({"name": vhost})];
-            statistics::add_to_vhosts(self, &mut shown, None);
-            // Nothing happened in it yet.
-            if shown[0].get("messages").is_some() {
-                histories.add(Subject::Vhost(vhost.clone()), &shown[0], now);
-            }
-        }
-        let watched = histories.watched(now);
-        let snapshot = self.broker().registry.snapshot_full();
-        for subject in &watched {
-            let shown = match subject {
-                Subject::Queue(vhost, name) => snapshot.queue(vhost, name).map(|queue| queues::usual(self, queue)),
-                Subject::Exchange(vhost, name) => {
-                    let found = snapshot.topology.exchange(vhost, name);
-                    found.map(|exchange| exchanges::view(self, &snapshot, exchange))
-                }
-                _ => continue,
-            };
-            match shown {
-                Some(body) => histories.add(subject.clone(), &body, now),
-                None => histories.forget(|gone| gone == subject),
-            }
-        }
-        histories.forget(|subject| matches!(subject, Subject::Vhost(name) if topology.vhost(name).is_none()));
-        connections::sample(self, &watched, now).await;
     }
 }

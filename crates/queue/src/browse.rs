@@ -8,7 +8,8 @@ use leveret_message::Batch;
 
 use crate::Nanos;
 use crate::classic::{ClassicQueue, QueueState, TurnEnd};
-use crate::consumer::{Consumer, ConsumerId};
+use crate::consumer::Consumer;
+use crate::consumer_id::ConsumerId;
 use crate::contents::MemoryBudget;
 use crate::dispatch::clip;
 use crate::effects::{Effects, Taken};

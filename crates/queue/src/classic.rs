@@ -10,7 +10,8 @@ use leveret_message::Batch;
 use leveret_model::QueueOptions;
 use roaring::RoaringTreemap;
 
-use crate::consumer::{ConsumerId, ConsumerOptions};
+use crate::consumer::ConsumerOptions;
+use crate::consumer_id::ConsumerId;
 use crate::consumers::Consumers;
 use crate::contents::{BEHIND_BYTES, Contents, Demand, MemoryBudget};
 use crate::counts::{Count, QueueCounts};

@@ -8,10 +8,6 @@ use crate::consumers::Standing;
 use crate::effects::Link;
 use crate::wait::{QueueWait, WaitReason};
 
-/// A consumer of one queue; unique within the node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConsumerId(pub u64);
-
 /// What limits a consumer's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsumerFlow {

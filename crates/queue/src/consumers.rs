@@ -14,9 +14,9 @@ use std::ops::Bound;
 use rustc_hash::FxHashMap;
 
 use crate::Nanos;
-use crate::consumer::{Consumer, ConsumerId, ConsumerMode, ConsumerOptions};
-use crate::effects::{Effects, Signal};
-use crate::ended::{Ended, TOLD_AT_ONCE_MAX};
+use crate::consumer::{Consumer, ConsumerMode, ConsumerOptions};
+use crate::consumer_id::ConsumerId;
+use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
 use crate::order::Order;
 
 /// More than this is kept for a consumer only while nobody waits for a turn: a consumer without a limit would
@@ -494,7 +494,8 @@ impl Consumers {
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
         let all = std::mem::take(self).all;
         if all.len() > TOLD_AT_ONCE_MAX {
-            effects.ended = Ended::new(all);
+            let links = all.into_values().map(|consumer| (consumer.options.link, consumer.options.key));
+            effects.ended = Ended::new(Box::new(links));
             return;
         }
         let mut all: Vec<_> = all.into_iter().collect();

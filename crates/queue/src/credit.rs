@@ -3,7 +3,8 @@
 use crate::Nanos;
 use crate::browse::Ready;
 use crate::classic::ClassicQueue;
-use crate::consumer::{ConsumerFlow, ConsumerId, CreditState};
+use crate::consumer::{ConsumerFlow, CreditState};
+use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Signal};
 
 impl ClassicQueue {

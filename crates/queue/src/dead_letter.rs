@@ -11,7 +11,7 @@ use leveret_message::{Batch, Reason};
 
 use crate::Nanos;
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumer::ConsumerId;
+use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
 

@@ -6,8 +6,7 @@ use leveret_message::Batch;
 use smallvec::SmallVec;
 
 use crate::Nanos;
-use crate::consumer::ConsumerId;
-use crate::ended::Ended;
+use crate::consumer_id::ConsumerId;
 
 /// A run of consecutive numbers that leave the queue together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +110,36 @@ pub enum Signal {
         /// Messages that are ready, for other consumers.
         available: u32,
     },
+}
+
+/// With more consumers than this, whoever ends their queue doesn't tell them all: that would take milliseconds.
+pub(crate) const TOLD_AT_ONCE_MAX: usize = 1000;
+
+/// Links of consumers, and the consumers' keys.
+type Links = dyn ExactSizeIterator<Item = (Arc<dyn Link>, u64)> + Send + Sync;
+
+/// Many consumers whose queue is gone, to be told so a few at a time.
+#[derive(Default)]
+pub struct Ended {
+    left: Option<Box<Links>>,
+}
+
+impl Ended {
+    pub(crate) fn new(consumers: Box<Links>) -> Self {
+        Self { left: Some(consumers) }
+    }
+
+    /// All have been told.
+    pub fn is_empty(&self) -> bool {
+        self.left.as_ref().is_none_or(|left| left.len() == 0)
+    }
+
+    /// Tells some of them that they are cancelled. Call it without any queue lock.
+    pub fn tell(&mut self) {
+        for (link, key) in self.left.iter_mut().flatten().take(TOLD_AT_ONCE_MAX) {
+            link.signal(Signal::Cancelled(key));
+        }
+    }
 }
 
 /// See the module.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::consumer::ConsumerId;
+use crate::consumer_id::ConsumerId;
 
 /// A doubly linked list over a map. A queue has up to ten thousands of consumers, and each of them may leave at any time.
 #[derive(Debug, Default)]

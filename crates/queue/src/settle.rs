@@ -2,7 +2,7 @@
 
 use crate::Nanos;
 use crate::classic::ClassicQueue;
-use crate::consumer::ConsumerId;
+use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;

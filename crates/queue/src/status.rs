@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::classic::{ClassicQueue, QueueState};
-use crate::consumer::{Consumer, ConsumerFlow, ConsumerId, ConsumerMode, LatencyBuckets};
+use crate::consumer::{Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
+use crate::consumer_id::ConsumerId;
 use crate::contents::Held;
 use crate::counts::QueueCounts;
 use crate::ledger::Conservation;

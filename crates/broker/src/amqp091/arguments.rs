@@ -1,50 +1,20 @@
 //! Between the wire's tables and the control plane's arguments.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use leveret_amqp091::{Table, Value};
+use leveret_amqp091::Table;
 use leveret_model as model;
 use leveret_model::without_line_ends;
 
 use super::error::{Result, syntax};
+use crate::field_tables;
 
 /// A table as arguments.
 ///
 /// # Errors
 /// 502 when a key isn't UTF-8.
 pub(crate) fn arguments(table: Table<'_>) -> Result<model::Arguments> {
-    if table.is_empty() {
-        return Ok(model::Arguments::default());
-    }
-    let mut pairs: Vec<(Arc<str>, model::Value)> = Vec::new();
-    for (key, value) in table.iter() {
-        let key = key.as_str().ok_or_else(|| syntax(format!("argument name {key:?} is not UTF-8")))?;
-        pairs.push((key.into(), self::value(value)));
-    }
-    Ok(model::Arguments::new(pairs))
-}
-
-/// One value. Keys of inner tables that aren't UTF-8 are kept as far as they can be shown.
-pub(crate) fn value(value: Value<'_>) -> model::Value {
-    match value {
-        Value::Void => model::Value::Void,
-        Value::Bool(value) => model::Value::Bool(value),
-        Value::F64(value) => model::Value::Double(value),
-        Value::F32(value) => model::Value::Double(f64::from(value)),
-        Value::Decimal(value) => model::Value::Decimal { scale: value.scale, unscaled: value.value.cast_signed() },
-        Value::Timestamp(value) => model::Value::Timestamp(value),
-        Value::LongString(bytes) => model::Value::String(bytes.into()),
-        Value::Bytes(bytes) => model::Value::Bytes(bytes.into()),
-        Value::Array(array) => model::Value::Array(array.iter().map(self::value).collect()),
-        Value::Table(table) => {
-            let pairs = table
-                .iter()
-                .map(|(key, inner)| (Arc::from(String::from_utf8_lossy(key.as_bytes())), self::value(inner)));
-            model::Value::Table(model::Arguments::new(pairs.collect()))
-        }
-        number => number.as_i64().map_or(model::Value::Void, model::Value::Int),
-    }
+    field_tables::arguments(table).map_err(|key| syntax(format!("argument name {key:?} is not UTF-8")))
 }
 
 /// The name of a queue or an exchange that is declared, bound or deleted.

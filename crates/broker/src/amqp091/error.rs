@@ -1,13 +1,10 @@
 //! Errors of a session, and whose fault they are.
 
-use leveret_amqp091::{DecodeError, Method, ReplyCode};
+use leveret_amqp091::{DecodeError, HEADER_OVERHEAD, Method, ReplyCode};
 use leveret_model::Refused;
 
 use crate::partial::TooManyPartialBytes;
 use crate::quota::LimitReached;
-
-/// Bytes of a content header's frame beside the properties: the frame's own, class, weight and body size (4.2.3, 4.2.6.1).
-pub(crate) const HEADER_OVERHEAD: usize = 8 + 12;
 
 /// Ends a channel or the connection (specification 1.1.3, `reply-code`).
 #[derive(Debug, Clone, PartialEq, Eq)]

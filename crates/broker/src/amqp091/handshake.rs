@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use leveret_amqp091::{FieldTable, Method, ReplyCode, ShortStr, Table, Value, encode_method, method::connection};
+use leveret_amqp091::{FieldTable, Method, ReplyCode, ShortStr, Value, encode_method, method::connection};
 use leveret_model::{Action, authorize};
 
 use super::arguments;
 use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
-use crate::authenticate::{claimed, log_in, offered};
-use crate::clients::Client;
+use crate::amqplain;
+use crate::authenticate::{claimed, offered};
 use crate::quota::OwnLimits;
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
+use crate::views::Client;
 
 /// What clients may negotiate down to; older ones propose just this.
 const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;
@@ -52,12 +53,12 @@ impl Session {
             return Err(ProtocolError::new(ReplyCode::NotImplemented, text));
         }
         let response: std::borrow::Cow<'_, [u8]> = match mechanism.as_str() {
-            "AMQPLAIN" => amqplain(start_ok.response)?.into(),
+            "AMQPLAIN" => amqplain::plain(start_ok.response).map_err(syntax)?.into(),
             _ => start_ok.response.into(),
         };
         let claimed = claimed(&response).map(str::to_owned);
         self.counters.auth_attempts.increment();
-        match log_in(&self.broker, &self.peer, &mechanism, response) {
+        match self.broker.log_in(&self.peer, &mechanism, response) {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
                 // Whoever isn't let in leaves nothing here.
@@ -155,21 +156,6 @@ impl Session {
         self.told().opened();
         Ok(())
     }
-}
-
-/// AMQPLAIN's table, which comes without a length, in PLAIN's form.
-pub(crate) fn amqplain(response: &[u8]) -> Result<Vec<u8>> {
-    let bad = |what: &str| syntax(format!("AMQPLAIN response {what}"));
-    let table = Table::new(response).map_err(|error| bad(&format!("is not a field table: {error}")))?;
-    let field = |name: &str| match table.lookup(name) {
-        Some(Value::LongString(bytes)) => Ok(bytes),
-        _ => Err(bad(&format!("has no string field {name}"))),
-    };
-    let mut plain = vec![0];
-    plain.extend_from_slice(field("LOGIN")?);
-    plain.push(0);
-    plain.extend_from_slice(field("PASSWORD")?);
-    Ok(plain)
 }
 
 /// What is kept of a client's properties for listings, in a bounded form.

@@ -3,7 +3,7 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of methods.
 
 mod acknowledge;
-pub(crate) mod arguments;
+mod arguments;
 mod blocked;
 mod channel;
 mod closing;
@@ -14,7 +14,6 @@ mod deliver;
 mod durable;
 mod error;
 mod exchanges;
-mod expiration;
 mod get;
 mod handshake;
 mod heartbeat;
@@ -31,7 +30,4 @@ mod transaction;
 mod unfinished;
 mod view;
 
-pub(crate) use error::HEADER_OVERHEAD;
-pub(crate) use expiration::time_to_live_ms;
-pub(crate) use handshake::amqplain;
 pub(crate) use session::Session;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_amqp091::{
-    ContentHeader, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header, encode_method,
-    headers, method::basic, priority,
+    ContentHeader, HEADER_OVERHEAD, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header,
+    encode_method, headers, method::basic, priority,
 };
 use leveret_message::headers::Headers;
 use leveret_message::incoming::{FurtherKeys, without_blind_copies};
@@ -18,12 +18,12 @@ use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
-use super::error::{HEADER_OVERHEAD, ProtocolError, Result, not_implemented, precondition};
-use super::expiration;
+use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::held::Held;
 use super::session::Session;
 use crate::awaited::Awaited;
 use crate::bodies::BodyFile;
+use crate::expiration::time_to_live_ms;
 use crate::headers::MessageHeaders;
 use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
@@ -203,7 +203,7 @@ impl Session {
         let persistent = delivery_mode(header.properties) == Some(DELIVERY_MODE_PERSISTENT);
         if persistent && size >= self.broker.settings.body_file_from && self.transactions == 0 {
             let prepared = self.prepare(channel, &publish.exchange, &publish.routing_key, header.properties, now)?;
-            if self.broker.shared.streams(&prepared.route, persistent, size) {
+            if prepared.route.streams(&self.broker.shared, persistent, size) {
                 let file = self.broker.bodies.begin(&self.unwritten, &self.outbox);
                 let received = Received::File(Box::new(file), Box::new(prepared));
                 return Ok(Body::elsewhere(header.properties, size, received));
@@ -248,7 +248,7 @@ impl Session {
             let decoded = Properties::decode(properties)?;
             decoded.user_id.map_or(Ok(()), |user| self.check_user_id(user.as_bytes()))?;
             if let Some(text) = decoded.expiration {
-                expiry_ms = Envelope::expiry(now.wall_ms, expiration::time_to_live_ms(text.as_bytes())?);
+                expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
             }
         }
         let routed_by = headers.map(|table| MessageHeaders(Headers::amqp091(Some(table))));
@@ -326,14 +326,14 @@ impl Session {
         let length = body.bytes().len();
         let is_free = self.transactions == 0;
         let body = match body {
-            BodyRef::Slice(bytes) if is_free && self.broker.shared.streams(&route, persistent, length) => {
+            BodyRef::Slice(bytes) if is_free && route.streams(&self.broker.shared, persistent, length) => {
                 let bytes = Bytes::copy_from_slice(bytes);
                 BodyRef::File(Box::new(self.broker.bodies.write(&bytes, &self.outbox)))
             }
             body => body,
         };
         let is_in_file = matches!(body, BodyRef::File(_));
-        let to_file = is_in_file || is_free && self.broker.shared.wants_file(&route, persistent, length);
+        let to_file = is_in_file || is_free && route.wants_file(&self.broker.shared, persistent, length);
         if to_file {
             self.flush_run(now);
         }

@@ -137,9 +137,9 @@ impl Session {
         {
             reply.done();
             let owner = |channel: &super::channel::Channel| {
-                channel.reply.as_ref().is_some_and(|own| Arc::ptr_eq(own.registration.target(), &reply.target))
+                channel.reply.as_ref().is_some_and(|own| own.registration.target().is_target_of(&reply))
             };
-            let key = reply.target.key();
+            let key = reply.key;
             let Some(number) = self.reply_channels.get(&key).copied() else { continue };
             // The channel or its consumer is gone: so are the answers.
             let Some(channel) = self.channels.get_mut(&number).filter(|channel| owner(channel)) else { continue };

@@ -6,11 +6,11 @@ use leveret_model::Arguments;
 
 use super::channel::Channel;
 use super::session::{Phase, Session};
-use crate::clients::{Client, Inquiry};
 use crate::connection_state::ConnectionStatus;
+use crate::inquiry::Inquiry;
 use crate::time::{Now, SECOND};
 use crate::traffic::Protocol;
-use crate::views::{ChannelView, ConnectionView};
+use crate::views::{ChannelView, Client, ConnectionView};
 
 impl Session {
     /// Answers an inquiry, if the connection is open.

@@ -13,10 +13,10 @@ use super::connection::{Connection, Phase};
 use super::error::{Failure, Result, Scope};
 use super::session::Session;
 use super::window::{OUTGOING_WINDOW, Window};
-use crate::clients::Client;
 use crate::quota::{Kind, OwnLimits};
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
+use crate::views::Client;
 
 /// Every peer takes frames of this many bytes (2.7.1).
 const FRAME_MAX_LOWEST: u32 = 512;

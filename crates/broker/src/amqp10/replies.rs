@@ -1,8 +1,6 @@
 //! Direct reply-to: a link on which answers come without a queue. Its address is volatile, and what comes while
 //! the client has given no credit is dropped.
 
-use std::sync::Arc;
-
 use leveret_amqp10::{
     ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, condition,
     performative::Attach,
@@ -18,7 +16,8 @@ use super::flow::INITIAL_DELIVERY_COUNT;
 use super::link::Link;
 use super::pending::{Pending, Rest};
 use super::session::Session;
-use crate::reply_to::{Registration, Reply, WAITING_BYTES_MAX};
+use crate::reply::Reply;
+use crate::reply_to::{Registration, WAITING_BYTES_MAX};
 use crate::time::Now;
 
 /// What a client must ask for to get a volatile address.
@@ -113,11 +112,11 @@ impl Connection {
     /// Answers that have come.
     pub(crate) fn deliver_replies(&mut self, reply: &Reply, now: Now) {
         reply.done();
-        let Some(&(channel, handle)) = self.links.get(&reply.target.key()) else { return };
+        let Some(&(channel, handle)) = self.links.get(&reply.key) else { return };
         let Some(mut session) = self.take_session(channel) else { return };
         if let Some(mut link) = session.take(handle) {
             if let Link::Replies(replies) = &mut *link
-                && Arc::ptr_eq(replies.registration.target(), &reply.target)
+                && replies.registration.target().is_target_of(reply)
             {
                 for at in 0..reply.batch.len() {
                     self.deliver_reply(&mut session, handle, replies, reply, at, now);
@@ -173,6 +172,8 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::outbox::Outbox;
     use crate::reply_to::ReplyTargets;

@@ -6,7 +6,8 @@ use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result};
-use crate::authenticate::{claimed, log_in, offered};
+use crate::amqplain;
+use crate::authenticate::{claimed, offered};
 use crate::time::Now;
 
 impl Connection {
@@ -39,7 +40,7 @@ impl Connection {
         }
         let response = init.initial_response.unwrap_or_default();
         let response = match mechanism {
-            "AMQPLAIN" => crate::amqp091::amqplain(response).ok().map(Cow::from),
+            "AMQPLAIN" => amqplain::plain(response).ok().map(Cow::from),
             _ => Some(response.into()),
         };
         let Some(response) = response else {
@@ -49,7 +50,7 @@ impl Connection {
         };
         let claimed = claimed(&response).map(str::to_owned);
         self.counters.auth_attempts.increment();
-        match log_in(&self.broker, &self.peer, mechanism, response) {
+        match self.broker.log_in(&self.peer, mechanism, response) {
             Ok(user) => {
                 self.counters.auth_succeeded.increment();
                 self.told().authenticated(&user);

@@ -106,7 +106,7 @@ impl Connection {
         }
         let Ok((exchange, key)) = address_of(destination, &message) else { return Ok(()) };
         let Ok(route) = self.route(exchange.as_bytes(), key.as_bytes(), &message) else { return Ok(()) };
-        if !self.broker.shared.streams(&route, true, payload.len()) {
+        if !route.streams(&self.broker.shared, true, payload.len()) {
             return Ok(());
         }
         let address = Address { exchange: exchange.as_ref().into(), key: key.as_ref().into(), route };
@@ -154,7 +154,7 @@ impl Connection {
             }
         }
         let Some(route) = &publisher.run.route else { return Ok(()) };
-        let to_file = self.broker.shared.wants_file(route, message.durable, bytes.len());
+        let to_file = route.wants_file(&self.broker.shared, message.durable, bytes.len());
         if to_file {
             self.flush_run(session, handle, publisher, now);
         }
@@ -167,7 +167,7 @@ impl Connection {
             let body = bytes::Bytes::copy_from_slice(stored.body);
             let file = self.broker.bodies.write(&body, &self.outbox);
             let route = publisher.run.route.as_ref();
-            match route.is_some_and(|route| self.broker.shared.streams(route, true, body.len())) {
+            match route.is_some_and(|route| route.streams(&self.broker.shared, true, body.len())) {
                 true => publisher.run.builder.push_file(&stored, file.body()),
                 false => publisher.run.builder.push_large(&stored, body),
             }

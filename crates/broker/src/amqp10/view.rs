@@ -8,11 +8,11 @@ use leveret_model::Arguments;
 use super::connection::{Connection, Phase};
 use super::link::Link;
 use super::session::Session;
-use crate::clients::{Client, Inquiry};
 use crate::connection_state::ConnectionStatus;
+use crate::inquiry::Inquiry;
 use crate::time::{Now, SECOND};
 use crate::traffic::Protocol;
-use crate::views::{ConnectionView, IncomingView, OutgoingView, SessionView};
+use crate::views::{Client, ConnectionView, IncomingView, OutgoingView, SessionView};
 
 /// What of a client's properties can be shown.
 pub(super) fn arguments(properties: MapRef<'_>) -> Arguments {

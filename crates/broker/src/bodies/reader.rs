@@ -5,13 +5,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use leveret_log::Disk;
+use leveret_log::{Disk, LogId};
 use leveret_message::FileBody;
 use parking_lot::{Mutex, RwLock};
 
 use super::{Bodies, BodyPin};
 use crate::outbox::{Event, Outbox, Wake};
-use crate::queue_handle::QueueRef;
 use crate::settings::WHOLE_BODIES_BYTES_MAX;
 
 /// Pieces that a delivery has in memory at most.
@@ -43,14 +42,23 @@ struct WholeBodies {
     waiting: VecDeque<BodyRead>,
 }
 
+/// The queue whose message a body is.
+pub trait BodyOwner: Send + Sync {
+    /// Its log, which an error names.
+    fn log_id(&self) -> LogId;
+
+    /// It can't go on: one of its bodies can't be read.
+    fn fail(self: Arc<Self>, reason: String);
+}
+
 /// One read, to be run on a disk thread.
 pub struct BodyRead {
     pin: Arc<BodyPin>,
     /// None for all of it.
     place: Option<u64>,
     permit: Option<Permit>,
-    /// Whose it is: it stops when that can't be read.
-    queue: QueueRef,
+    /// Its queue, which stops when the body can't be read.
+    queue: Arc<dyn BodyOwner>,
     slot: Arc<Slot>,
     outbox: Arc<Outbox>,
 }
@@ -133,7 +141,7 @@ impl BodyRead {
 pub(crate) struct Pieces {
     pin: Arc<BodyPin>,
     bodies: Arc<Bodies>,
-    queue: QueueRef,
+    queue: Arc<dyn BodyOwner>,
     outbox: Arc<Outbox>,
     /// The piece that is asked for next.
     place: u64,
@@ -146,7 +154,12 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Begins to read a body; `queue` is whose it is. `outbox` is told [`Event::Body`] of what has come.
-    pub(crate) fn new(body: &FileBody, bodies: &Arc<Bodies>, queue: &QueueRef, outbox: &Arc<Outbox>) -> Self {
+    pub(crate) fn new(
+        body: &FileBody,
+        bodies: &Arc<Bodies>,
+        queue: &Arc<impl BodyOwner + 'static>,
+        outbox: &Arc<Outbox>,
+    ) -> Self {
         let pin = BodyPin::of(body);
         let mut pieces = Self {
             left: pin.length(),

@@ -17,7 +17,7 @@ use crate::outbox::{Event, Outbox, Wake};
 use crate::queue_metrics::QueueSums;
 use crate::reads::Reads;
 use crate::recovery::Recovered;
-use crate::registry::Services;
+use crate::services::Services;
 use crate::shared_messages::{RecoveredShared, SharedLimits, SharedMessages};
 use crate::time::Now;
 

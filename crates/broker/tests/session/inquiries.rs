@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::channel;
 
-use leveret_broker::clients::Inquiry;
+use leveret_broker::inquiry::Inquiry;
 
 use crate::stage::Stage;
 

@@ -1,7 +1,6 @@
 //! The index at the end of a segment, and the footer that finds it.
 
 use super::{put, u32_at, u64_at};
-use crate::index::{LogIndex, Point};
 use crate::types::LogId;
 
 /// Bytes of the footer.
@@ -10,6 +9,37 @@ pub(crate) const FOOTER_BYTES: usize = 32;
 const MAGIC: &[u8; 4] = b"LVRX";
 const PART_BYTES: usize = 48;
 const POINT_BYTES: usize = 16;
+
+/// Where a run of messages is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    /// Its first message.
+    pub number: u64,
+    /// Offset of its batch in the file.
+    pub batch: u32,
+    /// Its row in that batch's table.
+    pub run: u32,
+}
+
+/// The messages of one log in one file. Without messages it was only touched by settles or control records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogIndex {
+    pub first: u64,
+    pub last: u64,
+    pub messages: u64,
+    /// Bytes of the payloads.
+    pub bytes: u64,
+    pub points: Vec<Point>,
+}
+
+impl LogIndex {
+    /// The points from which all messages from `from` on can be reached, at most `count`.
+    pub(crate) fn points_from(&self, from: u64, count: usize) -> &[Point] {
+        let after = self.points.partition_point(|point| point.number <= from);
+        let start = after.saturating_sub(1);
+        &self.points[start..self.points.len().min(start + count)]
+    }
+}
 
 /// The last bytes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

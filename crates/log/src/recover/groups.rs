@@ -112,7 +112,7 @@ fn withdraw(group: OpenGroup, damaged_now: usize, report: &mut Report, replay: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::LiveState;
+    use crate::live_state::LiveState;
 
     #[derive(Debug, Default)]
     struct Seen(Vec<String>);

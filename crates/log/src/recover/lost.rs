@@ -6,7 +6,7 @@ use std::ops::Range;
 use roaring::RoaringTreemap;
 
 use super::{Damage, Hit, Numbers, Recovery, Replay};
-use crate::job::LiveState;
+use crate::live_state::LiveState;
 use crate::store::Store;
 use crate::types::LogId;
 use crate::wal::WalFile;

@@ -6,8 +6,8 @@ use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
 use crate::error::ReadError;
-use crate::index::LogIndex;
-use crate::job::LiveState;
+use crate::format::segment_index::LogIndex;
+use crate::live_state::LiveState;
 use crate::types::LogId;
 use std::collections::BTreeMap;
 

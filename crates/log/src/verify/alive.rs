@@ -4,7 +4,7 @@ use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
 use super::Owners;
-use crate::job::LiveState;
+use crate::live_state::LiveState;
 use crate::recover::{Damage, Numbers, Replay};
 use crate::types::{LogId, SettleRange, SettleReason};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_broker::clients::{Client, Inquiry};
-use leveret_broker::views::ConnectionView;
+use leveret_broker::inquiry::Inquiry;
+use leveret_broker::views::{Client, ConnectionView};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::api::Api;

@@ -8,8 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::IntoResponse;
 use futures_lite::stream;
-use leveret_broker::clients::Client;
-use leveret_broker::views::ConnectionView;
+use leveret_broker::views::{Client, ConnectionView};
 use serde_json::Value;
 
 use super::ask::BATCH;

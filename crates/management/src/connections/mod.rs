@@ -7,8 +7,7 @@ mod view;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use leveret_broker::clients::Client;
-use leveret_broker::views::ConnectionView;
+use leveret_broker::views::{Client, ConnectionView};
 use serde_json::{Value, json};
 
 use crate::api::Api;

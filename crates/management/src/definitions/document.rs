@@ -8,8 +8,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::shape::{self, Ignored};
-use super::walk::{self, Kind};
 use crate::error::Error;
+use crate::json_walk::{self as walk, Kind};
 
 /// Where definitions go.
 #[derive(Debug, Clone, PartialEq, Eq)]

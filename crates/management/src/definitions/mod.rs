@@ -7,7 +7,6 @@ mod import;
 mod load;
 mod plan;
 mod shape;
-mod walk;
 
 use axum::http::{HeaderValue, header};
 
@@ -16,7 +15,6 @@ pub use load::{Definitions, LoadError};
 use crate::call::{Answer, Call, no_content};
 use crate::error::Error;
 use document::{Document, Scope, Wrong};
-pub(crate) use walk::takes_too_much;
 
 /// GET: of the whole cluster.
 pub(crate) async fn all(call: Call) -> Answer {

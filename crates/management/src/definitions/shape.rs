@@ -2,7 +2,7 @@
 //! with its path and place before anything is made, and whatever isn't looked at is named.
 
 use super::document::Scope;
-use super::walk::{self, Kind};
+use crate::json_walk::{self as walk, Kind};
 
 /// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

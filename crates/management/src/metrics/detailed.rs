@@ -26,7 +26,7 @@ impl Query {
     /// RabbitMQ's words for what is wrong.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let mut query = Query::default();
-        for pair in crate::route::query_pairs(text) {
+        for pair in crate::percent::query_pairs(text) {
             let (key, value) = pair.map_err(|_| "Query parameters have to be UTF-8 with valid percent signs")?;
             match &*key {
                 "family" => query.families.push(value),

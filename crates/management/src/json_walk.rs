@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Object,
     List,
     Text,
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// With its article, for people.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Object => "an object",
             Kind::List => "a list",
@@ -28,7 +28,7 @@ impl Kind {
 }
 
 /// The kind of the value that begins at `at`: its first byte decides.
-pub(super) fn kind(text: &[u8], at: usize) -> Kind {
+pub(crate) fn kind(text: &[u8], at: usize) -> Kind {
     match text.get(at) {
         Some(b'{') => Kind::Object,
         Some(b'[') => Kind::List,
@@ -40,7 +40,7 @@ pub(super) fn kind(text: &[u8], at: usize) -> Kind {
 }
 
 /// The first byte from `at` on that isn't white space.
-pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
+pub(crate) fn skip_space(text: &[u8], at: usize) -> usize {
     let space = text[at.min(text.len())..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     at + space
 }
@@ -59,7 +59,7 @@ fn end_of_text(text: &[u8], at: usize) -> usize {
 }
 
 /// Behind the value that begins at `at`.
-pub(super) fn end(text: &[u8], at: usize) -> usize {
+pub(crate) fn end(text: &[u8], at: usize) -> usize {
     let mut depth = 0_usize;
     let mut end = at;
     while let Some(byte) = text.get(end) {
@@ -86,7 +86,7 @@ pub(super) fn end(text: &[u8], at: usize) -> usize {
 }
 
 /// Where the items of the list at `at` stand.
-pub(super) fn items(text: &[u8], at: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+pub(crate) fn items(text: &[u8], at: usize) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut next = at + 1;
     std::iter::from_fn(move || {
         let begin = skip_space(text, next);
@@ -102,7 +102,7 @@ pub(super) fn items(text: &[u8], at: usize) -> impl Iterator<Item = Range<usize>
 }
 
 /// Where the names and the values of the object at `at` stand.
-pub(super) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + '_ {
+pub(crate) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + '_ {
     let mut next = at + 1;
     std::iter::from_fn(move || {
         let begin = skip_space(text, next);
@@ -154,7 +154,7 @@ pub(crate) fn takes_too_much(text: &[u8], whole: usize) -> Option<String> {
 }
 
 /// Line and column of a byte, both from 1; columns count bytes, as those of wrong JSON do.
-pub(super) fn place(text: &[u8], at: usize) -> (usize, usize) {
+pub(crate) fn place(text: &[u8], at: usize) -> (usize, usize) {
     let before = &text[..at.min(text.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;

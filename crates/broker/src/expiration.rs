@@ -1,24 +1,20 @@
 //! The message property `expiration`: milliseconds as decimal text.
 
-use super::error::{Result, precondition};
-
 /// Longest time to live that is taken, as in RabbitMQ: ten years of 365 days.
 const TIME_TO_LIVE_MS_MAX: u64 = 315_360_000_000;
 
 /// The time to live, as RabbitMQ reads it: a sign is allowed, nothing else around the digits.
 ///
 /// # Errors
-/// 406 when it isn't a number, is negative or is too large.
-pub(crate) fn time_to_live_ms(text: &[u8]) -> Result<u64> {
+/// A text that names the reason when it isn't a number, is negative or is too large.
+pub(crate) fn time_to_live_ms(text: &[u8]) -> Result<u64, String> {
     parse(text).map_err(|reason| {
         let text = String::from_utf8_lossy(text);
-        precondition(format!(
-            "invalid expiration '{text}': {reason}; expected milliseconds, 0 to {TIME_TO_LIVE_MS_MAX}, as text"
-        ))
+        format!("invalid expiration '{text}': {reason}; expected milliseconds, 0 to {TIME_TO_LIVE_MS_MAX}, as text")
     })
 }
 
-fn parse(text: &[u8]) -> std::result::Result<u64, &'static str> {
+fn parse(text: &[u8]) -> Result<u64, &'static str> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),

@@ -1,0 +1,35 @@
+//! The parts of the broker that its queues work with.
+
+use std::sync::Arc;
+
+use leveret_model::Durability;
+use leveret_queue::MemoryBudget;
+
+use crate::commit::Commit;
+use crate::deferred::Deferred;
+use crate::queue_metrics::QueueMetrics;
+use crate::reads::Reads;
+use crate::shared_messages::SharedMessages;
+
+/// The parts that all queues of a registry use.
+#[derive(Clone)]
+pub struct Services {
+    /// Where their records go.
+    pub commit: Arc<Commit>,
+    /// Requests for messages that have left memory.
+    pub reads: Arc<Reads>,
+    /// Work for their home cores.
+    pub deferred: Arc<Deferred>,
+    /// The memory that they share.
+    pub budget: Arc<MemoryBudget>,
+    /// Messages that stand once for several of them.
+    pub shared: Arc<SharedMessages>,
+    /// Their sizes, and what died in them.
+    pub metrics: Arc<QueueMetrics>,
+    /// The meaning of a confirm in queues that don't say so themselves.
+    pub durability: Durability,
+    /// Number of the first message of a new queue.
+    pub first_number: u64,
+    /// See [`crate::Settings::strict_compat`].
+    pub strict_compat: bool,
+}

@@ -1,0 +1,287 @@
+use super::tokens::{Token, tokens};
+
+/// A path as segments, without the leading `crate`; the last may be `*`.
+pub(super) type ModulePath = Vec<String>;
+
+/// The uses of other modules in the text of one.
+#[derive(Debug, Default)]
+pub(super) struct Source {
+    /// Paths within the crate that shipped code names, from its root.
+    pub(super) used: Vec<ModulePath>,
+    /// Names that `use` makes here, with the path each leads to as it is written.
+    pub(super) imported: Vec<(String, ModulePath)>,
+    /// Modules that exist for tests alone and have a file of their own.
+    pub(super) tests: Vec<ModulePath>,
+    /// Lines without those of tests.
+    pub(super) lines: usize,
+}
+
+impl Source {
+    /// Reads the text of the module at this path.
+    pub(super) fn read(module: &[String], text: &str) -> Self {
+        let tokens = tokens(text);
+        let mut reader = Reader {
+            tokens: &tokens,
+            at: 0,
+            module: module.to_vec(),
+            open: Vec::new(),
+            source: Self { lines: text.lines().count(), ..Self::default() },
+        };
+        while reader.at < reader.tokens.len() {
+            reader.step();
+        }
+        reader.source
+    }
+}
+
+struct Reader<'a> {
+    tokens: &'a [Token<'a>],
+    at: usize,
+    /// The module that the text at hand belongs to.
+    module: ModulePath,
+    /// For each brace that is open, whether it is one of a module.
+    open: Vec<bool>,
+    source: Source,
+}
+
+impl Reader<'_> {
+    fn step(&mut self) {
+        match self.text(0) {
+            "#" if self.is_test_attribute() => self.skip_item(),
+            "use" if self.text(1) != "<" => {
+                self.at += 1;
+                self.use_tree(&[]);
+            }
+            "mod" if self.text(2) == "{" => {
+                self.module.push(self.text(1).to_owned());
+                self.open.push(true);
+                self.at += 3;
+            }
+            "{" => {
+                self.open.push(false);
+                self.at += 1;
+            }
+            "}" => {
+                if self.open.pop() == Some(true) {
+                    self.module.pop();
+                }
+                self.at += 1;
+            }
+            "crate" | "super" | "self" if self.text(1) == "::" => {
+                let path = self.path();
+                self.note(&path);
+            }
+            _ => self.at += 1,
+        }
+    }
+
+    fn text(&self, ahead: usize) -> &str {
+        self.tokens.get(self.at + ahead).map_or("", |token| token.text)
+    }
+
+    /// Whether an attribute begins here that leaves the next item to tests.
+    fn is_test_attribute(&self) -> bool {
+        if self.text(1) != "[" || self.text(2) != "cfg" {
+            return false;
+        }
+        let words = self.tokens[self.at..].iter().map(|token| token.text).take_while(|text| *text != "]");
+        let words: Vec<&str> = words.collect();
+        words.contains(&"test") && !words.contains(&"not") && !words.contains(&"any")
+    }
+
+    /// Goes behind the item that begins here with its attributes.
+    fn skip_item(&mut self) {
+        let first_line = self.tokens[self.at].line;
+        while self.text(0) == "#" {
+            self.at += 1;
+            self.skip_group();
+        }
+        if self.text(0) == "pub" {
+            self.at += 1;
+            if self.text(0) == "(" {
+                self.skip_group();
+            }
+        }
+        if self.text(0) == "mod" && self.text(2) == ";" {
+            let mut module = self.module.clone();
+            module.push(self.text(1).to_owned());
+            self.source.tests.push(module);
+        }
+        let is_import = self.text(0) == "use";
+        // A field, or a variant without fields, ends at its comma.
+        let is_part = self.text(1) == ":" || self.text(1) == ",";
+        loop {
+            match self.text(0) {
+                "" | "}" => break,
+                ";" => {
+                    self.at += 1;
+                    break;
+                }
+                "," if is_part => {
+                    self.at += 1;
+                    break;
+                }
+                "{" => {
+                    self.skip_group();
+                    if !is_import && !is_part {
+                        break;
+                    }
+                }
+                "(" | "[" => self.skip_group(),
+                _ => self.at += 1,
+            }
+        }
+        let last_line = self.tokens.get(self.at.saturating_sub(1)).map_or(first_line, |token| token.line);
+        self.source.lines -= (last_line + 1 - first_line).min(self.source.lines);
+    }
+
+    /// Goes behind the brackets that open here.
+    fn skip_group(&mut self) {
+        let mut depth = 0_usize;
+        while self.at < self.tokens.len() {
+            match self.text(0) {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// The path that begins here.
+    fn path(&mut self) -> ModulePath {
+        let mut path = vec![self.text(0).to_owned()];
+        self.at += 1;
+        while self.text(0) == "::" && self.text(1).starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            path.push(self.text(1).to_owned());
+            self.at += 2;
+        }
+        path
+    }
+
+    /// Reads the tree of a `use` from here, below this path, to its end.
+    fn use_tree(&mut self, above: &[String]) {
+        let mut path = above.to_vec();
+        loop {
+            match self.text(0) {
+                "::" => self.at += 1,
+                "{" => {
+                    self.at += 1;
+                    while self.text(0) != "}" && self.at < self.tokens.len() {
+                        self.use_tree(&path);
+                        if self.text(0) == "," {
+                            self.at += 1;
+                        }
+                    }
+                    self.at += 1;
+                    return;
+                }
+                "as" => {
+                    let name = self.text(1).to_owned();
+                    self.at += 2;
+                    self.import(name, &path);
+                    return;
+                }
+                ";" | "," | "}" | "" => {
+                    if path.len() > above.len() {
+                        let name = path.last().cloned().unwrap_or_default();
+                        self.import(name, &path);
+                    }
+                    return;
+                }
+                text => {
+                    path.push(text.to_owned());
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    fn import(&mut self, name: String, path: &[String]) {
+        self.note(path);
+        self.source.imported.push((name, path.to_vec()));
+    }
+
+    /// Notes a path that begins within the crate.
+    fn note(&mut self, path: &[String]) {
+        let mut from = self.module.clone();
+        let mut rest = path;
+        match path.first().map(String::as_str) {
+            Some("crate") => {
+                from.clear();
+                rest = &rest[1..];
+            }
+            Some("self") => rest = &rest[1..],
+            Some("super") => {}
+            _ => return,
+        }
+        while rest.first().is_some_and(|segment| segment == "super") {
+            from.pop();
+            rest = &rest[1..];
+        }
+        from.extend_from_slice(rest);
+        self.source.used.push(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(module: &str, text: &str) -> Source {
+        Source::read(&module.split("::").map(str::to_owned).collect::<Vec<_>>(), text)
+    }
+
+    fn used(module: &str, text: &str) -> Vec<String> {
+        read(module, text).used.iter().map(|path| path.join("::")).collect()
+    }
+
+    #[test]
+    fn imports_and_paths_in_code_are_found() {
+        let text = "use crate::a::{B, c::{self, D as E}};\nfn f(x: crate::g::H) { super::i::j::<crate::K>(x) }";
+        let expected = ["a::B", "a::c::self", "a::c::D", "g::H", "i::j", "K"];
+        assert_eq!(used("m", text), expected);
+    }
+
+    #[test]
+    fn super_leads_out_of_modules_within_a_file_too() {
+        let text = "mod n { use super::a; mod o { use super::super::super::b; } }\nfn f() { self::c(); super::d() }";
+        assert_eq!(used("m", text), ["m::a", "b", "m::c", "d"]);
+        assert_eq!(used("m::n", "use super::super::{a, b::*};"), ["a", "b::*"]);
+    }
+
+    #[test]
+    fn other_crates_and_precise_captures_are_no_imports() {
+        assert_eq!(used("m", "use std::io;\nfn f() -> impl Fn() + use<'_> { crate::a }"), ["a"]);
+    }
+
+    #[test]
+    fn code_of_tests_counts_neither_as_import_nor_as_lines() {
+        let text = "fn a() {}\n#[cfg(test)]\nuse crate::{b, c};\n#[cfg(test)]\n#[allow(x)]\nfn d(e: crate::f::G) {\n}\n\
+                    struct S {\n#[cfg(test)]\npub(crate) h: crate::i::J,\nk: crate::l::M,\n}\n\
+                    #[cfg(test)]\nmod tests {\nuse crate::n;\n}\n";
+        assert_eq!(used("m", text), ["l::M"]);
+        assert_eq!(read("m", text).lines, 4);
+        let conditional = "#[cfg(all(test, unix))]\nfn a() { crate::b() }\n#[cfg(any(test, c))]\nfn d() { crate::e() }";
+        assert_eq!(used("m", conditional), ["e"]);
+    }
+
+    #[test]
+    fn a_file_of_tests_is_named() {
+        let found = read("m", "#[cfg(test)]\npub(crate) mod tests;\nmod n { #[cfg(test)]\nmod tests; }");
+        assert_eq!(
+            found.tests,
+            [["m", "tests"].map(str::to_owned).to_vec(), ["m", "n", "tests"].map(str::to_owned).to_vec()]
+        );
+    }
+
+    #[test]
+    fn an_import_makes_the_name_it_is_given() {
+        let found = read("m", "pub use a::{B, c::D as E};");
+        let names: Vec<&str> = found.imported.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["B", "E"]);
+    }
+}
