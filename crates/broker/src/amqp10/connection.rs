@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
 use super::coordinator::Transactions;
+use super::deliver::Waking;
 use super::disposition::Settlements;
 use super::error::{Failure, Result, Scope};
 use super::held::{Held, ShownWait};
@@ -128,8 +129,7 @@ pub(crate) struct Connection {
     pub(super) leaving: Leaving,
     /// From here on the queues are gone that go with what is ending.
     pub(super) gone_at: Position,
-    /// Sessions whose waiting consumers are being woken, and how many are woken next.
-    pub(super) waking: Vec<(u16, usize)>,
+    pub(super) waking: Vec<Waking>,
     /// A queue that is being declared for the attach that is held.
     pub(crate) declaring: Option<Arc<str>>,
     /// Outcomes that are due, while they are put together.

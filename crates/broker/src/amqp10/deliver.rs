@@ -18,6 +18,16 @@ use crate::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::Now;
 use crate::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
 
+/// A session whose waiting consumers are being woken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waking {
+    channel: u16,
+    /// So many are woken next.
+    next: usize,
+    /// So many haven't been yet.
+    left: usize,
+}
+
 impl Connection {
     /// Serves scheduled consumers until the output holds one write's worth.
     pub(crate) fn deliver(&mut self, now: Now) {
@@ -333,16 +343,26 @@ impl Connection {
         if !session.pending.is_empty() || session.window.room() == 0 {
             return;
         }
-        if !session.parked.is_empty() {
-            self.wake_parked(session, WOKEN_FIRST, now);
+        let parked = session.parked.len();
+        if parked == 0 {
+            return;
+        }
+        let channel = session.channel;
+        match self.waking.iter_mut().find(|waking| waking.channel == channel) {
+            // Who was woken and waits again stands behind the others.
+            Some(waking) => waking.left = parked,
+            None => {
+                let waking = Waking { channel, next: WOKEN_FIRST, left: parked };
+                self.wake_parked(session, waking, now);
+            }
         }
     }
 
     /// Wakes some consumers that wait for the client's window, while there is room. The queues of those that are woken may be
-    /// empty, so that more are woken in the next turn if there still is room then, until all are: each time twice as many, since
-    /// one frame of the client mustn't cost a look at all consumers.
-    fn wake_parked(&mut self, session: &mut Session, count: usize, now: Now) {
-        let count = count.min(session.parked.len());
+    /// empty, so that more are woken in the next turn if there still is room then, until each was: every time twice as many,
+    /// since one frame of the client mustn't cost a look at all consumers.
+    fn wake_parked(&mut self, session: &mut Session, waking: Waking, now: Now) {
+        let count = waking.next.min(waking.left).min(session.parked.len());
         let rest = session.parked.split_off(count);
         for handle in std::mem::replace(&mut session.parked, rest) {
             self.budget.spend(CONSUMER);
@@ -350,18 +370,18 @@ impl Connection {
                 consumer.queue.set_window(consumer.id, true, now.monotonic);
             }
         }
-        let channel = session.channel;
-        if !session.parked.is_empty() && !self.waking.iter().any(|(other, _)| *other == channel) {
-            self.waking.push((channel, WOKEN_MAX.min(2 * count)));
+        let left = waking.left - count;
+        if left > 0 && !session.parked.is_empty() {
+            self.waking.push(Waking { next: WOKEN_MAX.min(2 * count), left, ..waking });
         }
     }
 
     /// Goes on with that.
     pub(super) fn wake_more(&mut self, now: Now) {
-        for (channel, count) in std::mem::take(&mut self.waking) {
-            let Some(mut session) = self.take_session(channel) else { continue };
+        for waking in std::mem::take(&mut self.waking) {
+            let Some(mut session) = self.take_session(waking.channel) else { continue };
             if !session.leaving && session.pending.is_empty() && session.window.room() > 0 {
-                self.wake_parked(&mut session, count, now);
+                self.wake_parked(&mut session, waking, now);
             }
             self.put_session(session);
         }

@@ -7,7 +7,7 @@ use leveret_amqp10::Performative;
 use leveret_broker::{Connection, Peer};
 use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, SessionOptions};
 
-use crate::stage::{Nobody, Stage};
+use crate::stage::{Nobody, Stage, TURNS_MAX};
 
 /// The session that every client has begun.
 pub(crate) const CHANNEL: u16 = 0;
@@ -43,7 +43,12 @@ impl Client10 {
 
     /// Lets both sides go on until nobody has anything to say.
     pub(crate) fn run(&mut self, stage: &mut Stage) {
-        while self.step(stage) {}
+        for _ in 0..TURNS_MAX {
+            if !self.step(stage) {
+                return;
+            }
+        }
+        panic!("the connection never comes to rest");
     }
 
     /// One read and one turn of the connection, and the client reads. True when more is to be done.

@@ -80,3 +80,38 @@ fn links_take_turns_after_so_many_messages_of_a_queue() {
         .collect();
     assert_eq!(handles, [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1]);
 }
+
+/// Links that wait for the client to settle something are looked at once for a frame of it, and not again and again.
+#[test]
+fn links_that_wait_for_settlements_keep_no_core_busy() {
+    const LINKS: u32 = 100;
+    let settings = Settings { unsettled_max: 4, ..Settings::default() };
+    let mut stage = stage(settings, &["a"], 200, 12);
+    let mut client = Client10::connect(&mut stage, "guest");
+    for handle in 0..LINKS {
+        client.client.attach_receiver(CHANNEL, handle, &handle.to_string(), "/queues/a", false);
+    }
+    client.run(&mut stage);
+    for handle in 0..LINKS {
+        client.client.grant(CHANNEL, handle, 1, false);
+    }
+    client.run(&mut stage);
+    let delivered = |client: &Client10| (0..LINKS).map(|handle| client.delivered(handle)).sum::<usize>();
+    assert_eq!(delivered(&client), 4);
+    let mut next = 4;
+    while next < LINKS as usize {
+        let ids: Vec<_> = client
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Delivered(delivery) => Some(delivery.delivery_id),
+                _ => None,
+            })
+            .collect();
+        client.client.accept(CHANNEL, ids[next - 4], ids[next - 1]);
+        client.run(&mut stage);
+        next += 4;
+        assert_eq!(delivered(&client), next, "what waited goes on");
+        assert!(!client.connection.wants_turn());
+    }
+}

@@ -8,7 +8,7 @@ use leveret_model::{Command, PutUser, SetPermissions, Topology};
 use leveret_strict_client::amqp091::{Client, Event, Options as ClientOptions};
 
 /// Turns after which a stage that isn't quiet never will be.
-const TURNS_MAX: usize = 10_000;
+pub(crate) const TURNS_MAX: usize = 10_000;
 
 /// Lets everybody in under the name they give.
 struct Anybody;
