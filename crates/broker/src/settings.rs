@@ -12,6 +12,8 @@ use crate::time::Now;
 pub struct Settings {
     /// Largest frame in bytes that either side may send (`frame_max`).
     pub frame_max: u32,
+    /// Largest frame before AMQP 1.0's `open` and 0-9-1's `tune-ok`, in bytes: room for tokens (`initial_frame_max`).
+    pub initial_frame_max: u32,
     /// Channels per connection at most (`channel_max`).
     pub channel_max: u16,
     /// Proposed heartbeat interval in seconds (`heartbeat`); 0 switches it off.
@@ -120,6 +122,7 @@ impl Default for Settings {
         let own = env!("CARGO_PKG_VERSION");
         Self {
             frame_max: 131_072,
+            initial_frame_max: 8192,
             channel_max: 2047,
             heartbeat_s: 60,
             max_message_size: 16 << 20,
@@ -183,8 +186,6 @@ pub(crate) const IN_MAINTENANCE: &str = "Node was put into maintenance mode";
 
 /// A connection's published bytes that aren't durable yet: above this it isn't read.
 pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;
-/// Largest frame before AMQP 1.0's `open` and 0-9-1's `tune-ok`, in bytes: room for tokens (RabbitMQ's `initial_frame_max`).
-pub const INITIAL_FRAME_MAX: u32 = 8192;
 /// Bytes of large bodies that one connection may have on their way to the disk threads: above this it isn't read.
 pub const UNWRITTEN_BYTES_MAX: u64 = 1 << 20;
 /// It is read again when they are no more than this.

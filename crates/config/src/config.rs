@@ -55,6 +55,8 @@ pub struct Config {
     pub heartbeat_s: u16,
     /// `frame_max` in bytes.
     pub frame_max: u32,
+    /// `initial_frame_max` in bytes.
+    pub initial_frame_max: u32,
     /// `max_channels_per_connection` or `channel_max`; 0 for no limit but the protocol's.
     pub channel_max: u16,
     /// `max_connections` or `connection_max`: connections at most; `None` for no limit.
@@ -272,6 +274,7 @@ impl Default for Config {
             vhost_defaults: VhostDefaults::default(),
             heartbeat_s: 60,
             frame_max: 131_072,
+            initial_frame_max: 8192,
             channel_max: 2047,
             max_connections: Some(200_000),
             handshake_timeout_ms: 10_000,

@@ -119,6 +119,7 @@ fn settings(config: &Config) -> Settings {
         queue_memory_bytes: defaults.queue_memory_bytes.min(memory_watermark_bytes(config) / 8),
         volatile_memory_bytes: memory_watermark_bytes(config) / 4,
         frame_max: config.frame_max,
+        initial_frame_max: config.initial_frame_max,
         // 0 is "no limit but the protocol's".
         channel_max: if config.channel_max == 0 { u16::MAX } else { config.channel_max },
         heartbeat_s: config.heartbeat_s,

@@ -27,7 +27,7 @@ use crate::peer::Peer;
 use crate::quota::Account;
 use crate::reply::Reply;
 use crate::route::RouteCache;
-use crate::settings::{IN_MAINTENANCE, INITIAL_FRAME_MAX, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
+use crate::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
 use crate::traffic::Traffic;
 use crate::turn_budget::{CONTROL, EVENT, TurnBudget};
@@ -138,6 +138,7 @@ impl Session {
         let partial = PartialMessages::new(&broker.settings);
         let undurable = Undurable::new(broker.commit.allowance().clone());
         let budget = TurnBudget::new(broker.settings.turn_work_max);
+        let initial_frame_max = broker.settings.initial_frame_max;
         Self {
             broker,
             id,
@@ -158,7 +159,7 @@ impl Session {
             alarm,
             has_exclusive_queues: false,
             account: Account::default(),
-            frame_max: INITIAL_FRAME_MAX,
+            frame_max: initial_frame_max,
             channel_max: 0,
             heartbeat: 0,
             last_input: now.monotonic,

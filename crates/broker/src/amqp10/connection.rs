@@ -28,7 +28,7 @@ use crate::partial::PartialMessages;
 use crate::peer::Peer;
 use crate::quota::Account;
 use crate::route::RouteCache;
-use crate::settings::{INITIAL_FRAME_MAX, TURN_BYTES_MAX};
+use crate::settings::TURN_BYTES_MAX;
 use crate::time::{Nanos, Now};
 use crate::traffic::Traffic;
 use crate::turn_budget::{CONSUMER, CONTROL, EVENT, TurnBudget};
@@ -150,6 +150,7 @@ impl Connection {
         let partial = PartialMessages::new(&broker.settings);
         let undurable = Undurable::new(broker.commit.allowance().clone());
         let budget = TurnBudget::new(broker.settings.turn_work_max);
+        let initial_frame_max = broker.settings.initial_frame_max;
         Self {
             broker,
             id,
@@ -165,8 +166,8 @@ impl Connection {
             user: "".into(),
             vhost: "".into(),
             container: "".into(),
-            frame_max_in: INITIAL_FRAME_MAX,
-            frame_max_out: INITIAL_FRAME_MAX,
+            frame_max_in: initial_frame_max,
+            frame_max_out: initial_frame_max,
             channel_max: 0,
             idle_out: 0,
             idle_in: 0,

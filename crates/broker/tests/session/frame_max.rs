@@ -1,7 +1,8 @@
 //! No frame is larger than its receiver negotiated, whatever another client published.
 
 use leveret_amqp091::{FieldTable, FieldValue, Properties};
-use leveret_strict_client::amqp091::{Consume, Options, QueueDeclare};
+use leveret_broker::Settings;
+use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -77,4 +78,20 @@ fn a_frame_above_8192_bytes_is_refused_before_tune() {
     let (code, text) = stage.links[link].refusal().expect("the connection is closed");
     assert_eq!(code, 501);
     assert!(text.contains("8192"), "{text}");
+}
+
+#[test]
+fn a_frame_before_tune_may_be_as_large_as_configured() {
+    let mut stage = Stage::with(Settings { initial_frame_max: 20_000, ..Settings::default() });
+    let long = |length| {
+        let mut properties = Options::default().properties;
+        properties.insert(b"long", FieldValue::LongString(vec![b'x'; length]));
+        Options { properties, ..Options::default() }
+    };
+    let link = stage.dial(long(18_000));
+    assert_eq!(stage.links[link].told().last(), Some(&Told::Event(Event::Connected)));
+    let link = stage.dial(long(20_000));
+    let (code, text) = stage.links[link].refusal().expect("the connection is closed");
+    assert_eq!(code, 501);
+    assert!(text.contains("20000"), "{text}");
 }

@@ -14,6 +14,7 @@ mod limits;
 mod login;
 mod many_commands;
 mod many_consumers;
+mod names;
 mod parts;
 mod publishing;
 mod publishing_amqp10;

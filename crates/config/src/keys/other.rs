@@ -172,7 +172,6 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("exchange_types.**", "the types are fixed"),
     not_yet("federation.**", CLIENT),
     not_yet("http_dispatch.access_log_dir", LOGS),
-    not_yet("initial_frame_max", "frames before login have a fixed limit"),
     not_yet("log.exchange", LOGS),
     not_yet("log.exchange.**", LOGS),
     not_yet("management.**", HTTP),

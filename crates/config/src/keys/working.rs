@@ -202,6 +202,16 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     key(
+        "initial_frame_max",
+        "bytes",
+        "8192",
+        "largest frame before the limits are negotiated (AMQP 0-9-1: tune-ok; 1.0: open): tokens have to fit",
+        |config, _, value| {
+            config.initial_frame_max = in_bytes(value, 4096, 16 << 20)? as u32;
+            Ok(())
+        },
+    ),
+    key(
         "max_channels_per_connection",
         "integer",
         "2047",

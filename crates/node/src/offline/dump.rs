@@ -7,7 +7,7 @@ use leveret_log::{Dumped, LogId, SettleReason};
 use serde_json::{Map, Value, json};
 
 use super::directory::{CannotCheck, OfflineDirectory};
-use super::report::{Form, Name, name_of};
+use super::report::{Form, Name, harmless, name_of};
 
 /// What of a directory is shown.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ impl Dump<'_> {
                 line.insert("file".into(), file.into());
                 writeln!(self.out, "{}", Value::Object(line))
             }
-            Form::Text => writeln!(self.out, "{}", text(file, &line)),
+            Form::Text => writeln!(self.out, "{}", harmless(&text(file, &line))),
         };
         match written {
             Ok(()) => ControlFlow::Continue(()),

@@ -18,6 +18,20 @@ pub enum Form {
     Json,
 }
 
+/// A text that a terminal shows and doesn't obey: names are chosen by clients.
+pub(super) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_control()
+            || matches!(letter, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        {
+            true => out.extend(letter.escape_default()),
+            false => out.push(letter),
+        }
+    }
+    out
+}
+
 /// Ranges of numbers shown in a line of text; the rest is counted.
 const RANGES_SHOWN: usize = 20;
 
@@ -63,7 +77,7 @@ impl Checked {
             self.took.as_secs_f64()
         );
         if !verified.unused.is_empty() {
-            text += &format!("not in use, a start removes them: {}\n", verified.unused.join(", "));
+            text += &format!("not in use, a start removes them: {}\n", harmless(&verified.unused.join(", ")));
         }
         if let Some(copied) = self.copied {
             text += &format!("the copy has {copied} messages; {} were left out\n", self.lost());
@@ -90,7 +104,9 @@ impl Checked {
         for (log, numbers) in by_log(damage) {
             text += &match name_of(&self.offline, log) {
                 Name::Metadata => "    the metadata (log 0)".to_owned(),
-                Name::Queue(vhost, name) => format!("    queue '{name}' in vhost '{vhost}' (log {log})"),
+                Name::Queue(vhost, name) => {
+                    format!("    queue '{}' in vhost '{}' (log {log})", harmless(&name), harmless(&vhost))
+                }
                 Name::Unknown => format!("    log {log}, whose queue isn't known"),
             };
             let count: u64 = numbers.iter().map(Numbers::count).sum();
@@ -194,5 +210,16 @@ impl fmt::Display for Ranges<'_> {
             0 => Ok(()),
             more => write!(f, " and {more} more ranges: see --format json"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_do_not_command_a_terminal() {
+        assert_eq!(harmless("a\r\n\u{1b}[31m\u{9b}b\u{202e}"), "a\\r\\n\\u{1b}[31m\\u{9b}b\\u{202e}");
+        assert_eq!(harmless("Größe 'x'"), "Größe 'x'");
     }
 }
