@@ -13,7 +13,7 @@ pub(crate) struct ServerArguments {
     /// A file in the format of rabbitmq.conf
     #[arg(long, value_name = "FILE", env = "RABBITMQ_CONFIG_FILE")]
     config: Option<PathBuf>,
-    /// A directory whose files that end in .conf win over that file, later names over earlier ones; or a pattern, such as conf.d/*.conf
+    /// A directory whose files that end in .conf win over that file, later names over earlier ones; or a pattern, such as conf.d/*.conf; or one file
     #[arg(long, value_name = "DIR", env = "RABBITMQ_CONFIG_FILES")]
     config_dir: Option<PathBuf>,
     /// A file in the format of advanced.config, whose terms win over those files

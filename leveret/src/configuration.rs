@@ -1,4 +1,3 @@
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -6,6 +5,7 @@ use clap::{Args, Subcommand};
 use leveret_config::{Config, ConfigError, Warning};
 
 use crate::arguments::Start;
+use crate::conf_files::files_of;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArguments {
@@ -122,44 +122,6 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     if !path.exists() && longer.exists() { longer } else { path.to_owned() }
 }
 
-/// The files of conf.d, in the order of their names: those of a directory that end in .conf, or those that a pattern such as
-/// `/etc/rabbitmq/conf.d/*.conf` matches.
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
-    let pattern = path.file_name().and_then(OsStr::to_str).filter(|name| !path.is_dir() && name.contains(['*', '?']));
-    let Some(pattern) = pattern else { return files_in(path, "*.conf") };
-    if pattern.contains(['[', '{', '\\']) {
-        return Err(format!("cannot read the pattern {}: only * and ? are known", path.display()));
-    }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    files_in(directory.unwrap_or(Path::new(".")), pattern)
-}
-
-fn files_in(directory: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
-    let unreadable = |reason| format!("cannot read the directory {}: {reason}", directory.display());
-    let entries = std::fs::read_dir(directory).map_err(unreadable)?;
-    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
-    let mut paths = paths.map_err(unreadable)?;
-    paths.retain(|path| path.file_name().and_then(OsStr::to_str).is_some_and(|name| matches(pattern, name)));
-    paths.sort();
-    Ok(paths)
-}
-
-/// Whether a name fits a pattern, in which `*` stands for any letters and `?` for one. A dot at the beginning has to be
-/// written, as in a shell.
-fn matches(pattern: &str, name: &str) -> bool {
-    fn rest(pattern: &[char], name: &[char]) -> bool {
-        match (pattern, name) {
-            (['*', others @ ..], _) => (0..=name.len()).any(|at| rest(others, &name[at..])),
-            (['?', others @ ..], [_, name @ ..]) => rest(others, name),
-            ([letter, others @ ..], [first, name @ ..]) => letter == first && rest(others, name),
-            ([], []) => true,
-            _ => false,
-        }
-    }
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    name.starts_with(&['.']) == pattern.starts_with(&['.']) && rest(&pattern, &name)
-}
-
 /// Files in the format of rabbitmq.conf, or of advanced.config or enabled_plugins if they are called so.
 fn check(files: &[PathBuf]) -> Result<(Config, Vec<Warning>), Vec<String>> {
     let mut reading = Reading::default();
@@ -197,24 +159,9 @@ mod tests {
         write("40-d.conf", "nonsense = 1\nheartbeat = x");
         let files = files_of(directory.path()).expect("is there");
         assert_eq!(check(&files).expect_err("is wrong").len(), 2);
-        assert!(files_of(&directory.path().join("none")).expect_err("isn't there").contains("none"));
-    }
-
-    #[test]
-    fn files_are_those_that_a_pattern_matches() {
-        let directory = tempfile::tempdir().expect("a directory");
-        for name in ["20-b.conf", "10-a.conf", "30-c.conf.bak", ".40-d.conf", "5-e.conf"] {
-            std::fs::write(directory.path().join(name), "").expect("is written");
-        }
-        let names = |pattern: &str| {
-            let files = files_of(&directory.path().join(pattern)).expect("is a pattern");
-            let name = |path: &PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
-            files.iter().map(name).collect::<Vec<_>>()
-        };
-        assert_eq!(names("*.conf"), ["10-a.conf", "20-b.conf", "5-e.conf"]);
-        assert_eq!(names("?0-*.conf*"), ["10-a.conf", "20-b.conf", "30-c.conf.bak"]);
-        assert!(names("*.none").is_empty());
-        assert!(files_of(&directory.path().join("[1-2]*")).is_err_and(|mistake| mistake.contains("cannot read")));
-        assert!(files_of(&directory.path().join("*[1-2]")).is_err_and(|mistake| mistake.contains("only * and ?")));
+        let missing = files_of(&directory.path().join("none")).expect("is looked for when it is read");
+        assert!(
+            check(&missing).is_err_and(|mistakes| mistakes[0].contains("cannot read") && mistakes[0].contains("none"))
+        );
     }
 }

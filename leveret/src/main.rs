@@ -3,6 +3,7 @@
 
 mod arguments;
 mod banner;
+mod conf_files;
 mod configuration;
 mod detached;
 mod listeners;

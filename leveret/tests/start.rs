@@ -314,13 +314,15 @@ fn files_that_variables_name_are_read_and_others_are_told() {
     let write = |name: &str, text: &str| std::fs::write(path(name), text).expect("is written");
     write("r.conf", "default_user = eve\ndefault_pass = $(EVES)\n");
     std::fs::create_dir(path("conf.d")).expect("is made");
-    write("conf.d/10.conf", "default_vhost = prod\n");
+    write("conf.d/20.conf", "default_vhost = prod\n");
+    write("conf.d/10.conf", "default_vhost = early\n");
+    write("conf.d/30.bak", "default_vhost = wrong\n");
     write("a.config", "[{rabbit, [{channel_max, 12}]}].");
     write("plugins", "[rabbitmq_prometheus].");
     let place = |name: &str| path(name).display().to_string();
     let lines = [
         format!("CONFIG_FILE={}", place("r.conf")),
-        format!("CONFIG_FILES={}", place("conf.d")),
+        format!("CONFIG_FILES={}", place("conf.d/*.conf")),
         format!("ADVANCED_CONFIG_FILE={}", place("a")),
         format!("ENABLED_PLUGINS_FILE={}", place("plugins")),
         format!("MNESIA_BASE={}", place("base")),
