@@ -1,6 +1,8 @@
 //! What the configuration says of listeners, opened.
 
+use std::collections::HashMap;
 use std::error::Error;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,32 @@ pub(crate) struct Listeners {
     pub(crate) prometheus: Vec<HttpListener>,
     /// Whose files are read again when they change.
     pub(crate) tls: Vec<Arc<Tls>>,
+    /// The ports that the system chose, for the next node of this process.
+    pub(crate) chosen: ChosenPorts,
+}
+
+/// The ports that the system chose for listeners whose configured port is 0. After `stop_app` and `start_app` clients find
+/// the node where it was.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChosenPorts {
+    /// By the listener's kind and its address as it is configured; in the order of listeners that have both in common.
+    by_listener: HashMap<(&'static str, SocketAddr), Vec<u16>>,
+}
+
+impl ChosenPorts {
+    /// Opens a listener. One with port 0 gets the port that it had in `earlier`, if nobody else has taken it.
+    fn listen(&mut self, kind: &'static str, address: SocketAddr, earlier: &Self) -> Result<TcpListener, StartError> {
+        if address.port() != 0 {
+            return Node::listen(address);
+        }
+        let ports = self.by_listener.entry((kind, address)).or_default();
+        let had = earlier.by_listener.get(&(kind, address)).and_then(|had| had.get(ports.len()));
+        let had = had.and_then(|port| Node::listen(SocketAddr::new(address.ip(), *port)).ok());
+        let socket = had.map_or_else(|| Node::listen(address), Ok)?;
+        let bound = socket.local_addr().map_err(|source| StartError::Listen { address, source })?;
+        ports.push(bound.port());
+        Ok(socket)
+    }
 }
 
 /// A socket that speaks HTTP, and what it bears.
@@ -25,24 +53,33 @@ pub(crate) struct HttpListener {
 }
 
 impl Listeners {
-    /// Opens them all, or says which can't be.
-    pub(crate) fn open(config: &Config) -> Result<Self, Box<dyn Error>> {
+    /// Opens them all, or says which can't be. `earlier` are the ports of this process's last node.
+    pub(crate) fn open(config: &Config, earlier: &ChosenPorts) -> Result<Self, Box<dyn Error>> {
         let login = config.certificate_login;
         let patience = Duration::from_millis(config.ssl_handshake_timeout_ms);
-        let mut this = Self { amqp: Vec::new(), http: Vec::new(), prometheus: Vec::new(), tls: Vec::new() };
+        let mut this = Self {
+            amqp: Vec::new(),
+            http: Vec::new(),
+            prometheus: Vec::new(),
+            tls: Vec::new(),
+            chosen: ChosenPorts::default(),
+        };
         for address in amqp_addresses(config)? {
-            this.amqp.push(Listener { socket: Node::listen(address)?, tls: None });
+            this.amqp.push(Listener { socket: this.chosen.listen("amqp", address, earlier)?, tls: None });
         }
         let with_tls = amqps_addresses(config)?;
         if !with_tls.is_empty() {
             let tls = Tls::load("ssl_options", config.ssl_options.clone(), patience, login)?;
             this.tls.push(tls.clone());
             for address in with_tls {
-                this.amqp.push(Listener { socket: Node::listen(address)?, tls: Some(tls.clone()) });
+                this.amqp.push(Listener {
+                    socket: this.chosen.listen("amqp/ssl", address, earlier)?,
+                    tls: Some(tls.clone()),
+                });
             }
         }
-        let listen = |prefix, endpoint: &Endpoint, tls| {
-            let listener = Listener { socket: Node::listen(http_address(endpoint)?)?, tls };
+        let mut listen = |prefix, endpoint: &Endpoint, tls| {
+            let listener = Listener { socket: this.chosen.listen(prefix, http_address(endpoint)?, earlier)?, tls };
             let limits = Limits { prefix, limits: endpoint.limits.clone(), descriptors: None };
             Ok::<_, StartError>(HttpListener { listener, limits })
         };

@@ -17,7 +17,7 @@ use tracing::{error, info, warn};
 
 use crate::arguments::{ServerArguments, Start};
 use crate::banner::Banner;
-use crate::listeners::Listeners;
+use crate::listeners::{ChosenPorts, Listeners};
 use crate::pid_file::PidFile;
 use crate::reload::Reload;
 use crate::{configuration, detached, notify};
@@ -72,7 +72,7 @@ fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log)
     // A directory or a port that is taken is found before anything is recovered.
     let lock = DirectoryLock::acquire(&start.data_dir)?;
     let _pid_file = PidFile::write(start)?;
-    let mut process = Process { arguments, log, commands: None, has_started: false };
+    let mut process = Process { arguments, log, commands: None, has_started: false, ports: ChosenPorts::default() };
     let mut returned = Some(process.run_node(config, start, lock)?);
     let mut start_error = None;
     while let Ended::StopApp(lock) = returned.take().unwrap_or(Ended::Process) {
@@ -112,6 +112,8 @@ struct Process<'a> {
     /// The local socket. Who connects while nobody serves it waits.
     commands: Option<(LocalSocket, UnixListener)>,
     has_started: bool,
+    /// The ports of the last node that has started.
+    ports: ChosenPorts,
 }
 
 impl Process<'_> {
@@ -159,7 +161,7 @@ impl Process<'_> {
     /// Runs a node until it is asked to stop.
     fn run_node(&mut self, config: &Config, start: &Start, lock: DirectoryLock) -> Result<Ended, Box<dyn Error>> {
         let log = self.log;
-        let listeners = Listeners::open(config)?;
+        let listeners = Listeners::open(config, &self.ports)?;
 
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
         let last_words = log.clone();
@@ -206,6 +208,7 @@ impl Process<'_> {
         };
         node.on_hangup(move || reload.now())?;
         let ports = node.accept(listeners.amqp, others, listeners.tls)?;
+        self.ports = listeners.chosen;
 
         self.announce(&node, ports, config, start);
 

@@ -103,6 +103,7 @@ fn a_wrong_value_names_key_value_and_what_was_expected() {
         ("heartbeat = often", "heartbeat: expected a time"),
         ("heartbeat = 70000", "at most 65535 seconds, got '70000'"),
         ("frame_max = 4095", "frame_max: expected a whole number from 4096 to 16777216, got '4095'"),
+        ("initial_frame_max = 4095", "initial_frame_max: expected a whole number from 4096 to 16777216, got '4095'"),
         ("listeners.tcp.default = 70000", "from 0 to 65535, got '70000'"),
         ("listeners.tcp.default = :5672", "expected a port or address:port"),
         ("loopback_users = guest", "expected none, got 'guest'"),

@@ -91,3 +91,31 @@ fn a_node_that_can_not_start_says_why_and_its_process_stays() {
     well(&node, "rabbitmqctl stop");
     assert_eq!(node.terminate_asked().code(), Some(0));
 }
+
+#[test]
+fn listeners_with_port_0_keep_the_ports_that_they_had() {
+    let node = Node::start(Options::new());
+    let restart = |between: &dyn Fn()| {
+        let had = Ports::read(node.directory());
+        well(&node, "rabbitmqctl stop_app");
+        between();
+        well(&node, "rabbitmqctl start_app");
+        (had, Ports::read(node.directory()))
+    };
+    let all = |ports: Ports| [ports.amqp, ports.http, ports.prometheus];
+    for _ in 0..2 {
+        let (had, has) = restart(&|| ());
+        assert_eq!(all(has), all(had));
+    }
+    // A port that is taken meanwhile is no reason not to start.
+    let port = Ports::read(node.directory()).amqp;
+    let taken = std::cell::OnceCell::new();
+    let (had, has) = restart(&|| {
+        let listener = std::net::TcpListener::bind(("0.0.0.0", port)).expect("the port is free");
+        taken.set(listener).expect("is taken once");
+    });
+    assert_ne!(has.amqp, had.amqp);
+    assert_eq!([has.http, has.prometheus], [had.http, had.prometheus]);
+    drop(taken);
+    Wire::open(([127, 0, 0, 1], has.amqp).into());
+}
