@@ -25,18 +25,24 @@ pub(crate) struct Client10 {
 
 impl Client10 {
     pub(crate) fn connect(stage: &mut Stage, user: &str) -> Self {
+        let mechanism = Mechanism::Plain { user: user.into(), password: "secret".into() };
+        let mut this = Self::dial(stage, Options { mechanism, ..Options::default() });
+        this.client.begin(CHANNEL, SessionOptions::default());
+        this.run(stage);
+        this
+    }
+
+    /// Logs in and opens the connection, whatever becomes of it.
+    pub(crate) fn dial(stage: &mut Stage, options: Options) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = Peer::new(address(50_001), address(5672));
-        let mechanism = Mechanism::Plain { user: user.into(), password: "secret".into() };
         let mut this = Self {
-            client: Client::new(Options { mechanism, ..Options::default() }),
+            client: Client::new(options),
             connection: stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now),
             events: Vec::new(),
             address: None,
             unread: Vec::new(),
         };
-        this.run(stage);
-        this.client.begin(CHANNEL, SessionOptions::default());
         this.run(stage);
         this
     }

@@ -1,9 +1,12 @@
 //! No frame is larger than its receiver negotiated, whatever another client published.
 
+use leveret_amqp10::condition;
 use leveret_amqp091::{FieldTable, FieldValue, Properties};
 use leveret_broker::Settings;
+use leveret_strict_client::amqp10;
 use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
+use crate::client_amqp10::Client10;
 use crate::stage::{Stage, Told};
 
 const SMALL: u32 = 4096;
@@ -94,4 +97,24 @@ fn a_frame_before_tune_may_be_as_large_as_configured() {
     let (code, text) = stage.links[link].refusal().expect("the connection is closed");
     assert_eq!(code, 501);
     assert!(text.contains("20000"), "{text}");
+}
+
+#[test]
+fn a_frame_of_amqp_10_before_open_is_held_to_the_same_limit() {
+    for limit in [8192, 20_000] {
+        let mut stage = Stage::with(Settings { initial_frame_max: limit, ..Settings::default() });
+        let mut open = |length| {
+            let container_id = "x".repeat(length);
+            let client = Client10::dial(&mut stage, amqp10::Options { container_id, ..amqp10::Options::default() });
+            client.events.last().cloned()
+        };
+        let limit = limit as usize;
+        let opened = open(limit - 192);
+        assert!(matches!(opened, Some(amqp10::Event::Opened { .. })), "{opened:?}");
+        let refused = open(limit);
+        let Some(amqp10::Event::Closed { error: Some(error), .. }) = &refused else { panic!("{refused:?}") };
+        assert_eq!(error.condition, condition::FRAMING_ERROR.as_str());
+        let words = format!("> maximum frame size ({limit} bytes)");
+        assert!(error.description.ends_with(&words), "{error:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Names and arguments of what AMQP 0-9-1 clients declare.
 
-use leveret_amqp091::{FieldTable, FieldValue, Method, ShortStr, method::queue};
+use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_strict_client::amqp091::{Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
@@ -12,11 +12,11 @@ fn line_ends_are_no_part_of_a_declared_name() {
     let client = &mut stage.links[link].client;
     let flags = QueueDeclare::default();
     client.declare_exchange(1, b"e\nx", "direct", false, &FieldTable::new());
-    // Without an answer, in which the strict client expects the name that it sent.
-    let queue = ShortStr::new(b"a\r\nb").expect("is short");
-    client.send(1, &Method::QueueDeclare(queue::Declare { queue, nowait: true, ..queue::Declare::default() }));
+    client.declare_queue(1, b"a\r\nb", flags, &FieldTable::new());
     client.bind_queue(1, b"a\nb", b"ex", b"key", &FieldTable::new());
-    client.declare_queue(1, b"ab", QueueDeclare { passive: true, ..flags }, &FieldTable::new());
+    for name in [&b"ab"[..], b"\ra\nb\r\n"] {
+        client.declare_queue(1, name, QueueDeclare { passive: true, ..flags }, &FieldTable::new());
+    }
     client.publish(1, b"ex", b"key", true, &[0, 0], b"x");
     stage.settle();
     let told = stage.links[link].told();
@@ -24,7 +24,7 @@ fn line_ends_are_no_part_of_a_declared_name() {
         Told::Event(Event::QueueDeclared { queue, .. }) => Some(queue.as_slice()),
         _ => None,
     });
-    assert_eq!(names.collect::<Vec<_>>(), [b"ab"]);
+    assert_eq!(names.collect::<Vec<_>>(), [b"ab"; 3]);
     let snapshot = stage.broker.registry.snapshot_full();
     assert_eq!(snapshot.queue("/", "ab").expect("is declared").counts().0, 1);
     assert!(snapshot.topology.exchange("/", "ex").is_some());
@@ -37,14 +37,19 @@ fn every_locator_of_a_leader_that_rabbitmq_knows_is_taken() {
         let link = stage.connect();
         let mut arguments = FieldTable::new();
         arguments.insert(b"x-queue-leader-locator", FieldValue::LongString(value.as_bytes().to_vec()));
-        stage.links[link].client.declare_queue(1, value.as_bytes(), QueueDeclare::default(), &arguments);
+        let name = format!("q{value}");
+        stage.links[link].client.declare_queue(1, name.as_bytes(), QueueDeclare::default(), &arguments);
         stage.settle();
         stage.links[link].refusal()
     };
     for value in ["client-local", "balanced", "random", "least-leaders", "min-masters"] {
         assert_eq!(declare(value), None, "{value}");
     }
-    let (code, text) = declare("nearest").expect("is refused");
-    assert_eq!(code, 406);
-    assert!(text.contains("x-queue-leader-locator") && text.contains("nearest"), "{text}");
+    for value in ["nearest", "", "Balanced", "client_local"] {
+        let words = format!(
+            "PRECONDITION_FAILED - invalid arg 'x-queue-leader-locator' for queue 'q{value}' in vhost '/': \
+             invalid_queue_locator_arg"
+        );
+        assert_eq!(declare(value), Some((406, words)), "{value}");
+    }
 }

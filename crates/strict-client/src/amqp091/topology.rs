@@ -52,7 +52,9 @@ impl Client {
             arguments: arguments.as_table(),
             ..Default::default()
         };
-        self.request(id, Method::QueueDeclare(declare), Expected::QueueDeclare(name.to_vec()));
+        // RabbitMQ takes line ends out of names, and answers with the name that is left.
+        let left = name.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n'));
+        self.request(id, Method::QueueDeclare(declare), Expected::QueueDeclare(left.collect()));
     }
 
     /// Binds a queue to an exchange.
