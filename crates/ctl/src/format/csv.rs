@@ -1,5 +1,6 @@
 use serde_json::Value;
 
+use super::in_one_line;
 use crate::answer::Rows;
 
 /// Texts in quotes, the rest as it is.
@@ -36,5 +37,5 @@ fn bare(value: &Value) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
+    format!("\"{}\"", in_one_line(text).replace('"', "\"\""))
 }

@@ -30,7 +30,10 @@ pub(super) fn report(value: &Value) -> String {
 /// A text, which is a binary.
 pub(super) fn text(text: &str) -> String {
     let encoding = if text.is_ascii() { "" } else { "/utf8" };
-    format!("<<\"{}\"{encoding}>>", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    format!(
+        "<<\"{}\"{encoding}>>",
+        text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t")
+    )
 }
 
 fn cell(column: &str, value: &Value) -> String {

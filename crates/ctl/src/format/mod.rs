@@ -87,6 +87,11 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
+/// The same for part of a line: a line feed or a tab in it would make rows and columns that nobody listed.
+fn in_one_line(text: &str) -> String {
+    harmless(text).replace('\n', "\\u000a").replace('\t', "\\u0009")
+}
+
 /// Marks that turn the direction of a text, and separators that some terminals take for the end of a line.
 const TURNING: [char; 13] = [
     '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
@@ -142,6 +147,26 @@ mod tests {
             serde_json::from_str(&harmless(&show(rows().into(), Formatter::Json, true))).expect("JSON");
         assert_eq!(json[0]["name"], name);
         assert_eq!(harmless("two\nlines\tü"), "two\nlines\tü");
+    }
+
+    #[test]
+    fn line_ends_and_tabs_in_names_make_no_rows_or_columns() {
+        let name = "a\r\n\u{1b}[31mb\tc";
+        let columns = ["name", "arguments", "list"].map(str::to_owned);
+        let rows = || Rows::pick(&columns, vec![json!({"name": name, "arguments": {name: name}, "list": [name]})]);
+        for (_, formatter) in Formatter::ALL {
+            let shown = harmless(&show(rows().into(), formatter, true));
+            let plain = show(Rows::pick(&columns, vec![json!({})]).into(), formatter, true);
+            let count = |text: &str, letter| text.matches(letter).count();
+            assert_eq!(
+                (count(&shown, '\n'), count(&shown, '\t')),
+                (count(&plain, '\n'), count(&plain, '\t')),
+                "{shown}"
+            );
+            assert!(!shown.contains(['\r', '\u{1b}']), "{shown:?}");
+        }
+        let arguments = term::text(&json!({name: [name]}));
+        assert_eq!(arguments, r#"[{"a\u000d\u000a\u001b[31mb\u0009c",["a\u000d\u000a\u001b[31mb\u0009c"]}]"#);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::harmless;
+use super::{harmless, in_one_line};
 
 /// A value in a table: texts as they are, lists of them in brackets, arguments as a list of pairs.
 pub(crate) fn text(value: &Value) -> String {
@@ -17,13 +17,13 @@ pub(crate) fn text(value: &Value) -> String {
 
 /// Arguments of a queue and the like.
 fn pairs(arguments: &Map<String, Value>) -> String {
-    let pair = |(key, value): (&String, &Value)| format!("{{\"{key}\",{}}}", inner(value));
+    let pair = |(key, value): (&String, &Value)| format!("{{\"{}\",{}}}", in_one_line(key), inner(value));
     format!("[{}]", arguments.iter().map(pair).collect::<Vec<_>>().join(","))
 }
 
 fn inner(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("\"{text}\""),
+        Value::String(text) => format!("\"{}\"", in_one_line(text)),
         Value::Object(arguments) => pairs(arguments),
         Value::Array(list) => format!("[{}]", list.iter().map(inner).collect::<Vec<_>>().join(",")),
         Value::Null => "undefined".to_owned(),
