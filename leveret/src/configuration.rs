@@ -3,6 +3,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use leveret_config::{Config, ConfigError, Warning};
+use leveret_node::harmless;
 
 use crate::arguments::Start;
 use crate::conf_files::files_of;
@@ -34,11 +35,11 @@ pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
         }
         ConfigCommand::Check { files } => match check(files) {
             Ok((_, warnings)) => {
-                warnings.iter().for_each(|warning| println!("{warning}"));
+                warnings.iter().for_each(|warning| println!("{}", harmless(&warning.to_string())));
                 ExitCode::SUCCESS
             }
             Err(mistakes) => {
-                mistakes.iter().for_each(|mistake| eprintln!("leveret: {mistake}"));
+                mistakes.iter().for_each(|mistake| eprintln!("leveret: {}", harmless(mistake)));
                 ExitCode::FAILURE
             }
         },

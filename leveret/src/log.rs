@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use leveret_node::harmless;
 use leveret_node::offline::{CannotCheck, DumpOptions, OfflineDirectory, dump};
 
 use crate::verify::{CANNOT_CHECK, Format};
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: LogArguments) -> ExitCode {
     match show(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            eprintln!("leveret: {reason}");
+            eprintln!("leveret: {}", harmless(&reason.to_string()));
             ExitCode::from(CANNOT_CHECK)
         }
     }

@@ -10,7 +10,7 @@ use leveret_config::{Config, Durability, LogLevel};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions, Router, Stopped};
 use leveret_node::{
-    DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, node_name,
+    DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, harmless, node_name,
     refuse_huge_pages,
 };
 use tracing::{error, info, warn};
@@ -45,14 +45,14 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     let ((config, warnings), start) = match found {
         Ok(configured) => configured,
         Err(reasons) => {
-            reasons.iter().for_each(|reason| eprintln!("leveret: {reason}"));
+            reasons.iter().for_each(|reason| eprintln!("leveret: {}", harmless(reason)));
             return ExitCode::FAILURE;
         }
     };
     let log = match Log::start(&config.log, start.log_places(&config)) {
         Ok(log) => log,
         Err(reason) => {
-            eprintln!("leveret: {reason}");
+            eprintln!("leveret: {}", harmless(&reason.to_string()));
             return ExitCode::FAILURE;
         }
     };
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     let served = serve(&config, arguments, &start, &log);
     if let Err(reason) = &served {
         error!(critical = true, "{reason}");
-        eprintln!("leveret: {reason}");
+        eprintln!("leveret: {}", harmless(&reason.to_string()));
     }
     log.stop();
     if served.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -295,6 +295,6 @@ fn tell(report: &Report) {
 fn end_the_process(text: &str, log: &Log) {
     error!(critical = true, "{text}");
     log.flush(LAST_LINE_PATIENCE);
-    eprintln!("leveret: {text}");
+    eprintln!("leveret: {}", harmless(text));
     std::process::exit(1);
 }

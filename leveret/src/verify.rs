@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use leveret_node::harmless;
 use leveret_node::offline::{CannotCheck, Form, OfflineDirectory, verify};
 
 /// Damaged, and couldn't be checked.
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> ExitCode {
     match check(arguments) {
         Ok(code) => code,
         Err(reason) => {
-            eprintln!("leveret: {reason}");
+            eprintln!("leveret: {}", harmless(&reason.to_string()));
             ExitCode::from(CANNOT_CHECK)
         }
     }

@@ -30,6 +30,7 @@ pub mod offline;
 mod ports;
 mod signals;
 mod standby;
+mod terminal;
 mod tls;
 mod volume;
 
@@ -49,5 +50,6 @@ pub use memory::refuse_huge_pages;
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::{Listening, Ports};
 pub use standby::{START_APP, STOP_APP, Standby};
+pub use terminal::harmless;
 pub use tls::{HttpsStream, Tls, TlsError, cipher_suites, tls_versions};
 pub use volume::SmallVolume;

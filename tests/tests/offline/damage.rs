@@ -205,3 +205,63 @@ fn a_dump_shows_what_is_asked_for() {
     assert_eq!(status, 2);
     assert!(problem.contains("wal-9"), "{problem}");
 }
+
+/// Names with control characters. AMQP 0-9-1 takes line ends out of those of queues, and of nothing else.
+const UNRULY: &str = "a\r\n\u{1b}[31mb\u{9b}";
+
+#[test]
+fn control_characters_in_names_are_never_printed_raw() {
+    if is_given() {
+        return;
+    }
+    let mut node = Node::start(Options::new());
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, UNRULY, true);
+    wire.confirm_select(1);
+    let queue = "a\u{1b}[31mb\u{9b}";
+    wire.send(&publish(1, "", queue, UNRULY.as_bytes(), true, true));
+    wire.confirms(1);
+    wire.close();
+    let binding = serde_json::json!({"routing_key": UNRULY, "arguments": {UNRULY: UNRULY}});
+    let path = "/api/bindings/%2F/e/amq.direct/q/a%1B%5B31mb%C2%9B";
+    assert_eq!(node.http().post(path, &binding).expect("an answer").status, 201);
+    let path = node.directory().to_str().expect("a path of text").to_owned();
+    let lists = ["list_queues", "list_bindings"].iter().flat_map(|list| {
+        ["table", "pretty_table", "csv", "json", "erlang"].map(|formatter| {
+            let (status, out, problem) = run(&["ctl", "--data-dir", &path, list, "--formatter", formatter]);
+            assert_eq!(status, 0, "{problem}");
+            out
+        })
+    });
+    let mut shown: Vec<String> = lists.collect();
+    assert!(node.terminate().success());
+    for format in ["text", "json"] {
+        let dump = ["log", "dump", &path, "--bodies", "--format", format];
+        shown.extend([&dump[..], &["verify", &path, "--format", format]].map(|words| run(words).1));
+    }
+    let (file, at, _) = first_message(node.directory());
+    let mut content = files(node.directory()).remove(&file).expect("the file");
+    content[at] ^= 0x20;
+    put(node.directory(), &file, &content);
+    for format in ["text", "json"] {
+        shown.push(run(&["verify", &path, "--format", format]).1);
+    }
+    let named = |text: &String| text.contains(r"\u001b[31mb\u009b");
+    assert_eq!(shown.iter().filter(|text| named(text)).count(), 10 + 2 + 2, "{shown:#?}");
+    for text in shown {
+        let raw = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+        assert!(!text.contains(raw), "{text:?}");
+        assert!(!text.contains("a\n"), "a name is in one line: {text}");
+    }
+}
+
+/// The file of the first message of a directory, the end of its record and its number.
+fn first_message(directory: &Path) -> (String, usize, u64) {
+    let path = directory.to_str().expect("a path of text");
+    let (_, lines, _) = run(&["log", "dump", path, "--format", "json"]);
+    let mut records = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let record = records.find(|record| record["kind"] == "message").expect("a message");
+    let number = |key: &str| record[key].as_u64().expect("a number");
+    let end = usize::try_from(number("offset") + 12 + number("length") - 1).expect("small");
+    (record["file"].as_str().expect("a name").to_owned(), end, number("number"))
+}

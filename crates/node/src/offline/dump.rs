@@ -7,7 +7,8 @@ use leveret_log::{Dumped, LogId, SettleReason};
 use serde_json::{Map, Value, json};
 
 use super::directory::{CannotCheck, OfflineDirectory};
-use super::report::{Form, Name, harmless, name_of};
+use super::report::{Form, Name, name_of};
+use crate::terminal::{harmless, harmless_json};
 
 /// What of a directory is shown.
 #[derive(Clone, Debug)]
@@ -83,7 +84,7 @@ impl Dump<'_> {
             Form::Json => {
                 let mut line = line;
                 line.insert("file".into(), file.into());
-                writeln!(self.out, "{}", Value::Object(line))
+                writeln!(self.out, "{}", harmless_json(&Value::Object(line).to_string()))
             }
             Form::Text => writeln!(self.out, "{}", harmless(&text(file, &line))),
         };

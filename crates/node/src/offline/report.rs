@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::directory::OfflineDirectory;
 use super::verify::Checked;
+use crate::terminal::{harmless, harmless_json};
 
 /// For whom something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,20 +17,6 @@ pub enum Form {
     Text,
     /// Programs.
     Json,
-}
-
-/// A text that a terminal shows and doesn't obey: names are chosen by clients.
-pub(super) fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter.is_control()
-            || matches!(letter, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
-            true => out.extend(letter.escape_default()),
-            false => out.push(letter),
-        }
-    }
-    out
 }
 
 /// Ranges of numbers shown in a line of text; the rest is counted.
@@ -47,7 +34,7 @@ impl Checked {
     pub fn report(&self, directory: &OfflineDirectory, form: Form) -> String {
         match form {
             Form::Text => self.text(directory),
-            Form::Json => format!("{:#}\n", self.json(directory)),
+            Form::Json => harmless_json(&format!("{:#}\n", self.json(directory))),
         }
     }
 
@@ -55,7 +42,7 @@ impl Checked {
         let verified = &self.verified;
         let mut text = format!("{}: {}\n", directory.path().display(), self.verdict());
         for damage in &verified.damaged {
-            text += &format!("  {damage}\n{}", self.queues_text(damage));
+            text += &format!("  {}\n{}", harmless(&damage.to_string()), self.queues_text(damage));
         }
         if let Some(torn) = &verified.torn {
             text += &format!(
@@ -64,7 +51,7 @@ impl Checked {
             );
         }
         if let Some(refused) = &verified.refused {
-            text += &format!("  a node would not start: {refused}\n");
+            text += &format!("  a node would not start: {}\n", harmless(refused));
         }
         text += &format!(
             "{} files, {} bytes, {} queues with {} messages, format version {}, {}: checked in {:.3} s\n",
@@ -210,16 +197,5 @@ impl fmt::Display for Ranges<'_> {
             0 => Ok(()),
             more => write!(f, " and {more} more ranges: see --format json"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_do_not_command_a_terminal() {
-        assert_eq!(harmless("a\r\n\u{1b}[31m\u{9b}b\u{202e}"), "a\\r\\n\\u{1b}[31m\\u{9b}b\\u{202e}");
-        assert_eq!(harmless("Größe 'x'"), "Größe 'x'");
     }
 }
