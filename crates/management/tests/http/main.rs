@@ -11,6 +11,7 @@ mod listeners;
 mod local;
 mod messages;
 mod metrics;
+mod patterns;
 mod queues;
 mod recorded;
 mod rules;

@@ -1,0 +1,86 @@
+//! Regular expressions that can't be taken: the answer names the object, the part and the pattern.
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+/// Patterns that are refused, and a part of the reason.
+fn refused_patterns() -> [(String, &'static str); 4] {
+    [
+        ("[".to_owned(), "unclosed character class"),
+        ("^(?!amq)".to_owned(), "look-around, including look-ahead and look-behind, is not supported"),
+        (r"(a)\1".to_owned(), "backreferences are not supported"),
+        (r"\w{5000}".to_owned(), "exceeds size limit"),
+    ]
+}
+
+fn reason(stage: &Stage, method: &str, path: &str, body: &Value) -> Value {
+    let (status, answer) = stage.ask(method, path, &body.to_string());
+    assert_eq!((status, &answer["error"]), (400, &json!("bad_request")), "{answer}");
+    answer["reason"].clone()
+}
+
+#[test]
+fn a_refused_permission_names_user_vhost_part_and_pattern() {
+    let stage = Stage::new();
+    let before = stage.ask("GET", "/api/permissions/v/user", "");
+    for (pattern, why) in refused_patterns() {
+        for part in ["configure", "write", "read"] {
+            let mut body = json!({"configure": ".*", "write": "", "read": "^a"});
+            body[part] = json!(pattern);
+            let reason = reason(&stage, "PUT", "/api/permissions/v/user", &body);
+            assert_eq!((&reason[0], &reason[1]), (&json!("invalid_regexp"), &json!(pattern)), "{part}");
+            let begin = format!("invalid {part} pattern '{pattern}' of user 'user' in vhost 'v': ");
+            let text = reason[2].as_str().expect("a text");
+            assert!(text.starts_with(&begin) && text.contains(why), "{text}");
+        }
+    }
+    assert_eq!(stage.ask("GET", "/api/permissions/v/user", ""), before, "nothing has changed");
+}
+
+#[test]
+fn a_refused_topic_permission_names_its_exchange_as_well() {
+    let stage = Stage::new();
+    for (pattern, why) in refused_patterns() {
+        for part in ["write", "read"] {
+            let mut body = json!({"exchange": "amq.topic", "write": "", "read": "^a"});
+            body[part] = json!(pattern);
+            let reason = reason(&stage, "PUT", "/api/topic-permissions/v/user", &body);
+            let begin =
+                format!("invalid {part} pattern '{pattern}' of user 'user' for exchange 'amq.topic' in vhost 'v': ");
+            let text = reason.as_str().expect("a text");
+            assert!(text.starts_with(&begin) && text.contains(why), "{text}");
+        }
+    }
+    assert_eq!(stage.ask("GET", "/api/topic-permissions", ""), (200, json!([])));
+}
+
+#[test]
+fn definitions_with_a_refused_pattern_name_it_and_change_nothing() {
+    let stage = Stage::new();
+    let before = stage.ask("GET", "/api/permissions", "");
+    let (pattern, why) = &refused_patterns()[1];
+    let permissions = json!([
+        {"user": "user", "vhost": "v", "configure": "new", "write": "", "read": ""},
+        {"user": "user", "vhost": "/", "configure": "", "write": pattern, "read": ""},
+    ]);
+    let reason = reason(&stage, "POST", "/api/definitions", &json!({"permissions": permissions}));
+    let text = reason.as_str().expect("a text");
+    assert!(text.contains(&format!("invalid write pattern '{pattern}' of user 'user' in vhost '/': ")), "{text}");
+    assert!(text.contains(why), "{text}");
+    assert_eq!(stage.ask("GET", "/api/permissions", ""), before);
+}
+
+#[test]
+fn a_policy_is_refused_by_name_before_its_pattern_is_read() {
+    let stage = Stage::new();
+    let body = json!({"pattern": "[", "definition": {"max-length": 1}});
+    for (path, kind) in [("policies", "policies aren't built"), ("operator-policies", "operator policies aren't built")]
+    {
+        let (status, answer) = stage.ask("PUT", &format!("/api/{path}/v/p"), &body.to_string());
+        assert!(
+            status >= 400 && answer["reason"].as_str().is_some_and(|text| text.contains(kind)),
+            "{status} {answer}"
+        );
+    }
+}
