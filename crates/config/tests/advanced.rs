@@ -178,3 +178,22 @@ fn options_of_cowboy_are_those_of_the_listener() {
     let limits = &config.management.limits;
     assert_eq!((config.management.port, limits.idle_timeout_ms, limits.request_timeout_ms), (1, 7000, 8000));
 }
+
+#[test]
+fn terms_of_the_http_api_that_protect_take_effect() {
+    let text = "[{rabbitmq_management, [{content_security_policy, \"default-src 'self'\"},\n\
+                {strict_transport_security, \"max-age=1\"}, {max_http_body_size, 70000},\n\
+                {restrictions, [{operator_policy_changes, [{disabled, true}]}]},\n\
+                {cors_allow_origins, [\"https://a\"]}, {stats_event_max_backlog, 250}]}].";
+    let (config, warnings) = read(text);
+    let same = [
+        "management.csp.policy = default-src 'self'",
+        "management.hsts.policy = max-age=1",
+        "management.http.max_body_size = 70000",
+        "management.restrictions.operator_policy_changes.disabled = true",
+    ];
+    assert_eq!(config, set(&same));
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("'management.cors.allow_origins.1' is not built yet"), "{warnings:?}");
+    assert!(warnings[1].contains("'stats_event_max_backlog' has no effect"), "{warnings:?}");
+}

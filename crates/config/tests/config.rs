@@ -160,6 +160,7 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
         ("management.ssl.crl_check = false", "management.ssl.crl_check = true"),
         ("prometheus.ssl.crl_check = false", "prometheus.ssl.crl_check = peer"),
         ("log.syslog.ssl_options.crl_check = false", "log.syslog.ssl_options.crl_check = true"),
+        ("log.syslog.ssl_options.depth = 10", "log.syslog.ssl_options.depth = 1"),
         ("default_queue_type = classic", "default_queue_type = quorum"),
         (
             "password_hashing_module = rabbit_password_hashing_sha256",
@@ -188,6 +189,31 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
     let text = "log.exchange.level = info\nlog.exchange = false\ndefinitions.tls.versions.1 = tlsv1.2\n";
     assert_eq!(config.read("rabbitmq.conf", text).unwrap().len(), 3);
     assert_eq!(config, Config::default());
+}
+
+#[test]
+fn a_misspelt_key_that_protects_is_no_key() {
+    for (wrong, near) in [
+        ("management.tcp.ipp = 127.0.0.1", "management.tcp.ip"),
+        ("management.ssl.verfy = verify_peer", "management.ssl.verify"),
+        ("management.hsts.polcy = max-age=1", "management.hsts.policy"),
+        ("management.disable_basic_aut = true", "management.disable_basic_auth"),
+        (
+            "management.restrictions.operator_policy_change.disabled = true",
+            "management.restrictions.operator_policy_changes.disabled",
+        ),
+        ("prometheus.authentication.enable = true", "prometheus.authentication.enabled"),
+        ("prometheus.ssl.verfy = verify_peer", "prometheus.ssl.verify"),
+        ("log.syslog.ssl_options.cacertfle = /ca.pem", "log.syslog.ssl_options.cacertfile"),
+        ("queue_types.clasic.enabled = false", "queue_types.classic.enabled"),
+    ] {
+        let key = wrong.split(' ').next().unwrap_or_default();
+        let error = error(wrong);
+        assert_eq!(error, format!("rabbitmq.conf:1: unknown key '{key}'; did you mean '{near}'?"));
+    }
+    let error =
+        Config::default().read_advanced("a.config", "[{rabbitmq_management, [{content_security_polcy, \"x\"}]}].");
+    assert!(error.is_err_and(|errors| errors[0].text.contains("content_security_polcy")));
 }
 
 #[test]

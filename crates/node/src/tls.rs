@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
@@ -172,19 +172,8 @@ fn configuration(
     key: PrivateKeyDer<'static>,
 ) -> Result<ServerConfig, TlsError> {
     let provider = provider(options)?;
-    let chosen: Vec<_> = match options.versions.is_empty() {
-        true => vec![&TLS13, &TLS12],
-        false => options
-            .versions
-            .values()
-            .map(|version| match version {
-                TlsVersion::V13 => &TLS13,
-                TlsVersion::V12 => &TLS12,
-            })
-            .collect(),
-    };
     let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&chosen)
+        .with_protocol_versions(&versions(options))
         .map_err(|error| TlsError::Unfit(format!("versions and ciphers leave nothing to speak: {error}")))?;
     let mut configuration = builder
         .with_client_cert_verifier(verify::verifier(options, &provider)?)
@@ -192,6 +181,18 @@ fn configuration(
         .map_err(|error| TlsError::Unfit(format!("certfile and keyfile don't fit together: {error}")))?;
     configuration.ignore_client_order = options.honor_cipher_order;
     Ok(configuration)
+}
+
+/// The versions that may be spoken.
+fn versions(options: &Options) -> Vec<&'static SupportedProtocolVersion> {
+    let version = |version: &TlsVersion| match version {
+        TlsVersion::V13 => &TLS13,
+        TlsVersion::V12 => &TLS12,
+    };
+    match options.versions.is_empty() {
+        true => vec![&TLS13, &TLS12],
+        false => options.versions.values().map(version).collect(),
+    }
 }
 
 /// The versions that can be spoken, as RabbitMQ's keys name them, the newest first.

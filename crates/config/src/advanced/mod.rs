@@ -113,6 +113,11 @@ impl Config {
             Application::Http("management") if name == "rates_mode" => {
                 return Ok(vec!["'rates_mode' has no effect: rates cost nothing that could be saved".to_owned()]);
             }
+            Application::Http("management")
+                if matches!(name, "process_stats_gc_timeout" | "stats_event_max_backlog") =>
+            {
+                return Ok(vec![format!("'{name}' has no effect: counts are exact and cost nothing to collect")]);
+            }
             Application::Http(prefix) => of_http(prefix, name, value)?,
             Application::Family(prefix) => vec![(format!("{prefix}.{name}"), Err(no_form(name)))],
             Application::Foreign(_) => Vec::new(),
@@ -225,6 +230,14 @@ fn of_http(prefix: &str, name: &str, value: &TermValue) -> Result<Assignments, S
             Ok(named.into_iter().map(|(key, value)| (short(key), value)).collect())
         }
         "load_definitions" => flat(name, value),
+        // Names that rabbitmq.conf has otherwise.
+        "content_security_policy" => flat(&format!("{prefix}.csp.policy"), value),
+        "cors_allow_origins" => flat(&format!("{prefix}.cors.allow_origins"), value),
+        "cors_max_age" => flat(&format!("{prefix}.cors.max_age"), value),
+        "disable_management_stats" => flat(&format!("{prefix}.disable_stats"), value),
+        "management_db_cache_multiplier" => flat(&format!("{prefix}.db_cache_multiplier"), value),
+        "max_http_body_size" => flat(&format!("{prefix}.http.max_body_size"), value),
+        "strict_transport_security" => flat(&format!("{prefix}.hsts.policy"), value),
         _ => flat(&format!("{prefix}.{name}"), value),
     }
 }

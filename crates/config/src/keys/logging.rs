@@ -310,6 +310,17 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     key(
+        "log.syslog.ssl_options.versions.$n",
+        "tlsv1.3, tlsv1.2",
+        "both",
+        "a version of TLS that is spoken",
+        |config, name, value| {
+            let version = super::tls::version(value)?;
+            config.log.syslog.server.tls.versions.insert(name.to_owned(), version);
+            Ok(())
+        },
+    ),
+    key(
         "log.syslog.ssl_options.verify",
         "verify_peer",
         "verify_peer",

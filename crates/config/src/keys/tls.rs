@@ -43,7 +43,7 @@ fn verify(value: &str) -> Result<bool, String> {
     }
 }
 
-fn version(value: &str) -> Result<TlsVersion, String> {
+pub(super) fn version(value: &str) -> Result<TlsVersion, String> {
     match value {
         "tlsv1.3" => Ok(TlsVersion::V13),
         "tlsv1.2" => Ok(TlsVersion::V12),

@@ -19,7 +19,7 @@ pub(crate) fn client_config(options: &Options) -> Result<ClientConfig, TlsError>
         None => system_roots()?,
     };
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(&super::versions(options))
         .map_err(|error| TlsError::Unfit(error.to_string()))?
         .with_root_certificates(roots);
     if options.certfile.is_none() && options.keyfile.is_none() {

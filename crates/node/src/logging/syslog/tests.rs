@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use leveret_config::{Config, LogCategory, LogLevel};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 
 use super::*;
 
@@ -72,15 +72,16 @@ fn over_tcp_messages_come_with_their_length_and_a_server_that_was_away_hears_of_
     assert_eq!(text, format!("{} {told}", told.len()));
 }
 
-#[test]
-fn over_tls_the_server_must_show_a_certificate_of_a_root_that_was_named() {
-    let directory = tempfile::tempdir().expect("a directory");
+/// A server that takes two connections with TLS, and what it read from each. `roots` is where its certificate goes.
+fn two_connections(
+    roots: &std::path::Path,
+    versions: &[&'static SupportedProtocolVersion],
+) -> (u16, thread::JoinHandle<Vec<String>>) {
     let CertifiedKey { cert, key_pair } = generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let roots = directory.path().join("ca.pem");
-    std::fs::write(&roots, cert.pem()).expect("is written");
+    std::fs::write(roots, cert.pem()).expect("is written");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key_pair.serialize_der()));
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .expect("are there")
         .with_no_client_auth()
         .with_single_cert(vec![cert.der().clone()], key)
@@ -100,7 +101,14 @@ fn over_tls_the_server_must_show_a_certificate_of_a_root_that_was_named() {
         }
         texts
     });
+    (port, accepting)
+}
 
+#[test]
+fn over_tls_the_server_must_show_a_certificate_of_a_root_that_was_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let roots = directory.path().join("ca.pem");
+    let (port, accepting) = two_connections(&roots, rustls::ALL_VERSIONS);
     let tls = "log.syslog.transport = tls\nlog.syslog.host = localhost\n";
     let mut strangers = server(port, tls);
     strangers.write(&line("nobody may read this"));
@@ -115,4 +123,27 @@ fn over_tls_the_server_must_show_a_certificate_of_a_root_that_was_named() {
     let told =
         format!("<27>1 2026-11-22T18:13:38.431951Z here rabbitmq-server {} connection - hello", std::process::id());
     assert_eq!(texts[1], format!("{} {told}", told.len()));
+}
+
+#[test]
+fn over_tls_only_the_versions_that_were_named_are_spoken() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let roots = directory.path().join("ca.pem");
+    let (port, accepting) = two_connections(&roots, &[&rustls::version::TLS12]);
+    let lost = ["tlsv1.3", "tlsv1.2"].map(|version| {
+        let mut server = server(
+            port,
+            &format!(
+                "log.syslog.transport = tls\nlog.syslog.host = localhost\nlog.syslog.ssl_options.cacertfile = {}\n\
+                 log.syslog.ssl_options.versions.1 = {version}\n",
+                roots.display()
+            ),
+        );
+        server.write(&line("hello"));
+        server.flush();
+        server.lost
+    });
+    let texts = accepting.join().expect("no panic");
+    assert!(texts[0].is_empty() && texts[1].ends_with("hello"), "{texts:?}");
+    assert_eq!(lost, [1, 0]);
 }
