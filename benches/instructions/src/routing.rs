@@ -24,7 +24,7 @@ impl Tables {
 
     fn submit(&mut self, command: Command) {
         let submitted = self.model.submit(Permit::system(), command).expect("it is accepted");
-        submitted.changes.iter().for_each(|change| self.router.apply(change));
+        self.router.apply_all(&submitted.changes);
     }
 
     fn queue(&mut self, name: &str) {

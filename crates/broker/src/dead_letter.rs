@@ -51,6 +51,7 @@ impl Broker {
                     self.deferred.tell_more(core, ended);
                 }
             }
+            Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| self.registry.finish_deletion(queue)),
             None => {}
         }
         self.commit.announce();
@@ -170,9 +171,9 @@ impl<'a> Letters<'a> {
         // Without the exchange there is nowhere to go; it may be declared later.
         let _ = self.snapshot.router.route_by(vhost, exchange, &keys, &MessageHeaders(headers), &mut routes);
         let mut targets = Targets::new();
+        // Routes have each queue once.
         for queue in routes.iter().filter_map(|id| self.snapshot.queues.get(id)) {
-            let is_new = !targets.iter().any(|other| Arc::ptr_eq(other, queue));
-            if is_new && !deaths::is_cycle(&letter, queue.info().name.as_bytes()) {
+            if !deaths::is_cycle(&letter, queue.info().name.as_bytes()) {
                 targets.push(queue.clone());
             }
         }

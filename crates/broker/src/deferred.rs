@@ -20,6 +20,9 @@ use crate::time::Nanos;
 /// Bytes of messages that a length limit refused and that wait for a core to be dead-lettered; more are dropped.
 const REFUSED_BYTES_MAX: u64 = 16 << 20;
 
+/// Queues that go in one turn.
+const DELETED_IN_TURN: usize = 256;
+
 /// Messages that a queue refused (`x-overflow=reject-publish-dlx`): they were never in it.
 pub(crate) struct Refused {
     pub queue: QueueRef,
@@ -43,6 +46,8 @@ pub(crate) enum Work {
     Refused(Refused),
     /// Consumers are told that their queue is gone.
     Ended(Ended),
+    /// Nobody finds these any more.
+    Deleted(Vec<QueueRef>),
 }
 
 #[derive(Default)]
@@ -51,10 +56,18 @@ struct Waiting {
     refused: VecDeque<Refused>,
     refused_bytes: u64,
     ended: VecDeque<Ended>,
+    deleted: Vec<QueueRef>,
     /// Nothing can be done before the core is woken.
     blocked: bool,
     /// What is due had the last turn: neither it nor the rest keeps the other from its own.
     timers_last: bool,
+}
+
+impl Waiting {
+    fn has_any(&self) -> bool {
+        let is_empty = self.queues.is_empty() && self.refused.is_empty() && self.ended.is_empty();
+        !(is_empty && self.deleted.is_empty())
+    }
 }
 
 #[derive(Default)]
@@ -104,7 +117,7 @@ impl Deferred {
         if waiting.blocked {
             return false;
         }
-        if !(waiting.queues.is_empty() && waiting.refused.is_empty() && waiting.ended.is_empty()) {
+        if waiting.has_any() {
             return true;
         }
         drop(waiting);
@@ -138,6 +151,13 @@ impl Deferred {
     /// Some of them are left for a core's next turn.
     pub(crate) fn tell_more(&self, core: usize, ended: Ended) {
         self.cores[core].waiting.lock().ended.push_back(ended);
+    }
+
+    /// `queue` was deleted together with many others: it goes when its core comes to it.
+    pub(crate) fn delete(&self, queue: QueueRef) {
+        let core = self.home(&queue);
+        self.cores[core].waiting.lock().deleted.push(queue);
+        self.wake_if_able(core);
     }
 
     /// A queue refused messages, which are dead letters now.
@@ -229,6 +249,10 @@ impl Deferred {
         let mut waiting = self.cores[core].waiting.lock();
         if let Some(ended) = waiting.ended.pop_front() {
             return Some(Work::Ended(ended));
+        }
+        if !waiting.deleted.is_empty() {
+            let left = waiting.deleted.len().saturating_sub(DELETED_IN_TURN);
+            return Some(Work::Deleted(waiting.deleted.split_off(left)));
         }
         let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());
         waiting.timers_last = !others_first;

@@ -6,13 +6,17 @@
 
 use std::sync::Arc;
 
-use leveret_log::{GroupId, Log, Position, Wait};
+use leveret_log::{GroupId, Log, LogId, Position, Wait};
 use leveret_queue::GroupPosition;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::commit::Commit;
 use crate::queue_handle::{QueueRef, Waiting};
 use crate::shared_messages::SharedMessages;
+
+/// From so many queues on a set tells whether one is known.
+const SEARCHED_MAX: usize = 16;
 
 /// See the module. Open within one call only; its caller has asked [`Commit::has_room`].
 pub(crate) struct Group {
@@ -22,6 +26,8 @@ pub(crate) struct Group {
     position: Arc<GroupPosition>,
     /// Queues with messages in it.
     queues: SmallVec<[QueueRef; 4]>,
+    /// The same by their logs, once there are many.
+    touched: FxHashSet<LogId>,
     /// Queues whose dead letters it moves, and connections that answer when it is durable.
     moving: Vec<(QueueRef, Vec<Waiting>)>,
     /// Ranges of the shared log that a queue lets go of when it holds.
@@ -35,6 +41,7 @@ impl Group {
             id: None,
             position: Arc::default(),
             queues: SmallVec::new(),
+            touched: FxHashSet::default(),
             moving: Vec::new(),
             released: Vec::new(),
         }
@@ -51,7 +58,16 @@ impl Group {
 
     /// `queue` got messages.
     pub(crate) fn touch(&mut self, queue: &QueueRef) {
-        if !self.queues.iter().any(|other| Arc::ptr_eq(other, queue)) {
+        let is_new = match self.queues.len() < SEARCHED_MAX {
+            true => !self.queues.iter().any(|other| Arc::ptr_eq(other, queue)),
+            false => {
+                if self.touched.is_empty() {
+                    self.touched.extend(self.queues.iter().map(|other| other.log_id()));
+                }
+                self.touched.insert(queue.log_id())
+            }
+        };
+        if is_new {
             self.queues.push(queue.clone());
         }
     }

@@ -3,6 +3,7 @@
 //! A change is validated and staged at once, so that the next one sees it; it is published, and answered,
 //! when its record is durable. Whoever learns that first publishes everything up to there, in order.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -84,6 +85,8 @@ struct Unpublished {
     position: Position,
     snapshot: Arc<Snapshot>,
     deleted: Vec<QueueRef>,
+    /// The snapshot before it takes long to be freed.
+    is_large: bool,
 }
 
 struct Staged {
@@ -101,6 +104,7 @@ struct Next {
     snapshot: Arc<Snapshot>,
     declared: Vec<QueueRef>,
     deleted: Vec<QueueRef>,
+    is_large: bool,
 }
 
 /// Commands that were carried out on a copy.
@@ -127,6 +131,8 @@ pub struct Registry {
     published: ArcSwap<Snapshot>,
     /// Of the published snapshot, for those who only ask whether it is still the same.
     generation: AtomicU64,
+    /// What large changes left behind.
+    retired: Mutex<Vec<Box<dyn Any + Send>>>,
     services: Services,
     /// Wall time of monotonic zero.
     epoch_ms: u64,
@@ -134,6 +140,12 @@ pub struct Registry {
 
 /// From one queue in so many on, walking through all is the faster way to find them.
 const WALK_FROM_SHARE: usize = 8;
+
+/// What a change of so many parts leaves behind takes too long to be freed in a client's turn.
+const LARGE_FROM: usize = 1000;
+
+/// Queues that are deleted in one turn.
+const DELETED_AT_ONCE: usize = 256;
 
 /// A change of many objects that others overtake so often is made while they wait.
 const TRIES: u32 = 3;
@@ -187,6 +199,7 @@ impl Registry {
             }),
             generation: AtomicU64::new(snapshot.generation),
             published: ArcSwap::new(snapshot),
+            retired: Mutex::default(),
             services,
             epoch_ms,
         }
@@ -218,7 +231,7 @@ impl Registry {
         let submitted = staged.model.submit(permit, command)?;
         told.iter().for_each(|line| tracing::info!("{line}"));
         let position = self.log(&mut staged, submitted.record.as_deref());
-        let next = self.next(&staged.latest, &staged.model, &submitted.changes, now);
+        let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
         let deleted = self.stage(staged, next, position);
         Ok(Submitted { outcome: submitted.outcome, position, deleted })
     }
@@ -259,7 +272,7 @@ impl Registry {
         };
         told.iter().for_each(|line| tracing::info!("{line}"));
         staged.model = model;
-        let next = self.next(&staged.latest, &staged.model, &submitted.changes, now);
+        let next = self.next(&staged.latest, &staged.model, submitted.changes, now);
         let deleted = self.stage(staged, next, position);
         Ok(Submitted { outcome: submitted.outcome, position, deleted })
     }
@@ -315,7 +328,7 @@ impl Registry {
             changes.extend(submitted.changes);
             submitted.record.iter().for_each(|one| record.add(one));
         }
-        let next = self.next(latest, &model, &changes, now);
+        let next = self.next(latest, &model, changes, now);
         Ok(Tried { model, outcomes, record: record.finish(), next })
     }
 
@@ -340,13 +353,13 @@ impl Registry {
     }
 
     /// The snapshot after `latest` with these changes; none if there are none.
-    fn next(&self, latest: &Snapshot, model: &Model, changes: &[Change], now: Nanos) -> Option<Next> {
+    fn next(&self, latest: &Snapshot, model: &Model, changes: Vec<Change>, now: Nanos) -> Option<Next> {
         if changes.is_empty() {
             return None;
         }
         let mut next = Snapshot::clone(latest);
         let (mut declared, mut deleted) = (Vec::new(), Vec::new());
-        for change in changes {
+        for change in &changes {
             match change {
                 Change::QueueDeclared(info) => {
                     let mut queue = ClassicQueue::new(
@@ -372,18 +385,23 @@ impl Registry {
                 }
                 _ => {}
             }
-            next.router.apply(change);
         }
+        next.router.apply_all(&changes);
         next.topology = model.topology();
         next.generation += 1;
-        Some(Next { snapshot: Arc::new(next), declared, deleted })
+        let is_large = changes.len() >= LARGE_FROM;
+        if is_large {
+            // Who holds what is gone last frees it.
+            self.retired.lock().push(Box::new(changes));
+        }
+        Some(Next { snapshot: Arc::new(next), declared, deleted, is_large })
     }
 
     /// Makes a snapshot the newest one; it is published when `position` is durable. Returns the queues that it deletes.
     fn stage(&self, mut staged: MutexGuard<'_, Staged>, next: Option<Next>, position: Position) -> Vec<QueueRef> {
-        let Some(Next { snapshot, declared, deleted }) = next else { return Vec::new() };
+        let Some(Next { snapshot, declared, deleted, is_large }) = next else { return Vec::new() };
         staged.latest = snapshot.clone();
-        staged.unpublished.push_back(Unpublished { position, snapshot, deleted: deleted.clone() });
+        staged.unpublished.push_back(Unpublished { position, snapshot, deleted: deleted.clone(), is_large });
         drop(staged);
         for queue in declared {
             queue.announce();
@@ -393,30 +411,52 @@ impl Registry {
         deleted
     }
 
-    /// Publishes every change that is durable, and carries out its deletions.
+    /// Publishes every change that is durable, and carries out its deletions; of many, the first. The rest is left to the
+    /// cores.
     pub fn publish(&self) {
         let durable = self.services.commit.durable();
         let mut deleted = Vec::new();
         {
             let mut staged = self.staged.lock();
             let mut newest = None;
+            let mut is_large = false;
             while let Some(due) = staged.unpublished.pop_front_if(|next| next.position <= durable) {
-                newest = Some(due.snapshot);
+                let passed_over = newest.replace(due.snapshot);
                 deleted.extend(due.deleted);
+                is_large |= due.is_large;
+                self.retire(passed_over, is_large);
             }
             if let Some(snapshot) = newest {
                 let generation = snapshot.generation;
-                self.published.store(snapshot);
+                let old = self.published.swap(snapshot);
                 self.generation.store(generation, Ordering::Release);
+                self.retire(Some(old), is_large);
             }
         }
-        for queue in deleted {
-            queue.delete();
-            if queue.info().is_logged() {
-                let commit = &self.services.commit;
-                commit.append(|log, _| log.forget(queue.log_id()));
-                commit.wake_background();
-            }
+        let rest = deleted.split_off(deleted.len().min(DELETED_AT_ONCE));
+        rest.into_iter().for_each(|queue| self.services.deferred.delete(queue));
+        deleted.iter().for_each(|queue| self.finish_deletion(queue));
+    }
+
+    fn retire(&self, old: Option<Arc<Snapshot>>, is_large: bool) {
+        if is_large && let Some(old) = old {
+            self.retired.lock().push(Box::new(old));
+        }
+    }
+
+    /// Frees what large changes left behind. It may take long: a thread calls it now and then that serves nobody.
+    pub fn free_retired(&self) {
+        let retired = std::mem::take(&mut *self.retired.lock());
+        drop(retired);
+    }
+
+    /// A queue that no snapshot has any more goes, with what the log has of it.
+    pub(crate) fn finish_deletion(&self, queue: &QueueRef) {
+        queue.delete();
+        if queue.info().is_logged() {
+            let commit = &self.services.commit;
+            commit.append(|log, _| log.forget(queue.log_id()));
+            commit.wake_background();
         }
     }
 

@@ -21,6 +21,9 @@ pub(crate) const TOPOLOGY: u32 = 300;
 pub(crate) const EXCLUSIVE_QUEUES_PART: usize = 32;
 pub(crate) const EXCLUSIVE_QUEUES: u32 = EXCLUSIVE_QUEUES_PART as u32 * TOPOLOGY;
 
+/// So many small things that lie side by side are looked at in a unit of time.
+const LOOKS: usize = 32;
+
 /// With less a turn might do nothing at all: a frame costs half of it.
 const SHARE_MIN: u32 = 2 * CONTROL;
 
@@ -41,6 +44,11 @@ impl TurnBudget {
     /// For what can't be cut.
     pub(crate) fn unlimited() -> Self {
         Self { share: u32::MAX, left: u32::MAX }
+    }
+
+    /// What it costs to look at so many small things that lie side by side.
+    pub(crate) fn of_looks(count: usize) -> u32 {
+        u32::try_from(count / LOOKS).unwrap_or(u32::MAX)
     }
 
     /// A turn begins.

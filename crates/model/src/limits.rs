@@ -86,7 +86,7 @@ impl Limits {
         check(topology.bindings, self.bindings, |limit| {
             format!("{cannot} of the node ({limit}) is reached; raise binding_max_per_node")
         })?;
-        let in_vhost = topology.vhosts.get(vhost).map_or(0, |vhost| vhost.bindings);
+        let in_vhost = topology.vhosts.get(vhost).map_or(0, |vhost| vhost.bindings.len());
         check(in_vhost, self.bindings_per_vhost, |limit| {
             format!("{cannot} in vhost '{vhost}' ({limit}) is reached; raise binding_max_per_vhost")
         })

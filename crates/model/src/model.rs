@@ -444,9 +444,10 @@ impl Model {
             self.topology.usable_queue(vhost, name, *connection)?;
         }
         let removed = self.topology.remove_queue(&queue);
-        let mut changes: Vec<Change> = removed.iter().cloned().map(Change::Unbound).collect();
+        let sources = bindings::sources_of(&removed);
+        let mut changes: Vec<Change> = removed.into_iter().map(Change::Unbound).collect();
         changes.push(Change::QueueDeleted(queue));
-        self.auto_delete_sources(&removed, &mut changes);
+        self.auto_delete(sources, &mut changes);
         Ok((Outcome::Deleted, changes))
     }
 

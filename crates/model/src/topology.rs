@@ -1,12 +1,15 @@
 use std::sync::Arc;
 
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 
 use crate::vhost::{LimitValues, VhostSettings};
 use crate::{Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, TopicPermission, User};
 
+mod bindings;
 mod edit;
 mod settings;
+
+use bindings::Bindings;
 
 type ByName<T> = OrdMap<Arc<str>, T>;
 
@@ -40,10 +43,7 @@ pub(crate) struct Vhost {
     pub(crate) settings: Arc<VhostSettings>,
     pub(crate) queues: OrdMap<Arc<str>, Arc<Queue>>,
     pub(crate) exchanges: OrdMap<Arc<str>, Arc<Exchange>>,
-    pub(crate) by_source: OrdMap<Arc<str>, OrdSet<Arc<Binding>>>,
-    pub(crate) by_destination: OrdMap<Destination, OrdSet<Arc<Binding>>>,
-    /// How many of them there are.
-    pub(crate) bindings: u64,
+    pub(crate) bindings: Bindings,
 }
 
 impl Topology {
@@ -144,15 +144,13 @@ impl Topology {
 
     /// The bindings of a vhost, by source.
     pub fn bindings(&self, vhost: &str) -> impl Iterator<Item = &Arc<Binding>> {
-        let sources = self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.by_source.values());
-        sources.flat_map(|bindings| bindings.iter())
+        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.iter())
     }
 
     /// The bindings that lead out of an exchange. The default exchange has none of its own: it knows
     /// every queue by name.
     pub fn bindings_of_source(&self, vhost: &str, exchange: &str) -> impl Iterator<Item = &Arc<Binding>> {
-        let bindings = self.vhosts.get(vhost).and_then(|vhost| vhost.by_source.get(exchange));
-        bindings.into_iter().flat_map(|bindings| bindings.iter())
+        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.of_source(exchange))
     }
 
     /// The bindings that lead to a queue or exchange.
@@ -161,8 +159,7 @@ impl Topology {
         vhost: &str,
         destination: &Destination,
     ) -> impl Iterator<Item = &Arc<Binding>> {
-        let bindings = self.vhosts.get(vhost).and_then(|vhost| vhost.by_destination.get(destination));
-        bindings.into_iter().flat_map(|bindings| bindings.iter())
+        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.of_destination(destination))
     }
 
     /// A user by name.

@@ -117,6 +117,7 @@ impl AlarmMonitor {
             while !stop.load(Ordering::Acquire) {
                 waiting.wait(Some(Instant::now() + interval));
                 check(&broker, &directory, &shared);
+                broker.registry.free_retired();
             }
         })?;
         Ok(Self { signal, ending, thread: Some(thread) })

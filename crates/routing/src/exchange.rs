@@ -6,7 +6,7 @@ mod fanout;
 mod headers;
 mod topic;
 
-use leveret_model::{Binding, Exchange, ExchangeType};
+use leveret_model::{Binding, ExchangeType};
 
 use self::{direct::Direct, fanout::Fanout, headers::HeadersTable, topic::Topic};
 use crate::headers::Headers;
@@ -22,13 +22,23 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) fn new(exchange: &Exchange) -> Self {
-        match exchange.kind {
+    pub(crate) fn new(kind: ExchangeType) -> Self {
+        match kind {
             ExchangeType::Direct => Table::Direct(Direct::default()),
             ExchangeType::Fanout => Table::Fanout(Fanout::default()),
             ExchangeType::Topic => Table::Topic(Topic::default()),
             ExchangeType::Headers => Table::Headers(HeadersTable::default()),
         }
+    }
+
+    /// A table of the same kind without bindings.
+    pub(crate) fn emptied(&self) -> Self {
+        Self::new(match self {
+            Table::Direct(_) => ExchangeType::Direct,
+            Table::Fanout(_) => ExchangeType::Fanout,
+            Table::Topic(_) => ExchangeType::Topic,
+            Table::Headers(_) => ExchangeType::Headers,
+        })
     }
 
     pub(crate) fn bind(&mut self, binding: &Binding) {

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use imbl::HashMap;
 use leveret_model::{Binding, Change, Exchange, QueueId, Topology};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::exchange::Table;
@@ -42,6 +43,8 @@ struct Vhost {
 #[derive(Clone, Debug)]
 struct Node {
     table: Table,
+    /// How many bindings are in the table.
+    bindings: usize,
     alternate: Option<Arc<str>>,
 }
 
@@ -58,14 +61,52 @@ impl Router {
                 router.apply(&Change::QueueDeclared(queue.clone()));
             }
             for binding in topology.bindings(name) {
-                router.change_binding(binding, Table::bind);
+                router.bind(binding);
             }
         }
         router
     }
 
+    /// Follows changes of the model that came together. The bindings of an exchange that goes aren't taken out one by one,
+    /// nor are all that an exchange has.
+    pub fn apply_all(&mut self, changes: &[Change]) {
+        let mut gone = FxHashSet::default();
+        if changes.len() > 1 {
+            gone.extend(changes.iter().filter_map(|change| match change {
+                Change::ExchangeDeleted(exchange) => Some(exchange.id),
+                _ => None,
+            }));
+        }
+        let source = |change: &Change| match change {
+            Change::Unbound(binding) => Some(binding.source_id),
+            _ => None,
+        };
+        for together in changes.chunk_by(|one, next| source(one).is_some() && source(one) == source(next)) {
+            match &together[0] {
+                Change::Unbound(binding) if gone.contains(&binding.source_id) => {}
+                Change::Unbound(_) => self.unbind(together),
+                _ => together.iter().for_each(|change| self.apply(change)),
+            }
+        }
+    }
+
+    /// Takes out bindings of one exchange.
+    fn unbind(&mut self, changes: &[Change]) {
+        let bindings = changes.iter().filter_map(|change| match change {
+            Change::Unbound(binding) => Some(&**binding),
+            _ => None,
+        });
+        let Some(first) = bindings.clone().next() else { return };
+        let Some(node) = self.node_mut(first) else { return };
+        match node.bindings.checked_sub(changes.len()) {
+            Some(0) => node.table = node.table.emptied(),
+            _ => bindings.for_each(|binding| node.table.unbind(binding)),
+        }
+        node.bindings = node.bindings.saturating_sub(changes.len());
+    }
+
     /// Follows a change of the model.
-    pub fn apply(&mut self, change: &Change) {
+    fn apply(&mut self, change: &Change) {
         match change {
             Change::VhostCreated(name) => {
                 self.vhosts.insert(name.clone(), Arc::default());
@@ -91,8 +132,8 @@ impl Router {
                     vhost.exchanges.remove(&exchange.name);
                 }
             }
-            Change::Bound(binding) => self.change_binding(binding, Table::bind),
-            Change::Unbound(binding) => self.change_binding(binding, Table::unbind),
+            Change::Bound(binding) => self.bind(binding),
+            Change::Unbound(_) => self.unbind(std::slice::from_ref(change)),
             Change::UserPut(_)
             | Change::UserDeleted(_)
             | Change::PermissionsSet(_)
@@ -152,16 +193,22 @@ impl Router {
 
     fn insert_exchange(&mut self, exchange: &Exchange) {
         if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
-            let node = Node { table: Table::new(exchange), alternate: exchange.alternate().map(Arc::from) };
+            let node =
+                Node { table: Table::new(exchange.kind), bindings: 0, alternate: exchange.alternate().map(Arc::from) };
             vhost.exchanges.insert(exchange.name.clone(), Arc::new(node));
         }
     }
 
-    fn change_binding(&mut self, binding: &Binding, change: fn(&mut Table, &Binding)) {
-        let vhost = self.vhost_mut(&binding.vhost);
-        if let Some(node) = vhost.and_then(|vhost| vhost.exchanges.get_mut(&binding.source)) {
-            change(&mut Arc::make_mut(node).table, binding);
+    fn bind(&mut self, binding: &Binding) {
+        if let Some(node) = self.node_mut(binding) {
+            node.table.bind(binding);
+            node.bindings += 1;
         }
+    }
+
+    /// The exchange that a binding leads out of.
+    fn node_mut(&mut self, binding: &Binding) -> Option<&mut Node> {
+        self.vhost_mut(&binding.vhost)?.exchanges.get_mut(&binding.source).map(Arc::make_mut)
     }
 
     fn vhost_mut(&mut self, name: &str) -> Option<&mut Vhost> {

@@ -11,9 +11,7 @@ use proptest::prelude::*;
 
 fn submit(model: &mut Model, router: &mut Router, command: Command) {
     if let Ok(submitted) = model.submit(Permit::system(), command) {
-        for change in &submitted.changes {
-            router.apply(change);
-        }
+        router.apply_all(&submitted.changes);
     }
 }
 

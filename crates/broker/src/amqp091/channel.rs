@@ -44,6 +44,8 @@ pub(crate) struct Channel {
     pub closing: bool,
     pub incoming: Incoming,
     pub confirms: Option<Confirms>,
+    /// It stands in the session's list of channels with confirms to come.
+    pub is_confirming: bool,
     /// What waits for `tx.commit`, after `tx.select`.
     pub tx: Option<Tx>,
     /// For consumers that follow.

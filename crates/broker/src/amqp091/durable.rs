@@ -58,7 +58,7 @@ impl Session {
         let contents = &mut self.contents;
         self.confirming.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
-            let Some(confirms) = channel.confirms.as_mut() else { return false };
+            let Some(confirms) = channel.confirms.as_mut().filter(|_| channel.is_confirming) else { return false };
             let before = confirms.unanswered();
             while let Some(confirm) = confirms.next(reached) {
                 let (delivery_tag, multiple) = (confirm.sequence, confirm.multiple);
@@ -72,12 +72,14 @@ impl Session {
             let unanswered = confirms.unanswered();
             counters.confirmed.add(before - unanswered);
             channel.stats.count(Stat::Confirm, before - unanswered, now.monotonic);
-            unanswered > 0
+            channel.is_confirming = unanswered > 0;
+            channel.is_confirming
         });
     }
 
     pub(crate) fn note_confirming(&mut self, number: u16) {
-        if !self.confirming.contains(&number) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        if !std::mem::replace(&mut channel.is_confirming, true) {
             self.confirming.push(number);
         }
     }

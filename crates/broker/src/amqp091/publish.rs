@@ -499,12 +499,15 @@ impl Session {
         }
         self.counters.routed.add(u64::from(count));
         self.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
-        let confirms = self.channels.get_mut(&channel).and_then(|channel| channel.confirms.as_mut());
-        if let Some(confirms) = confirms {
+        if let Some(publisher) = self.channels.get_mut(&channel)
+            && let Some(confirms) = &mut publisher.confirms
+        {
             self.counters.published_with_confirm.add(u64::from(count));
             confirms.publish(u64::from(accepted), awaited, true);
             confirms.publish(u64::from(count - accepted), awaited, false);
-            self.note_confirming(channel);
+            if !std::mem::replace(&mut publisher.is_confirming, true) {
+                self.confirming.push(channel);
+            }
         }
     }
 

@@ -135,7 +135,6 @@ impl Session {
     pub(super) fn begin_end_of_channel(&mut self, number: u16, answer: Option<Answer>, now: Now) {
         self.finish_settling(number, now);
         let Some(channel) = self.channels.remove(&number) else { return };
-        self.confirming.retain(|channel| *channel != number);
         let ending = self.ending_channel(channel, answer);
         self.begin_work(Unfinished::Channel(ending), now);
     }

@@ -76,6 +76,11 @@ impl Answers {
         due
     }
 
+    /// How many are looked at when a link or session is over.
+    pub(crate) fn len(&self) -> usize {
+        self.placed.len() + self.discharged.len()
+    }
+
     /// A link is over: its deliveries are somebody else's, and nothing is said of them.
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
         self.moving.remove(&(channel, handle));

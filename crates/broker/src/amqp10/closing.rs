@@ -160,19 +160,19 @@ impl Connection {
     /// A queue that a link consumes from or publishes to is gone.
     pub(crate) fn queue_gone(&mut self, key: u64, now: Now) {
         let Some((channel, handle)) = self.links.get(&key).copied() else { return };
-        let Some(mut session) = self.take_session(channel) else { return };
+        let Some(mut session) = self.sessions.take(channel) else { return };
         if session.leaving {
-            return self.put_session(session);
+            return self.sessions.put(session);
         }
         self.confirm_session(&mut session, now);
         // A link that was in the middle of what couldn't be read is told that.
         self.continue_session(&mut session, now);
         if !self.links.contains_key(&key) {
-            return self.put_session(session);
+            return self.sessions.put(session);
         }
         let failure = Failure::link(leveret_amqp10::condition::RESOURCE_DELETED, "the queue was deleted or is stopped");
         self.fail_link(&mut session, handle, failure, now);
-        self.put_session(session);
+        self.sessions.put(session);
     }
 
     /// Whether the answer to the frame at the head of the input has to wait until this is durable. It is handled again then.
@@ -214,6 +214,7 @@ impl Connection {
             Link::Consumer(consumer) => {
                 if !session.leaving {
                     self.flush_settlements(now);
+                    self.budget.spend(TurnBudget::of_looks(self.answers.len()));
                     self.answers.forget_link(session.channel, handle);
                     self.transactions.forget_link(session.channel, handle);
                 }

@@ -19,6 +19,7 @@ use super::held::{Held, ShownWait};
 use super::leaving::Leaving;
 use super::management::Waiting;
 use super::session::Session;
+use super::sessions::Sessions;
 use super::unconfirmed::Due;
 use crate::bodies::Unwritten;
 use crate::broker::Broker;
@@ -86,7 +87,7 @@ pub(crate) struct Connection {
     pub(crate) last_input: Nanos,
     pub(crate) last_output: Nanos,
     pub(crate) deadline: Option<Nanos>,
-    sessions: Vec<Option<Box<Session>>>,
+    pub(super) sessions: Sessions,
     /// Links that are sent to, by the key that their queue's signals or waiting responses carry: channel and handle.
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
     pub(crate) scheduled: VecDeque<u64>,
@@ -174,7 +175,7 @@ impl Connection {
             last_input: now.monotonic,
             last_output: now.monotonic,
             deadline,
-            sessions: Vec::new(),
+            sessions: Sessions::default(),
             links: FxHashMap::default(),
             scheduled: VecDeque::new(),
             starved: Vec::new(),
@@ -252,35 +253,6 @@ impl Connection {
             || (self.phase == Phase::Running && !(self.scheduled.is_empty() && self.waking.is_empty()))
             || (self.unfinished && self.output.len() < TURN_BYTES_MAX)
             || (!self.starved.is_empty() && self.output.is_empty())
-    }
-
-    /// Takes a session out, to be put back: its frames are handled while nobody else sees it.
-    pub(crate) fn take_session(&mut self, channel: u16) -> Option<Box<Session>> {
-        self.sessions.get_mut(usize::from(channel))?.take()
-    }
-
-    /// Puts a session in its place.
-    pub(crate) fn put_session(&mut self, session: Box<Session>) {
-        let at = usize::from(session.channel);
-        if at >= self.sessions.len() {
-            self.sessions.resize_with(at + 1, || None);
-        }
-        self.sessions[at] = Some(session);
-    }
-
-    /// The place of a session; none behind the last one.
-    pub(super) fn slot(&mut self, channel: usize) -> Option<&mut Option<Box<Session>>> {
-        self.sessions.get_mut(channel)
-    }
-
-    /// All sessions.
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.sessions.iter().flatten().map(|session| &**session)
-    }
-
-    /// The channels of all sessions.
-    pub(crate) fn channels(&self) -> Vec<u16> {
-        self.sessions.iter().flatten().map(|session| session.channel).collect()
     }
 
     /// See [`crate::Connection::receive`].
@@ -366,7 +338,7 @@ impl Connection {
         // What comes with every message goes around the enumeration, whose largest variant would be moved each time.
         if self.phase == Phase::Running
             && let Some((transfer, payload)) = Transfer::decode_plain(body)
-            && let Some(mut session) = self.take_session(channel)
+            && let Some(mut session) = self.sessions.take(channel)
         {
             let result = match session.ending {
                 true => Ok(()),
@@ -416,7 +388,7 @@ impl Connection {
                 format!("channel number ({channel}) exceeds maximum channel number ({})", self.channel_max),
             ));
         }
-        let Some(mut session) = self.take_session(channel) else {
+        let Some(mut session) = self.sessions.take(channel) else {
             let Performative::Begin(begin) = performative else {
                 return Err(Failure::connection(
                     condition::FRAMING_ERROR,
@@ -432,7 +404,7 @@ impl Connection {
             if let Performative::End(_) = performative {
                 return Ok(());
             }
-            self.put_session(session);
+            self.sessions.put(session);
             return Ok(());
         }
         if !matches!(performative, Performative::Transfer(_) | Performative::Disposition(_)) {
@@ -456,12 +428,12 @@ impl Connection {
             Performative::End(_) => {
                 if !self.leave_session(&mut session, now) {
                     self.held = Held::NextTurn;
-                    self.put_session(session);
+                    self.sessions.put(session);
                     return Ok(());
                 }
                 let position = std::mem::take(&mut self.gone_at);
                 if self.waits_for(position) {
-                    self.put_session(session);
+                    self.sessions.put(session);
                     return Ok(());
                 }
                 self.send_end(channel, None);
@@ -482,7 +454,7 @@ impl Connection {
     fn conclude(&mut self, session: Box<Session>, handle: Option<u32>, result: Result<()>, now: Now) -> Result<()> {
         match result {
             Ok(()) => {
-                self.put_session(session);
+                self.sessions.put(session);
                 Ok(())
             }
             Err(failure) => self.conclude_failed(session, handle, failure, now),
@@ -506,11 +478,11 @@ impl Connection {
                 self.fail_session(&mut session, failure.ending(Scope::Session), now);
             }
             (Scope::Connection, _) => {
-                self.put_session(session);
+                self.sessions.put(session);
                 return Err(failure);
             }
         }
-        self.put_session(session);
+        self.sessions.put(session);
         Ok(())
     }
 

@@ -50,12 +50,12 @@ impl Connection {
                 consumer.queue.set_room(consumer.id, true, now.monotonic);
             });
         }
-        for channel in self.channels() {
-            let Some(mut session) = self.take_session(channel) else { continue };
+        for channel in self.sessions.channels_with_work() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
             if !session.pending.is_empty() {
                 self.continue_session(&mut session, now);
             }
-            self.put_session(session);
+            self.sessions.put(session);
         }
         self.serve_scheduled(now);
         self.note_unfinished();
@@ -66,7 +66,7 @@ impl Connection {
             let next = session.pending.front().filter(|_| session.window.room() > 0);
             next.is_some_and(|pending| !pending.waits_for_disk())
         };
-        let unfinished = self.sessions().any(goes_on);
+        let unfinished = self.sessions.with_work().any(goes_on);
         self.unfinished = unfinished;
     }
 
@@ -83,7 +83,7 @@ impl Connection {
     /// Calls `call` with the consumer of this key; false when there is none.
     fn with_consumer(&mut self, key: u64, call: impl FnOnce(&mut Consumer)) -> bool {
         let Some(&(channel, handle)) = self.links.get(&key) else { return false };
-        let Some(mut session) = self.take_session(channel) else { return false };
+        let Some(mut session) = self.sessions.take(channel) else { return false };
         let found = match session.link(handle) {
             Some(Link::Consumer(consumer)) => {
                 call(consumer);
@@ -91,15 +91,15 @@ impl Connection {
             }
             _ => false,
         };
-        self.put_session(session);
+        self.sessions.put(session);
         found
     }
 
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
         let Some(&(channel, handle)) = self.links.get(&key) else { return TurnEnd::Done };
-        let Some(mut session) = self.take_session(channel) else { return TurnEnd::Done };
+        let Some(mut session) = self.sessions.take(channel) else { return TurnEnd::Done };
         if session.leaving {
-            self.put_session(session);
+            self.sessions.put(session);
             return TurnEnd::Done;
         }
         let end = match session.take(handle) {
@@ -116,7 +116,7 @@ impl Connection {
             }
             None => TurnEnd::Done,
         };
-        self.put_session(session);
+        self.sessions.put(session);
         end
     }
 
@@ -379,11 +379,11 @@ impl Connection {
     /// Goes on with that.
     pub(super) fn wake_more(&mut self, now: Now) {
         for waking in std::mem::take(&mut self.waking) {
-            let Some(mut session) = self.take_session(waking.channel) else { continue };
+            let Some(mut session) = self.sessions.take(waking.channel) else { continue };
             if !session.leaving && session.pending.is_empty() && session.window.room() > 0 {
                 self.wake_parked(&mut session, waking, now);
             }
-            self.put_session(session);
+            self.sessions.put(session);
         }
     }
 

@@ -40,23 +40,23 @@ impl Connection {
 
     /// Hands a large message to its queues when its body file is written; or its link is gone, and the message with it.
     fn body_is_written(&mut self, channel: u16, handle: u32, now: Now) -> bool {
-        let Some(mut session) = self.take_session(channel) else { return true };
+        let Some(mut session) = self.sessions.take(channel) else { return true };
         let is_pending = matches!(session.link(handle), Some(Link::Publisher(publisher)) if publisher.run.is_pending());
         if !is_pending {
             self.flush_link(&mut session, handle, now);
         }
-        self.put_session(session);
+        self.sessions.put(session);
         !is_pending
     }
 
     /// Sends the outcomes that are due, merged over all links of a session.
     fn confirm(&mut self, now: Now) {
-        for channel in self.channels() {
-            let Some(mut session) = self.take_session(channel) else { continue };
+        for channel in self.sessions.channels_with_work() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
             if !session.confirming.is_empty() {
                 self.confirm_session(&mut session, now);
             }
-            self.put_session(session);
+            self.sessions.put(session);
         }
     }
 

@@ -93,10 +93,10 @@ impl Connection {
     /// A drain that the client asked for is done: everything available was sent.
     pub(crate) fn drained(&mut self, key: u64, delivery_count: u32, available: u32) {
         let Some(&(channel, handle)) = self.links.get(&key) else { return };
-        let Some(mut session) = self.take_session(channel) else { return };
+        let Some(mut session) = self.sessions.take(channel) else { return };
         let state = CreditState { delivery_count, credit: 0, available };
         self.send_link_state(&mut session, LinkState::new(handle, &state, true));
-        self.put_session(session);
+        self.sessions.put(session);
     }
 
     /// Tells a receiver the state of its link, after the transfers that still wait for its window.
@@ -122,10 +122,10 @@ impl Connection {
 
     /// Sends the flows that are due: windows that opened, credit that was granted.
     pub(crate) fn send_flows(&mut self) {
-        for channel in self.channels() {
-            let Some(mut session) = self.take_session(channel) else { continue };
+        for channel in self.sessions.unlist() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
             self.send_session_flows(&mut session);
-            self.put_session(session);
+            self.sessions.put(session);
         }
     }
 
@@ -163,10 +163,10 @@ impl Connection {
 
     /// Raises or clears the alarm on every session: its incoming window shuts or opens.
     pub(crate) fn set_alarm(&mut self, raised: bool) {
-        for channel in self.channels() {
-            let Some(mut session) = self.take_session(channel) else { continue };
+        for channel in self.sessions.channels() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
             session.flow_due |= session.window.set_shut(raised);
-            self.put_session(session);
+            self.sessions.put(session);
         }
     }
 }

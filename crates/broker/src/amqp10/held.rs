@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_log::Position;
 use leveret_queue::{QueueWait, WaitReason};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::connection::Connection;
@@ -77,17 +78,12 @@ impl Connection {
 
     /// The queues that the client's links publish to, as far as they are known.
     fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
-        let publishers = self.sessions().flat_map(|session| session.links()).filter_map(|link| match link {
+        let publishers = self.sessions.iter().flat_map(|session| session.links()).filter_map(|link| match link {
             Link::Publisher(publisher) => Some(&**publisher),
             _ => None,
         });
-        let mut queues: SmallVec<[QueueRef; 2]> = SmallVec::new();
-        for queue in publishers.flat_map(targets) {
-            if !queues.iter().any(|other| Arc::ptr_eq(other, queue)) {
-                queues.push(queue.clone());
-            }
-        }
-        queues
+        let mut seen = FxHashSet::default();
+        publishers.flat_map(targets).filter(|queue| seen.insert(Arc::as_ptr(queue))).cloned().collect()
     }
 }
 

@@ -89,14 +89,14 @@ impl Connection {
                 return false;
             }
             self.budget.spend(CONSUMER);
-            let Some(slot) = self.slot(next) else {
+            let Some(slot) = self.sessions.slot(next) else {
                 self.begin_end_of_queues();
                 break;
             };
             if let Some(mut session) = slot.take()
                 && !self.leave_session(&mut session, now)
             {
-                self.put_session(session);
+                self.sessions.put(session);
                 return false;
             }
             self.leaving = Leaving::Sessions { next: next + 1 };
@@ -138,9 +138,9 @@ impl Connection {
         while !self.budget.is_spent()
             && let Some((channel, failure)) = self.ended.pop_front()
         {
-            let Some(mut session) = self.take_session(channel) else { continue };
+            let Some(mut session) = self.sessions.take(channel) else { continue };
             let has_left = self.leave_session(&mut session, now);
-            self.put_session(session);
+            self.sessions.put(session);
             if !has_left {
                 self.ended.push_front((channel, failure));
                 return;

@@ -35,6 +35,7 @@ mod replies;
 mod sasl;
 mod send;
 mod session;
+mod sessions;
 mod time;
 mod told;
 mod transacted;

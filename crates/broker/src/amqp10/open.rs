@@ -161,7 +161,7 @@ impl Connection {
             // Only a session that has begun can end with the reason.
             Err(reached) => self.refuse_session(&mut session, &reached.into()),
         }
-        self.put_session(session);
+        self.sessions.put(session);
         Ok(())
     }
 }

@@ -113,7 +113,7 @@ impl Connection {
     pub(crate) fn deliver_replies(&mut self, reply: &Reply, now: Now) {
         reply.done();
         let Some(&(channel, handle)) = self.links.get(&reply.key) else { return };
-        let Some(mut session) = self.take_session(channel) else { return };
+        let Some(mut session) = self.sessions.take(channel) else { return };
         if let Some(mut link) = session.take(handle) {
             if let Link::Replies(replies) = &mut *link
                 && replies.registration.target().is_target_of(reply)
@@ -125,7 +125,7 @@ impl Connection {
             session.put(handle, link);
         }
         self.continue_session(&mut session, now);
-        self.put_session(session);
+        self.sessions.put(session);
     }
 
     fn deliver_reply(

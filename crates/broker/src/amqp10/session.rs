@@ -37,6 +37,8 @@ pub(crate) struct Session {
     pub leaving: bool,
     /// Everything that was its own is gone.
     pub left: bool,
+    /// It stands in the connection's list of sessions with work.
+    pub listed: bool,
 }
 
 impl Session {
@@ -58,6 +60,7 @@ impl Session {
             ending: false,
             leaving: false,
             left: false,
+            listed: false,
         }
     }
 
@@ -107,6 +110,12 @@ impl Session {
     /// All links with their handles, ascending.
     pub(crate) fn attached(&self) -> impl Iterator<Item = (u32, &Link)> {
         self.links.iter().enumerate().filter_map(|(handle, link)| Some((handle as u32, &**link.as_ref()?)))
+    }
+
+    /// A turn has to look at it: something waits for the client's window, an outcome or a flow.
+    pub(crate) fn has_work(&self) -> bool {
+        let is_idle = self.pending.is_empty() && self.confirming.is_empty() && self.granted.is_empty();
+        !is_idle || self.flow_due || self.echo_due
     }
 
     /// Notes that a publisher waits for outcomes.

@@ -344,10 +344,10 @@ impl Connection {
     /// Hands all collected runs to their queues, but for those of a session that is taken out.
     pub(crate) fn flush_runs(&mut self, now: Now) {
         for (channel, handle) in std::mem::take(&mut self.collecting) {
-            match self.take_session(channel) {
+            match self.sessions.take(channel) {
                 Some(mut session) => {
                     self.flush_link(&mut session, handle, now);
-                    self.put_session(session);
+                    self.sessions.put(session);
                 }
                 None => self.collecting.push((channel, handle)),
             }

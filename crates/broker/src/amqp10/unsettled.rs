@@ -152,6 +152,7 @@ impl Unsettled {
     pub(crate) fn settle_link(&mut self, handle: u32, budget: &mut TurnBudget) -> (Vec<Run>, bool) {
         let mut out = ByLink::default();
         let mut is_done = true;
+        let looks = self.deliveries.len();
         self.deliveries.retain(|delivery| {
             let open = delivery.settled_to == 0;
             if delivery.handle != handle || !open {
@@ -165,6 +166,7 @@ impl Unsettled {
             !is_done
         });
         self.open = self.deliveries.len();
+        budget.spend(TurnBudget::of_looks(looks));
         (out.links.pop().map_or_else(Vec::new, |settled| settled.runs), is_done)
     }
 

@@ -25,8 +25,12 @@ impl Connection {
         if self.phase != Phase::Running {
             return;
         }
-        let sessions: Vec<SessionView> =
-            self.sessions().filter(|session| !session.ending).map(|session| self.describe_session(session)).collect();
+        let sessions: Vec<SessionView> = self
+            .sessions
+            .iter()
+            .filter(|session| !session.ending)
+            .map(|session| self.describe_session(session))
+            .collect();
         let client =
             Client { id: self.id, name: self.name.clone(), user: self.user.clone(), vhost: self.vhost.clone() };
         inquiry.answer(ConnectionView {

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Model;
-use crate::{Bind, Binding, Change, Destination, DestinationName, Exchange, Outcome, Refused, binding};
+use crate::{Bind, Binding, Change, Destination, DestinationName, Exchange, ExchangeId, Outcome, Refused, binding};
 
 impl Model {
     pub(super) fn bind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
@@ -39,8 +39,10 @@ impl Model {
             return Ok((Outcome::Absent, Vec::new()));
         };
         self.topology.remove_binding(&binding);
-        let mut changes = vec![Change::Unbound(binding.clone())];
-        self.auto_delete_sources(&[binding], &mut changes);
+        let removed = [binding];
+        let sources = sources_of(&removed);
+        let mut changes = removed.map(Change::Unbound).into();
+        self.auto_delete(sources, &mut changes);
         Ok((Outcome::Deleted, changes))
     }
 
@@ -76,30 +78,44 @@ impl Model {
     /// last to lead out of.
     pub(super) fn drop_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) {
         let removed = self.topology.remove_exchange(&exchange);
-        changes.extend(removed.iter().cloned().map(Change::Unbound));
+        let sources = sources_of(&removed);
+        changes.extend(removed.into_iter().map(Change::Unbound));
         changes.push(Change::ExchangeDeleted(exchange));
-        self.auto_delete_sources(&removed, changes);
+        self.auto_delete(sources, changes);
     }
 
-    /// Deletes the auto-delete exchanges that `removed` was the last binding of, and so on.
-    pub(super) fn auto_delete_sources(&mut self, removed: &[Arc<Binding>], changes: &mut Vec<Change>) {
-        let mut removed: VecDeque<Arc<Binding>> = removed.iter().cloned().collect();
-        while let Some(binding) = removed.pop_front() {
-            let Some(exchange) = self.topology.exchange(&binding.vhost, &binding.source).cloned() else {
+    /// Deletes those of `sources` that are auto-delete exchanges and have lost their last binding, and so on.
+    pub(super) fn auto_delete(&mut self, mut sources: VecDeque<Source>, changes: &mut Vec<Change>) {
+        while let Some(source) = sources.pop_front() {
+            let Some(exchange) = self.topology.exchange(&source.vhost, &source.name).cloned() else {
                 continue;
             };
-            if !exchange.auto_delete || exchange.id != binding.source_id {
+            if !exchange.auto_delete || exchange.id != source.id {
                 continue;
             }
-            if self.topology.bindings_of_source(&binding.vhost, &binding.source).next().is_some() {
+            if self.topology.bindings_of_source(&source.vhost, &source.name).next().is_some() {
                 continue;
             }
             let more = self.topology.remove_exchange(&exchange);
-            changes.extend(more.iter().cloned().map(Change::Unbound));
+            sources.extend(sources_of(&more));
+            changes.extend(more.into_iter().map(Change::Unbound));
             changes.push(Change::ExchangeDeleted(exchange));
-            removed.extend(more);
         }
     }
+}
+
+/// An exchange that lost bindings.
+pub(super) struct Source {
+    vhost: Arc<str>,
+    name: Arc<str>,
+    id: ExchangeId,
+}
+
+/// The exchanges that bindings led out of, once for those that stand together.
+pub(super) fn sources_of(bindings: &[Arc<Binding>]) -> VecDeque<Source> {
+    let of_each = bindings.chunk_by(|one, next| one.source_id == next.source_id).map(|together| &together[0]);
+    let source = |one: &Arc<Binding>| Source { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };
+    of_each.map(source).collect()
 }
 
 fn check_default(command: &Bind) -> Result<(), Refused> {

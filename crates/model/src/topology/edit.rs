@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 
-use super::{Topology, Vhost};
+use super::{Bindings, Topology, Vhost};
 use crate::{Binding, Destination, Exchange, Permission, Queue, TopicPermission, User};
 
 impl Topology {
@@ -14,9 +14,7 @@ impl Topology {
             settings: Arc::default(),
             queues: OrdMap::new(),
             exchanges: OrdMap::new(),
-            by_source: OrdMap::new(),
-            by_destination: OrdMap::new(),
-            bindings: 0,
+            bindings: Bindings::default(),
         };
         self.vhosts.insert(name.clone(), Arc::new(vhost));
     }
@@ -32,7 +30,7 @@ impl Topology {
         }
         self.vhost_limits.remove(name);
         self.exchanges -= vhost.exchanges.len() as u64;
-        self.bindings -= vhost.bindings;
+        self.bindings -= vhost.bindings.len();
         let users: Vec<_> = self.permissions.keys().cloned().collect();
         for user in users {
             self.remove_permission(&user, name);
@@ -77,8 +75,7 @@ impl Topology {
             return Vec::new();
         };
         vhost.queues.remove(&queue.name);
-        let removed = vhost.remove_destination(&queue.destination());
-        vhost.bindings -= removed.len() as u64;
+        let removed = vhost.bindings.remove_destination(&queue.destination());
         self.bindings -= removed.len() as u64;
         removed
     }
@@ -97,13 +94,8 @@ impl Topology {
             return Vec::new();
         };
         let known = vhost.exchanges.remove(&exchange.name).is_some();
-        let from = vhost.by_source.remove(&exchange.name).unwrap_or_default();
-        let mut removed: Vec<Arc<Binding>> = from.iter().cloned().collect();
-        for binding in &removed {
-            unindex(&mut vhost.by_destination, &binding.destination, binding);
-        }
-        removed.extend(vhost.remove_destination(&exchange.destination()));
-        vhost.bindings -= removed.len() as u64;
+        let mut removed = vhost.bindings.remove_source(&exchange.name);
+        removed.extend(vhost.bindings.remove_destination(&exchange.destination()));
         self.bindings -= removed.len() as u64;
         self.exchanges -= u64::from(known);
         removed
@@ -113,9 +105,7 @@ impl Topology {
         let Some(vhost) = self.vhost_mut(&binding.vhost) else {
             return;
         };
-        index(&mut vhost.by_destination, &binding.destination, &binding);
-        if index(&mut vhost.by_source, &binding.source, &binding) {
-            vhost.bindings += 1;
+        if vhost.bindings.insert(&binding) {
             self.bindings += 1;
         }
     }
@@ -124,16 +114,13 @@ impl Topology {
         let Some(vhost) = self.vhost_mut(&binding.vhost) else {
             return;
         };
-        unindex(&mut vhost.by_destination, &binding.destination, binding);
-        if unindex(&mut vhost.by_source, &binding.source, binding) {
-            vhost.bindings -= 1;
+        if vhost.bindings.remove(binding) {
             self.bindings -= 1;
         }
     }
 
     pub(crate) fn has_binding(&self, binding: &Binding) -> bool {
-        let bindings = self.vhosts.get(&*binding.vhost).and_then(|vhost| vhost.by_source.get(&binding.source));
-        bindings.is_some_and(|bindings| bindings.contains(binding))
+        self.vhosts.get(&*binding.vhost).is_some_and(|vhost| vhost.bindings.contains(binding))
     }
 
     pub(crate) fn insert_user(&mut self, user: Arc<User>) {
@@ -186,17 +173,6 @@ impl Topology {
     }
 }
 
-impl Vhost {
-    fn remove_destination(&mut self, destination: &Destination) -> Vec<Arc<Binding>> {
-        let to = self.by_destination.remove(destination).unwrap_or_default();
-        let removed: Vec<Arc<Binding>> = to.iter().cloned().collect();
-        for binding in &removed {
-            unindex(&mut self.by_source, &binding.source, binding);
-        }
-        removed
-    }
-}
-
 impl Queue {
     /// The queue as the end of a binding.
     pub fn destination(&self) -> Destination {
@@ -209,19 +185,4 @@ impl Exchange {
     pub fn destination(&self) -> Destination {
         Destination::Exchange { name: self.name.clone(), id: self.id }
     }
-}
-
-/// True when it is new.
-fn index<K: Ord + Clone>(map: &mut OrdMap<K, OrdSet<Arc<Binding>>>, key: &K, binding: &Arc<Binding>) -> bool {
-    map.entry(key.clone()).or_default().insert(binding.clone()).is_none()
-}
-
-/// True when it was there.
-fn unindex<K: Ord + Clone>(map: &mut OrdMap<K, OrdSet<Arc<Binding>>>, key: &K, binding: &Binding) -> bool {
-    let Some(bindings) = map.get_mut(key) else { return false };
-    let known = bindings.remove(binding).is_some();
-    if bindings.is_empty() {
-        map.remove(key);
-    }
-    known
 }

@@ -84,11 +84,11 @@ impl Connection {
                 self.broker.registry.publish();
             }
             let Some(&(channel, handle)) = self.links.get(&waiting.key) else { continue };
-            let Some(mut session) = self.take_session(channel) else { continue };
+            let Some(mut session) = self.sessions.take(channel) else { continue };
             if !session.ending {
                 self.answer_request(&mut session, handle, waiting.response, now);
             }
-            self.put_session(session);
+            self.sessions.put(session);
         }
     }
 

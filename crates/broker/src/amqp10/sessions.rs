@@ -1,0 +1,70 @@
+//! The sessions of a connection, by the client's channel, and which of them a turn has to look at.
+
+use smallvec::SmallVec;
+
+use super::session::Session;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Sessions {
+    slots: Vec<Option<Box<Session>>>,
+    /// Channels of sessions that a turn has to look at, each once, and of some that it hasn't to any more: a turn mustn't
+    /// cost a look at every session.
+    with_work: Vec<u16>,
+}
+
+impl Sessions {
+    /// Takes a session out, to be put back: its frames are handled while nobody else sees it.
+    pub(super) fn take(&mut self, channel: u16) -> Option<Box<Session>> {
+        self.slots.get_mut(usize::from(channel))?.take()
+    }
+
+    /// Puts a session in its place.
+    pub(super) fn put(&mut self, mut session: Box<Session>) {
+        if !session.listed && session.has_work() {
+            session.listed = true;
+            self.with_work.push(session.channel);
+        }
+        let at = usize::from(session.channel);
+        if at >= self.slots.len() {
+            self.slots.resize_with(at + 1, || None);
+        }
+        self.slots[at] = Some(session);
+    }
+
+    /// The place of a session; none behind the last one.
+    pub(super) fn slot(&mut self, channel: usize) -> Option<&mut Option<Box<Session>>> {
+        self.slots.get_mut(channel)
+    }
+
+    /// All sessions, but those that are taken out.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.slots.iter().flatten().map(|session| &**session)
+    }
+
+    /// The channels of all sessions.
+    pub(super) fn channels(&self) -> Vec<u16> {
+        self.iter().map(|session| session.channel).collect()
+    }
+
+    /// The channels of the sessions that may have work.
+    pub(super) fn channels_with_work(&self) -> SmallVec<[u16; 8]> {
+        SmallVec::from_slice(&self.with_work)
+    }
+
+    /// The sessions that may have work, but those that are taken out.
+    pub(super) fn with_work(&self) -> impl Iterator<Item = &Session> {
+        self.with_work.iter().filter_map(|channel| self.slots.get(usize::from(*channel))?.as_deref())
+    }
+
+    /// The channels of the sessions that may have work. Each is listed anew when it is put back and has some then.
+    pub(super) fn unlist(&mut self) -> Vec<u16> {
+        let channels = std::mem::take(&mut self.with_work);
+        for channel in &channels {
+            if let Some(Some(session)) = self.slots.get_mut(usize::from(*channel)) {
+                session.listed = false;
+            }
+        }
+        channels
+    }
+}

@@ -1,0 +1,281 @@
+//! The bindings of a vhost, by the pair of their ends: all bindings between two ends go at once, however many there are.
+
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use crate::{Binding, Destination, ExchangeId, QueueId};
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bindings {
+    by_source: OrdMap<Arc<str>, OrdMap<Destination, Few<Arc<Binding>>>>,
+    /// The sources of each destination.
+    sources: OrdMap<EndId, Few<Arc<str>>>,
+    len: u64,
+}
+
+/// A destination by its incarnation, which is compared faster than a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum EndId {
+    Queue(QueueId),
+    Exchange(ExchangeId),
+}
+
+impl From<&Destination> for EndId {
+    fn from(destination: &Destination) -> Self {
+        match destination {
+            Destination::Queue { id, .. } => EndId::Queue(*id),
+            Destination::Exchange { id, .. } => EndId::Exchange(*id),
+        }
+    }
+}
+
+/// A set that isn't empty. Most have one element, and a tree for each would cost half a kilobyte.
+#[derive(Clone, Debug)]
+enum Few<T: Ord> {
+    One(T),
+    Many(OrdSet<T>),
+}
+
+impl<T: Ord + Clone> Few<T> {
+    /// True when it is new.
+    fn insert(&mut self, element: T) -> bool {
+        match self {
+            Few::One(have) if *have == element => false,
+            Few::One(have) => {
+                *self = Few::Many(OrdSet::from_iter([have.clone(), element]));
+                true
+            }
+            Few::Many(set) => set.insert(element).is_none(),
+        }
+    }
+
+    /// Whether it was there, and whether it was the last one; that stays to be dropped with the set.
+    fn remove(&mut self, element: &T) -> (bool, bool) {
+        match self {
+            Few::One(have) => {
+                let known = have == element;
+                (known, known)
+            }
+            Few::Many(set) => {
+                let known = set.remove(element).is_some();
+                if let Some(last) = set.get_min().filter(|_| set.len() == 1).cloned() {
+                    *self = Few::One(last);
+                }
+                (known, false)
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        let (one, many) = match self {
+            Few::One(have) => (Some(have), None),
+            Few::Many(set) => (None, Some(set)),
+        };
+        one.into_iter().chain(many.into_iter().flat_map(|set| set.iter()))
+    }
+}
+
+impl Bindings {
+    /// How many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// All, by source.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
+        self.by_source.values().flat_map(|to| to.values().flat_map(Few::iter))
+    }
+
+    /// Those that lead out of an exchange.
+    pub(crate) fn of_source(&self, exchange: &str) -> impl Iterator<Item = &Arc<Binding>> {
+        self.by_source.get(exchange).into_iter().flat_map(|to| to.values().flat_map(Few::iter))
+    }
+
+    /// Those that lead to a queue or exchange, by source.
+    pub(crate) fn of_destination(&self, destination: &Destination) -> impl Iterator<Item = &Arc<Binding>> {
+        let sources = self.sources.get(&EndId::from(destination)).into_iter().flat_map(Few::iter);
+        let between = sources.filter_map(|source| self.by_source.get(source)?.get(destination));
+        between.flat_map(Few::iter)
+    }
+
+    pub(crate) fn contains(&self, binding: &Binding) -> bool {
+        let between = self.by_source.get(&binding.source).and_then(|to| to.get(&binding.destination));
+        match between {
+            None => false,
+            Some(Few::One(have)) => **have == *binding,
+            Some(Few::Many(set)) => set.contains(binding),
+        }
+    }
+
+    /// True when it is new.
+    pub(crate) fn insert(&mut self, binding: &Arc<Binding>) -> bool {
+        let to = self.by_source.entry(binding.source.clone()).or_default();
+        let is_new = match to.get_mut(&binding.destination) {
+            Some(between) => between.insert(binding.clone()),
+            None => {
+                to.insert(binding.destination.clone(), Few::One(binding.clone()));
+                self.add_source(binding);
+                true
+            }
+        };
+        self.len += u64::from(is_new);
+        is_new
+    }
+
+    fn add_source(&mut self, binding: &Binding) {
+        let id = EndId::from(&binding.destination);
+        match self.sources.get_mut(&id) {
+            Some(sources) => {
+                sources.insert(binding.source.clone());
+            }
+            None => {
+                self.sources.insert(id, Few::One(binding.source.clone()));
+            }
+        }
+    }
+
+    /// True when it was there.
+    pub(crate) fn remove(&mut self, binding: &Arc<Binding>) -> bool {
+        let Some(to) = self.by_source.get_mut(&binding.source) else { return false };
+        let Some(between) = to.get_mut(&binding.destination) else { return false };
+        let (known, was_last) = between.remove(binding);
+        self.len -= u64::from(known);
+        if was_last {
+            to.remove(&binding.destination);
+            if to.is_empty() {
+                self.by_source.remove(&binding.source);
+            }
+            self.forget_source(&binding.destination, &binding.source);
+        }
+        known
+    }
+
+    fn forget_source(&mut self, destination: &Destination, source: &Arc<str>) {
+        let id = EndId::from(destination);
+        if self.sources.get_mut(&id).is_some_and(|sources| sources.remove(source).1) {
+            self.sources.remove(&id);
+        }
+    }
+
+    /// Takes out those that lead out of an exchange.
+    pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Vec<Arc<Binding>> {
+        let to = self.by_source.remove(exchange).unwrap_or_default();
+        for destination in to.keys() {
+            self.forget_source(destination, exchange);
+        }
+        let removed: Vec<_> = to.values().flat_map(Few::iter).cloned().collect();
+        self.len -= removed.len() as u64;
+        removed
+    }
+
+    /// Takes out those that lead to a queue or exchange, by source.
+    pub(crate) fn remove_destination(&mut self, destination: &Destination) -> Vec<Arc<Binding>> {
+        let Some(sources) = self.sources.remove(&EndId::from(destination)) else { return Vec::new() };
+        let mut removed = Vec::new();
+        for source in sources.iter() {
+            let Some(to) = self.by_source.get_mut(source) else { continue };
+            removed.extend(to.remove(destination).iter().flat_map(Few::iter).cloned());
+            if to.is_empty() {
+                self.by_source.remove(source);
+            }
+        }
+        self.len -= removed.len() as u64;
+        removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Arguments;
+
+    fn binding(source: u8, destination: u8, key: u8) -> Arc<Binding> {
+        let name: Arc<str> = format!("end-{destination}").into();
+        let destination = match destination % 2 {
+            0 => Destination::Queue { name, id: QueueId(u64::from(destination)) },
+            _ => Destination::Exchange { name, id: ExchangeId(u64::from(destination)) },
+        };
+        Arc::new(Binding {
+            vhost: "/".into(),
+            source: format!("source-{source}").into(),
+            destination,
+            routing_key: [key].into(),
+            arguments: Arguments::default(),
+            source_id: ExchangeId(u64::from(source)),
+            logged: true,
+        })
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u8, u8, u8),
+        Remove(u8, u8, u8),
+        RemoveSource(u8),
+        RemoveDestination(u8),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let three = (0..4_u8, 0..4_u8, 0..3_u8);
+        prop_oneof![
+            8 => three.clone().prop_map(|(source, to, key)| Step::Insert(source, to, key)),
+            4 => three.prop_map(|(source, to, key)| Step::Remove(source, to, key)),
+            1 => (0..4_u8).prop_map(Step::RemoveSource),
+            1 => (0..4_u8).prop_map(Step::RemoveDestination),
+        ]
+    }
+
+    fn out(plain: &mut BTreeSet<Arc<Binding>>, goes: impl Fn(&Binding) -> bool) -> Vec<Arc<Binding>> {
+        let gone: Vec<_> = plain.iter().filter(|binding| goes(binding)).cloned().collect();
+        plain.retain(|binding| !goes(binding));
+        gone
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_bindings(steps in prop::collection::vec(step(), 0..120)) {
+            let (mut bindings, mut plain) = (Bindings::default(), BTreeSet::new());
+            for step in steps {
+                match step {
+                    Step::Insert(source, to, key) => {
+                        let one = binding(source, to, key);
+                        prop_assert_eq!(bindings.insert(&one), plain.insert(one));
+                    }
+                    Step::Remove(source, to, key) => {
+                        let one = binding(source, to, key);
+                        prop_assert_eq!(bindings.remove(&one), plain.remove(&one));
+                        prop_assert!(!bindings.contains(&one));
+                    }
+                    Step::RemoveSource(source) => {
+                        let name: Arc<str> = format!("source-{source}").into();
+                        let gone = out(&mut plain, |binding| binding.source == name);
+                        prop_assert_eq!(bindings.remove_source(&name), gone);
+                    }
+                    Step::RemoveDestination(to) => {
+                        let end = binding(0, to, 0).destination.clone();
+                        prop_assert_eq!(
+                            bindings.remove_destination(&end),
+                            out(&mut plain, |binding| binding.destination == end)
+                        );
+                    }
+                }
+                prop_assert_eq!(bindings.len(), plain.len() as u64);
+                prop_assert!(bindings.iter().eq(&plain));
+                for at in 0..4_u8 {
+                    let end = binding(at, at, 0);
+                    let from = plain.iter().filter(|binding| binding.source == end.source);
+                    prop_assert!(bindings.of_source(&end.source).eq(from));
+                    let to = plain.iter().filter(|binding| binding.destination == end.destination);
+                    prop_assert!(bindings.of_destination(&end.destination).eq(to));
+                    let all = (0..4).flat_map(|to| (0..3).map(move |key| binding(at, to, key)));
+                    prop_assert!(all.into_iter().all(|one| bindings.contains(&one) == plain.contains(&one)));
+                }
+            }
+        }
+    }
+}
