@@ -144,7 +144,7 @@ const WALK_FROM_SHARE: usize = 8;
 /// What a change of so many parts leaves behind takes too long to be freed in a client's turn.
 const LARGE_FROM: usize = 1000;
 
-/// Queues that are deleted in one turn.
+/// Queues of one change that are deleted at once.
 const DELETED_AT_ONCE: usize = 256;
 
 /// A change of many objects that others overtake so often is made while they wait.
@@ -411,17 +411,18 @@ impl Registry {
         deleted
     }
 
-    /// Publishes every change that is durable, and carries out its deletions; of many, the first. The rest is left to the
-    /// cores.
+    /// Publishes every change that is durable, and carries out its deletions. Where one deletes many queues, most are left
+    /// to their home cores.
     pub fn publish(&self) {
         let durable = self.services.commit.durable();
-        let mut deleted = Vec::new();
+        let (mut deleted, mut left) = (Vec::new(), Vec::new());
         {
             let mut staged = self.staged.lock();
             let mut newest = None;
             let mut is_large = false;
-            while let Some(due) = staged.unpublished.pop_front_if(|next| next.position <= durable) {
+            while let Some(mut due) = staged.unpublished.pop_front_if(|next| next.position <= durable) {
                 let passed_over = newest.replace(due.snapshot);
+                left.extend(due.deleted.drain(due.deleted.len().min(DELETED_AT_ONCE)..));
                 deleted.extend(due.deleted);
                 is_large |= due.is_large;
                 self.retire(passed_over, is_large);
@@ -433,8 +434,7 @@ impl Registry {
                 self.retire(Some(old), is_large);
             }
         }
-        let rest = deleted.split_off(deleted.len().min(DELETED_AT_ONCE));
-        rest.into_iter().for_each(|queue| self.services.deferred.delete(queue));
+        left.into_iter().for_each(|queue| self.services.deferred.delete(queue));
         deleted.iter().for_each(|queue| self.finish_deletion(queue));
     }
 

@@ -2,6 +2,8 @@
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_model::{Arguments, Command, DeclareQueue, Permit};
+use leveret_queue::QueueState;
 use leveret_strict_client::amqp10::SessionOptions;
 use leveret_strict_client::amqp091::{Client, Consume, Event, QueueDeclare};
 
@@ -157,6 +159,50 @@ fn exclusive_queues_are_gone_when_their_connection_closes() {
         assert!(stage.links[link].step(stage.now), "it is told at last");
     }
     assert_eq!(stage.broker.registry.snapshot_full().queues.len(), 0);
+}
+
+/// Whoever deletes them isn't held up by their number, nor is a core.
+#[test]
+fn the_queues_of_a_deleted_vhost_go_in_parts() {
+    const QUEUES: u64 = 2000;
+    let mut stage = stage();
+    let registry = stage.broker.clone();
+    let submit = |command| registry.registry.submit(Permit::system(), command, 0).expect("is allowed");
+    submit(Command::CreateVhost { name: "many".into() });
+    for at in 0..QUEUES {
+        submit(Command::DeclareQueue(DeclareQueue {
+            vhost: "many".into(),
+            name: format!("q-{at}").into(),
+            server_named: false,
+            durable: true,
+            auto_delete: false,
+            exclusive: false,
+            connection: None,
+            arguments: Arguments::default(),
+        }));
+    }
+    stage.settle();
+    stage.broker.registry.publish();
+    let before = stage.broker.registry.snapshot_full();
+    let left = || before.queues.values().filter(|queue| queue.state() != QueueState::Deleted).count() as u64;
+    assert_eq!(left(), QUEUES);
+    submit(Command::DeleteVhost { name: "many".into() });
+    stage.broker.commit.announce();
+    while stage.broker.registry.snapshot_full().queues.len() > 0 {
+        assert!(stage.disk_work(), "it is durable at last");
+        stage.broker.registry.publish();
+    }
+    assert!(left() > QUEUES / 2, "{} queues are left to their cores", left());
+    let mut turns = 0;
+    while stage.broker.deferred.has_work(0, stage.now.monotonic) {
+        let now = left();
+        stage.broker.deferred_turn(0, stage.now);
+        assert!(now - left() <= 256, "{} queues went in one turn", now - left());
+        turns += 1;
+    }
+    assert_eq!(left(), 0);
+    assert!(turns >= 4, "{turns} turns");
+    stage.broker.registry.free_retired();
 }
 
 fn with_links() -> (Stage, Client10) {
