@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::Nanos;
-use crate::browse::Browser;
 use crate::consumers::Standing;
 use crate::effects::Link;
+use crate::ledger_queue::browse::Browser;
 use crate::wait::{QueueWait, WaitReason};
 
 /// What limits a consumer's deliveries.

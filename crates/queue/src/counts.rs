@@ -3,7 +3,7 @@
 use leveret_metrics::Rates;
 
 use crate::Nanos;
-use crate::classic::ClassicQueue;
+use crate::ledger_queue::ClassicQueue;
 
 const COUNTS: usize = 8;
 /// Two lengths follow the counts.

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use leveret_message::{Batch, Reason};
 
 use crate::Nanos;
-use crate::classic::{ClassicQueue, QueueState};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
+use crate::ledger_queue::{ClassicQueue, QueueState};
 
 /// Messages that one turn moves at most.
 pub const TURN_MESSAGES_MAX: u32 = 256;

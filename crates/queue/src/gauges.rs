@@ -1,6 +1,6 @@
 //! What is summed over all queues: read under the queue's lock after every call, so each costs a few loads.
 
-use crate::classic::{ClassicQueue, QueueState};
+use crate::ledger_queue::{ClassicQueue, QueueState};
 use crate::wait::WaitReason;
 
 /// A queue's present sizes.

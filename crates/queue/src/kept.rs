@@ -9,8 +9,8 @@
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
-use crate::classic::ClassicQueue;
 use crate::expiry::{Expiry, ExpiryStateError};
+use crate::ledger_queue::ClassicQueue;
 use crate::shared::References;
 
 const VERSION: u8 = 2;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::classic::{ClassicQueue, QueueState};
 use crate::consumer::{Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::consumer_id::ConsumerId;
 use crate::contents::Held;
 use crate::counts::QueueCounts;
 use crate::ledger::Conservation;
+use crate::ledger_queue::{ClassicQueue, QueueState};
 use crate::wait::{QueueWait, WaitReason};
 
 /// What a listing shows of one consumer.

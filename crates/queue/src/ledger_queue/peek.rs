@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::classic::{ClassicQueue, QueueState};
+use crate::ledger_queue::{ClassicQueue, QueueState};
 
 /// A ready message, as it would be delivered.
 #[derive(Debug, Clone)]

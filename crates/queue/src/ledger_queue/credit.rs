@@ -1,11 +1,11 @@
 //! Link credit (AMQP 1.0, 2.6.7): granted by the receiver, counted down by deliveries alone, drained on request.
 
 use crate::Nanos;
-use crate::browse::Ready;
-use crate::classic::ClassicQueue;
 use crate::consumer::{ConsumerFlow, CreditState};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Signal};
+use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::browse::Ready;
 
 impl ClassicQueue {
     /// A receiver's flow: it counted `delivery_count` deliveries (the link's initial delivery-count while it

@@ -10,10 +10,10 @@ use leveret_message::{Batch, Reason};
 use roaring::RoaringTreemap;
 
 use crate::Nanos;
-use crate::classic::{ClassicQueue, QueueState};
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::expiry::{Due, Expiry};
 use crate::ledger::Outcome;
+use crate::ledger_queue::{ClassicQueue, QueueState};
 use crate::number_set::NumberSet;
 
 const NANOS_PER_MS: u64 = 1_000_000;

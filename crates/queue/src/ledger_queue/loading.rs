@@ -5,9 +5,9 @@ use std::sync::Arc;
 use leveret_message::Batch;
 
 use crate::Nanos;
-use crate::classic::{ClassicQueue, QueueState};
 use crate::contents::READ_AHEAD_BYTES;
 use crate::effects::{Effects, Signal};
+use crate::ledger_queue::{ClassicQueue, QueueState};
 
 impl ClassicQueue {
     pub(crate) fn read_ahead(&mut self, effects: &mut Effects) {

@@ -3,6 +3,17 @@
 //! The caller holds the lock, appends to the log what [`ClassicQueue::submit`] accepted, and reports
 //! the position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
 
+pub(crate) mod browse;
+pub mod close;
+mod credit;
+pub(crate) mod dispatch;
+pub(crate) mod expire;
+pub mod get;
+mod loading;
+mod overflow;
+pub mod peek;
+mod settle;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -17,11 +28,11 @@ use crate::contents::{BEHIND_BYTES, Contents, Demand, MemoryBudget};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
 use crate::effects::{Effects, Signal};
-use crate::expire::Clockwork;
 use crate::failures::Failures;
 use crate::group::{GroupPosition, Place};
 use crate::held::HeldPublishers;
 use crate::ledger::{Ledger, Outcome};
+use crate::ledger_queue::expire::Clockwork;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
 use crate::planted::{Bug, is_planted};

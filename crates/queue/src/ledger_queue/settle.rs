@@ -1,11 +1,11 @@
 //! Messages that leave or come back: settle, requeue, purge.
 
 use crate::Nanos;
-use crate::classic::ClassicQueue;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
+use crate::ledger_queue::ClassicQueue;
 use crate::planted::{Bug, is_planted};
 
 impl ClassicQueue {

@@ -1,11 +1,11 @@
 //! Handing messages out: which ones are next, and what a consumer's turn takes.
 
 use crate::Nanos;
-use crate::classic::{ClassicQueue, TurnEnd};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Outcome;
+use crate::ledger_queue::{ClassicQueue, TurnEnd};
 
 /// See [`ClassicQueue::ready_run`].
 pub(crate) enum ReadyRun {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use leveret_message::Batch;
 
 use crate::Nanos;
-use crate::classic::{ClassicQueue, QueueState, TurnEnd};
 use crate::consumer::Consumer;
 use crate::consumer_id::ConsumerId;
 use crate::contents::MemoryBudget;
-use crate::dispatch::clip;
 use crate::effects::{Effects, Taken};
 use crate::ledger::Ledger;
+use crate::ledger_queue::dispatch::clip;
+use crate::ledger_queue::{ClassicQueue, QueueState, TurnEnd};
 use crate::number_set::NumberSet;
 
 /// How far a consumer has looked.

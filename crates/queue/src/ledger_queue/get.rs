@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::Nanos;
-use crate::classic::{ClassicQueue, QueueState};
 use crate::counts::Count;
-use crate::dispatch::ReadyRun;
 use crate::effects::{Effects, Link, Taken};
+use crate::ledger_queue::dispatch::ReadyRun;
+use crate::ledger_queue::{ClassicQueue, QueueState};
 
 /// What a get found.
 #[derive(Debug)]

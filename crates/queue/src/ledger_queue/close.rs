@@ -1,7 +1,7 @@
 //! The step that decides on a deletion: nothing comes in between the look at a queue and its end.
 
 use crate::Nanos;
-use crate::classic::ClassicQueue;
+use crate::ledger_queue::ClassicQueue;
 
 /// Conditions for deleting a queue. All that are set have to hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use leveret_message::{Batch, Reason};
 
-use crate::classic::ClassicQueue;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Outcome;
+use crate::ledger_queue::ClassicQueue;
 use crate::limits::{self, Length};
 
 /// While no more messages than this are ready, consumers with credit keep up: what comes in for them is on its way to them.
