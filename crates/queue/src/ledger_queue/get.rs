@@ -3,21 +3,11 @@
 use std::sync::Arc;
 
 use crate::Nanos;
+use crate::answers::{GetOutcome, QueueState};
 use crate::counts::Count;
-use crate::effects::{Effects, Link, Taken};
+use crate::effects::{Effects, Link};
+use crate::ledger_queue::ClassicQueue;
 use crate::ledger_queue::dispatch::ReadyRun;
-use crate::ledger_queue::{ClassicQueue, QueueState};
-
-/// What a get found.
-#[derive(Debug)]
-pub enum GetOutcome {
-    /// One message, and how many stay ready.
-    Message(Taken, u64),
-    /// Nothing is ready.
-    Empty,
-    /// The message is being read from disk; [`crate::Signal::Loaded`] comes when to ask again.
-    Wait,
-}
 
 impl ClassicQueue {
     /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled when it has to be read from
@@ -35,7 +25,7 @@ impl ClassicQueue {
         }
         self.used(now);
         self.expire_head(now, effects);
-        if self.ready.messages <= self.on_their_way() {
+        if self.ready.messages() <= self.on_their_way() {
             // Consumers have credit for all there is, and were there before.
             self.count(Count::GetEmpty, 1, now);
             return GetOutcome::Empty;
@@ -43,8 +33,8 @@ impl ClassicQueue {
         match self.ready_run(1) {
             ReadyRun::None => GetOutcome::Empty,
             ReadyRun::NotLoaded(number) => {
-                self.request_read(number, effects);
-                self.get_waiters.push((link.clone(), key));
+                self.reads.request(number, effects);
+                self.reads.wait(link, key);
                 GetOutcome::Wait
             }
             ReadyRun::Found(taken, _) => {

@@ -5,32 +5,35 @@ use std::sync::Arc;
 use leveret_message::Batch;
 
 use crate::Nanos;
+use crate::answers::QueueState;
 use crate::contents::READ_AHEAD_BYTES;
-use crate::effects::{Effects, Signal};
-use crate::ledger_queue::{ClassicQueue, QueueState};
+use crate::effects::Effects;
+use crate::ledger_queue::ClassicQueue;
+use crate::stored_reads::StoredRead;
 
 impl ClassicQueue {
-    pub(crate) fn read_ahead(&mut self, effects: &mut Effects) {
+    pub(super) fn read_ahead(&mut self, effects: &mut Effects) {
         if let Some(from) = self.contents.spilled_from
-            && self.reading.is_none()
+            && !self.reads.is_under_way()
             && self.contents.bytes() < READ_AHEAD_BYTES
-            && self.ready.messages > 0
+            && self.ready.messages() > 0
         {
-            self.request_read(from.max(self.cursor), effects);
+            self.reads.request(from.max(self.ready.cursor()), effects);
         }
     }
 
-    pub(crate) fn request_read(&mut self, number: u64, effects: &mut Effects) {
-        if self.reading.is_none() {
-            self.reading = Some(number);
-            effects.read = Some(number);
+    /// A read is done that [`Effects`] asked for.
+    pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
+        match read {
+            StoredRead::Delivery => self.ready_loaded(runs, now, effects),
+            StoredRead::Browsing(id) => self.browse_loaded(id, runs, now, effects),
+            StoredRead::DeadLetters => self.dead_loaded(runs, effects),
         }
     }
 
-    /// A read asked for by [`Effects::read`] is done: stored messages in ascending order, each run with
-    /// consecutive numbers. Those that left meanwhile are dropped.
-    pub fn loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
-        let Some(from) = self.reading.take() else { return };
+    /// Messages that left meanwhile are dropped.
+    fn ready_loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
+        let Some(from) = self.reads.finish() else { return };
         if self.state != QueueState::Running {
             return;
         }
@@ -40,8 +43,8 @@ impl ClassicQueue {
             reached = Some(first + count);
             self.insert_ready(first, &batch, count, now);
         }
-        let waited = self.disk_wait.take();
-        if self.next_ready() == Some(from) && self.contents.find(from).is_none() {
+        let waited = self.reads.unblock();
+        if self.ready_numbers().first() == Some(from) && self.contents.find(from).is_none() {
             self.fail(format!("message {from} is not in its message store"), effects);
             return;
         }
@@ -50,12 +53,10 @@ impl ClassicQueue {
         {
             self.contents.spilled_from = self.ledger.live_run(reached).map(|_| reached);
         }
-        if waited.is_some() {
+        if waited {
             self.changed = now;
         }
-        for (link, key) in self.get_waiters.drain(..) {
-            effects.signals.push((link, Signal::Loaded(key)));
-        }
+        self.reads.signal_getters(effects);
         self.schedule(effects);
         self.drop_excess(effects);
     }
@@ -66,7 +67,7 @@ impl ClassicQueue {
         for number in first..=first + count {
             let wanted = number < first + count
                 && self.ledger.is_live(number)
-                && (number >= self.cursor || self.returned.contains(number))
+                && self.ready_numbers().has(number)
                 && self.contents.find(number).is_none();
             match (wanted, run) {
                 (true, None) => run = Some(number),

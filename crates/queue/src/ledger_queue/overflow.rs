@@ -15,66 +15,55 @@ const ON_THEIR_WAY_MAX: u64 = 256;
 
 impl ClassicQueue {
     /// How many ready messages, from the head on, consumers have credit and room for.
-    pub(crate) fn awaited(&self) -> u64 {
-        self.ready.messages.min(self.consumers.open_credit())
+    pub(super) fn awaited(&self) -> u64 {
+        self.ready.messages().min(self.consumers.open_credit())
     }
 
     /// How many ready messages, from the head on, nobody but a consumer gets.
-    pub(crate) fn on_their_way(&self) -> u64 {
+    pub(super) fn on_their_way(&self) -> u64 {
         self.awaited().min(ON_THEIR_WAY_MAX)
     }
 
     /// How many messages that are offered now consumers would take before all others.
     fn open_places(&self) -> u64 {
-        self.consumers.open_credit().saturating_sub(self.ready.messages + self.pending_length.messages)
+        self.consumers.open_credit().saturating_sub(self.ready.messages() + self.pending.length().messages)
     }
 
     /// For how many of `count` messages that are submitted now a consumer waits: nothing but their way to the disk keeps
     /// them from it.
-    pub(crate) fn awaited_on_disk(&self, count: u32) -> u32 {
-        match self.ready.messages < KEEPS_UP_BELOW {
+    pub(super) fn awaited_on_disk(&self, count: u32) -> u32 {
+        match self.ready.messages() < KEEPS_UP_BELOW {
             true => u32::try_from(self.open_places()).unwrap_or(u32::MAX).min(count),
             false => 0,
         }
     }
 
     /// How many of `count` messages from `index` on the limits allow.
-    pub(crate) fn acceptable(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+    pub(super) fn acceptable(&self, batch: &Batch, index: u32, count: u32) -> u32 {
         if !limits::refuses(&self.options) {
             return count;
         }
         let awaited = self.awaited();
         let mut length = Length {
-            messages: self.ready.messages - awaited + self.pending_length.messages,
-            bytes: self.ready.bytes - self.bytes_of_first(awaited) + self.pending_length.bytes,
+            messages: self.ready.messages() - awaited + self.pending.length().messages,
+            bytes: self.ready.length().bytes - self.ready_bytes_of_first(awaited) + self.pending.length().bytes,
         };
         // Consumers that have credit for more than what is ready take what is on its way to the disk.
         let open = self.consumers.open_credit() - awaited;
-        let places = open.saturating_sub(self.pending_length.messages);
+        let places = open.saturating_sub(self.pending.length().messages);
         if places > 0 {
             length = Length::default();
         } else if open > 0 {
             length.messages -= open;
-            length.bytes -= self.pending_bytes_of_first(open);
+            length.bytes -= self.pending.bytes_of_first(open);
         }
         let strict = self.strict_compat;
         limits::acceptable(&self.options, length, batch, index as usize, count as usize, places, strict) as u32
     }
 
-    /// Body bytes of the first `count` messages that aren't applied.
-    fn pending_bytes_of_first(&self, count: u64) -> u64 {
-        let (mut left, mut bytes) = (count, 0);
-        for pending in &self.pending {
-            let some = left.min(u64::from(pending.count));
-            bytes += pending.bytes_of_first(some as u32);
-            left -= some;
-        }
-        bytes
-    }
-
     /// Of the messages that nobody but a consumer gets, the first ones whose sizes are known.
-    pub(crate) fn on_their_way_in_memory(&self) -> Length {
-        let (mut length, mut next) = (Length::default(), self.next_ready());
+    pub(super) fn on_their_way_in_memory(&self) -> Length {
+        let (mut length, mut next) = (Length::default(), self.ready_numbers().first());
         let most = self.on_their_way();
         while length.messages < most
             && let Some(number) = next
@@ -89,15 +78,15 @@ impl ClassicQueue {
 
     /// Body bytes of the first `count` ready messages, where a limit asks for them. What isn't in memory counts with the
     /// average of all.
-    fn bytes_of_first(&self, count: u64) -> u64 {
+    fn ready_bytes_of_first(&self, count: u64) -> u64 {
         if self.options.max_length_bytes.is_none() || count == 0 {
             return 0;
         }
-        if count >= self.ready.messages {
-            return self.ready.bytes;
+        if count >= self.ready.messages() {
+            return self.ready.length().bytes;
         }
-        let average = self.ready.bytes / self.ready.messages;
-        let (mut left, mut bytes, mut next) = (count, 0, self.next_ready());
+        let average = self.ready.average_bytes();
+        let (mut left, mut bytes, mut next) = (count, 0, self.ready_numbers().first());
         while left > 0
             && let Some(number) = next
         {
@@ -105,29 +94,29 @@ impl ClassicQueue {
             left -= 1;
             next = self.ready_numbers().next(number + 1);
         }
-        bytes.min(self.ready.bytes)
+        bytes.min(self.ready.length().bytes)
     }
 
     /// Drops the oldest messages that no consumer has credit for while there are more of them than the limits allow. What
     /// isn't in memory is read first, since its size isn't known.
-    pub(crate) fn drop_excess(&mut self, effects: &mut Effects) {
-        if !limits::is_over(&self.options, self.ready) {
+    pub(super) fn drop_excess(&mut self, effects: &mut Effects) {
+        if !limits::is_over(&self.options, self.ready.length()) {
             return;
         }
         let awaited = self.awaited();
-        let awaited_bytes = self.bytes_of_first(awaited);
+        let awaited_bytes = self.ready_bytes_of_first(awaited);
         let mut next = match awaited {
-            0 => self.next_ready(),
-            _ => self.nth_ready(awaited),
+            0 => self.ready_numbers().first(),
+            _ => self.ready_numbers().nth(awaited),
         };
         loop {
             let length = Length {
-                messages: self.ready.messages - awaited,
-                bytes: self.ready.bytes.saturating_sub(awaited_bytes),
+                messages: self.ready.messages() - awaited,
+                bytes: self.ready.length().bytes.saturating_sub(awaited_bytes),
             };
             let Some(number) = next.filter(|_| limits::is_over(&self.options, length)) else { return };
             let Some((bytes, durable)) = self.held_bytes(number) else {
-                self.request_read(number, effects);
+                self.reads.request(number, effects);
                 return;
             };
             let run = Run { first: number, last: number, bytes, durable };

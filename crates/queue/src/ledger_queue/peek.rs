@@ -1,21 +1,7 @@
 //! Looking at messages from outside, without a consumer and without touching anything.
 
-use std::sync::Arc;
-
-use leveret_message::Batch;
-
-use crate::ledger_queue::{ClassicQueue, QueueState};
-
-/// A ready message, as it would be delivered.
-#[derive(Debug, Clone)]
-pub struct Peeked {
-    /// Its number.
-    pub number: u64,
-    /// It was, or may have been, delivered before.
-    pub redelivered: bool,
-    /// The batch that holds it, and where; none while it, or its body, is on disk only.
-    pub held: Option<(Arc<Batch>, u32)>,
-}
+use crate::answers::{Peeked, QueueState};
+use crate::ledger_queue::ClassicQueue;
 
 impl ClassicQueue {
     /// At most `count` ready messages, after the first `offset`, in the order in which they would be delivered.
@@ -24,13 +10,13 @@ impl ClassicQueue {
         if self.state != QueueState::Running {
             return found;
         }
-        let returned = self.returned.len();
+        let returned = self.ready.returned().len();
         let from_returned = usize::try_from(offset).unwrap_or(usize::MAX);
-        for number in self.returned.iter().skip(from_returned).take(count) {
+        for number in self.ready.returned().iter().skip(from_returned).take(count) {
             found.push(self.peeked(number, true));
         }
         let mut skip = offset.saturating_sub(returned);
-        let mut at = self.cursor;
+        let mut at = self.ready.cursor();
         while found.len() < count
             && let Some((first, last)) = self.ledger.live_run(at)
         {
@@ -40,7 +26,7 @@ impl ClassicQueue {
             } else {
                 let left = (count - found.len()) as u64;
                 let numbers = (first + skip..=last).take(usize::try_from(left).unwrap_or(usize::MAX));
-                found.extend(numbers.map(|number| self.peeked(number, number < self.redelivered_below)));
+                found.extend(numbers.map(|number| self.peeked(number, self.ready.is_redelivered(number))));
                 skip = 0;
             }
             at = last + 1;

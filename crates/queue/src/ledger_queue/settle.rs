@@ -36,21 +36,20 @@ impl ClassicQueue {
             self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
         }
         let mut count = 0;
+        let times = if is_planted(Bug::SettleTwice) { 2 } else { 1 };
         for run in runs {
             count += run.count();
             let lost = if is_planted(Bug::DriftBytes) { 1 } else { 0 };
             self.depart(run.first, run.last, run.bytes.saturating_sub(lost), outcome);
-            self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
+            self.ready.hand_back(run.count() * times, run.bytes);
             if !run.durable {
                 self.release(run.first, run.last);
             }
         }
-        let times = if is_planted(Bug::SettleTwice) { 2 } else { 1 };
-        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count * times);
         self.credit_back(id, count, now);
     }
 
-    pub(crate) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos) {
+    pub(super) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos) {
         if let Some(id) = id {
             self.consumers.update(id, |consumer| {
                 if consumer.credit() == 0 {
@@ -63,13 +62,10 @@ impl ClassicQueue {
     }
 
     /// Takes messages out of the ledger, with what is known of each.
-    pub(crate) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) {
+    pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) {
         self.ledger.settle(first, last, bytes, outcome);
         self.failures.forget(first, last);
-        self.no_longer_awaited(first, last);
-        if let Some(expiry) = &mut self.clockwork.expiry {
-            expiry.forget(first, last);
-        }
+        self.clock.forget(first, last);
     }
 
     /// Messages go back to their place, flagged redelivered. `failed` counts this delivery of them as failed.
@@ -87,7 +83,7 @@ impl ClassicQueue {
         failed: bool,
         now: Nanos,
         effects: &mut Effects,
-    ) {
+    ) -> usize {
         for id in consumers {
             self.consumers.remove(*id);
         }
@@ -100,29 +96,21 @@ impl ClassicQueue {
         }
         self.schedule(effects);
         self.drop_excess(effects);
+        self.consumers.len()
     }
 
     fn put_back(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
         let mut count = 0;
         for run in runs {
             count += run.count();
-            let before = self.ready.messages;
-            for number in run.first..=run.last {
-                if self.ledger.is_live(number) {
-                    self.returned.insert(number);
-                    self.ready.messages += 1;
-                    if failed {
-                        self.failures.add(number);
-                    }
+            let failures = &mut self.failures;
+            self.ready.put_back(run, &self.ledger, |number| {
+                if failed {
+                    failures.add(number);
                 }
-            }
-            // Volatile ones are gone when the queue failed meanwhile.
-            if self.ready.messages > before {
-                self.ready.bytes += run.bytes;
-            }
-            self.unacknowledged.bytes = self.unacknowledged.bytes.saturating_sub(run.bytes);
+            });
+            self.ready.hand_back(run.count(), run.bytes);
         }
-        self.unacknowledged.messages = self.unacknowledged.messages.saturating_sub(count);
         for run in runs {
             self.expire_returned(run, effects);
         }
@@ -134,29 +122,18 @@ impl ClassicQueue {
     pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
         let staying = self.on_their_way_in_memory();
         let stay = staying.messages;
-        let purged = self.ready.messages - stay;
+        let purged = self.ready.messages() - stay;
+        let bytes = self.ready.length().bytes.saturating_sub(staying.bytes);
         let mut runs: Vec<Run> = Vec::new();
-        let returned: Vec<u64> = self.returned.iter().skip(stay as usize).collect();
-        for number in returned {
-            push_run(&mut runs, Run { first: number, last: number, bytes: 0, durable: true });
-            self.returned.remove(number);
-        }
-        let mut next = self.nth_ready(stay.max(self.returned.len()));
-        while let Some((first, last)) = next.and_then(|from| self.ledger.live_run(from)) {
+        self.ready.purge(staying, &self.ledger, |first, last| {
             push_run(&mut runs, Run { first, last, bytes: 0, durable: true });
-            next = Some(last + 1);
-        }
-        if stay == 0
-            && let Some(end) = next
-        {
-            self.cursor = end;
-        }
+        });
         // A replay of the log knows of the durable ones only, so the run that has the bytes needs one of them.
         let (volatile, counts) = self.volatile_among(&runs);
         let has_durable = |(run, volatile): (&Run, &u64)| run.count() > *volatile;
         let with_bytes = runs.iter().zip(&counts).position(has_durable).unwrap_or(0);
         if let Some(run) = runs.get_mut(with_bytes) {
-            run.bytes = self.ready.bytes.saturating_sub(staying.bytes);
+            run.bytes = bytes;
         }
         if stay == 0 {
             self.contents.spilled_from = None;
@@ -168,7 +145,6 @@ impl ClassicQueue {
         if let Some(run) = runs.get_mut(with_bytes) {
             run.bytes = run.bytes.saturating_sub(volatile);
         }
-        self.ready = staying;
         if stay == 0 {
             self.emptied = now;
         }
