@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Ledger, Link, MemoryBudget,
-    Outcome, Run, Signal, Taken,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Outcome, Placement, Queue,
+    Recovered, Run, Signal, Surroundings, Taken,
 };
 
 use crate::count::count;
@@ -39,11 +39,14 @@ fn options() -> ConsumerOptions {
     }
 }
 
+fn surroundings() -> Surroundings {
+    Surroundings { budget: Arc::new(MemoryBudget::new(1 << 30)), epoch_ms: 0, strict_compat: false }
+}
+
 /// A queue, and as many batches for it as there are runs.
-fn prepared() -> (ClassicQueue, Vec<Arc<Batch>>) {
-    let budget = Arc::new(MemoryBudget::new(1 << 30));
-    let mut queue = ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0);
-    assert!(queue.add_consumer(CONSUMER, options(), 0, &mut Effects::default()));
+fn prepared() -> (Queue, Vec<Arc<Batch>>) {
+    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
+    queue.add(CONSUMER, options(), 0, &mut Effects::default()).expect("it is the first");
     let envelope =
         Envelope { durable: true, routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
     let mut builder = BatchBuilder::default();
@@ -56,16 +59,16 @@ fn prepared() -> (ClassicQueue, Vec<Arc<Batch>>) {
 }
 
 /// Both phases, as if each run were durable at once.
-fn publish(queue: &mut ClassicQueue, batches: &[Arc<Batch>]) {
+fn publish(queue: &mut Queue, batches: &[Arc<Batch>]) {
     for (position, batch) in (1..).zip(batches) {
         let mut effects = Effects::default();
-        let submission = queue.submit(batch, 0, RUN as u32, position);
-        queue.submitted(submission, batch.clone(), 0, Some(position), position, &mut effects);
-        queue.apply(position, &mut effects);
+        let submission = queue.submit(batch, 0, RUN as u32, position).expect("it is open");
+        queue.submitted(submission, batch.clone(), 0, Placement::At(position), position, &mut effects);
+        queue.apply(position, position, &mut effects);
     }
 }
 
-fn take_all(queue: &mut ClassicQueue, taken: &mut Vec<Taken>) {
+fn take_all(queue: &mut Queue, taken: &mut Vec<Taken>) {
     for now in 0..RUNS {
         queue.take(CONSUMER, RUN as u32, u64::MAX, now, taken, &mut Effects::default());
     }
@@ -74,7 +77,7 @@ fn take_all(queue: &mut ClassicQueue, taken: &mut Vec<Taken>) {
 pub(crate) fn submit() -> u64 {
     let (mut queue, batches) = prepared();
     count(|| publish(&mut queue, &batches));
-    queue.ready()
+    queue.size().0
 }
 
 pub(crate) fn take() -> u64 {
@@ -82,7 +85,7 @@ pub(crate) fn take() -> u64 {
     publish(&mut queue, &batches);
     let mut taken = Vec::with_capacity(batches.len());
     count(|| take_all(&mut queue, &mut taken));
-    assert_eq!(queue.ready(), 0, "all were taken");
+    assert_eq!(queue.size().0, 0, "all were taken");
     taken.iter().map(|run| u64::from(run.count)).sum()
 }
 
@@ -105,11 +108,10 @@ pub(crate) fn settle() -> u64 {
 /// The cost of one message in a queue with so many consumers, each of which takes one at a time. The message is published,
 /// taken and acknowledged. The counts of ten and of sixty thousand consumers are to be alike.
 fn among(consumers: u64) -> u64 {
-    let budget = Arc::new(MemoryBudget::new(1 << 30));
-    let mut queue = ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0);
+    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
     for id in 1..=consumers {
         let options = ConsumerOptions { key: id, flow: ConsumerFlow::Prefetch(1), ..options() };
-        assert!(queue.add_consumer(ConsumerId(id), options, 0, &mut Effects::default()));
+        queue.add(ConsumerId(id), options, 0, &mut Effects::default()).expect("none is exclusive");
     }
     let envelope = Envelope { routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
     let mut builder = BatchBuilder::default();
@@ -119,8 +121,8 @@ fn among(consumers: u64) -> u64 {
     count(|| {
         for turn in 0..AMONG_MESSAGES {
             let mut effects = Effects::default();
-            let submission = queue.submit(&batch, 0, 1, turn);
-            queue.submitted(submission, batch.clone(), 0, None, turn, &mut effects);
+            let submission = queue.submit(&batch, 0, 1, turn).expect("it is open");
+            queue.submitted(submission, batch.clone(), 0, Placement::Volatile, turn, &mut effects);
             // In turn, as they wait.
             let id = ConsumerId(turn % consumers + 1);
             queue.take(id, 1, u64::MAX, turn, &mut taken, &mut effects);
@@ -142,8 +144,7 @@ pub(crate) fn among_60000_consumers() -> u64 {
 /// One acknowledgement of what sixty thousand consumers hold, one message each, and their next turn.
 pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
     const CONSUMERS: u64 = 60_000;
-    let budget = Arc::new(MemoryBudget::new(1 << 30));
-    let mut queue = ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0);
+    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
     let envelope = Envelope { routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
     let mut builder = BatchBuilder::default();
     for _ in 0..1000 {
@@ -151,18 +152,18 @@ pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
     }
     let batch = Arc::new(builder.finish());
     for _ in 0..2 * CONSUMERS / 1000 {
-        let submission = queue.submit(&batch, 0, 1000, 0);
-        queue.submitted(submission, batch.clone(), 0, None, 0, &mut Effects::default());
+        let submission = queue.submit(&batch, 0, 1000, 0).expect("it is open");
+        queue.submitted(submission, batch.clone(), 0, Placement::Volatile, 0, &mut Effects::default());
     }
     let mut held = Vec::new();
     for id in (1..=CONSUMERS).map(ConsumerId) {
         let options = ConsumerOptions { key: id.0, flow: ConsumerFlow::Prefetch(1), ..options() };
-        assert!(queue.add_consumer(id, options, 0, &mut Effects::default()));
+        queue.add(id, options, 0, &mut Effects::default()).expect("none is exclusive");
         let mut taken = Vec::new();
         queue.take(id, 1, u64::MAX, 0, &mut taken, &mut Effects::default());
         held.push((Some(id), taken.iter().map(Taken::run).collect::<Vec<Run>>()));
     }
     count(|| queue.acknowledge(&held, 0, &mut Effects::default()));
-    assert_eq!((queue.status().unacknowledged, queue.ready()), (0, CONSUMERS));
+    assert_eq!((queue.status().unacknowledged, queue.size().0), (0, CONSUMERS));
     CONSUMERS
 }

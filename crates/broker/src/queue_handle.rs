@@ -14,8 +14,9 @@ use leveret_message::{Batch, Reason as Death};
 use leveret_model::{Durability, Queue as QueueInfo};
 use leveret_queue::shared::{Place, encode_reference};
 use leveret_queue::{
-    ClassicQueue, ConsumerId, ConsumerOptions, CreditState, DeleteIf, Effects, GetOutcome, Link, NotDeleted, Outcome,
-    QueueState, Run, Signal, Taken, TurnEnd, WaitReason, push_run,
+    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Effects, Flow, GetOutcome, Link, NotDeleted, Outcome,
+    Placement, Queue, QueueState, Recovered, Rejection, Run, Signal, StoredRead, Surroundings, Taken, TurnEnd,
+    WaitReason, push_run,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -41,6 +42,7 @@ mod shown;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use leveret_queue::NoConsumer;
 pub(crate) use moves::{Reason, Waiting};
 
 /// Runs of messages in one record of the log at most, so that it stays within the largest one.
@@ -66,20 +68,11 @@ impl Published {
     }
 }
 
-/// Why a queue has no new consumer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoConsumer {
-    /// An exclusive one is in the way, or it wanted to be alone.
-    Exclusive,
-    /// The queue is being deleted.
-    Gone,
-}
-
 /// See the module.
 pub struct QueueHandle {
     info: Arc<QueueInfo>,
     log_id: LogId,
-    inner: Mutex<ClassicQueue>,
+    inner: Mutex<Queue>,
     /// Position of the queue's last record, or up to where recovery replayed all; written under its lock. A checkpoint
     /// that named an earlier one would have settles replayed that its state has already.
     last_record: AtomicU64,
@@ -104,8 +97,21 @@ pub struct QueueHandle {
 pub type QueueRef = Arc<QueueHandle>;
 
 impl QueueHandle {
-    /// Wraps a queue.
-    pub fn new(info: Arc<QueueInfo>, queue: ClassicQueue, services: &Services) -> QueueRef {
+    /// Builds a queue of the type that it was declared with, and whatever recovery found of it. `epoch_ms` is the wall time
+    /// of monotonic zero, in milliseconds since the Unix epoch.
+    pub fn open(
+        info: Arc<QueueInfo>,
+        recovered: Recovered,
+        services: &Services,
+        epoch_ms: u64,
+        now: Nanos,
+    ) -> QueueRef {
+        services.shared.restore(&recovered.references);
+        // Messages of a former life may be there although new ones aren't logged.
+        let is_logged = info.durability(services.durability) != Durability::Memory || !recovered.ledger.is_empty();
+        let surroundings =
+            Surroundings { budget: services.budget.clone(), epoch_ms, strict_compat: services.strict_compat };
+        let queue = Queue::new(info.options.clone(), is_logged, recovered, surroundings, now);
         let log_id = LogId(info.id.0);
         let Services { commit, reads, deferred, shared, .. } = services.clone();
         let durability = info.durability(services.durability);
@@ -170,7 +176,7 @@ impl QueueHandle {
 
     /// Runs `call` under the lock, logs what it dropped or settled, and fires its effects. When the queue fails by it,
     /// everybody is told who waits for it. None when the queue panicked.
-    fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> Option<R> {
+    fn with<R>(self: &Arc<Self>, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> Option<R> {
         let mut effects = Effects::default();
         let (result, fails) = {
             let mut queue = self.inner.lock();
@@ -237,13 +243,7 @@ impl QueueHandle {
     }
 
     /// Appends settles of durable messages; returns the position of the last, if there was any.
-    fn log_settles(
-        &self,
-        queue: &mut ClassicQueue,
-        runs: &[Run],
-        reason: SettleReason,
-        wait: Wait,
-    ) -> Option<Position> {
+    fn log_settles(&self, queue: &mut Queue, runs: &[Run], reason: SettleReason, wait: Wait) -> Option<Position> {
         let ranges = durable_ranges(runs);
         let forgets = is_planted(Bug::ForgetSettles) && matches!(reason, SettleReason::Acknowledged);
         if ranges.is_empty() || forgets {
@@ -256,7 +256,7 @@ impl QueueHandle {
     }
 
     /// These left the queue, and the record that says so was appended: the shared log need not keep them for it.
-    fn release(&self, queue: &mut ClassicQueue, runs: &[Run]) {
+    fn release(&self, queue: &mut Queue, runs: &[Run]) {
         if queue.references().is_empty() {
             return;
         }
@@ -279,12 +279,11 @@ impl QueueHandle {
         let shared = shared.filter(|_| persistent && self.is_durable()).map(|first| first + u64::from(index));
         let mut referred = 0;
         let published = self.with(|queue, effects| {
-            if queue.is_closed() {
+            let Some(submission) = queue.submit(batch, index, count, now) else {
                 // Routed before its deletion was known: as if it had come later, and found no queue.
                 let awaited = Awaited::durable(self.closed_at.load(Ordering::Relaxed));
                 return Published { accepted: count, awaited, is_behind: false, is_gone: true };
-            }
-            let submission = queue.submit(batch, index, count, now);
+            };
             if submission.accepted == 0 {
                 return Published::none();
             }
@@ -313,9 +312,10 @@ impl QueueHandle {
                 self.last_record.store(position, Ordering::Relaxed);
                 position
             });
-            queue.submitted(submission, batch.clone(), index, position, now, effects);
+            let placement = position.map_or(Placement::Volatile, Placement::At);
+            queue.submitted(submission, batch.clone(), index, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
-                queue.apply(Position::MAX, effects);
+                queue.apply(Position::MAX, Position::MAX, effects);
             }
             // A volatile message waits for the durable ones before it.
             let awaited = Awaited { position: queue.pending_position(), written };
@@ -331,7 +331,7 @@ impl QueueHandle {
 
     /// Whether there is no memory for these transient messages, so that they are logged like persistent ones. Large ones
     /// would have to stand in body files, and stay in memory.
-    fn spills(&self, queue: &ClassicQueue, batch: &Batch, index: u32, count: u32) -> bool {
+    fn spills(&self, queue: &Queue, batch: &Batch, index: u32, count: u32) -> bool {
         let is_small = |at: u32| {
             let length = batch.message(at as usize).large.map_or(0, |body| body.len());
             length < self.shared.body_file_from()
@@ -343,12 +343,12 @@ impl QueueHandle {
     pub fn apply(self: &Arc<Self>) {
         let Reached { written, durable } = self.commit.reached();
         self.with(|queue, effects| match self.durability {
-            Durability::Os => queue.apply_written(written, durable, effects),
-            Durability::Synced | Durability::Memory => queue.apply(durable, effects),
+            Durability::Os => queue.apply(written, durable, effects),
+            Durability::Synced | Durability::Memory => queue.apply(durable, durable, effects),
         });
     }
 
-    /// See [`ClassicQueue::take`].
+    /// See [`Queue::take`].
     pub fn take(
         self: &Arc<Self>,
         id: ConsumerId,
@@ -360,7 +360,7 @@ impl QueueHandle {
         self.with(|queue, effects| queue.take(id, messages, bytes, now, out, effects)).unwrap_or(TurnEnd::Done)
     }
 
-    /// See [`ClassicQueue::get`].
+    /// See [`Queue::get`].
     pub fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
         self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
     }
@@ -378,7 +378,7 @@ impl QueueHandle {
     ) -> Option<Position> {
         self.with(|queue, effects| {
             let is_rejection = outcome == Outcome::Dropped;
-            if is_rejection && (queue.keeps_rejected() || queue.reject(id, runs, now, effects)) {
+            if is_rejection && queue.reject(id, runs, now, effects) != Rejection::NoDeadLetters {
                 return None;
             }
             queue.settle(id, runs, outcome, now, effects);
@@ -413,8 +413,8 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<usize> {
         self.with(|queue, effects| {
-            queue.leave(consumers, held, failed, now, effects);
-            (!consumers.is_empty()).then(|| queue.consumer_count())
+            let left = queue.leave(consumers, held, failed, now, effects);
+            (!consumers.is_empty()).then_some(left)
         })
         .flatten()
     }
@@ -431,11 +431,13 @@ impl QueueHandle {
         now: Nanos,
     ) -> Ticket {
         let ticket = self.with(|queue, effects| {
-            if queue.keeps_rejected() {
-                return None;
-            }
-            if queue.reject(id, runs, now, effects) {
-                return Some(self.moves.wait(queue.moved_so_far(), queue.moving(), outbox, reason));
+            match queue.reject(id, runs, now, effects) {
+                Rejection::Kept => return None,
+                Rejection::Dying => {
+                    let (moving, moved) = queue.dead_letters();
+                    return Some(self.moves.wait(moved, moving, outbox, reason));
+                }
+                Rejection::NoDeadLetters => {}
             }
             queue.settle(id, runs, Outcome::Dropped, now, effects);
             self.count_dropped(Death::Rejected, runs);
@@ -471,10 +473,7 @@ impl QueueHandle {
         options: ConsumerOptions,
         now: Nanos,
     ) -> Result<(), NoConsumer> {
-        let added = self.with(|queue, effects| match queue.is_closed() {
-            true => Err(NoConsumer::Gone),
-            false => queue.add_consumer(id, options, now, effects).then_some(()).ok_or(NoConsumer::Exclusive),
-        });
+        let added = self.with(|queue, effects| queue.add(id, options, now, effects));
         added.unwrap_or(Err(NoConsumer::Gone))
     }
 
@@ -495,20 +494,20 @@ impl QueueHandle {
 
     /// Ends a consumer. Returns how many are left when this one was there.
     pub fn cancel(self: &Arc<Self>, id: ConsumerId, now: Nanos) -> Option<usize> {
-        self.with(|queue, effects| queue.cancel(id, now, effects).then(|| queue.consumer_count())).flatten()
+        self.with(|queue, effects| queue.cancel(id, now, effects)).flatten()
     }
 
-    /// See [`ClassicQueue::set_room`].
+    /// The consumer's connection can, or can't, take more bytes.
     pub fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
-        self.with(|queue, effects| queue.set_room(id, room, now, effects));
+        self.with(|queue, effects| queue.flow(id, Flow::Room(room), now, effects));
     }
 
-    /// See [`ClassicQueue::set_window`].
+    /// The consumer's session can, or can't, send more transfers.
     pub fn set_window(self: &Arc<Self>, id: ConsumerId, open: bool, now: Nanos) {
-        self.with(|queue, effects| queue.set_window(id, open, now, effects));
+        self.with(|queue, effects| queue.flow(id, Flow::Window(open), now, effects));
     }
 
-    /// See [`ClassicQueue::grant`]. None when the consumer is gone.
+    /// See [`Flow::Credit`]. None when the consumer is gone.
     pub fn grant(
         self: &Arc<Self>,
         id: ConsumerId,
@@ -517,10 +516,8 @@ impl QueueHandle {
         drain: bool,
         now: Nanos,
     ) -> Option<CreditState> {
-        self.with(|queue, effects| {
-            queue.has_consumer(id).then(|| queue.grant(id, delivery_count, link_credit, drain, now, effects))
-        })
-        .flatten()
+        let flow = Flow::Credit { delivery_count, link_credit, drain };
+        self.with(|queue, effects| queue.flow(id, flow, now, effects)).flatten()
     }
 
     /// Has `link` signalled with `key` when the queue is gone.
@@ -550,13 +547,8 @@ impl QueueHandle {
     }
 
     /// Stored messages that were asked for.
-    pub fn loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
-        self.with(|queue, effects| queue.loaded(runs, now, effects));
-    }
-
-    /// Stored messages that a consumer asked for which only looks.
-    pub fn browse_loaded(self: &Arc<Self>, id: ConsumerId, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
-        self.with(|queue, effects| queue.browse_loaded(id, runs, now, effects));
+    pub fn loaded(self: &Arc<Self>, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with(|queue, effects| queue.loaded(read, runs, now, effects));
     }
 
     /// The queue cannot go on.
@@ -599,7 +591,7 @@ impl QueueHandle {
         self.deleted_messages.load(Ordering::Relaxed)
     }
 
-    /// See [`ClassicQueue::run_timers`].
+    /// See [`Queue::run_timers`].
     pub fn run_timers(self: &Arc<Self>, now: Nanos, most: u64) -> bool {
         self.with(|queue, effects| queue.run_timers(now, most, effects)).unwrap_or(false)
     }
@@ -613,7 +605,7 @@ impl QueueHandle {
     pub fn declared_again(&self, now: Nanos) -> (u64, usize) {
         let mut queue = self.inner.lock();
         queue.used(now);
-        (queue.ready(), queue.consumer_count())
+        queue.size()
     }
 }
 
@@ -639,7 +631,7 @@ fn durable_ranges(runs: &[Run]) -> SmallVec<[SettleRange; 16]> {
     durable.map(|run| SettleRange { first: run.first, last: run.last, bytes: run.bytes }).collect()
 }
 
-fn has_failed(queue: &ClassicQueue) -> bool {
+fn has_failed(queue: &Queue) -> bool {
     matches!(queue.state(), QueueState::Failed(_))
 }
 

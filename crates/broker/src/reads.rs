@@ -7,8 +7,8 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use leveret_log::{Disk, LogId, StoredMessage};
 use leveret_message::{Batch, BatchBuilder, FileBody, StoredError, stored};
-use leveret_queue::ConsumerId;
 use leveret_queue::shared::Place;
+use leveret_queue::{ConsumerId, StoredRead};
 use parking_lot::{Mutex, RwLock};
 
 use crate::bodies::{Bodies, BodyPin, BodyRead};
@@ -156,11 +156,11 @@ impl QueueRead {
             Err(error) => Err(error),
         };
         match (runs, purpose) {
-            (Ok(runs), Purpose::Delivery) => queue.loaded(runs, now.monotonic),
-            (Ok(runs), Purpose::Browsing(reader)) => queue.browse_loaded(reader, runs, now.monotonic),
+            (Ok(runs), Purpose::Delivery) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
+            (Ok(runs), Purpose::Browsing(reader)) => queue.loaded(StoredRead::Browsing(reader), runs, now.monotonic),
             (Ok(runs), Purpose::DeadLetters) => {
                 dead.lock().note(&runs);
-                queue.dead_loaded(runs);
+                queue.loaded(StoredRead::DeadLetters, runs, now.monotonic);
             }
             (runs, Purpose::Peeking(peek)) => peek(runs),
             (Err(reason), _) => queue.fail(reason),

@@ -69,19 +69,6 @@ struct RecoveredLog {
     references: References,
 }
 
-/// What the log knows of a queue's messages.
-#[derive(Default)]
-pub struct RecoveredQueue {
-    /// Which are there.
-    pub ledger: Ledger,
-    /// Those with lower numbers may have been delivered before.
-    pub redelivered_below: u64,
-    /// When they expire.
-    pub expiry: Expiry,
-    /// Which of them stand in the shared log.
-    pub references: References,
-}
-
 /// Collects what the log replays.
 #[derive(Default)]
 pub struct Recovered {
@@ -104,12 +91,17 @@ impl Recovered {
 
     /// Takes out what is known of a queue. Which messages may have been delivered is known after a clean stop;
     /// after a crash it is every one.
-    pub fn take(&mut self, id: QueueId, clean: bool) -> RecoveredQueue {
-        let Some(mut log) = self.logs.remove(&LogId(id.0)) else { return RecoveredQueue::default() };
+    pub fn take(&mut self, id: QueueId, clean: bool) -> leveret_queue::Recovered {
+        let Some(mut log) = self.logs.remove(&LogId(id.0)) else { return leveret_queue::Recovered::default() };
         // Volatile messages had numbers, too, which are given again.
         let redelivered_below = if clean { log.delivered_below.min(log.ledger.next()) } else { log.ledger.next() };
         log.references.keep_live(&log.ledger);
-        RecoveredQueue { ledger: log.ledger, redelivered_below, expiry: log.expiry, references: log.references }
+        leveret_queue::Recovered {
+            ledger: log.ledger,
+            redelivered_below,
+            expiry: log.expiry,
+            references: log.references,
+        }
     }
 
     /// The messages of a log that are there.

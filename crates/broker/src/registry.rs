@@ -12,17 +12,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, Position, Wait};
 use leveret_model::{
-    Change, Command, ConnectionId, DeleteQueue, Durability, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue,
-    QueueId, Refused, Topology,
+    Change, Command, ConnectionId, DeleteQueue, ExchangeId, JoinedRecords, Model, Outcome, Permit, Queue, QueueId,
+    Refused, Topology,
 };
-use leveret_queue::{ClassicQueue, DeleteIf, Expiry, Ledger, NotDeleted};
+use leveret_queue::{DeleteIf, NotDeleted, Recovered};
 use leveret_routing::Router;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::exchange_counters::ExchangeCounters;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::records::CONTROL_MODEL_COMMAND;
-use crate::recovery::RecoveredQueue;
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::time::{Nanos, Now};
@@ -156,7 +155,7 @@ impl Registry {
     /// A registry over a recovered model; `recovered` gives what the log knows of each durable queue.
     pub fn new(
         model: Model,
-        mut recovered: impl FnMut(QueueId) -> RecoveredQueue,
+        mut recovered: impl FnMut(QueueId) -> Recovered,
         services: Services,
         replies: Arc<ReplyTargets>,
         now: Now,
@@ -166,21 +165,7 @@ impl Registry {
         let topology = model.topology();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
-            let RecoveredQueue { ledger, redelivered_below, expiry, references } = recovered(info.id);
-            services.shared.restore(&references);
-            let mut queue = ClassicQueue::new(
-                info.options.clone(),
-                // Messages of a former life may be there although new ones aren't logged.
-                info.durability(services.durability) != Durability::Memory || !ledger.is_empty(),
-                ledger,
-                redelivered_below,
-                services.budget.clone(),
-                now,
-            );
-            queue.start_clock(epoch_ms, expiry, now);
-            queue.set_strict_compat(services.strict_compat);
-            *queue.references_mut() = references;
-            let handle = QueueHandle::new(info.clone(), queue, &services);
+            let handle = QueueHandle::open(info.clone(), recovered(info.id), &services, epoch_ms, now);
             handle.announce();
             queues.insert(info.id, handle);
         }
@@ -362,17 +347,8 @@ impl Registry {
         for change in &changes {
             match change {
                 Change::QueueDeclared(info) => {
-                    let mut queue = ClassicQueue::new(
-                        info.options.clone(),
-                        info.durability(self.services.durability) != Durability::Memory,
-                        Ledger::starting_at(self.services.first_number),
-                        0,
-                        self.services.budget.clone(),
-                        now,
-                    );
-                    queue.start_clock(self.epoch_ms, Expiry::default(), now);
-                    queue.set_strict_compat(self.services.strict_compat);
-                    let handle = QueueHandle::new(info.clone(), queue, &self.services);
+                    let recovered = Recovered::none(self.services.first_number);
+                    let handle = QueueHandle::open(info.clone(), recovered, &self.services, self.epoch_ms, now);
                     declared.push(handle.clone());
                     next.queues.insert(info.id, handle);
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_model::{Command, Topology, VhostSettings};
+use leveret_model::{Command, QueueType, Topology, VhostSettings};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -127,11 +127,11 @@ pub(crate) fn settings(
     }
     match fields::text_or(body, "default_queue_type", "undefined")? {
         "undefined" => {}
-        "classic" => settings.default_queue_type = "classic".into(),
-        kind @ ("quorum" | "stream") => {
-            return Err(Error::NotImplemented(format!("default_queue_type '{kind}' isn't built yet")));
-        }
-        kind => return Err(Error::BadRequest(format!("{kind} is not a valid queue type"))),
+        kind => match QueueType::parse(kind) {
+            Some(queue_type) if queue_type.is_built() => settings.default_queue_type = queue_type.name().into(),
+            Some(_) => return Err(Error::NotImplemented(format!("default_queue_type '{kind}' isn't built yet"))),
+            None => return Err(Error::BadRequest(format!("{kind} is not a valid queue type"))),
+        },
     }
     if fields::flag(body, "tracing")? {
         return Err(Error::NotImplemented("tracing isn't built yet".to_owned()));

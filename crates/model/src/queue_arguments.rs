@@ -1,68 +1,46 @@
-use crate::{Arguments, Durability, Refused, RefusedKind, Value};
+//! The arguments of a queue's declaration: which a type of queue takes, and what they are checked for.
 
-/// What a known argument of a classic queue is checked for, and whether its effect exists.
-struct Known {
-    name: &'static str,
-    check: fn(&Value) -> Result<(), Wrong>,
-    state: State,
+mod classic;
+mod common;
+
+use std::fmt::Display;
+
+use self::common::{KNOWN, Known, Wrong};
+use crate::{Arguments, Durability, QueueType, Refused, RefusedKind, Value};
+
+/// The arguments that queues of one type take. Other arguments that RabbitMQ knows are refused, and unknown ones accepted.
+struct Table {
+    queue_type: QueueType,
+    arguments: &'static [(&'static str, State)],
 }
 
+/// Whether the effect of an argument exists.
 #[derive(Clone, Copy)]
 enum State {
     /// Takes effect, or needs none.
     Working,
     /// Refused by name unless the value asks for nothing.
     NotYet(fn(&Value) -> bool),
-    /// RabbitMQ refuses it for classic queues.
-    OtherQueueType,
     /// RabbitMQ withdrew it.
     Withdrawn(&'static str),
 }
 
-/// Why a value is wrong, as RabbitMQ words it.
-enum Wrong {
-    Reason(String),
-    Type(&'static str),
+impl Table {
+    /// The table of a type; none while queues of this type can't be declared.
+    fn of(queue_type: QueueType) -> Option<&'static Self> {
+        match queue_type {
+            QueueType::Classic => Some(&classic::TABLE),
+            QueueType::Quorum | QueueType::Stream => None,
+        }
+    }
+
+    /// The state of an argument; none when RabbitMQ refuses it for this type.
+    fn state(&self, argument: &str) -> Option<State> {
+        self.arguments.iter().find(|(name, _)| *name == argument).map(|(_, state)| *state)
+    }
 }
 
-/// Every argument that RabbitMQ 4.3 knows for queues, by name.
-const KNOWN: &[Known] = &[
-    known("x-consumer-disconnected-timeout", any, State::OtherQueueType),
-    known("x-consumer-timeout", any, State::OtherQueueType),
-    known("x-dead-letter-exchange", name, State::Working),
-    known("x-dead-letter-routing-key", routing_key, State::Working),
-    known("x-dead-letter-strategy", any, State::OtherQueueType),
-    known("x-delayed-retry-max", any, State::OtherQueueType),
-    known("x-delayed-retry-min", any, State::OtherQueueType),
-    known("x-delayed-retry-type", any, State::OtherQueueType),
-    known("x-delivery-limit", any, State::OtherQueueType),
-    known("x-durability", durability, State::Working),
-    known("x-expires", expires, State::Working),
-    known("x-initial-cluster-size", any, State::OtherQueueType),
-    known("x-max-age", any, State::OtherQueueType),
-    known("x-max-in-memory-bytes", any, State::OtherQueueType),
-    known("x-max-in-memory-length", any, State::OtherQueueType),
-    known("x-max-length", not_negative, State::Working),
-    known("x-max-length-bytes", not_negative, State::Working),
-    known("x-max-priority", priority, State::NotYet(|value| value.as_int() != Some(0))),
-    known("x-message-ttl", milliseconds, State::Working),
-    known("x-overflow", overflow, State::Working),
-    known("x-queue-leader-locator", locator, State::Working),
-    known(
-        "x-queue-master-locator",
-        any,
-        State::Withdrawn(
-            "Feature `queue_master_locator` is deprecated.\nBy default, this feature is not permitted anymore.",
-        ),
-    ),
-    known("x-queue-mode", any, State::Working),
-    known("x-queue-type", queue_type, State::Working),
-    known("x-queue-version", version, State::Working),
-    known("x-quorum-initial-group-size", any, State::OtherQueueType),
-    known("x-single-active-consumer", boolean, State::NotYet(|value| *value == Value::Bool(true))),
-    known("x-stream-filter-size-bytes", any, State::OtherQueueType),
-    known("x-stream-max-segment-size-bytes", any, State::OtherQueueType),
-];
+const QUEUE_TYPE: &str = "x-queue-type";
 
 /// The arguments that a redeclaration compares.
 const COMPARED: &[&str] = &[
@@ -81,32 +59,22 @@ const COMPARED: &[&str] = &[
     "x-durability",
 ];
 
-const fn known(name: &'static str, check: fn(&Value) -> Result<(), Wrong>, state: State) -> Known {
-    Known { name, check, state }
-}
-
 /// Whether a queue can be declared with these arguments: first what RabbitMQ refuses, in its words, then
 /// what is known but not built.
 pub(crate) fn check(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
     arguments.check_depth()?;
     let place = format!("for queue '{queue}' in vhost '{vhost}'");
-    let known = |key: &str| KNOWN.iter().find(|known| known.name == key);
-    // Arguments of another type of queue are none that a classic one refuses.
-    if let Some(value) =
-        arguments.get("x-queue-type").filter(|value| matches!(value.as_str(), Some("quorum" | "stream")))
-    {
-        return Err(not_built("queue argument", "x-queue-type", value, &place));
-    }
+    // A type that isn't built is refused by its name, before any argument that only that type takes.
+    let queue_type = queue_type(arguments);
+    let Some(table) = Table::of(queue_type) else {
+        return Err(not_built("queue argument", QUEUE_TYPE, queue_type.name(), &place));
+    };
     for (key, value) in arguments.iter() {
         let Some(known) = known(key) else { continue };
-        match known.state {
-            State::Withdrawn(text) => return Err(Refused::new(RefusedKind::InternalError, text)),
-            State::OtherQueueType => {
-                return Err(Refused::precondition(format!(
-                    "invalid arg '{key}' {place} of queue type rabbit_classic_queue"
-                )));
-            }
-            State::Working | State::NotYet(_) => {}
+        match table.state(key) {
+            Some(State::Withdrawn(text)) => return Err(Refused::new(RefusedKind::InternalError, text)),
+            None => return Err(other_type(key, &place, table.queue_type)),
+            Some(State::Working | State::NotYet(_)) => {}
         }
         match (known.check)(value) {
             Ok(()) => {}
@@ -127,7 +95,7 @@ pub(crate) fn check(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(
         )));
     }
     for (key, value) in arguments.iter() {
-        if let Some(State::NotYet(asks)) = known(key).map(|known| known.state)
+        if let Some(State::NotYet(asks)) = table.state(key)
             && asks(value)
         {
             return Err(not_built("queue argument", key, value, &place));
@@ -151,10 +119,15 @@ pub(crate) fn check_equivalent(
 
 /// The arguments as a queue keeps them: with its type, which RabbitMQ adds too.
 pub(crate) fn complete(arguments: &Arguments) -> Arguments {
-    match arguments.get("x-queue-type").and_then(Value::as_str) {
-        None | Some("") => arguments.with("x-queue-type", Value::from("classic")),
+    match arguments.get(QUEUE_TYPE).and_then(Value::as_str) {
+        None | Some("") => arguments.with(QUEUE_TYPE, Value::from(QueueType::default().name())),
         Some(_) => arguments.clone(),
     }
+}
+
+/// The type that these arguments ask for; the default one if they name none, or none that there is.
+pub(crate) fn queue_type(arguments: &Arguments) -> QueueType {
+    arguments.get(QUEUE_TYPE).and_then(Value::as_str).and_then(QueueType::parse).unwrap_or_default()
 }
 
 /// Whether one argument is equivalent, in RabbitMQ's words if it isn't.
@@ -188,12 +161,10 @@ pub fn check_consumer_arguments(vhost: &str, queue: &str, arguments: &Arguments)
     for (key, value) in arguments.iter() {
         match key {
             "x-stream-offset" | "x-consumer-timeout" => {
-                return Err(Refused::precondition(format!(
-                    "invalid arg '{key}' {place} of queue type rabbit_classic_queue"
-                )));
+                return Err(other_type(key, &place, QueueType::Classic));
             }
             "x-priority" => {
-                if let Err(Wrong::Reason(reason)) = integer(value) {
+                if let Err(Wrong::Reason(reason)) = common::integer(value) {
                     return Err(Refused::precondition(format!("invalid arg '{key}' {place}: {reason}")));
                 }
             }
@@ -213,104 +184,20 @@ pub fn consumer_priority(arguments: &Arguments) -> i32 {
     }
 }
 
-fn not_built(what: &str, key: &str, value: &Value, place: &str) -> Refused {
+fn known(key: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.name == key)
+}
+
+/// RabbitMQ knows the argument, but not for this type of queue.
+fn other_type(key: &str, place: &str, queue_type: QueueType) -> Refused {
+    Refused::precondition(format!("invalid arg '{key}' {place} of queue type {}", queue_type.label()))
+}
+
+fn not_built(what: &str, key: &str, value: impl Display, place: &str) -> Refused {
     Refused::new(
         RefusedKind::NotImplemented,
         format!("{what} '{key}' {place}: received '{value}', but its effect is not built yet"),
     )
-}
-
-fn any(_: &Value) -> Result<(), Wrong> {
-    Ok(())
-}
-
-fn integer(value: &Value) -> Result<(), Wrong> {
-    match value {
-        Value::Int(_) | Value::UInt(_) => Ok(()),
-        other => Err(Wrong::Reason(format!("\"expected integer, got {}\"", other.type_name()))),
-    }
-}
-
-fn unacceptable(value: &Value) -> Wrong {
-    Wrong::Reason(format!("{{unacceptable_type,{}}}", value.type_name()))
-}
-
-fn string(value: &Value) -> Result<(), Wrong> {
-    matches!(value, Value::String(_)).then_some(()).ok_or_else(|| unacceptable(value))
-}
-
-/// Exchanges and routing keys are short strings of 0-9-1: a message can't be moved to longer ones.
-const NAME_BYTES_MAX: usize = 255;
-
-fn short(value: &Value) -> Result<(), Wrong> {
-    match value.as_str().map_or(0, str::len) {
-        0..=NAME_BYTES_MAX => Ok(()),
-        length => Err(Wrong::Reason(format!("\"{length} bytes, expected at most {NAME_BYTES_MAX}\""))),
-    }
-}
-
-fn routing_key(value: &Value) -> Result<(), Wrong> {
-    string(value)?;
-    short(value)
-}
-
-fn boolean(value: &Value) -> Result<(), Wrong> {
-    matches!(value, Value::Bool(_)).then_some(()).ok_or_else(|| unacceptable(value))
-}
-
-fn name(value: &Value) -> Result<(), Wrong> {
-    matches!(value, Value::String(_)).then_some(()).ok_or_else(|| Wrong::Type(value.type_name()))?;
-    short(value)
-}
-
-fn not_negative(value: &Value) -> Result<(), Wrong> {
-    integer(value)?;
-    match value.as_int() {
-        Some(n) if n < 0 => Err(Wrong::Reason(format!("{{value_negative,{n}}}"))),
-        _ => Ok(()),
-    }
-}
-
-/// RabbitMQ's longest time to live and longest expiry, ten years.
-const TIMER_MS_MAX: i64 = 315_360_000_000;
-
-fn milliseconds(value: &Value) -> Result<(), Wrong> {
-    not_negative(value)?;
-    match value.as_int() {
-        Some(n) if n <= TIMER_MS_MAX => Ok(()),
-        _ => Err(Wrong::Reason(format!("{{value_too_large,{value}}}"))),
-    }
-}
-
-fn expires(value: &Value) -> Result<(), Wrong> {
-    match value.as_int() {
-        Some(0) => Err(Wrong::Reason("{value_zero,0}".to_owned())),
-        _ => milliseconds(value),
-    }
-}
-
-fn priority(value: &Value) -> Result<(), Wrong> {
-    not_negative(value)?;
-    match value.as_int() {
-        Some(0..=255) => Ok(()),
-        _ => Err(Wrong::Reason(format!("{{max_value_exceeded,{value}}}"))),
-    }
-}
-
-fn overflow(value: &Value) -> Result<(), Wrong> {
-    string(value)?;
-    match value.as_str() {
-        Some("drop-head" | "reject-publish" | "reject-publish-dlx") => Ok(()),
-        _ => Err(Wrong::Reason("invalid_overflow".to_owned())),
-    }
-}
-
-fn durability(value: &Value) -> Result<(), Wrong> {
-    string(value)?;
-    match value.as_str().and_then(Durability::parse) {
-        Some(_) => Ok(()),
-        None => Err(Wrong::Reason(format!("\"expected synced, os or memory, got '{value}'\""))),
-    }
 }
 
 /// Whether a queue that doesn't survive a restart asks for a promise that it can't give.
@@ -325,33 +212,9 @@ pub(crate) fn check_durability(vhost: &str, queue: &str, arguments: &Arguments) 
     }
 }
 
-fn locator(value: &Value) -> Result<(), Wrong> {
-    string(value)?;
-    match value.as_str() {
-        // The last three are older names of "balanced".
-        Some("client-local" | "balanced" | "random" | "least-leaders" | "min-masters") => Ok(()),
-        _ => Err(Wrong::Reason("invalid_queue_locator_arg".to_owned())),
-    }
-}
-
-fn queue_type(value: &Value) -> Result<(), Wrong> {
-    string(value)?;
-    match value.as_str() {
-        Some("classic" | "quorum" | "stream" | "") => Ok(()),
-        _ => Err(Wrong::Reason(format!("\"unsupported queue type '{value}'\""))),
-    }
-}
-
-fn version(value: &Value) -> Result<(), Wrong> {
-    integer(value)?;
-    match value.as_int() {
-        Some(2) => Ok(()),
-        _ => Err(Wrong::Reason(format!("\"unsupported queue version '{value}'\""))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::common::NAME_BYTES_MAX;
     use super::*;
 
     fn refused(key: &str, value: Value) -> Option<Refused> {
@@ -418,7 +281,20 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_sorted_and_names_each_argument_once() {
-        assert!(KNOWN.is_sorted_by(|a, b| a.name < b.name));
+    fn each_table_is_sorted_and_takes_known_arguments() {
+        for table in QueueType::ALL.into_iter().filter_map(Table::of) {
+            assert!(table.arguments.is_sorted_by(|a, b| a.0 < b.0), "{:?}", table.queue_type);
+            assert!(table.arguments.iter().all(|(name, _)| known(name).is_some()), "{:?}", table.queue_type);
+            assert!(Table::of(table.queue_type).is_some() == table.queue_type.is_built());
+        }
+    }
+
+    #[test]
+    fn an_argument_of_another_type_is_refused() {
+        let refused = refused("x-max-age", Value::from("1h")).expect("only streams take it");
+        assert_eq!(
+            refused.text,
+            "invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"
+        );
     }
 }

@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::QueueType;
+
 /// What a vhost was given beside its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VhostSettings {
@@ -20,7 +22,7 @@ impl Default for VhostSettings {
         VhostSettings {
             description: "".into(),
             tags: Vec::new(),
-            default_queue_type: "classic".into(),
+            default_queue_type: QueueType::default().name().into(),
             protected_from_deletion: false,
         }
     }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::Nanos;
-use crate::browse::Browser;
-use crate::consumers::Standing;
+use crate::browser::Browser;
 use crate::effects::Link;
 use crate::wait::{QueueWait, WaitReason};
 
@@ -13,7 +12,7 @@ use crate::wait::{QueueWait, WaitReason};
 pub enum ConsumerFlow {
     /// AMQP 0-9-1 (`basic.qos`): unacknowledged messages at most; 0 is unlimited.
     Prefetch(u32),
-    /// AMQP 1.0 link credit (2.6.7): nothing is delivered before [`crate::ClassicQueue::grant`], and
+    /// AMQP 1.0 link credit (2.6.7): nothing is delivered before [`Flow::Credit`], and
     /// settling gives nothing back.
     Credit {
         /// The link's initial delivery-count, a serial number.
@@ -26,6 +25,28 @@ impl ConsumerFlow {
     pub fn is_credit(self) -> bool {
         matches!(self, ConsumerFlow::Credit { .. })
     }
+}
+
+/// A change of what a consumer can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Its connection can, or can't, take more bytes.
+    Room(bool),
+    /// Its session can, or can't, send more transfers (AMQP 1.0, 2.5.6).
+    Window(bool),
+    /// Its receiver granted link credit (AMQP 1.0, 2.6.7). A consumer with a prefetch has none, and nothing changes.
+    ///
+    /// With `drain`, what is ready is delivered as far as the credit goes, and then the rest of the credit is
+    /// used up. A returned credit of 0 says that this is done; otherwise [`crate::Signal::Drained`] follows, after the
+    /// last delivery.
+    Credit {
+        /// Deliveries that the receiver counted; the link's initial delivery-count while it knows of none.
+        delivery_count: u32,
+        /// How many more it allows.
+        link_credit: u32,
+        /// See above.
+        drain: bool,
+    },
 }
 
 /// What a consumer does with messages.
@@ -78,6 +99,22 @@ pub struct CreditState {
 
 /// Powers of two of microseconds between publish and hand-out.
 pub type LatencyBuckets = [u64; 24];
+
+/// The orders that a consumer stands in.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    pub ring: bool,
+    pub spare: bool,
+    pub holder: bool,
+    pub large: bool,
+    pub draining: bool,
+    pub spent: bool,
+    /// Its part of the sum of open credit.
+    pub open_credit: u32,
+    /// Its keys among the browsers.
+    pub idle_at: Option<u64>,
+    pub draining_at: Option<u64>,
+}
 
 pub(crate) struct Consumer {
     pub options: ConsumerOptions,
@@ -178,6 +215,13 @@ impl Consumer {
             self.delivery_count = self.delivery_count.wrapping_add(count);
         }
         self.delivered += u64::from(count);
+    }
+
+    /// A turn of one that only looks is over.
+    pub(crate) fn end_browse(&mut self, now: Nanos) {
+        if std::mem::take(&mut self.scheduled) {
+            self.changed = now;
+        }
     }
 
     pub(crate) fn record_latency(&mut self, elapsed: Nanos, count: u64) {

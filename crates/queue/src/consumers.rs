@@ -80,22 +80,6 @@ struct Level {
     is_promising: bool,
 }
 
-/// The orders that a consumer stands in.
-#[derive(Debug, Default)]
-pub(crate) struct Standing {
-    ring: bool,
-    spare: bool,
-    holder: bool,
-    large: bool,
-    draining: bool,
-    spent: bool,
-    /// Its part of [`Consumers::open_credit`].
-    open_credit: u32,
-    /// Its keys among the browsers.
-    idle_at: Option<u64>,
-    draining_at: Option<u64>,
-}
-
 impl Consumers {
     pub(crate) fn len(&self) -> usize {
         self.all.len()
@@ -212,7 +196,7 @@ impl Consumers {
         let is_eligible = consumer.is_eligible();
         if consumer.options.mode == ConsumerMode::Copy {
             let browser = consumer.browser.as_ref();
-            let next = browser.map(|browser| browser.next);
+            let next = browser.map(|browser| browser.next());
             let is_idle = is_eligible && !consumer.scheduled && browser.is_some_and(|browser| browser.is_able());
             let standing = &mut consumer.standing;
             rekey(&mut self.idle_browsers, &mut standing.idle_at, next.filter(|_| is_idle), id);

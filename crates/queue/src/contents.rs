@@ -12,18 +12,18 @@ use leveret_message::{Batch, BatchBuilder};
 use crate::Nanos;
 
 /// A queue that nobody consumes may hold this many bytes before it leaves new messages on disk.
-pub const QUEUE_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const QUEUE_BYTES_MAX: u64 = 16 << 20;
 /// One with consumers may hold these: its backlog comes and goes, and what has been left on disk has to be read back, as
 /// does all that comes in before consumers have caught up. Two publishers' windows of 3000 messages of 5 kB fit in.
-pub const CONSUMED_BYTES_MAX: u64 = 48 << 20;
+pub(crate) const CONSUMED_BYTES_MAX: u64 = 48 << 20;
 /// A queue that holds more than this in memory although its consumers could take it is behind. What two publishers have on
 /// its way to a slow disk, and comes at once after a sync, fits in twice.
-pub const BEHIND_BYTES: u64 = 16 << 20;
+pub(crate) const BEHIND_BYTES: u64 = 16 << 20;
 /// What a queue may hold when the node's budget is used up: until twice of it is, and beyond that while a consumer waits
 /// for what comes in. Another one holds its head then, or a node with many queues would hold far more than its budget.
-pub const QUEUE_BYTES_MIN: u64 = 128 << 10;
+pub(crate) const QUEUE_BYTES_MIN: u64 = 128 << 10;
 /// A consumer nearer than this to the end of what is in memory starts the next read.
-pub const READ_AHEAD_BYTES: u64 = 512 << 10;
+pub(crate) const READ_AHEAD_BYTES: u64 = 512 << 10;
 
 /// What an entry costs besides its messages: its share of the batch, of allocations and of the map.
 const ENTRY_BYTES: u64 = 256;

@@ -3,7 +3,6 @@
 use leveret_metrics::Rates;
 
 use crate::Nanos;
-use crate::classic::ClassicQueue;
 
 const COUNTS: usize = 8;
 /// Two lengths follow the counts.
@@ -69,6 +68,23 @@ pub struct QueueCounts {
 }
 
 impl QueueCounts {
+    /// Counts `count` more, before the numbers of ready and unacknowledged messages, which are `lengths` so far, change by it.
+    pub(crate) fn add(&mut self, what: Count, count: u64, lengths: [u64; 2], now: Nanos) {
+        if count == 0 {
+            return;
+        }
+        self.lengths = lengths;
+        let marked = self.marked();
+        self.rates.get_or_insert_with(|| Box::new(Rates::new(now, marked))).mark(now, || marked);
+        self.counts[what as usize] += count;
+        self.used = now;
+    }
+
+    /// A copy, with the lengths of now.
+    pub(crate) fn with_lengths(&self, lengths: [u64; 2]) -> Self {
+        Self { lengths, ..self.clone() }
+    }
+
     /// How many so far.
     pub fn total(&self, count: Count) -> u64 {
         self.counts[count as usize]
@@ -123,35 +139,5 @@ impl QueueRates {
     /// By which the number of unacknowledged messages changes.
     pub fn unacknowledged(&self) -> f64 {
         self.rates[COUNTS + 1]
-    }
-}
-
-impl ClassicQueue {
-    /// Counts `count` more, before the queue's lengths change by it.
-    pub(crate) fn count(&mut self, what: Count, count: u64, now: Nanos) {
-        if count == 0 {
-            return;
-        }
-        self.counts.lengths = [self.ready.messages, self.unacknowledged.messages];
-        let marked = self.counts.marked();
-        self.counts.rates.get_or_insert_with(|| Box::new(Rates::new(now, marked))).mark(now, || marked);
-        self.counts.counts[what as usize] += count;
-        self.counts.used = now;
-    }
-
-    /// How many of one kind so far; none if nothing has been counted at all.
-    pub fn counted_of(&self, what: Count) -> Option<u64> {
-        self.counts.any().then(|| self.counts.total(what))
-    }
-
-    /// What it counted, if it has counted anything at all.
-    pub fn counts_if_any(&self) -> Option<QueueCounts> {
-        self.counts.any().then(|| self.counted())
-    }
-
-    /// What it counted, with its lengths of now.
-    pub(crate) fn counted(&self) -> QueueCounts {
-        let lengths = [self.ready.messages, self.unacknowledged.messages];
-        QueueCounts { lengths, ..self.counts.clone() }
     }
 }

@@ -75,6 +75,21 @@ impl Taken {
         self.batch.is_in_file((self.index + self.count - 1) as usize)
     }
 
+    /// Shortens it to about `bytes`, at least one message; returns its body bytes. One whose body is in a file is the last:
+    /// its delivery takes as long as the file is read.
+    pub(crate) fn clip(&mut self, bytes: u64) -> u64 {
+        let mut size = 0;
+        for at in 0..self.count {
+            let index = (self.index + at) as usize;
+            size += u64::from(self.batch.body_length(index));
+            if size + 64 * u64::from(at + 1) >= bytes || self.batch.is_in_file(index) {
+                self.count = at + 1;
+                return size;
+            }
+        }
+        size
+    }
+
     /// Their numbers, as they leave the queue together or go back to it.
     pub fn run(&self) -> Run {
         Run {
@@ -153,7 +168,7 @@ pub struct Effects {
     pub settled: Vec<Run>,
     /// Messages whose time was over: to be logged as expired.
     pub expired: Vec<Run>,
-    /// The queue wants to be looked at then, by [`crate::ClassicQueue::run_timers`].
+    /// The queue wants to be looked at then, by [`crate::Queue::run_timers`].
     pub deadline: Option<Nanos>,
     /// The queue wants stored messages from this number on.
     pub read: Option<u64>,

@@ -30,6 +30,17 @@ impl GroupPosition {
     }
 }
 
+/// Where submitted messages stand.
+#[derive(Debug, Clone, Copy)]
+pub enum Placement<'a> {
+    /// Nowhere, since they are volatile: they are applied at once, or after the durable ones that came before them.
+    Volatile,
+    /// At this position of the commit stream.
+    At(Position),
+    /// In a group: they, and all that come after them, wait until it is closed and its commit record durable.
+    In(&'a Arc<GroupPosition>),
+}
+
 /// What pending messages wait for.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {

@@ -9,7 +9,6 @@
 use roaring::RoaringTreemap;
 use thiserror::Error;
 
-use crate::classic::ClassicQueue;
 use crate::expiry::{Expiry, ExpiryStateError};
 use crate::shared::References;
 
@@ -36,7 +35,7 @@ pub enum KeptError {
 }
 
 impl Kept {
-    /// What [`ClassicQueue::kept`] wrote.
+    /// What [`crate::Queue::kept`] wrote.
     ///
     /// # Errors
     /// [`KeptError`] when it is of another version or length.
@@ -56,14 +55,8 @@ impl Kept {
     }
 }
 
-impl ClassicQueue {
-    /// The state bytes for a checkpoint.
-    pub fn kept(&self) -> Vec<u8> {
-        encode(&self.references, self.ledger.next(), self.expiry_state())
-    }
-}
-
-fn encode(references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
+/// The state bytes of a queue whose numbers are below `next`, with its times as they are encoded.
+pub(crate) fn encode(references: &References, next: u64, expiry: Vec<u8>) -> Vec<u8> {
     if references.is_empty() {
         return expiry;
     }
@@ -82,21 +75,29 @@ mod tests {
     use super::*;
     use crate::contents::MemoryBudget;
     use crate::ledger::Ledger;
+    use crate::{Queue, Recovered, Surroundings};
 
     #[test]
     fn times_and_shared_messages_come_back() {
         let budget = Arc::new(MemoryBudget::new(0));
-        let mut ledger = Ledger::default();
-        ledger.accept(4, 2, 0);
-        let mut queue = ClassicQueue::new(QueueOptions::default(), true, ledger, 0, budget, 0);
-        assert!(queue.kept().is_empty());
+        let ledger = || {
+            let mut ledger = Ledger::default();
+            ledger.accept(4, 2, 0);
+            ledger
+        };
+        let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false };
+        let queue = |ledger, expiry| {
+            let recovered = Recovered { ledger, expiry, ..Recovered::default() };
+            Queue::new(QueueOptions::default(), true, recovered, surroundings.clone(), 0)
+        };
+        assert!(queue(ledger(), Expiry::default()).checkpoint().state.is_empty());
         let mut expiry = Expiry::default();
         expiry.expires(4, 1_700_000_010_000, 77);
-        queue.start_clock(0, expiry, 0);
-        let only_times = queue.kept();
+        let mut queue = queue(ledger(), expiry);
+        let only_times = queue.checkpoint().state;
         assert!(Kept::decode(&only_times).unwrap().references.is_empty());
         queue.references_mut().add(4, 2, 900);
-        let bytes = queue.kept();
+        let bytes = queue.checkpoint().state;
         let again = Kept::decode(&bytes).unwrap();
         assert_eq!(again.references.place(5).unwrap().shared, 901);
         assert!(!again.expiry.is_empty());

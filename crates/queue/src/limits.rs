@@ -6,6 +6,8 @@
 use leveret_message::Batch;
 use leveret_model::{Overflow, QueueOptions};
 
+use crate::Nanos;
+
 /// What a limit is compared with.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Length {
@@ -50,4 +52,33 @@ pub(crate) fn acceptable(
         }
     }
     count
+}
+
+/// Messages that a length limit refused.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    messages: u64,
+    since: Option<Nanos>,
+}
+
+impl Refusals {
+    /// So many of the messages that were offered together were refused.
+    pub(crate) fn note(&mut self, messages: u32, now: Nanos) {
+        if messages == 0 {
+            self.since = None;
+            return;
+        }
+        self.since.get_or_insert(now);
+        self.messages += u64::from(messages);
+    }
+
+    /// How many so far.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Since when each offer had some of its messages refused; none while the last offer was accepted.
+    pub(crate) fn since(&self) -> Option<Nanos> {
+        self.since
+    }
 }

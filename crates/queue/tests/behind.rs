@@ -5,8 +5,13 @@ use std::sync::Arc;
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Ledger, Link, MemoryBudget, Signal,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Placement, Queue, Recovered,
+    Signal, Surroundings,
 };
+
+fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
+    Surroundings { budget, epoch_ms: 0, strict_compat: false }
+}
 
 const CONSUMER: ConsumerId = ConsumerId(1);
 
@@ -16,12 +21,12 @@ impl Link for Nobody {
     fn signal(&self, _: Signal) {}
 }
 
-fn queue() -> ClassicQueue {
+fn queue() -> Queue {
     let budget = Arc::new(MemoryBudget::new(1 << 30));
-    ClassicQueue::new(QueueOptions::default(), true, Ledger::default(), 0, budget, 0)
+    Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(budget), 0)
 }
 
-fn consume(queue: &mut ClassicQueue) {
+fn consume(queue: &mut Queue) {
     let options = ConsumerOptions {
         user: "u".into(),
         arguments: Arguments::default(),
@@ -35,19 +40,19 @@ fn consume(queue: &mut ClassicQueue) {
         exclusive: false,
         mode: ConsumerMode::Move,
     };
-    assert!(queue.add_consumer(CONSUMER, options, 0, &mut Effects::default()));
+    assert!(queue.add(CONSUMER, options, 0, &mut Effects::default()).is_ok());
 }
 
 /// A hundred messages of a kilobyte each.
-fn publish(queue: &mut ClassicQueue, position: u64) {
+fn publish(queue: &mut Queue, position: u64) {
     let mut builder = BatchBuilder::default();
     for _ in 0..100 {
         builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", &[7; 1024]);
     }
     let (batch, mut effects) = (Arc::new(builder.finish()), Effects::default());
-    let submission = queue.submit(&batch, 0, 100, 0);
-    queue.submitted(submission, batch, 0, Some(position), 0, &mut effects);
-    queue.apply(position, &mut effects);
+    let submission = queue.submit(&batch, 0, 100, 0).unwrap();
+    queue.submitted(submission, batch, 0, Placement::At(position), 0, &mut effects);
+    queue.apply(position, position, &mut effects);
 }
 
 #[test]

@@ -5,8 +5,24 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    ClassicQueue, DeadTurn, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Run, Signal, Taken,
+    DeadTurn, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Placement, Queue, Recovered, Rejection, Run,
+    Signal, StoredRead, Surroundings, Taken,
 };
+use roaring::RoaringTreemap;
+
+fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
+    Surroundings { budget, epoch_ms: 0, strict_compat: false }
+}
+
+fn placement(position: Option<u64>) -> Placement<'static> {
+    position.map_or(Placement::Volatile, Placement::At)
+}
+
+/// What a checkpoint calls alive, and its bytes.
+fn live(queue: &Queue) -> (RoaringTreemap, u64) {
+    let checkpoint = queue.checkpoint();
+    (checkpoint.live, checkpoint.bytes)
+}
 
 struct Nobody;
 
@@ -14,10 +30,10 @@ impl Link for Nobody {
     fn signal(&self, _: Signal) {}
 }
 
-fn queue(dead_letters: bool) -> ClassicQueue {
+fn queue(dead_letters: bool) -> Queue {
     let dead_letter = dead_letters.then(|| DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
     let options = QueueOptions { dead_letter, ..QueueOptions::default() };
-    ClassicQueue::new(options, true, Ledger::default(), 0, Arc::new(MemoryBudget::new(1 << 20)), 0)
+    Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }
 
 fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
@@ -28,14 +44,14 @@ fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
     Arc::new(builder.finish())
 }
 
-fn publish(queue: &mut ClassicQueue, lengths: &[usize], durable: bool) {
+fn publish(queue: &mut Queue, lengths: &[usize], durable: bool) {
     let (batch, mut effects) = (batch(lengths, durable), Effects::default());
-    let submission = queue.submit(&batch, 0, lengths.len() as u32, 0);
-    queue.submitted(submission, batch, 0, durable.then_some(1), 0, &mut effects);
-    queue.apply(1, &mut effects);
+    let submission = queue.submit(&batch, 0, lengths.len() as u32, 0).unwrap();
+    queue.submitted(submission, batch, 0, placement(durable.then_some(1)), 0, &mut effects);
+    queue.apply(1, 1, &mut effects);
 }
 
-fn get(queue: &mut ClassicQueue) -> Taken {
+fn get(queue: &mut Queue) -> Taken {
     let link: Arc<dyn Link> = Arc::new(Nobody);
     match queue.get(false, &link, 0, 0, &mut Effects::default()) {
         GetOutcome::Message(taken, _) => taken,
@@ -60,7 +76,7 @@ fn a_purge_leaves_the_bytes_of_what_is_unacknowledged_on_replay_too() {
         replayed.settle(run.first, run.last, run.bytes, Outcome::Purged);
     }
     assert_eq!((replayed.len(), replayed.bytes()), (1, 20));
-    assert_eq!(queue.durable_live(), (replayed.live_set(), 20));
+    assert_eq!(live(&queue), (replayed.live_set(), 20));
 }
 
 #[test]
@@ -69,18 +85,18 @@ fn dead_letters_that_are_moved_in_turns_leave_with_their_own_bytes() {
     publish(&mut queue, &[1_000, 1, 1, 1], true);
     let taken: Vec<Taken> = (0..4).map(|_| get(&mut queue)).collect();
     let all = Run { last: taken[3].first, bytes: 1_003, ..taken[0].run() };
-    assert!(queue.reject(None, &[all], 0, &mut Effects::default()));
+    assert_eq!(queue.reject(None, &[all], 0, &mut Effects::default()), Rejection::Dying);
     let mut replayed = Ledger::default();
     replayed.accept(0, 4, 1_003);
     // They are read back in two pieces.
     for (first, lengths) in [(0, &[1_000, 1][..]), (2, &[1, 1])] {
         assert!(matches!(queue.dead_turn(&mut Effects::default()), DeadTurn::Wait));
-        queue.dead_loaded(vec![(first, batch(lengths, true))], &mut Effects::default());
+        queue.loaded(StoredRead::DeadLetters, vec![(first, batch(lengths, true))], 0, &mut Effects::default());
         assert!(matches!(queue.dead_turn(&mut Effects::default()), DeadTurn::Move(_)));
         for run in queue.moved(0, &mut Effects::default()) {
             replayed.settle(run.first, run.last, run.bytes, Outcome::DeadLettered);
         }
-        assert_eq!(queue.durable_live(), (replayed.live_set(), replayed.bytes()));
+        assert_eq!(live(&queue), (replayed.live_set(), replayed.bytes()));
         assert_eq!(replayed.bytes(), if first == 0 { 2 } else { 0 });
     }
 }

@@ -6,8 +6,24 @@ use leveret_message::{Batch, BatchBuilder, Envelope, Reason};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    ClassicQueue, DeadRun, DeadTurn, Effects, GetOutcome, GroupPosition, Ledger, Link, MemoryBudget, Run, Signal,
+    DeadRun, DeadTurn, Effects, GetOutcome, GroupPosition, Link, MemoryBudget, Placement, Queue, Recovered, Rejection,
+    Run, Signal, StoredRead, Surroundings,
 };
+use roaring::RoaringTreemap;
+
+fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
+    Surroundings { budget, epoch_ms: 0, strict_compat: false }
+}
+
+fn placement(position: Option<u64>) -> Placement<'static> {
+    position.map_or(Placement::Volatile, Placement::At)
+}
+
+/// What a checkpoint calls alive, and its bytes.
+fn live(queue: &Queue) -> (RoaringTreemap, u64) {
+    let checkpoint = queue.checkpoint();
+    (checkpoint.live, checkpoint.bytes)
+}
 
 struct Nobody;
 
@@ -15,10 +31,10 @@ impl Link for Nobody {
     fn signal(&self, _: Signal) {}
 }
 
-fn queue(max_length: Option<u64>) -> ClassicQueue {
+fn queue(max_length: Option<u64>) -> Queue {
     let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), routing_key: None });
     let options = QueueOptions { max_length, overflow: Overflow::DropHead, dead_letter, ..QueueOptions::default() };
-    ClassicQueue::new(options, true, Ledger::default(), 0, Arc::new(MemoryBudget::new(1 << 20)), 0)
+    Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }
 
 fn batch(count: u64, body: &[u8]) -> Arc<Batch> {
@@ -29,22 +45,23 @@ fn batch(count: u64, body: &[u8]) -> Arc<Batch> {
     Arc::new(builder.finish())
 }
 
-fn publish(queue: &mut ClassicQueue, count: u64, durable: bool) -> Effects {
+fn publish(queue: &mut Queue, count: u64, durable: bool) -> Effects {
     let batch = batch(count, b"body");
     let mut effects = Effects::default();
-    let submission = queue.submit(&batch, 0, count as u32, 0);
-    queue.submitted(submission, batch, 0, durable.then_some(1), 0, &mut effects);
-    queue.apply(1, &mut effects);
+    let submission = queue.submit(&batch, 0, count as u32, 0).unwrap();
+    queue.submitted(submission, batch, 0, placement(durable.then_some(1)), 0, &mut effects);
+    queue.apply(1, 1, &mut effects);
     effects
 }
 
 /// Takes and rejects the oldest.
-fn reject(queue: &mut ClassicQueue) -> u64 {
+fn reject(queue: &mut Queue) -> u64 {
     let link: Arc<dyn Link> = Arc::new(Nobody);
     let mut effects = Effects::default();
     let GetOutcome::Message(taken, _) = queue.get(false, &link, 0, 0, &mut effects) else { panic!("nothing is ready") };
     let run = Run { first: taken.first, last: taken.first, bytes: 4, durable: taken.durable };
-    assert!(queue.reject(None, &[run], 0, &mut effects) && effects.dead_letters);
+    assert_eq!(queue.reject(None, &[run], 0, &mut effects), Rejection::Dying);
+    assert!(effects.dead_letters);
     taken.first
 }
 
@@ -55,7 +72,7 @@ fn taken(turn: DeadTurn) -> Vec<DeadRun> {
     }
 }
 
-fn counters(queue: &ClassicQueue) -> (u64, u64, u64) {
+fn counters(queue: &Queue) -> (u64, u64, u64) {
     let status = queue.status();
     let counters = status.conservation;
     assert_eq!(counters.accepted, counters.gone() + status.ready + status.unacknowledged);
@@ -67,18 +84,18 @@ fn a_checkpoint_has_what_is_on_its_way_until_it_has_moved() {
     let mut queue = queue(Some(2));
     let effects = publish(&mut queue, 5, true);
     assert!(effects.dead_letters && effects.drops.is_empty());
-    assert_eq!((queue.ready(), counters(&queue)), (2, (3, 0, 3)));
-    let (live, bytes) = queue.durable_live();
-    assert_eq!((live.len(), bytes), (5, 20));
+    assert_eq!((queue.size().0, counters(&queue)), (2, (3, 0, 3)));
+    let (numbers, bytes) = live(&queue);
+    assert_eq!((numbers.len(), bytes), (5, 20));
     let mut effects = Effects::default();
     let runs = taken(queue.dead_turn(&mut effects));
     assert_eq!((runs.len(), runs[0].first, runs[0].count, runs[0].reason), (1, 0, 3, Reason::MaxLen));
     assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Wait), "one at a time");
-    assert_eq!(queue.durable_live().0.len(), 5, "it may not have moved yet");
+    assert_eq!(queue.checkpoint().live.len(), 5, "it may not have moved yet");
     let logged = queue.moved(1, &mut effects);
     assert_eq!(logged, [Run { first: 0, last: 2, bytes: 12, durable: true }]);
     assert!(!effects.dead_letters);
-    assert_eq!((queue.durable_live(), counters(&queue)), (([3, 4].into_iter().collect(), 8), (2, 1, 0)));
+    assert_eq!((live(&queue), counters(&queue)), (([3, 4].into_iter().collect(), 8), (2, 1, 0)));
     assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Nothing));
 }
 
@@ -104,7 +121,7 @@ fn a_turn_takes_so_many_and_leaves_the_rest_in_order() {
     }
     assert_eq!((next, turns), (600, 3));
     assert_eq!(counters(&queue), (600, 0, 0));
-    assert_eq!(queue.durable_live(), (Default::default(), 0));
+    assert_eq!(live(&queue), (Default::default(), 0));
 }
 
 #[test]
@@ -118,7 +135,7 @@ fn what_was_handed_out_is_read_back_and_volatile_messages_are_kept() {
     assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Wait));
     assert_eq!(effects.read_dead, Some(first));
     assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Wait), "it is being read");
-    queue.dead_loaded(vec![(first, batch(1, b"body"))], &mut effects);
+    queue.loaded(StoredRead::DeadLetters, vec![(first, batch(1, b"body"))], 0, &mut effects);
     let runs = taken(queue.dead_turn(&mut effects));
     let found: Vec<_> = runs.iter().map(|run| (run.first, run.durable, run.reason)).collect();
     assert_eq!(found, [(first, true, Reason::Rejected), (second, false, Reason::Rejected)]);
@@ -133,9 +150,9 @@ fn a_queue_whose_dead_letter_cannot_be_read_fails_and_keeps_it_for_the_next_life
     reject(&mut queue);
     let mut effects = Effects::default();
     queue.dead_turn(&mut effects);
-    queue.dead_loaded(Vec::new(), &mut effects);
+    queue.loaded(StoredRead::DeadLetters, Vec::new(), 0, &mut effects);
     assert!(matches!(queue.state(), leveret_queue::QueueState::Failed(_)));
-    assert_eq!(queue.durable_live().0.len(), 1);
+    assert_eq!(queue.checkpoint().live.len(), 1);
     assert!(matches!(queue.dead_turn(&mut effects), DeadTurn::Nothing));
 }
 
@@ -146,8 +163,8 @@ fn volatile_dead_letters_wait_up_to_a_limit() {
     for _ in 0..20 {
         let batch = batch(1, &large);
         let mut effects = Effects::default();
-        let submission = queue.submit(&batch, 0, 1, 0);
-        queue.submitted(submission, batch, 0, None, 0, &mut effects);
+        let submission = queue.submit(&batch, 0, 1, 0).unwrap();
+        queue.submitted(submission, batch, 0, Placement::Volatile, 0, &mut effects);
     }
     let (dead, dropped, moving) = counters(&queue);
     assert_eq!((dead, dropped, moving), (15, 5, 15), "16 MiB with what each costs");
@@ -158,17 +175,17 @@ fn messages_of_an_open_group_and_those_behind_them_wait_for_it() {
     let mut queue = queue(None);
     let group = Arc::new(GroupPosition::default());
     let mut effects = Effects::default();
-    let first = queue.submit(&batch(1, b"in"), 0, 1, 0);
-    queue.submitted_in(&group, first, batch(1, b"in"), 0, 0, &mut effects);
-    let behind = queue.submit(&batch(1, b"behind"), 0, 1, 0);
-    queue.submitted(behind, batch(1, b"behind"), 0, Some(3), 0, &mut effects);
-    let volatile = queue.submit(&batch(1, b"volatile"), 0, 1, 0);
-    queue.submitted(volatile, batch(1, b"volatile"), 0, None, 0, &mut effects);
-    queue.apply(100, &mut effects);
-    assert_eq!((queue.ready(), queue.pending_position()), (0, 3));
+    let first = queue.submit(&batch(1, b"in"), 0, 1, 0).unwrap();
+    queue.submitted(first, batch(1, b"in"), 0, Placement::In(&group), 0, &mut effects);
+    let behind = queue.submit(&batch(1, b"behind"), 0, 1, 0).unwrap();
+    queue.submitted(behind, batch(1, b"behind"), 0, Placement::At(3), 0, &mut effects);
+    let volatile = queue.submit(&batch(1, b"volatile"), 0, 1, 0).unwrap();
+    queue.submitted(volatile, batch(1, b"volatile"), 0, Placement::Volatile, 0, &mut effects);
+    queue.apply(100, 100, &mut effects);
+    assert_eq!((queue.size().0, queue.pending_position()), (0, 3));
     group.close(7);
-    queue.apply(6, &mut effects);
-    assert_eq!(queue.ready(), 0);
-    queue.apply(7, &mut effects);
-    assert_eq!(queue.ready(), 3);
+    queue.apply(6, 6, &mut effects);
+    assert_eq!(queue.size().0, 0);
+    queue.apply(7, 7, &mut effects);
+    assert_eq!(queue.size().0, 3);
 }

@@ -5,10 +5,21 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Expiry, GetOutcome, Ledger, Link,
-    MemoryBudget, Outcome, QueueState, Run, Signal, Taken,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Expiry, GetOutcome, Kept, Ledger, Link,
+    MemoryBudget, Outcome, Placement, Queue, QueueState, Recovered, Run, Signal, Surroundings, Taken,
 };
 use proptest::prelude::*;
+use roaring::RoaringTreemap;
+
+fn placement(position: Option<u64>) -> Placement<'static> {
+    position.map_or(Placement::Volatile, Placement::At)
+}
+
+/// What a checkpoint calls alive, and its bytes.
+fn live(queue: &Queue) -> (RoaringTreemap, u64) {
+    let checkpoint = queue.checkpoint();
+    (checkpoint.live, checkpoint.bytes)
+}
 
 const EPOCH_MS: u64 = 1_700_000_000_000;
 const MS: u64 = 1_000_000;
@@ -23,7 +34,7 @@ impl Link for Recorder {
 }
 
 struct Rig {
-    queue: ClassicQueue,
+    queue: Queue,
     link: Arc<Recorder>,
     now_ms: u64,
     deadline_ms: Option<u64>,
@@ -42,8 +53,10 @@ impl Rig {
 
     fn recovered(options: QueueOptions, ledger: Ledger, expiry: Expiry, now_ms: u64) -> Self {
         let next = ledger.next();
-        let mut queue = ClassicQueue::new(options, true, ledger, next, Arc::new(MemoryBudget::new(0)), 0);
-        queue.start_clock(EPOCH_MS + now_ms, expiry, 0);
+        let recovered = Recovered { ledger, redelivered_below: next, expiry, ..Recovered::default() };
+        let budget = Arc::new(MemoryBudget::new(0));
+        let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS + now_ms, strict_compat: false };
+        let queue = Queue::new(options, true, recovered, surroundings, 0);
         let mut rig = Self {
             queue,
             link: Arc::default(),
@@ -57,7 +70,7 @@ impl Rig {
         rig
     }
 
-    fn with<R>(&mut self, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> R {
+    fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         if let Some(deadline) = self.queue.announce_deadline() {
@@ -92,8 +105,8 @@ impl Rig {
         let now = self.now_ms * MS;
         let count = batch.len() as u32;
         self.with(|queue, effects| {
-            let submission = queue.submit(&batch, 0, count, now);
-            queue.submitted(submission, batch, 0, position, now, effects);
+            let submission = queue.submit(&batch, 0, count, now).unwrap();
+            queue.submitted(submission, batch, 0, placement(position), now, effects);
         });
     }
 
@@ -124,7 +137,7 @@ impl Rig {
             mode: ConsumerMode::Move,
         };
         let now = self.now_ms * MS;
-        self.with(|queue, effects| assert!(queue.add_consumer(ConsumerId(id), options, now, effects)));
+        self.with(|queue, effects| assert!(queue.add(ConsumerId(id), options, now, effects).is_ok()));
     }
 
     fn take(&mut self, id: u64, most: u32) -> Vec<Taken> {
@@ -162,10 +175,10 @@ fn a_short_time_behind_a_long_one_does_not_wait() {
     rig.pass(1_001);
     assert_eq!(rig.expired.len(), 1);
     assert_eq!(rig.expired[0].0, 1);
-    assert_eq!(rig.queue.ready(), 2);
+    assert_eq!(rig.queue.size().0, 2);
     assert_eq!(rig.queue.status().ready_bytes, 20);
     rig.pass(60_000);
-    assert_eq!(rig.queue.ready(), 1, "one without a time stays");
+    assert_eq!(rig.queue.size().0, 1, "one without a time stays");
     rig.check();
 }
 
@@ -212,7 +225,7 @@ fn a_message_that_is_out_goes_when_it_comes_back() {
     rig.with(|queue, effects| queue.settle(Some(ConsumerId(1)), &[settled], Outcome::Settled, 0, effects));
     rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[back], false, 0, effects));
     assert_eq!(rig.expired.len(), 2);
-    assert_eq!(rig.queue.ready(), 0);
+    assert_eq!(rig.queue.size().0, 0);
     assert_eq!(rig.queue.status().ready_bytes, 0);
     rig.check();
 }
@@ -241,8 +254,8 @@ fn what_is_on_disk_only_expires_without_a_read() {
         let batch = rig.batch(&[None; 10], true, 3_000);
         rig.submit(batch, Some(at + 1));
     }
-    rig.with(|queue, effects| queue.apply(20, effects));
-    assert_eq!(rig.queue.ready(), 200);
+    rig.with(|queue, effects| queue.apply(20, 20, effects));
+    assert_eq!(rig.queue.size().0, 200);
     assert!(rig.queue.status().memory < 20 * 30_000, "most of it is on disk");
     rig.pass(2_000);
     assert_eq!(rig.expired.len(), 200);
@@ -257,16 +270,16 @@ fn times_survive_a_restart() {
     let mut rig = Rig::new(Some(10_000));
     let batch = rig.batch(&[None, Some(2_000), Some(3_000)], true, 10);
     rig.submit(batch, Some(1));
-    rig.with(|queue, effects| queue.apply(1, effects));
+    rig.with(|queue, effects| queue.apply(1, 1, effects));
     rig.pass(2_600);
     assert_eq!(rig.expired.len(), 1);
-    let (live, bytes) = rig.queue.durable_live();
-    let ledger = Ledger::restore(rig.queue.ledger().next(), &live, bytes);
-    let expiry = Expiry::decode(&rig.queue.expiry_state()).unwrap();
+    let (live, bytes) = live(&rig.queue);
+    let ledger = Ledger::restore(rig.queue.checkpoint().next, &live, bytes);
+    let expiry = Kept::decode(&rig.queue.checkpoint().state).unwrap().expiry;
     let options = QueueOptions { message_ttl_ms: Some(10_000), ..QueueOptions::default() };
     // The power was off for a while.
     let mut again = Rig::recovered(options, ledger, expiry, 2_900);
-    assert_eq!(again.queue.ready(), 2);
+    assert_eq!(again.queue.size().0, 2);
     again.pass(50);
     assert!(again.expired.is_empty());
     again.pass(700);
@@ -285,14 +298,14 @@ fn what_expired_and_has_not_moved_yet_is_due_after_a_restart() {
     let mut rig = Rig::with_options(options.clone());
     let batch = rig.batch(&[None, Some(1_000)], true, 10);
     rig.submit(batch, Some(1));
-    rig.with(|queue, effects| queue.apply(1, effects));
+    rig.with(|queue, effects| queue.apply(1, 1, effects));
     rig.pass(2_000);
     let status = rig.queue.status();
     assert_eq!((status.ready, status.conservation.dead_lettered, status.moving), (1, 1, 1));
-    let (live, bytes) = rig.queue.durable_live();
+    let (live, bytes) = live(&rig.queue);
     assert!(live.contains(1));
-    let ledger = Ledger::restore(rig.queue.ledger().next(), &live, bytes);
-    let expiry = Expiry::decode(&rig.queue.expiry_state()).unwrap();
+    let ledger = Ledger::restore(rig.queue.checkpoint().next, &live, bytes);
+    let expiry = Kept::decode(&rig.queue.checkpoint().state).unwrap().expiry;
     let mut again = Rig::recovered(options, ledger, expiry, 2_000);
     again.pass(200);
     assert_eq!(again.queue.status().conservation.dead_lettered, 1);

@@ -1,15 +1,31 @@
 //! The classic queue against a naive reference: a list of messages with a state each.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Effects, GetOutcome, Ledger,
-    Link, MemoryBudget, Outcome, QueueGauges, Run, Signal, TurnEnd, WaitReason, Waits,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Effects, Flow, GetOutcome, Link,
+    MemoryBudget, Outcome, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, Surroundings, TurnEnd,
+    WaitReason, Waits,
 };
 use proptest::prelude::*;
+use roaring::RoaringTreemap;
+
+fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
+    Surroundings { budget, epoch_ms: 0, strict_compat: false }
+}
+
+fn placement(position: Option<u64>) -> Placement<'static> {
+    position.map_or(Placement::Volatile, Placement::At)
+}
+
+/// What a checkpoint calls alive, and its bytes.
+fn live(queue: &Queue) -> (RoaringTreemap, u64) {
+    let checkpoint = queue.checkpoint();
+    (checkpoint.live, checkpoint.bytes)
+}
 
 #[derive(Default)]
 struct Recorder(Mutex<Vec<Signal>>);
@@ -65,7 +81,7 @@ struct Reference {
 }
 
 struct Rig {
-    queue: ClassicQueue,
+    queue: Queue,
     link: Arc<Recorder>,
     /// Durable messages as a log would have them: number -> serial.
     store: BTreeMap<u64, u64>,
@@ -119,12 +135,12 @@ impl Rig {
             exclusive: false,
             mode,
         };
-        self.with(|queue, effects| assert!(queue.add_consumer(ConsumerId(id as u64), options, 0, effects)));
+        self.with(|queue, effects| assert!(queue.add(ConsumerId(id as u64), options, 0, effects).is_ok()));
     }
 
     fn empty(options: QueueOptions, size: usize, priorities: [i32; CONSUMERS]) -> Self {
         let link = Arc::new(Recorder::default());
-        let queue = ClassicQueue::new(options, true, Ledger::default(), 0, Arc::new(MemoryBudget::new(0)), 0);
+        let queue = Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(0))), 0);
         Self {
             queue,
             link,
@@ -143,7 +159,7 @@ impl Rig {
         }
     }
 
-    fn with<R>(&mut self, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> R {
+    fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         effects.fire();
@@ -210,7 +226,9 @@ impl Rig {
         // The receiver hasn't seen the last `lag` deliveries yet.
         let seen = receiver.delivery_count.wrapping_sub(lag);
         let ready = self.available(id) as u32;
-        let state = self.with(|queue, effects| queue.grant(ConsumerId(id as u64), seen, credit, drain, 0, effects));
+        let flow = Flow::Credit { delivery_count: seen, link_credit: credit, drain };
+        let state = self.with(|queue, effects| queue.flow(ConsumerId(id as u64), flow, 0, effects));
+        let state = state.expect("it is there");
         let receiver = self.reference.receivers.get_mut(&id).unwrap();
         receiver.credit = credit.saturating_sub(lag);
         receiver.draining = drain;
@@ -226,7 +244,11 @@ impl Rig {
     fn appetite(&self, id: usize) -> u64 {
         match id {
             BROWSER => 0,
-            _ if self.reference.closed[id] != [false; 2] || !self.queue.has_consumer(ConsumerId(id as u64)) => 0,
+            _ if self.reference.closed[id] != [false; 2]
+                || self.queue.consumer_status(ConsumerId(id as u64)).is_none() =>
+            {
+                0
+            }
             0 => 1 << 32,
             1 => 7 - self.reference.held[1].len() as u64,
             _ => self.reference.receivers.get(&id).map_or(0, |receiver| u64::from(receiver.credit)),
@@ -254,14 +276,14 @@ impl Rig {
         // A consumer without room is off its turn.
         self.scheduled[id] &= able;
         self.with(|queue, effects| match window {
-            true => queue.set_window(ConsumerId(id as u64), able, 0, effects),
-            false => queue.set_room(ConsumerId(id as u64), able, 0, effects),
+            true => queue.flow(ConsumerId(id as u64), Flow::Window(able), 0, effects),
+            false => queue.flow(ConsumerId(id as u64), Flow::Room(able), 0, effects),
         });
     }
 
     fn publish(&mut self, count: u64, durable: bool) {
         let batch = batch(self.serial, count, durable, self.size);
-        let submission = self.queue.submit(&batch, 0, count as u32, 0);
+        let submission = self.queue.submit(&batch, 0, count as u32, 0).unwrap();
         let accepted = u64::from(submission.accepted);
         let position = durable.then(|| {
             self.position += accepted;
@@ -274,21 +296,26 @@ impl Rig {
         }
         self.pending.push_back((submission.first, accepted, self.serial));
         self.serial += count;
-        self.with(|queue, effects| queue.submitted(submission, batch, 0, position, 0, effects));
+        self.with(|queue, effects| queue.submitted(submission, batch, 0, placement(position), 0, effects));
         let _ = accepted;
         self.admit_applied();
     }
 
+    fn ready_numbers(&self) -> BTreeSet<u64> {
+        self.queue.peek(0, usize::MAX).into_iter().map(|peeked| peeked.number).collect()
+    }
+
     /// The reference takes over what the queue has applied, drops included.
     fn admit_applied(&mut self) {
-        let next = self.queue.ledger().next();
+        let next = self.queue.checkpoint().next;
+        let ready = self.ready_numbers();
         while let Some(&(first, count, serial)) = self.pending.front() {
             if first + count > next {
                 break;
             }
             self.pending.pop_front();
             for at in 0..count {
-                if self.queue.ledger().is_live(first + at) {
+                if ready.contains(&(first + at)) {
                     let known = Known { serial: serial + at, redelivered: false, failures: 0 };
                     self.reference.ready.insert(first + at, known);
                 } else {
@@ -343,7 +370,7 @@ impl Rig {
         for (&number, &serial) in self.store.range(from..).take(5) {
             runs.push((number, batch(serial, 1, true, self.size)));
         }
-        self.with(|queue, effects| queue.loaded(runs, 0, effects));
+        self.with(|queue, effects| queue.loaded(StoredRead::Delivery, runs, 0, effects));
     }
 
     /// A read for the one that only looks; the disk may still have what was settled a moment ago.
@@ -351,7 +378,7 @@ impl Rig {
         let Some(from) = self.wants_browse.take() else { return };
         let stored = self.store.range(from..).take(3);
         let runs = stored.map(|(&number, &serial)| (number, batch(serial, 1, true, self.size))).collect();
-        self.with(|queue, effects| queue.browse_loaded(ConsumerId(BROWSER as u64), runs, 0, effects));
+        self.with(|queue, effects| queue.loaded(StoredRead::Browsing(ConsumerId(BROWSER as u64)), runs, 0, effects));
     }
 
     fn run(number: u64, durable: bool, size: usize) -> Run {
@@ -398,12 +425,13 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
             Step::Sync(behind) => {
                 let durable = rig.position.saturating_sub(behind);
                 let mut effects = Effects::default();
-                rig.queue.apply(durable, &mut effects);
+                rig.queue.apply(durable, durable, &mut effects);
                 // Drops of this call concern messages that the reference learns of only now.
                 effects.drops.clear();
                 let before: Vec<u64> = rig.reference.ready.keys().copied().collect();
+                let ready = rig.ready_numbers();
                 for number in before {
-                    if !rig.queue.ledger().is_live(number) {
+                    if !ready.contains(&number) {
                         rig.reference.ready.remove(&number);
                         rig.gone += 1;
                     }
@@ -601,10 +629,10 @@ fn reject_publish_refuses_what_is_too_much() {
     let options = QueueOptions { max_length: Some(3), overflow: Overflow::RejectPublish, ..QueueOptions::default() };
     let mut rig = Rig::empty(options, 10, [0; CONSUMERS]);
     let five = batch(1, 5, true, 1);
-    let submission = rig.queue.submit(&five, 0, 5, 0);
+    let submission = rig.queue.submit(&five, 0, 5, 0).unwrap();
     assert_eq!(submission.accepted, 3);
-    rig.with(|queue, effects| queue.submitted(submission, five.clone(), 0, Some(3), 0, effects));
-    let more = rig.queue.submit(&five, 3, 2, 0);
+    rig.with(|queue, effects| queue.submitted(submission, five.clone(), 0, Placement::At(3), 0, effects));
+    let more = rig.queue.submit(&five, 3, 2, 0).unwrap();
     assert_eq!(more.accepted, 0, "what is on its way to disk counts");
     assert_eq!(rig.queue.status().refused, 4);
 }
@@ -614,24 +642,24 @@ fn nothing_is_delivered_before_it_is_durable_and_volatile_ones_wait_in_line() {
     let mut rig = Rig::new(QueueOptions::default(), 10);
     rig.publish(2, true);
     rig.publish(1, false);
-    assert_eq!(rig.queue.ready(), 0);
+    assert_eq!(rig.queue.size().0, 0);
     assert_eq!(rig.scheduled, [false; CONSUMERS]);
-    rig.with(|queue, effects| queue.apply(1, effects));
-    assert_eq!(rig.queue.ready(), 0, "a run is applied when its last record is durable");
-    rig.with(|queue, effects| queue.apply(2, effects));
-    assert_eq!(rig.queue.ready(), 3);
+    rig.with(|queue, effects| queue.apply(1, 1, effects));
+    assert_eq!(rig.queue.size().0, 0, "a run is applied when its last record is durable");
+    rig.with(|queue, effects| queue.apply(2, 2, effects));
+    assert_eq!(rig.queue.size().0, 3);
 }
 
 #[test]
 fn an_idle_consumer_gets_what_a_stalled_one_cannot_take() {
     let mut rig = Rig::new(QueueOptions::default(), 10);
-    rig.with(|queue, effects| queue.set_room(ConsumerId(0), false, 5, effects));
+    rig.with(|queue, effects| queue.flow(ConsumerId(0), Flow::Room(false), 5, effects));
     rig.publish(3, false);
     assert_eq!(rig.scheduled[..2], [false, true]);
     let status = rig.queue.status();
     assert_eq!(status.consumers[0].wait.reason.code(), "room");
     assert_eq!(status.consumers[0].wait.since, 5);
-    rig.with(|queue, effects| queue.set_room(ConsumerId(0), true, 6, effects));
+    rig.with(|queue, effects| queue.flow(ConsumerId(0), Flow::Room(true), 6, effects));
     assert_eq!(rig.scheduled[..2], [false, true], "what is ready is kept for the other one");
     rig.publish(1, false);
     assert_eq!(rig.scheduled[..2], [true, true]);
@@ -680,8 +708,8 @@ fn volatile_messages_are_no_part_of_what_outlives_the_process() {
     rig.publish(3, false);
     rig.publish(1, true);
     let position = rig.position;
-    rig.with(|queue, effects| queue.apply(position, effects));
-    let (live, bytes) = rig.queue.durable_live();
+    rig.with(|queue, effects| queue.apply(position, position, effects));
+    let (live, bytes) = live(&rig.queue);
     assert_eq!(live.iter().collect::<Vec<_>>(), [0, 1, 5]);
     assert_eq!(bytes, 30);
 }
@@ -704,7 +732,7 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
             exclusive: false,
             mode: ConsumerMode::Move,
         };
-        assert!(queue.add_consumer(ConsumerId(2), options, 0, effects));
+        assert!(queue.add(ConsumerId(2), options, 0, effects).is_ok());
     });
     rig.publish(10, false);
     while rig.scheduled[0] {
@@ -750,7 +778,8 @@ fn a_drain_of_an_empty_queue_ends_at_once_and_signals_nothing() {
     let mut rig = with_link(0);
     let mut state = CreditState::default();
     rig.with(|queue, effects| {
-        state = queue.grant(ConsumerId(2), 5, 7, true, 0, effects);
+        let flow = Flow::Credit { delivery_count: 5, link_credit: 7, drain: true };
+        state = queue.flow(ConsumerId(2), flow, 0, effects).unwrap();
         assert!(effects.is_empty());
     });
     assert_eq!(state, CreditState { delivery_count: 12, credit: 0, available: 0 });

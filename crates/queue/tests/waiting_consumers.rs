@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ClassicQueue, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Expiry, GetOutcome, Ledger, Link,
-    MemoryBudget, Outcome, Signal, Taken,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, GetOutcome, Link, MemoryBudget, Outcome,
+    Placement, Queue, Recovered, Signal, Surroundings, Taken,
 };
 
 const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -22,7 +22,7 @@ impl Link for Recorder {
 }
 
 struct Rig {
-    queue: ClassicQueue,
+    queue: Queue,
     link: Arc<Recorder>,
     now_ms: u64,
     position: u64,
@@ -30,13 +30,17 @@ struct Rig {
 
 impl Rig {
     fn new(options: QueueOptions) -> Self {
+        Self::with_compat(options, false)
+    }
+
+    fn with_compat(options: QueueOptions, strict_compat: bool) -> Self {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
-        let mut queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget, 0);
-        queue.start_clock(EPOCH_MS, Expiry::default(), 0);
+        let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat };
+        let queue = Queue::new(options, true, Recovered::default(), surroundings, 0);
         Self { queue, link: Arc::default(), now_ms: 0, position: 0 }
     }
 
-    fn with<R>(&mut self, call: impl FnOnce(&mut ClassicQueue, &mut Effects) -> R) -> R {
+    fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         effects.fire();
@@ -58,7 +62,7 @@ impl Rig {
             arguments: leveret_model::Arguments::default(),
         };
         let now = self.now_ms * MS;
-        assert!(self.with(|queue, effects| queue.add_consumer(ConsumerId(id), options, now, effects)));
+        assert!(self.with(|queue, effects| queue.add(ConsumerId(id), options, now, effects)).is_ok());
     }
 
     fn batch(&self, count: usize, ttl_ms: Option<u64>) -> Arc<Batch> {
@@ -75,16 +79,16 @@ impl Rig {
     /// Submits messages; how many were accepted. They are in the queue when [`Rig::sync`] is called.
     fn submit(&mut self, count: usize, ttl_ms: Option<u64>) -> u32 {
         let (batch, now) = (self.batch(count, ttl_ms), self.now_ms * MS);
-        let submission = self.queue.submit(&batch, 0, count as u32, now);
+        let submission = self.queue.submit(&batch, 0, count as u32, now).unwrap();
         self.position += 1;
         let position = self.position;
-        self.with(|queue, effects| queue.submitted(submission, batch, 0, Some(position), now, effects));
+        self.with(|queue, effects| queue.submitted(submission, batch, 0, Placement::At(position), now, effects));
         submission.accepted
     }
 
     fn sync(&mut self) {
         let position = self.position;
-        self.with(|queue, effects| queue.apply(position, effects));
+        self.with(|queue, effects| queue.apply(position, position, effects));
     }
 
     fn run_timers(&mut self) {
@@ -101,7 +105,7 @@ impl Rig {
 
     fn cancel(&mut self, id: u64) {
         let now = self.now_ms * MS;
-        assert!(self.with(|queue, effects| queue.cancel(ConsumerId(id), now, effects)));
+        assert!(self.with(|queue, effects| queue.cancel(ConsumerId(id), now, effects)).is_some());
     }
 
     fn get(&mut self) -> Option<u64> {
@@ -152,7 +156,7 @@ fn a_limit_in_bytes_counts_what_no_consumer_has_credit_for() {
     rig.submit(1, None);
     rig.sync();
     assert_eq!(rig.take(1), [0, 1, 2, 3, 4]);
-    assert_eq!(rig.queue.ready(), 10);
+    assert_eq!(rig.queue.size().0, 10);
     assert_eq!(rig.queue.status().conservation.dropped, 1);
 }
 
@@ -168,8 +172,9 @@ fn a_full_queue_refuses_nothing_that_a_consumer_has_credit_for() {
     let mut unlimited = Rig::new(limited(0, Overflow::RejectPublish));
     unlimited.consume(1, 0);
     assert_eq!(unlimited.submit(100, None), 100);
-    unlimited.queue.set_strict_compat(true);
-    assert_eq!(unlimited.submit(1, None), 0, "as RabbitMQ 4.3");
+    let mut strict = Rig::with_compat(limited(0, Overflow::RejectPublish), true);
+    strict.consume(1, 0);
+    assert_eq!(strict.submit(1, None), 0, "as RabbitMQ 4.3");
 }
 
 #[test]
@@ -178,9 +183,9 @@ fn a_cancelled_consumers_messages_count_again() {
     rig.consume(1, 0);
     rig.submit(30, None);
     rig.sync();
-    assert_eq!(rig.queue.ready(), 30);
+    assert_eq!(rig.queue.size().0, 30);
     rig.cancel(1);
-    assert_eq!(rig.queue.ready(), 10);
+    assert_eq!(rig.queue.size().0, 10);
 }
 
 #[test]
@@ -197,7 +202,7 @@ fn a_message_does_not_expire_on_its_way_to_a_waiting_consumer() {
     // The message that comes back has outlived its time, so it expires.
     let run = leveret_queue::Run { first: 0, last: 0, bytes: 10, durable: true };
     rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[run], false, 2_000 * MS, effects));
-    assert_eq!((rig.queue.ready(), rig.queue.status().conservation.expired), (0, 2));
+    assert_eq!((rig.queue.size().0, rig.queue.status().conservation.expired), (0, 2));
     rig.now_ms = 2_001;
     rig.with(|queue, effects| {
         let run = leveret_queue::Run { first: 1, last: 1, bytes: 10, durable: true };
@@ -214,9 +219,9 @@ fn a_message_expires_once_no_consumer_waits_for_it_any_more() {
     rig.sync();
     rig.now_ms = 2_000;
     rig.run_timers();
-    assert_eq!(rig.queue.ready(), 2, "the consumer's connection has its turn later");
+    assert_eq!(rig.queue.size().0, 2, "the consumer's connection has its turn later");
     rig.cancel(1);
-    assert_eq!((rig.queue.ready(), rig.queue.status().conservation.expired), (0, 2));
+    assert_eq!((rig.queue.size().0, rig.queue.status().conservation.expired), (0, 2));
 }
 
 #[test]
@@ -237,7 +242,7 @@ fn a_purge_leaves_what_a_consumer_waits_for() {
     rig.submit(5, None);
     rig.sync();
     let (purged, runs) = rig.with(|queue, effects| queue.purge(0, effects));
-    assert_eq!((purged, rig.queue.ready(), rig.queue.status().ready_bytes), (3, 2, 20));
+    assert_eq!((purged, rig.queue.size().0, rig.queue.status().ready_bytes), (3, 2, 20));
     assert_eq!(runs.iter().map(|run| (run.first, run.last)).collect::<Vec<_>>(), [(2, 4)]);
     assert_eq!(rig.take(1), [0, 1]);
 }

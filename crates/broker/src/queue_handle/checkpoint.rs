@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::{LiveState, Position, Wait};
-use leveret_queue::QueueState;
+use leveret_queue::{Checkpoint, QueueState};
 
 use super::QueueHandle;
 use crate::records::CONTROL_DELIVERED_BELOW;
@@ -14,17 +14,13 @@ impl QueueHandle {
     pub fn live_state(self: &Arc<Self>, durable: Position) -> Option<LiveState> {
         self.with(|queue, effects| {
             // Every durable message has to be in it.
-            queue.apply(durable, effects);
-            let (live, bytes) = queue.durable_live();
-            (*queue.state() != QueueState::Deleted).then(|| LiveState {
-                log: self.log_id,
-                next: queue.ledger().next(),
-                position: self.last_record.load(Ordering::Relaxed),
-                live,
-                bytes,
-                elsewhere: queue.references().numbers(),
-                state: queue.kept(),
-            })
+            queue.apply(durable, durable, effects);
+            if *queue.state() == QueueState::Deleted {
+                return None;
+            }
+            let Checkpoint { next, live, bytes, elsewhere, state } = queue.checkpoint();
+            let position = self.last_record.load(Ordering::Relaxed);
+            Some(LiveState { log: self.log_id, next, position, live, bytes, elsewhere, state })
         })
         .flatten()
     }
@@ -35,10 +31,10 @@ impl QueueHandle {
             return;
         }
         let queue = self.inner.lock();
-        let cursor = queue.cursor();
-        if cursor > 0 {
+        let below = queue.delivered_below();
+        if below > 0 {
             let position = self.commit.append(|log, now| {
-                log.append_control(self.log_id, CONTROL_DELIVERED_BELOW, &cursor.to_le_bytes(), Wait::Lazy, now)
+                log.append_control(self.log_id, CONTROL_DELIVERED_BELOW, &below.to_le_bytes(), Wait::Lazy, now)
             });
             self.last_record.store(position, Ordering::Relaxed);
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use leveret_log::{Payload, Position, SettleReason};
 use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ClassicQueue, ConsumerId, DeadTurn, Outcome, Run};
+use leveret_queue::{ConsumerId, DeadTurn, Outcome, Placement, Queue, Run};
 
 use super::{QueueHandle, Waiting, durable_ranges, reason_of};
 use crate::deferred::Refused;
@@ -26,14 +26,11 @@ impl QueueHandle {
         now: Nanos,
     ) -> u32 {
         let accepted = self.with(|queue, effects| {
-            if queue.is_closed() {
-                return count;
-            }
-            let submission = queue.submit(batch, index, count, now);
+            let Some(submission) = queue.submit(batch, index, count, now) else { return count };
             if submission.accepted == 0 {
                 return 0;
             }
-            if persistent && self.is_durable() {
+            let placement = if persistent && self.is_durable() {
                 let payloads = (index..index + submission.accepted).map(|at| {
                     let message = batch.message(at as usize);
                     assert!(message.file.is_none(), "bodies of groups are copied");
@@ -44,10 +41,11 @@ impl QueueHandle {
                     log.append_messages_in(group, self.log_id, submission.first, payloads, now)
                 });
                 self.last_record.store(position, Ordering::Relaxed);
-                queue.submitted_in(group.position(), submission, batch.clone(), index, now, effects);
+                Placement::In(group.position())
             } else {
-                queue.submitted(submission, batch.clone(), index, None, now, effects);
-            }
+                Placement::Volatile
+            };
+            queue.submitted(submission, batch.clone(), index, placement, now, effects);
             submission.accepted
         });
         group.touch(self);
@@ -75,7 +73,7 @@ impl QueueHandle {
         });
     }
 
-    fn log_settles_in(&self, queue: &mut ClassicQueue, group: &mut Group, runs: &[Run], reason: SettleReason) {
+    fn log_settles_in(&self, queue: &mut Queue, group: &mut Group, runs: &[Run], reason: SettleReason) {
         let ranges = durable_ranges(runs);
         if !ranges.is_empty() {
             let position = self.commit.append(|log, now| {
@@ -99,7 +97,7 @@ impl QueueHandle {
         }
     }
 
-    /// See [`ClassicQueue::dead_turn`].
+    /// See [`Queue::dead_turn`].
     pub(crate) fn dead_turn(self: &Arc<Self>) -> DeadTurn {
         // What dies from here on asks again.
         self.is_deferred.store(false, Ordering::Release);
@@ -118,7 +116,7 @@ impl QueueHandle {
         self.with(|queue, effects| {
             let runs = queue.moved(dropped, effects);
             self.log_settles_in(queue, group, &runs, SettleReason::DeadLettered);
-            group.moves(self, self.moves.through(queue.moved_so_far()));
+            group.moves(self, self.moves.through(queue.dead_letters().1));
         });
     }
 
@@ -128,13 +126,8 @@ impl QueueHandle {
         waiting.into_iter().for_each(|waiting| waiting.moved(position, &self.commit));
     }
 
-    /// Stored messages that were asked for to be moved.
-    pub(crate) fn dead_loaded(self: &Arc<Self>, runs: Vec<(u64, Arc<Batch>)>) {
-        self.with(|queue, effects| queue.dead_loaded(runs, effects));
-    }
-
     /// Messages on their way to the dead-letter exchange.
     pub(crate) fn moving(&self) -> u64 {
-        self.inner.lock().moving()
+        self.inner.lock().dead_letters().0
     }
 }

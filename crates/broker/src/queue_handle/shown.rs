@@ -18,12 +18,12 @@ impl QueueHandle {
 
     /// What it counted, with rates; none if it has counted nothing at all.
     pub fn counts_if_any(&self) -> Option<QueueCounts> {
-        self.gauges().counted.then(|| self.inner.lock().counts_if_any()).flatten()
+        self.gauges().counted.then(|| self.inner.lock().counts()).flatten()
     }
 
     /// How many it counted so far; none if it has counted nothing at all.
     pub fn counted(&self, count: Count) -> Option<u64> {
-        self.gauges().counted.then(|| self.inner.lock().counted_of(count)).flatten()
+        self.gauges().counted.then(|| self.inner.lock().counted(count)).flatten()
     }
 
     /// What a listing shows of one consumer; none when it is gone.
@@ -31,7 +31,7 @@ impl QueueHandle {
         self.inner.lock().consumer_status(id)
     }
 
-    /// See [`leveret_queue::ClassicQueue::peek`].
+    /// See [`leveret_queue::Queue::peek`].
     pub fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
         self.inner.lock().peek(offset, count)
     }
@@ -48,8 +48,7 @@ impl QueueHandle {
 
     /// Ready messages and consumers.
     pub fn counts(&self) -> (u64, usize) {
-        let queue = self.inner.lock();
-        (queue.ready(), queue.consumer_count())
+        self.inner.lock().size()
     }
 
     /// Running, failed or deleted.

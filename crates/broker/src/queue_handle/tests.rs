@@ -6,7 +6,7 @@ use leveret_log::{BodyFiles, Lane, Log, MemoryDisk, Next, Options, Position, Wai
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, DeadLetterOptions, Durability, Queue, QueueId, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
-use leveret_queue::{ClassicQueue, DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
+use leveret_queue::{DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
 
 use super::{QueueHandle, QueueRef, Reason};
 use crate::bodies::Bodies;
@@ -57,10 +57,9 @@ impl Fixture {
             exclusive_owner: None,
             arguments: Arguments::default(),
             declared_by: "".into(),
-            options: options.clone(),
+            options,
         };
         let budget = Arc::new(MemoryBudget::new(1 << 20));
-        let queue = ClassicQueue::new(options, true, Ledger::default(), 0, budget.clone(), 0);
         let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
         let limits = SharedLimits { copied_to_queues_max: 8, body_file_from: 1 << 20 };
         let bodies = Bodies::new(BodyFiles::new(0, 0), 1);
@@ -76,7 +75,7 @@ impl Fixture {
             first_number: 0,
             strict_compat: false,
         };
-        let queue = QueueHandle::new(Arc::new(info), queue, &services);
+        let queue = QueueHandle::open(Arc::new(info), leveret_queue::Recovered::default(), &services, 0, 0);
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
@@ -184,7 +183,7 @@ fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
 
 #[test]
 fn whoever_waits_is_told_when_a_queue_misses_a_message() {
-    fails_with_a_transaction(|stage| stage.queue.dead_loaded(Vec::new()));
+    fails_with_a_transaction(|stage| stage.queue.loaded(leveret_queue::StoredRead::DeadLetters, Vec::new(), 0));
 }
 
 #[test]
@@ -253,8 +252,8 @@ fn a_checkpoint_right_after_a_start_has_all_that_was_replayed() {
     let mut ledger = Ledger::default();
     ledger.accept(0, 3, 12);
     ledger.settle(1, 1, 4, Outcome::Settled);
-    let queue = ClassicQueue::new(QueueOptions::default(), true, ledger, 3, stage.services.budget.clone(), 0);
-    let again = QueueHandle::new(stage.queue.info().clone(), queue, &stage.services);
+    let recovered = leveret_queue::Recovered { ledger, redelivered_below: 3, ..leveret_queue::Recovered::default() };
+    let again = QueueHandle::open(stage.queue.info().clone(), recovered, &stage.services, 0, 0);
     let state = again.live_state(end).expect("it is there");
     assert_eq!((state.position, state.bytes, state.live.len()), (end, 8, 2));
 }

@@ -86,7 +86,7 @@ fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &m
         shown(json!({
             "name": queue.name,
             "vhost": queue.vhost,
-            "type": "classic",
+            "type": queue.queue_type().name(),
             "durable": queue.durable,
             "auto_delete": queue.auto_delete,
             "arguments": queue.arguments.to_json(),

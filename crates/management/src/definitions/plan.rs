@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use leveret_auth::{HASHING_MD5, HASHING_SHA256};
 use leveret_model::{
-    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, PutUser, Topology,
-    VhostDefaults,
+    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, PutUser, QueueType,
+    Topology, VhostDefaults,
 };
 use serde_json::{Map, Value};
 
@@ -167,7 +167,7 @@ impl Plan {
                 given.entry(key).or_insert_with(|| value.clone());
             }
         }
-        if let Some(kind @ ("quorum" | "stream")) = given.get("default_queue_type").and_then(Value::as_str) {
+        if let Some(kind) = given.get("default_queue_type").and_then(Value::as_str).filter(|kind| is_unbuilt(kind)) {
             self.unsupported.push(Unsupported(format!("default queue type '{kind}' of vhost '{name}'")));
             given.remove("default_queue_type");
         }
@@ -245,9 +245,9 @@ impl Plan {
             let kind = arguments.get("x-queue-type").and_then(|kind| kind.as_str()).map(str::to_owned);
             let kind = match kind {
                 Some(kind) => kind,
-                None => fields::text_or(entry, "type", "classic")?.to_owned(),
+                None => fields::text_or(entry, "type", QueueType::default().name())?.to_owned(),
             };
-            if kind == "quorum" || kind == "stream" {
+            if is_unbuilt(&kind) {
                 self.refuse(&format!("{kind} queue"), vhost, entry);
                 self.left_out.insert((vhost.to_owned(), name.to_owned(), true));
                 return Ok(());
@@ -349,4 +349,9 @@ impl Plan {
         let name = entry.get("name").and_then(Value::as_str).unwrap_or("");
         self.unsupported.push(Unsupported(format!("{kind} '{name}' in vhost '{vhost}'")));
     }
+}
+
+/// A type of queue that is known, and can't be declared yet.
+fn is_unbuilt(kind: &str) -> bool {
+    QueueType::parse(kind).is_some_and(|queue_type| !queue_type.is_built())
 }

@@ -4,9 +4,12 @@ use leveret_broker::Death;
 use leveret_broker::traffic::Protocol;
 use leveret_metrics::Kind::{Counter, Gauge, Histogram};
 use leveret_metrics::{Kind, Name, Text, Totals};
+use leveret_model::QueueType;
 
 use super::node::Node;
-use super::queues::CLASSIC;
+
+/// The label of all queues, until counters are kept by type.
+const QUEUE_TYPE: &str = QueueType::Classic.label();
 
 /// A family by protocol.
 pub(super) struct ByProtocol {
@@ -154,7 +157,7 @@ pub(super) fn write(node: &Node, text: &mut Text) {
                 continue;
             }
             let volatile = family.volatile.map(|read| read(of(node, protocol)));
-            text.sample(name, &[label, ("queue_type", CLASSIC)], value.saturating_sub(volatile.unwrap_or(0)));
+            text.sample(name, &[label, ("queue_type", QUEUE_TYPE)], value.saturating_sub(volatile.unwrap_or(0)));
             if let Some(volatile) = volatile {
                 text.sample(name, &[label, ("queue_type", VOLATILE)], volatile);
             }
@@ -192,7 +195,7 @@ pub(super) fn write_deaths(node: &Node, text: &mut Text) {
         let name = Name("rabbitmq_", name);
         text.family(name, Counter, help);
         for (strategy, deaths) in [("at_most_once", &metrics.dead_lettered), ("disabled", &metrics.dropped)] {
-            let labels = [(DEATH_LABELS[0], CLASSIC), (DEATH_LABELS[1], strategy)];
+            let labels = [(DEATH_LABELS[0], QUEUE_TYPE), (DEATH_LABELS[1], strategy)];
             text.sample(name, &labels, deaths.of(*death));
         }
     }

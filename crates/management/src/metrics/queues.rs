@@ -19,9 +19,6 @@ fn labels(queue: &QueueRef) -> Vec<&str> {
     vec![&queue.info().vhost, &queue.info().name]
 }
 
-/// RabbitMQ's name of the only type there is.
-pub(super) const CLASSIC: &str = "rabbit_classic_queue";
-
 /// The queues of some vhosts, or of all if there are none; with `name` only those with that name.
 pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String], name: Option<&str>) -> Vec<QueueRef> {
     let wanted = |vhost: &&str| vhosts.is_empty() || vhosts.iter().any(|one| one == vhost);
@@ -177,7 +174,7 @@ fn capacity(queue: &QueueRef) -> Sample {
 pub(super) const INFO: Group<QueueRef> = Group {
     name: "queue_metrics",
     labels: &["vhost", "queue", "queue_type", "membership"],
-    label: |queue| vec![&queue.info().vhost, &queue.info().name, CLASSIC, "leader"],
+    label: |queue| vec![&queue.info().vhost, &queue.info().name, queue.info().queue_type().label(), "leader"],
     families: &[Of::each(
         "queue_info",
         Gauge,

@@ -91,7 +91,7 @@ fn declared(api: &Api, queue: &QueueRef) -> Map<String, Value> {
         "name": info.name,
         "vhost": info.vhost,
         "node": api.name(),
-        "type": "classic",
+        "type": info.queue_type().name(),
         "durable": info.durable,
         "auto_delete": info.auto_delete,
         "exclusive": info.is_exclusive(),

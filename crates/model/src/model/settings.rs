@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Model, check_name};
-use crate::{Change, LimitOwner, LimitValues, Outcome, Refused, RefusedKind, VhostSettings};
+use crate::{Change, LimitOwner, LimitValues, Outcome, QueueType, Refused, RefusedKind, VhostSettings};
 
 /// A value of a global parameter may take this many bytes as JSON: a record holds it.
 const PARAMETER_BYTES_MAX: usize = 32 << 10;
@@ -13,7 +13,7 @@ const PARAMETER_BYTES_MAX: usize = 32 << 10;
 impl Model {
     pub(super) fn set_vhost(&mut self, name: &str, settings: VhostSettings) -> Result<(Outcome, Vec<Change>), Refused> {
         let name = self.topology.vhost(name).cloned().ok_or_else(|| Refused::no_vhost(name))?;
-        if !["classic", "quorum", "stream"].contains(&&*settings.default_queue_type) {
+        if QueueType::parse(&settings.default_queue_type).is_none() {
             return Err(Refused::precondition(format!("{} is not a valid queue type", settings.default_queue_type)));
         }
         let length: usize = settings.tags.iter().map(|tag| tag.len()).sum();

@@ -17,9 +17,7 @@ use super::response::{Body, Done, message_count};
 use crate::amqp10::connection::Connection;
 use crate::time::Now;
 
-/// RabbitMQ's name of a classic queue's type.
-const CLASSIC: &str = "classic";
-/// And of what a requester of direct reply-to has in place of a queue.
+/// RabbitMQ's name for the type of what a requester of direct reply-to has in place of a queue.
 const VOLATILE: &str = "rabbit_volatile_queue";
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 
@@ -169,7 +167,7 @@ impl Connection {
             .push("durable", queue.durable)
             .push("auto_delete", queue.auto_delete)
             .push("exclusive", queue.is_exclusive())
-            .push("type", CLASSIC)
+            .push("type", queue.queue_type().name())
             .push("arguments", arguments::to_map(&queue.arguments))
             .push("replicas", OwnedValue::Array(replicas));
         Body::Value(OwnedValue::Map(map))

@@ -1,0 +1,30 @@
+//! The arguments of classic queues.
+
+use super::{State, Table};
+use crate::{QueueType, Value};
+
+pub(super) const TABLE: Table = Table {
+    queue_type: QueueType::Classic,
+    arguments: &[
+        ("x-dead-letter-exchange", State::Working),
+        ("x-dead-letter-routing-key", State::Working),
+        ("x-durability", State::Working),
+        ("x-expires", State::Working),
+        ("x-max-length", State::Working),
+        ("x-max-length-bytes", State::Working),
+        ("x-max-priority", State::NotYet(|value| value.as_int() != Some(0))),
+        ("x-message-ttl", State::Working),
+        ("x-overflow", State::Working),
+        ("x-queue-leader-locator", State::Working),
+        (
+            "x-queue-master-locator",
+            State::Withdrawn(
+                "Feature `queue_master_locator` is deprecated.\nBy default, this feature is not permitted anymore.",
+            ),
+        ),
+        ("x-queue-mode", State::Working),
+        ("x-queue-type", State::Working),
+        ("x-queue-version", State::Working),
+        ("x-single-active-consumer", State::NotYet(|value| *value == Value::Bool(true))),
+    ],
+};

@@ -1,0 +1,180 @@
+//! Every argument that RabbitMQ 4.3 knows for queues of any type, and what their values are checked for.
+
+use crate::{Durability, QueueType, Value};
+
+/// An argument, and the check of its value where a type of queue that is built takes it.
+pub(super) struct Known {
+    pub(super) name: &'static str,
+    pub(super) check: fn(&Value) -> Result<(), Wrong>,
+}
+
+/// Why a value is wrong, as RabbitMQ words it.
+pub(super) enum Wrong {
+    Reason(String),
+    Type(&'static str),
+}
+
+/// All of them by name. A queue whose type doesn't take one of these refuses it; others are none of ours and accepted.
+pub(super) const KNOWN: &[Known] = &[
+    known("x-consumer-disconnected-timeout", any),
+    known("x-consumer-timeout", any),
+    known("x-dead-letter-exchange", name),
+    known("x-dead-letter-routing-key", routing_key),
+    known("x-dead-letter-strategy", any),
+    known("x-delayed-retry-max", any),
+    known("x-delayed-retry-min", any),
+    known("x-delayed-retry-type", any),
+    known("x-delivery-limit", any),
+    known("x-durability", durability),
+    known("x-expires", expires),
+    known("x-initial-cluster-size", any),
+    known("x-max-age", any),
+    known("x-max-in-memory-bytes", any),
+    known("x-max-in-memory-length", any),
+    known("x-max-length", not_negative),
+    known("x-max-length-bytes", not_negative),
+    known("x-max-priority", priority),
+    known("x-message-ttl", milliseconds),
+    known("x-overflow", overflow),
+    known("x-queue-leader-locator", locator),
+    known("x-queue-master-locator", any),
+    known("x-queue-mode", any),
+    known("x-queue-type", queue_type),
+    known("x-queue-version", version),
+    known("x-quorum-initial-group-size", any),
+    known("x-single-active-consumer", boolean),
+    known("x-stream-filter-size-bytes", any),
+    known("x-stream-max-segment-size-bytes", any),
+];
+
+const fn known(name: &'static str, check: fn(&Value) -> Result<(), Wrong>) -> Known {
+    Known { name, check }
+}
+
+pub(super) fn any(_: &Value) -> Result<(), Wrong> {
+    Ok(())
+}
+
+pub(super) fn integer(value: &Value) -> Result<(), Wrong> {
+    match value {
+        Value::Int(_) | Value::UInt(_) => Ok(()),
+        other => Err(Wrong::Reason(format!("\"expected integer, got {}\"", other.type_name()))),
+    }
+}
+
+pub(super) fn unacceptable(value: &Value) -> Wrong {
+    Wrong::Reason(format!("{{unacceptable_type,{}}}", value.type_name()))
+}
+
+pub(super) fn string(value: &Value) -> Result<(), Wrong> {
+    matches!(value, Value::String(_)).then_some(()).ok_or_else(|| unacceptable(value))
+}
+
+/// Exchanges and routing keys are short strings of 0-9-1: a message can't be moved to longer ones.
+pub(super) const NAME_BYTES_MAX: usize = 255;
+
+pub(super) fn short(value: &Value) -> Result<(), Wrong> {
+    match value.as_str().map_or(0, str::len) {
+        0..=NAME_BYTES_MAX => Ok(()),
+        length => Err(Wrong::Reason(format!("\"{length} bytes, expected at most {NAME_BYTES_MAX}\""))),
+    }
+}
+
+pub(super) fn routing_key(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    short(value)
+}
+
+pub(super) fn boolean(value: &Value) -> Result<(), Wrong> {
+    matches!(value, Value::Bool(_)).then_some(()).ok_or_else(|| unacceptable(value))
+}
+
+pub(super) fn name(value: &Value) -> Result<(), Wrong> {
+    matches!(value, Value::String(_)).then_some(()).ok_or_else(|| Wrong::Type(value.type_name()))?;
+    short(value)
+}
+
+pub(super) fn not_negative(value: &Value) -> Result<(), Wrong> {
+    integer(value)?;
+    match value.as_int() {
+        Some(n) if n < 0 => Err(Wrong::Reason(format!("{{value_negative,{n}}}"))),
+        _ => Ok(()),
+    }
+}
+
+/// RabbitMQ's longest time to live and longest expiry, ten years.
+const TIMER_MS_MAX: i64 = 315_360_000_000;
+
+pub(super) fn milliseconds(value: &Value) -> Result<(), Wrong> {
+    not_negative(value)?;
+    match value.as_int() {
+        Some(n) if n <= TIMER_MS_MAX => Ok(()),
+        _ => Err(Wrong::Reason(format!("{{value_too_large,{value}}}"))),
+    }
+}
+
+pub(super) fn expires(value: &Value) -> Result<(), Wrong> {
+    match value.as_int() {
+        Some(0) => Err(Wrong::Reason("{value_zero,0}".to_owned())),
+        _ => milliseconds(value),
+    }
+}
+
+pub(super) fn priority(value: &Value) -> Result<(), Wrong> {
+    not_negative(value)?;
+    match value.as_int() {
+        Some(0..=255) => Ok(()),
+        _ => Err(Wrong::Reason(format!("{{max_value_exceeded,{value}}}"))),
+    }
+}
+
+pub(super) fn overflow(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    match value.as_str() {
+        Some("drop-head" | "reject-publish" | "reject-publish-dlx") => Ok(()),
+        _ => Err(Wrong::Reason("invalid_overflow".to_owned())),
+    }
+}
+
+pub(super) fn durability(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    match value.as_str().and_then(Durability::parse) {
+        Some(_) => Ok(()),
+        None => Err(Wrong::Reason(format!("\"expected synced, os or memory, got '{value}'\""))),
+    }
+}
+
+pub(super) fn locator(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    match value.as_str() {
+        // The last three are older names of "balanced".
+        Some("client-local" | "balanced" | "random" | "least-leaders" | "min-masters") => Ok(()),
+        _ => Err(Wrong::Reason("invalid_queue_locator_arg".to_owned())),
+    }
+}
+
+pub(super) fn queue_type(value: &Value) -> Result<(), Wrong> {
+    string(value)?;
+    match value.as_str() {
+        Some(name) if name.is_empty() || QueueType::parse(name).is_some() => Ok(()),
+        _ => Err(Wrong::Reason(format!("\"unsupported queue type '{value}'\""))),
+    }
+}
+
+pub(super) fn version(value: &Value) -> Result<(), Wrong> {
+    integer(value)?;
+    match value.as_int() {
+        Some(2) => Ok(()),
+        _ => Err(Wrong::Reason(format!("\"unsupported queue version '{value}'\""))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_names_each_argument_once() {
+        assert!(KNOWN.is_sorted_by(|a, b| a.name < b.name));
+    }
+}

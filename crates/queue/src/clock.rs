@@ -1,0 +1,230 @@
+//! When messages of a queue expire, and when the queue does.
+//!
+//! Times are wall times; a clock begins with the wall time of monotonic zero, so that a jump of the system's
+//! clock moves nothing.
+
+use leveret_message::Batch;
+use leveret_model::QueueOptions;
+use roaring::RoaringTreemap;
+
+use crate::Nanos;
+use crate::expiry::{Due, Expiry};
+use crate::ledger::Ledger;
+use crate::number_set::NumberSet;
+
+const NANOS_PER_MS: u64 = 1_000_000;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// Time to live of every message, in milliseconds.
+    message_ttl_ms: Option<u64>,
+    /// Time to live of the queue while it isn't used, in milliseconds.
+    expires_ms: Option<u64>,
+    /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
+    epoch_ms: u64,
+    /// When messages expire; none while none does.
+    expiry: Option<Box<Expiry>>,
+    /// The last use of the queue: `x-expires` counts from there.
+    used: Nanos,
+    /// The deadline that the owner of the timers knows; none when it knows of none.
+    announced: Option<Nanos>,
+    /// Messages that just came in and may stay for no time at all.
+    momentary: Vec<(u64, u64)>,
+    /// Ready messages with a time for which a consumer waited when they were published.
+    awaited: NumberSet,
+}
+
+impl Clock {
+    /// A clock with the wall time of monotonic zero, in milliseconds since the Unix epoch, and the times of messages that
+    /// recovery found.
+    pub(crate) fn new(options: &QueueOptions, epoch_ms: u64, mut expiry: Expiry, now: Nanos) -> Self {
+        if options.message_ttl_ms.is_none() {
+            expiry.forget_arrivals();
+        }
+        Self {
+            message_ttl_ms: options.message_ttl_ms,
+            expires_ms: options.expires_ms,
+            epoch_ms,
+            expiry: (!expiry.is_empty()).then(|| Box::new(expiry)),
+            used: now,
+            announced: None,
+            momentary: Vec::new(),
+            awaited: NumberSet::default(),
+        }
+    }
+
+    /// Wall time in milliseconds since the Unix epoch.
+    pub(crate) fn wall_ms(&self, now: Nanos) -> u64 {
+        self.epoch_ms + now / NANOS_PER_MS
+    }
+
+    /// The first moment at which wall time is at least this.
+    fn nanos(&self, wall_ms: u64) -> Nanos {
+        wall_ms.saturating_sub(self.epoch_ms).saturating_mul(NANOS_PER_MS)
+    }
+
+    /// Notes a use of the queue.
+    pub(crate) fn used(&mut self, now: Nanos) {
+        self.used = now;
+    }
+
+    /// When the queue expires if it isn't used until then; none if it has no such time.
+    pub(crate) fn unused_at(&self) -> Option<Nanos> {
+        Some(self.used.saturating_add(self.expires_ms?.saturating_mul(NANOS_PER_MS)))
+    }
+
+    /// Whether messages may expire.
+    pub(crate) fn has_times(&self) -> bool {
+        self.expiry.is_some()
+    }
+
+    /// The next deadline, if it is sooner than the one announced before. `in_use`: the queue itself doesn't expire now.
+    pub(crate) fn announce(&mut self, in_use: bool) -> Option<Nanos> {
+        let message = self.expiry.as_ref().and_then(|expiry| expiry.next_ms(self.message_ttl_ms));
+        let queue = self.unused_at().filter(|_| !in_use);
+        let next = [message.map(|wall_ms| self.nanos(wall_ms)), queue].into_iter().flatten().min()?;
+        if self.announced.is_some_and(|announced| announced <= next) {
+            return None;
+        }
+        self.announced = Some(next);
+        Some(next)
+    }
+
+    /// Whether there may be something to announce at all.
+    pub(crate) fn has_deadlines(&self) -> bool {
+        self.expiry.is_some() || self.expires_ms.is_some()
+    }
+
+    /// The owner of the timers came: it knows of no deadline any more.
+    pub(crate) fn forget_announced(&mut self) {
+        self.announced = None;
+    }
+
+    /// The times for a checkpoint. Numbers in `due` are due at once after a restart.
+    pub(crate) fn encode(&self, due: &RoaringTreemap) -> Vec<u8> {
+        match &self.expiry {
+            Some(expiry) => expiry.encode(due),
+            None => Expiry::default().encode(due),
+        }
+    }
+
+    /// When a message leaves: 0 is never.
+    fn deadline_ms(&self, batch: &Batch, index: usize) -> u64 {
+        let (received_ms, expiry_ms) = batch.times(index);
+        match (expiry_ms, self.message_ttl_ms.map(|ttl| received_ms.saturating_add(ttl).max(1))) {
+            (0, queue) => queue.unwrap_or(0),
+            (own, queue) => queue.map_or(own, |queue| own.min(queue)),
+        }
+    }
+
+    /// Notes the times of `count` messages of a batch from `index` on, which became part of the queue with consecutive
+    /// numbers from `first` on. Consumers waited for the first `awaited` of them.
+    pub(crate) fn note(
+        &mut self,
+        first: u64,
+        batch: &Batch,
+        (index, count): (u32, u32),
+        awaited: u32,
+        ledger: &Ledger,
+    ) {
+        if self.message_ttl_ms.is_none() && !batch.any_expiry() {
+            return;
+        }
+        let low = ledger.low();
+        let mut expiry = self.expiry.take().unwrap_or_default();
+        for at in 0..count {
+            let (number, index) = (first + u64::from(at), (index + at) as usize);
+            let (received_ms, own_ms) = batch.times(index);
+            let deadline = self.deadline_ms(batch, index);
+            if self.message_ttl_ms.is_some() {
+                expiry.arrived(number, 1, received_ms, low);
+            }
+            if own_ms != 0 && own_ms == deadline {
+                expiry.expires(number, own_ms, batch.body_length(index));
+            }
+            if deadline != 0 && at < awaited {
+                self.awaited.insert(number);
+            } else if deadline != 0 && deadline <= received_ms.max(1) {
+                match self.momentary.last_mut() {
+                    Some((_, last)) if *last + 1 == number => *last = number,
+                    _ => self.momentary.push((number, number)),
+                }
+            }
+        }
+        expiry.prune(ledger.len(), low, |number| ledger.is_live(number));
+        self.expiry = Some(expiry);
+    }
+
+    /// Messages that may not wait: first and last number of each run. They aren't any of these again.
+    pub(crate) fn take_momentary(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.momentary)
+    }
+
+    /// Whether the time of a message is over that no consumer waited for.
+    pub(crate) fn is_over(&self, batch: &Batch, index: usize, number: u64, now_ms: u64) -> bool {
+        let deadline = self.deadline_ms(batch, index);
+        deadline != 0 && deadline <= now_ms && !self.awaited.contains(number)
+    }
+
+    /// Takes out something that is due.
+    pub(crate) fn pop_due(&mut self, now_ms: u64) -> Option<Due> {
+        self.expiry.as_mut()?.pop_due(now_ms, self.message_ttl_ms)
+    }
+
+    /// The rest of a range that was due is due again.
+    pub(crate) fn push_back(&mut self, first: u64, last: u64) {
+        if let Some(expiry) = &mut self.expiry {
+            expiry.push_back(first, last);
+        }
+    }
+
+    /// Gives memory back once no time is left.
+    pub(crate) fn tidy(&mut self) {
+        if self.expiry.as_ref().is_some_and(|expiry| expiry.is_empty()) {
+            self.expiry = None;
+        }
+    }
+
+    /// The time of a message came while a consumer had it, or waited for it.
+    pub(crate) fn overdue(&mut self, number: u64) {
+        if let Some(expiry) = &mut self.expiry {
+            expiry.overdue(number);
+        }
+    }
+
+    /// Whether the time of a message came while it was out. It isn't overdue any more.
+    pub(crate) fn take_overdue(&mut self, number: u64) -> bool {
+        self.expiry.as_mut().is_some_and(|expiry| expiry.take_overdue(number))
+    }
+
+    /// Whether a consumer waited for a message when it was published, and it is on its way since.
+    pub(crate) fn is_awaited(&self, number: u64) -> bool {
+        self.awaited.contains(number)
+    }
+
+    /// Whether there are such messages.
+    pub(crate) fn any_awaited(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// No message is on its way any more: those that were.
+    pub(crate) fn take_awaited(&mut self) -> NumberSet {
+        std::mem::take(&mut self.awaited)
+    }
+
+    /// Messages aren't on their way to a consumer that waited for them.
+    pub(crate) fn no_longer_awaited(&mut self, first: u64, last: u64) {
+        if !self.awaited.is_empty() {
+            self.awaited.remove_range(first, last);
+        }
+    }
+
+    /// Messages left the queue.
+    pub(crate) fn forget(&mut self, first: u64, last: u64) {
+        self.no_longer_awaited(first, last);
+        if let Some(expiry) = &mut self.expiry {
+            expiry.forget(first, last);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The classic queue: one member, ledger and dispatcher behind one lock.
+//!
+//! The caller holds the lock, appends to the log what [`ClassicQueue::submit`] accepted, and reports
+//! the position with [`ClassicQueue::submitted`]; [`ClassicQueue::apply`] is idempotent and in order.
+
+mod browse;
+mod checkpoint;
+mod close;
+mod consume;
+mod credit;
+mod die;
+mod dispatch;
+mod end;
+mod expire;
+mod get;
+mod loading;
+mod overflow;
+mod peek;
+mod ready;
+mod settle;
+mod shown;
+
+use std::sync::Arc;
+
+use leveret_message::Batch;
+use leveret_model::QueueOptions;
+
+use self::ready::ReadyMessages;
+use crate::answers::{QueueState, Submission};
+use crate::beginning::{Recovered, Surroundings};
+use crate::clock::Clock;
+use crate::consumers::Consumers;
+use crate::contents::{BEHIND_BYTES, Contents, Demand};
+use crate::counts::{Count, QueueCounts};
+use crate::dead_letter::DeadLetters;
+use crate::effects::Effects;
+use crate::failures::Failures;
+use crate::group::{Place, Placement};
+use crate::held::HeldPublishers;
+use crate::ledger::Ledger;
+use crate::limits::Refusals;
+use crate::pending::{Pending, PendingMessages};
+use crate::shared::References;
+use crate::stored_reads::StoredReads;
+use crate::wait::WaitReason;
+use crate::{Nanos, Position};
+
+/// See the module.
+pub struct ClassicQueue {
+    options: QueueOptions,
+    /// Persistent messages of it are logged.
+    durable: bool,
+    state: QueueState,
+    /// See [`Surroundings::strict_compat`].
+    strict_compat: bool,
+    /// Its deletion is on its way to the disk.
+    is_closed: bool,
+    pending: PendingMessages,
+    ledger: Ledger,
+    ready: ReadyMessages,
+    contents: Contents,
+    reads: StoredReads,
+    consumers: Consumers,
+    failures: Failures,
+    clock: Clock,
+    /// Which of its messages stand in the shared log.
+    references: References,
+    /// Messages on their way to the dead-letter exchange.
+    dead: DeadLetters,
+    /// When it became empty the last time.
+    emptied: Nanos,
+    /// When its consumers, or what holds them all, changed the last time.
+    changed: Nanos,
+    refusals: Refusals,
+    held_publishers: HeldPublishers,
+    counts: QueueCounts,
+}
+
+impl ClassicQueue {
+    /// A queue with what recovery found in its log. With `durable`, persistent messages of it are logged.
+    pub fn new(
+        options: QueueOptions,
+        durable: bool,
+        recovered: Recovered,
+        surroundings: Surroundings,
+        now: Nanos,
+    ) -> Self {
+        let Recovered { mut ledger, redelivered_below, expiry, references } = recovered;
+        let Surroundings { budget, epoch_ms, strict_compat } = surroundings;
+        ledger.start_counting();
+        let mut contents = Contents::new(budget);
+        if !ledger.is_empty() {
+            contents.spilled_from = Some(0);
+        }
+        Self {
+            clock: Clock::new(&options, epoch_ms, expiry, now),
+            options,
+            durable,
+            state: QueueState::Running,
+            strict_compat,
+            is_closed: false,
+            pending: PendingMessages::new(ledger.next()),
+            ready: ReadyMessages::new(&ledger, redelivered_below),
+            ledger,
+            contents,
+            reads: StoredReads::default(),
+            consumers: Consumers::default(),
+            failures: Failures::default(),
+            references,
+            dead: DeadLetters::default(),
+            emptied: now,
+            changed: now,
+            refusals: Refusals::default(),
+            held_publishers: HeldPublishers::default(),
+            counts: QueueCounts::default(),
+        }
+    }
+
+    /// Running, failed or deleted.
+    pub fn state(&self) -> &QueueState {
+        &self.state
+    }
+
+    /// Ready messages.
+    pub fn ready(&self) -> u64 {
+        self.ready.messages()
+    }
+
+    /// How many consumers.
+    pub fn consumer_count(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// The position that the last message waits for that isn't applied yet; 0 for none. Behind a group that is still open
+    /// nothing has to wait: closing the group has this queue applied.
+    pub fn pending_position(&self) -> Position {
+        self.pending.last_place().and_then(Place::position).unwrap_or(0)
+    }
+
+    /// Whether messages that aren't applied yet are part of a group: later ones have to be durable then.
+    pub fn awaits_group(&self) -> bool {
+        self.pending.awaits_group()
+    }
+
+    /// Which of its messages stand in the shared log.
+    pub fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// To be changed when a record that says so was appended, under the same lock.
+    pub fn references_mut(&mut self) -> &mut References {
+        &mut self.references
+    }
+
+    /// A publisher is held back, for this reason.
+    pub fn publisher_held(&mut self, reason: WaitReason, now: Nanos) {
+        self.held_publishers.hold(reason, now);
+    }
+
+    /// One of those held back for this reason goes on.
+    pub fn publisher_released(&mut self, reason: WaitReason) {
+        self.held_publishers.release(reason);
+    }
+
+    /// Phase one: validates and reserves numbers.
+    pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Option<Submission> {
+        if self.is_closed {
+            return None;
+        }
+        if self.state != QueueState::Running {
+            return Some(Submission { first: self.pending.reserve(0), accepted: 0 });
+        }
+        self.count(Count::Publish, u64::from(count), now);
+        let accepted = self.acceptable(batch, index, count);
+        self.refusals.note(count - accepted, now);
+        let first = self.pending.reserve(accepted);
+        Some(Submission { first, accepted })
+    }
+
+    /// Whether there is no memory for volatile messages: if they can be logged they have to be, and are durable.
+    pub fn spills_volatile(&self) -> bool {
+        self.contents.is_volatile_full()
+    }
+
+    /// The accepted messages have their place.
+    pub fn submitted(
+        &mut self,
+        submission: Submission,
+        batch: Arc<Batch>,
+        index: u32,
+        placement: Placement<'_>,
+        submitted: Nanos,
+        effects: &mut Effects,
+    ) {
+        let Submission { first, accepted: count } = submission;
+        if count == 0 {
+            return;
+        }
+        let durable = !matches!(placement, Placement::Volatile);
+        let place = match (placement, self.pending.last_place()) {
+            (Placement::At(position), _) => Place::At(position),
+            (Placement::In(group), _) => Place::Group(group.clone()),
+            (Placement::Volatile, Some(last)) => last.clone(),
+            (Placement::Volatile, None) => Place::At(0),
+        };
+        let awaited = self.awaited_on_disk(count);
+        let pending = Pending { place, first, batch, index, count, awaited, durable, submitted };
+        if self.pending.is_empty() && pending.place.is_reached(0, 0) {
+            self.admit(pending);
+            self.after_growth(effects);
+            return;
+        }
+        self.pending.push(pending);
+    }
+
+    /// Phase two: everything up to `written` becomes part of the queue, but of groups only what stands up to `durable`.
+    pub fn apply(&mut self, written: Position, durable: Position, effects: &mut Effects) {
+        let mut grew = false;
+        self.pending.begin(written, durable);
+        while let Some(pending) = self.pending.pop_reached(written, durable) {
+            self.admit(pending);
+            grew = true;
+        }
+        if grew {
+            self.after_growth(effects);
+        }
+    }
+
+    fn admit(&mut self, pending: Pending) {
+        let Pending { first, batch, index, count, awaited, durable, .. } = pending;
+        let is_running = self.state == QueueState::Running;
+        if !is_running && !durable {
+            return;
+        }
+        let bytes = batch.body_bytes(index as usize, count as usize);
+        self.ledger.accept(first, u64::from(count), bytes);
+        self.ready.grow(u64::from(count), bytes);
+        self.clock.note(first, &batch, (index, count), awaited, &self.ledger);
+        if is_running {
+            let consumers = &self.consumers;
+            let demand = || match consumers.len() {
+                0 => Demand::Nobody,
+                _ if consumers.any_able() => Demand::Now,
+                _ => Demand::Later,
+            };
+            self.contents.admit(first, batch, index, count, durable, pending.submitted, demand);
+        }
+    }
+
+    /// Whether its consumers could take messages that have left memory, or many that haven't.
+    pub fn is_behind(&self) -> bool {
+        match self.contents.spilled_from {
+            Some(_) => self.reads.blocked_since().is_some() || self.consumers.any_scheduled(),
+            None => self.contents.bytes() > BEHIND_BYTES && self.consumers.any_scheduled(),
+        }
+    }
+
+    fn after_growth(&mut self, effects: &mut Effects) {
+        if self.state != QueueState::Running {
+            return;
+        }
+        // Consumers first: what they are given doesn't count against a limit, and its time can't be over.
+        self.schedule(effects);
+        self.drop_excess(effects);
+        self.expire_momentary(effects);
+    }
+
+    fn schedule(&mut self, effects: &mut Effects) {
+        if self.reads.blocked_since().is_none() && self.state == QueueState::Running {
+            self.consumers.schedule(self.ready.messages(), effects);
+        }
+        self.schedule_browsers(effects);
+        self.finish_drains(effects);
+        self.expire_unawaited(effects);
+    }
+
+    /// Counts `count` more, before the queue's lengths change by it.
+    fn count(&mut self, what: Count, count: u64, now: Nanos) {
+        self.counts.add(what, count, self.lengths(), now);
+    }
+
+    /// How many messages are ready, and unacknowledged.
+    fn lengths(&self) -> [u64; 2] {
+        [self.ready.messages(), self.ready.unacknowledged().messages]
+    }
+}

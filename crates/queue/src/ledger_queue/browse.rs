@@ -1,0 +1,123 @@
+//! Consumers that only look (AMQP 1.0, 3.5.3, distribution-mode copy): each sees every message that is ready
+//! when it comes to it, once, from the head on. Nothing in the queue changes by that.
+
+use std::sync::Arc;
+
+use leveret_message::Batch;
+
+use crate::Nanos;
+use crate::answers::{QueueState, TurnEnd};
+use crate::browser::Browser;
+use crate::consumer::Consumer;
+use crate::consumer_id::ConsumerId;
+use crate::effects::{Effects, Taken};
+use crate::ledger_queue::ClassicQueue;
+use crate::ledger_queue::ready::Numbers;
+
+impl ClassicQueue {
+    pub(super) fn ready_numbers(&self) -> Numbers<'_> {
+        self.ready.numbers(&self.ledger)
+    }
+
+    /// How many messages are there for this consumer.
+    pub(super) fn available_to(&self, consumer: &Consumer) -> u64 {
+        match &consumer.browser {
+            None => self.ready.messages(),
+            Some(browser) => self.ready_numbers().count(browser.next()),
+        }
+    }
+
+    pub(super) fn schedule_browsers(&mut self, effects: &mut Effects) {
+        if self.consumers.any_browsers() && self.state == QueueState::Running {
+            let ready = self.ready.numbers(&self.ledger);
+            self.consumers.schedule_browsers(|from| ready.next(from).is_some(), effects);
+        }
+    }
+
+    /// A turn of a consumer that only looks: what it sees stays where it is.
+    pub(super) fn browse(
+        &mut self,
+        id: ConsumerId,
+        messages: u32,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<Taken>,
+        effects: &mut Effects,
+    ) -> TurnEnd {
+        let Some(mut browser) = self.consumers.find(id).and_then(|consumer| consumer.browser.take()) else {
+            return TurnEnd::Done;
+        };
+        let credit = self.consumers.find(id).map_or(0, |consumer| consumer.credit());
+        let most = messages.min(credit);
+        let mut left = most;
+        let mut bytes_left = bytes;
+        while left > 0 && bytes_left > 0 {
+            let Some(number) = self.ready_numbers().next(browser.next()) else { break };
+            let Some(mut taken) = self.show(number, u64::from(left), &browser) else {
+                browser.wait(number);
+                effects.browse_reads.push((id, number));
+                break;
+            };
+            let size = taken.clip(bytes_left);
+            left -= taken.count;
+            bytes_left =
+                if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
+            browser.advance(number + u64::from(taken.count));
+            out.push(taken);
+        }
+        let more = browser.is_able() && self.ready_numbers().next(browser.next()).is_some();
+        let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
+        consumer.browser = Some(browser);
+        consumer.handed(most - left);
+        let goes_on = more && consumer.is_eligible();
+        if !goes_on {
+            consumer.end_browse(now);
+        }
+        self.consumers.refresh(id);
+        if goes_on {
+            return TurnEnd::More;
+        }
+        self.finish_drains(effects);
+        TurnEnd::Done
+    }
+
+    /// A run of ready messages from `number` on, from the queue's memory or what was read for this consumer.
+    fn show(&self, number: u64, most: u64, browser: &Browser) -> Option<Taken> {
+        let (batch, index, room, durable) = match self.contents.find(number) {
+            Some((first, held)) => {
+                (&held.batch, held.index + (number - first) as u32, held.end(first) - number, held.durable)
+            }
+            None => {
+                let (first, batch) = browser.find(number)?;
+                (batch, (number - first) as u32, first + batch.len() as u64 - number, true)
+            }
+        };
+        let is_new = number >= self.ready.cursor();
+        let last = is_new.then(|| self.ledger.live_run(number).map_or(number, |(_, last)| last));
+        let (count, redelivered, failures) = self.ready.alike(number, last, room.min(most), &self.failures);
+        Some(Taken { batch: batch.clone(), index, count: count as u32, first: number, redelivered, failures, durable })
+    }
+
+    /// A read asked for by [`Effects::browse_reads`] is done: stored messages in ascending order, each run with
+    /// consecutive numbers.
+    pub(super) fn browse_loaded(
+        &mut self,
+        id: ConsumerId,
+        runs: Vec<(u64, Arc<Batch>)>,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        let budget = self.contents.budget().clone();
+        let Some(consumer) = self.consumers.find(id) else { return };
+        let Some(browser) = &mut consumer.browser else { return };
+        let Some(from) = browser.loaded(runs, &budget) else { return };
+        let found = browser.find(from).is_some();
+        consumer.changed = now;
+        self.consumers.refresh(id);
+        if !found && self.ready_numbers().next(from) == Some(from) && self.contents.find(from).is_none() {
+            self.fail(format!("message {from} is not in its message store"), effects);
+            return;
+        }
+        self.schedule(effects);
+    }
+}

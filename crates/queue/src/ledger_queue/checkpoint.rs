@@ -1,0 +1,56 @@
+//! The part of a queue's state that outlives the process.
+
+use roaring::RoaringTreemap;
+
+use crate::answers::Checkpoint;
+use crate::kept;
+use crate::ledger_queue::ClassicQueue;
+use crate::planted::{Bug, is_planted};
+
+impl ClassicQueue {
+    /// The live durable messages and what else a checkpoint keeps, as applied so far.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let (live, bytes) = self.durable_live();
+        let state = self.kept();
+        Checkpoint { next: self.ledger.next(), live, bytes, elsewhere: self.references.numbers(), state }
+    }
+
+    /// Numbers from here on were never handed out: what a clean stop records.
+    pub fn delivered_below(&self) -> u64 {
+        self.ready.cursor()
+    }
+
+    /// What of the ledger outlives this process: the live durable messages and their body bytes.
+    fn durable_live(&self) -> (RoaringTreemap, u64) {
+        let mut live = self.ledger.live_set();
+        let mut bytes = self.ledger.bytes();
+        for (first, held) in self.contents.volatile() {
+            for at in 0..held.count {
+                if live.remove(first + u64::from(at)) {
+                    // The sum may be short where what expired on disk counted with an estimate.
+                    bytes = bytes.saturating_sub(u64::from(held.batch.body_length((held.index + at) as usize)));
+                }
+            }
+        }
+        let (dead, dead_bytes) = self.dead.durable();
+        for run in dead {
+            live.insert_range(run.first..=run.last);
+        }
+        if is_planted(Bug::OmitLastLive)
+            && let Some(last) = live.max()
+        {
+            live.remove(last);
+        }
+        (live, bytes + dead_bytes)
+    }
+
+    /// The state bytes, see [`crate::Kept`].
+    fn kept(&self) -> Vec<u8> {
+        let mut due = RoaringTreemap::new();
+        for run in self.dead.expired() {
+            // The checkpoint still counts them as alive.
+            due.insert_range(run.first..=run.last);
+        }
+        kept::encode(&self.references, self.ledger.next(), self.clock.encode(&due))
+    }
+}

@@ -1,0 +1,31 @@
+//! The step that decides on a deletion: nothing comes in between the look at a queue and its end.
+
+use crate::Nanos;
+use crate::answers::{DeleteIf, NotDeleted};
+use crate::ledger_queue::ClassicQueue;
+
+impl ClassicQueue {
+    /// Closes the queue, if this holds: it takes neither messages nor consumers from here on. Its deletion is to be logged
+    /// under the same lock.
+    ///
+    /// # Errors
+    /// [`NotDeleted`], the first that doesn't hold; the queue stays as it is.
+    pub fn close(&mut self, condition: DeleteIf, now: Nanos) -> Result<(), NotDeleted> {
+        if condition.unused && self.consumers.len() > 0 {
+            return Err(NotDeleted::InUse);
+        }
+        if condition.empty && self.ready.messages() + self.pending.length().messages > 0 {
+            return Err(NotDeleted::NotEmpty);
+        }
+        if condition.expired && self.unused_at().is_none_or(|at| at > now) {
+            return Err(NotDeleted::Used);
+        }
+        self.is_closed = true;
+        Ok(())
+    }
+
+    /// Whether it was closed, or is deleted.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+}

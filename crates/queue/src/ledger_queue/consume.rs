@@ -1,0 +1,66 @@
+//! Consumers come and go, and say whether they can take more.
+
+use crate::Nanos;
+use crate::answers::NoConsumer;
+use crate::consumer::{ConsumerOptions, CreditState, Flow};
+use crate::consumer_id::ConsumerId;
+use crate::effects::Effects;
+use crate::ledger_queue::ClassicQueue;
+
+impl ClassicQueue {
+    /// Adds a consumer.
+    pub fn add(
+        &mut self,
+        id: ConsumerId,
+        options: ConsumerOptions,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Result<(), NoConsumer> {
+        if self.is_closed {
+            return Err(NoConsumer::Gone);
+        }
+        if self.consumers.exclusive().is_some() || (options.exclusive && self.consumers.len() > 0) {
+            return Err(NoConsumer::Exclusive);
+        }
+        self.changed = now;
+        self.consumers.add(id, options, now);
+        self.schedule(effects);
+        Ok(())
+    }
+
+    /// Removes a consumer; what it holds unacknowledged stays with its channel.
+    pub fn cancel(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) -> Option<usize> {
+        let was_there = self.consumers.remove(id);
+        self.changed = now;
+        self.used(now);
+        self.schedule(effects);
+        // Messages that its credit covered count against the limit from now on.
+        self.drop_excess(effects);
+        was_there.then(|| self.consumers.len())
+    }
+
+    /// What a consumer can take has changed. Returns its link's state if its credit has.
+    pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
+        let (known, open) = match flow {
+            Flow::Credit { delivery_count, link_credit, drain } => {
+                return self.grant(id, (delivery_count, link_credit), drain, now, effects);
+            }
+            Flow::Room(room) => (&mut self.consumers.find(id)?.room, room),
+            Flow::Window(open) => (&mut self.consumers.find(id)?.window, open),
+        };
+        if std::mem::replace(known, open) != open {
+            self.consumers.find(id)?.changed = now;
+        }
+        self.room_changed(id, open, now, effects);
+        None
+    }
+
+    fn room_changed(&mut self, id: ConsumerId, room: bool, now: Nanos, effects: &mut Effects) {
+        if room {
+            self.consumers.refresh(id);
+        } else {
+            self.consumers.end_turn(id, 0, self.ready.messages(), false, now);
+        }
+        self.schedule(effects);
+    }
+}

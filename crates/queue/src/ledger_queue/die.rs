@@ -1,0 +1,87 @@
+//! Messages that leave for the dead-letter exchange.
+
+use std::sync::Arc;
+
+use leveret_message::{Batch, Reason};
+
+use crate::Nanos;
+use crate::answers::{QueueState, Rejection};
+use crate::consumer_id::ConsumerId;
+use crate::dead_letter::DeadTurn;
+use crate::effects::{Effects, Run};
+use crate::ledger::Outcome;
+use crate::ledger_queue::ClassicQueue;
+
+impl ClassicQueue {
+    /// Whether messages that die here go to an exchange.
+    pub(super) fn has_dead_letters(&self) -> bool {
+        self.options.dead_letter.is_some()
+    }
+
+    /// Messages that are neither ready nor unacknowledged any more leave the ledger, and wait to be moved.
+    pub(super) fn die(&mut self, run: Run, reason: Reason, effects: &mut Effects) {
+        let dropped = self.dead.admit(run, reason, &self.contents);
+        self.depart(run.first, run.last, run.bytes, Outcome::DeadLettered);
+        self.ledger.had_nowhere_to_go(dropped);
+        self.release(run.first, run.last);
+        effects.dead_letters = true;
+    }
+
+    /// Deliveries that were rejected die, if there is a dead-letter exchange.
+    pub fn reject(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) -> Rejection {
+        if !self.has_dead_letters() {
+            return Rejection::NoDeadLetters;
+        }
+        match self.state {
+            QueueState::Running => {}
+            QueueState::Failed(_) => return Rejection::Kept,
+            QueueState::Deleted => return Rejection::NoDeadLetters,
+        }
+        let mut count = 0;
+        for run in runs {
+            count += run.count();
+            self.ready.hand_back(run.count(), run.bytes);
+            self.die(*run, Reason::Rejected, effects);
+        }
+        self.credit_back(id, count, now);
+        self.schedule(effects);
+        Rejection::Dying
+    }
+
+    /// How many wait to be moved, and how many have been moved so far.
+    pub fn dead_letters(&self) -> (u64, u64) {
+        (self.dead.len(), self.dead.moved_so_far())
+    }
+
+    /// What the next turn moves.
+    pub fn dead_turn(&mut self, effects: &mut Effects) -> DeadTurn {
+        if self.state != QueueState::Running {
+            return DeadTurn::Nothing;
+        }
+        self.dead.turn(effects)
+    }
+
+    /// What the last turn took is gone, `dropped` of it for good.
+    pub fn moved(&mut self, dropped: u64, effects: &mut Effects) -> Vec<Run> {
+        let logged = self.dead.moved(effects);
+        self.ledger.had_nowhere_to_go(dropped);
+        logged
+    }
+
+    /// What the last turn took can't be moved now.
+    pub fn dead_stay(&mut self) {
+        self.dead.stay();
+    }
+
+    /// The read that [`Effects::read_dead`] asked for is done.
+    pub(super) fn dead_loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, effects: &mut Effects) {
+        let Some(wanted) = self.dead.finish_read() else { return };
+        if self.state != QueueState::Running {
+            return;
+        }
+        match self.dead.loaded(runs, wanted) {
+            true => effects.dead_letters = true,
+            false => self.fail(format!("message {wanted} is not in its message store"), effects),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Handing messages out: which ones are next, and what a consumer's turn takes.
+
+use crate::Nanos;
+use crate::answers::TurnEnd;
+use crate::consumer_id::ConsumerId;
+use crate::counts::Count;
+use crate::effects::{Effects, Run, Taken, push_run};
+use crate::ledger::Outcome;
+use crate::ledger_queue::ClassicQueue;
+
+/// See [`ClassicQueue::ready_run`].
+pub(crate) enum ReadyRun {
+    /// Messages and when they were submitted.
+    Found(Taken, Nanos),
+    /// The next one is on disk.
+    NotLoaded(u64),
+    /// Nothing is ready.
+    None,
+}
+
+impl ClassicQueue {
+    /// Moves numbers out of the ready ones; they are consecutive and all returned or all new.
+    pub(super) fn leave_ready(&mut self, first: u64, last: u64, bytes: u64) {
+        self.clock.no_longer_awaited(first, last);
+        self.ready.leave(first, last, bytes);
+    }
+
+    /// Moves a number out of the ready ones that may stand behind others.
+    pub(super) fn leave_ready_inside(&mut self, number: u64, bytes: u64) {
+        self.clock.no_longer_awaited(number, number);
+        self.ready.leave_inside(number, bytes);
+    }
+
+    /// Body bytes of a message that is in memory, and whether it is durable.
+    pub(super) fn held_bytes(&self, number: u64) -> Option<(u64, bool)> {
+        let (first, held) = self.contents.find(number)?;
+        let index = u64::from(held.index) + number - first;
+        Some((u64::from(held.batch.body_length(index as usize)), held.durable))
+    }
+
+    /// Body bytes of a message that is in memory.
+    pub(super) fn body_bytes(&self, number: u64) -> Option<u64> {
+        self.held_bytes(number).map(|(bytes, _)| bytes)
+    }
+
+    /// Gives back memory after `first..=last` left the ready ones: durable entries without a ready
+    /// message go (their bodies are on disk), volatile ones when they are settled.
+    pub(super) fn release(&mut self, first: u64, last: u64) {
+        let mut at = first;
+        while at <= last {
+            let Some((start, held)) = self.contents.find(at) else { return };
+            let end = held.end(start);
+            let durable = held.durable;
+            if durable {
+                if !self.ready_numbers().any_of(start, end - 1) {
+                    self.contents.remove(start);
+                }
+            } else {
+                let ledger = &self.ledger;
+                self.contents.settled(at, last.min(end - 1), |number| ledger.is_live(number));
+            }
+            at = end;
+        }
+    }
+
+    /// A run of ready messages that are in memory and lie together, at most `most` of them.
+    pub(super) fn ready_run(&self, most: u64) -> ReadyRun {
+        let Some((number, last)) = self.ready_numbers().first_run() else { return ReadyRun::None };
+        let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
+        let (count, redelivered, failures) =
+            self.ready.alike(number, last, most.min(held.end(start) - number), &self.failures);
+        ReadyRun::Found(
+            Taken {
+                batch: held.batch.clone(),
+                index: held.index + (number - start) as u32,
+                count: count as u32,
+                first: number,
+                redelivered,
+                failures,
+                durable: held.durable,
+            },
+            held.submitted,
+        )
+    }
+
+    /// Hands messages to a scheduled consumer: at most `messages` and about `bytes`, and its fair share.
+    pub fn take(
+        &mut self,
+        id: ConsumerId,
+        messages: u32,
+        bytes: u64,
+        now: Nanos,
+        out: &mut Vec<Taken>,
+        effects: &mut Effects,
+    ) -> TurnEnd {
+        let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
+        if !consumer.scheduled {
+            return TurnEnd::Done;
+        }
+        if consumer.browser.is_some() {
+            return self.browse(id, messages, bytes, now, out, effects);
+        }
+        let automatic = consumer.options.automatic_ack;
+        let at_first = consumer.promise.min(u64::from(messages)).min(u64::from(consumer.credit()));
+        let mut left = at_first;
+        let mut bytes_left = bytes;
+        let mut blocked = false;
+        while left > 0 && bytes_left > 0 {
+            self.expire_head(now, effects);
+            let (mut taken, submitted) = match self.ready_run(left) {
+                ReadyRun::Found(taken, submitted) => (taken, submitted),
+                ReadyRun::None => break,
+                ReadyRun::NotLoaded(number) => {
+                    self.reads.request(number, effects);
+                    self.reads.block(now);
+                    blocked = true;
+                    break;
+                }
+            };
+            taken.count = self.not_over(&taken, now).max(1);
+            let size = taken.clip(bytes_left);
+            left -= u64::from(taken.count);
+            bytes_left =
+                if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
+            let what = if automatic { Count::DeliverNoAck } else { Count::Deliver };
+            self.count_out(&taken, what, now);
+            self.hand_out(&taken, size, automatic, effects);
+            let consumer = self.consumers.find(id).expect("found above");
+            if !automatic {
+                consumer.unacknowledged += taken.count;
+            }
+            consumer.handed(taken.count);
+            consumer.record_latency(now.saturating_sub(submitted), u64::from(taken.count));
+            out.push(taken);
+        }
+        if self.ready.messages() == 0 {
+            self.emptied = now;
+        }
+        self.read_ahead(effects);
+        let more = self.ready.messages() > 0 && !blocked;
+        let stays = self.consumers.end_turn(id, at_first - left, self.ready.messages(), more, now);
+        if !stays || self.consumers.has_priorities() {
+            self.schedule(effects);
+        }
+        if stays { TurnEnd::More } else { TurnEnd::Done }
+    }
+
+    /// Counts messages that are about to be handed out.
+    pub(super) fn count_out(&mut self, taken: &Taken, what: Count, now: Nanos) {
+        let count = u64::from(taken.count);
+        self.count(what, count, now);
+        if taken.redelivered {
+            self.count(Count::Redeliver, count, now);
+        }
+    }
+
+    /// Bookkeeping of messages that leave the queue's ready ones for a consumer or a get.
+    pub(super) fn hand_out(&mut self, taken: &Taken, size: u64, automatic: bool, effects: &mut Effects) {
+        let last = taken.first + u64::from(taken.count) - 1;
+        self.leave_ready(taken.first, last, size);
+        if automatic {
+            self.depart(taken.first, last, size, Outcome::Settled);
+            if taken.durable {
+                push_run(&mut effects.settled, Run { first: taken.first, last, bytes: size, durable: true });
+            }
+            self.release(taken.first, last);
+        } else {
+            self.ready.hand_out(u64::from(taken.count), size);
+            if taken.durable {
+                self.release(taken.first, last);
+            }
+        }
+    }
+}

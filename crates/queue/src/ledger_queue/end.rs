@@ -1,0 +1,57 @@
+//! A queue that is deleted, or fails.
+
+use crate::answers::QueueState;
+use crate::dead_letter::DeadLetters;
+use crate::effects::Effects;
+use crate::ledger::Outcome;
+use crate::ledger_queue::ClassicQueue;
+
+impl ClassicQueue {
+    /// The queue is gone: consumers are told, everything in memory goes. Returns the number of messages.
+    pub fn delete(&mut self, effects: &mut Effects) -> u64 {
+        let messages = self.ready.messages();
+        self.state = QueueState::Deleted;
+        self.is_closed = true;
+        self.dead = DeadLetters::default();
+        self.pending.clear();
+        self.stop(effects);
+        messages
+    }
+
+    /// The queue cannot go on; its consumers are cancelled and every later call is refused. A deleted one stays so.
+    /// What the log was given before is still applied when it is durable: a retirement asks for a state that reflects
+    /// it, and would wait for ever.
+    pub fn fail(&mut self, reason: String, effects: &mut Effects) {
+        if self.state == QueueState::Deleted {
+            return;
+        }
+        if self.state == QueueState::Running {
+            self.lose_volatile();
+        }
+        self.state = QueueState::Failed(reason);
+        self.dead.forget_bodies();
+        self.stop(effects);
+    }
+
+    /// Volatile messages are nowhere but in memory, which goes: they must not be among those that a checkpoint calls
+    /// alive.
+    fn lose_volatile(&mut self) {
+        let mut lost = Vec::new();
+        for (first, held) in self.contents.volatile() {
+            for at in (0..held.count).filter(|at| self.ledger.is_live(first + u64::from(*at))) {
+                lost.push((first + u64::from(at), u64::from(held.batch.body_length((held.index + at) as usize))));
+            }
+        }
+        for (number, bytes) in lost {
+            self.ready.lose(number, bytes);
+            self.depart(number, number, bytes, Outcome::Dropped);
+        }
+    }
+
+    fn stop(&mut self, effects: &mut Effects) {
+        self.consumers.cancel_all(effects);
+        self.reads.signal_getters(effects);
+        self.contents.clear();
+        self.reads.unblock();
+    }
+}

@@ -1,0 +1,83 @@
+//! Reading messages back that are on disk only.
+
+use std::sync::Arc;
+
+use leveret_message::Batch;
+
+use crate::Nanos;
+use crate::answers::QueueState;
+use crate::contents::READ_AHEAD_BYTES;
+use crate::effects::Effects;
+use crate::ledger_queue::ClassicQueue;
+use crate::stored_reads::StoredRead;
+
+impl ClassicQueue {
+    pub(super) fn read_ahead(&mut self, effects: &mut Effects) {
+        if let Some(from) = self.contents.spilled_from
+            && !self.reads.is_under_way()
+            && self.contents.bytes() < READ_AHEAD_BYTES
+            && self.ready.messages() > 0
+        {
+            self.reads.request(from.max(self.ready.cursor()), effects);
+        }
+    }
+
+    /// A read is done that [`Effects`] asked for.
+    pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
+        match read {
+            StoredRead::Delivery => self.ready_loaded(runs, now, effects),
+            StoredRead::Browsing(id) => self.browse_loaded(id, runs, now, effects),
+            StoredRead::DeadLetters => self.dead_loaded(runs, effects),
+        }
+    }
+
+    /// Messages that left meanwhile are dropped.
+    fn ready_loaded(&mut self, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
+        let Some(from) = self.reads.finish() else { return };
+        if self.state != QueueState::Running {
+            return;
+        }
+        let mut reached = None;
+        for (first, batch) in runs {
+            let count = batch.len() as u64;
+            reached = Some(first + count);
+            self.insert_ready(first, &batch, count, now);
+        }
+        let waited = self.reads.unblock();
+        if self.ready_numbers().first() == Some(from) && self.contents.find(from).is_none() {
+            self.fail(format!("message {from} is not in its message store"), effects);
+            return;
+        }
+        if let (Some(reached), Some(spilled)) = (reached, self.contents.spilled_from)
+            && reached > spilled
+        {
+            self.contents.spilled_from = self.ledger.live_run(reached).map(|_| reached);
+        }
+        if waited {
+            self.changed = now;
+        }
+        self.reads.signal_getters(effects);
+        self.schedule(effects);
+        self.drop_excess(effects);
+    }
+
+    /// Inserts the ready ones among loaded messages, in runs.
+    fn insert_ready(&mut self, first: u64, batch: &Arc<Batch>, count: u64, now: Nanos) {
+        let mut run: Option<u64> = None;
+        for number in first..=first + count {
+            let wanted = number < first + count
+                && self.ledger.is_live(number)
+                && self.ready_numbers().has(number)
+                && self.contents.find(number).is_none();
+            match (wanted, run) {
+                (true, None) => run = Some(number),
+                (false, Some(start)) => {
+                    let index = (start - first) as u32;
+                    self.contents.insert(start, batch.clone(), index, (number - start) as u32, true, now);
+                    run = None;
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Messages beyond a length limit: refused when they are offered, or dropped from the head.
+
+use leveret_message::{Batch, Reason};
+
+use crate::effects::{Effects, Run, push_run};
+use crate::ledger::Outcome;
+use crate::ledger_queue::ClassicQueue;
+use crate::limits::{self, Length};
+
+/// While no more messages than this are ready, consumers with credit keep up: what comes in for them is on its way to them.
+const KEEPS_UP_BELOW: u64 = 1024;
+/// Of the ready messages, so many at most count as on their way to consumers where somebody else asks for them: `basic.get`
+/// and purges. RabbitMQ has 200 for each consumer on their way.
+const ON_THEIR_WAY_MAX: u64 = 256;
+
+impl ClassicQueue {
+    /// How many ready messages, from the head on, consumers have credit and room for.
+    pub(super) fn awaited(&self) -> u64 {
+        self.ready.messages().min(self.consumers.open_credit())
+    }
+
+    /// How many ready messages, from the head on, nobody but a consumer gets.
+    pub(super) fn on_their_way(&self) -> u64 {
+        self.awaited().min(ON_THEIR_WAY_MAX)
+    }
+
+    /// How many messages that are offered now consumers would take before all others.
+    fn open_places(&self) -> u64 {
+        self.consumers.open_credit().saturating_sub(self.ready.messages() + self.pending.length().messages)
+    }
+
+    /// For how many of `count` messages that are submitted now a consumer waits: nothing but their way to the disk keeps
+    /// them from it.
+    pub(super) fn awaited_on_disk(&self, count: u32) -> u32 {
+        match self.ready.messages() < KEEPS_UP_BELOW {
+            true => u32::try_from(self.open_places()).unwrap_or(u32::MAX).min(count),
+            false => 0,
+        }
+    }
+
+    /// How many of `count` messages from `index` on the limits allow.
+    pub(super) fn acceptable(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+        if !limits::refuses(&self.options) {
+            return count;
+        }
+        let awaited = self.awaited();
+        let mut length = Length {
+            messages: self.ready.messages() - awaited + self.pending.length().messages,
+            bytes: self.ready.length().bytes - self.ready_bytes_of_first(awaited) + self.pending.length().bytes,
+        };
+        // Consumers that have credit for more than what is ready take what is on its way to the disk.
+        let open = self.consumers.open_credit() - awaited;
+        let places = open.saturating_sub(self.pending.length().messages);
+        if places > 0 {
+            length = Length::default();
+        } else if open > 0 {
+            length.messages -= open;
+            length.bytes -= self.pending.bytes_of_first(open);
+        }
+        let strict = self.strict_compat;
+        limits::acceptable(&self.options, length, batch, index as usize, count as usize, places, strict) as u32
+    }
+
+    /// Of the messages that nobody but a consumer gets, the first ones whose sizes are known.
+    pub(super) fn on_their_way_in_memory(&self) -> Length {
+        let (mut length, mut next) = (Length::default(), self.ready_numbers().first());
+        let most = self.on_their_way();
+        while length.messages < most
+            && let Some(number) = next
+            && let Some(bytes) = self.body_bytes(number)
+        {
+            length.messages += 1;
+            length.bytes += bytes;
+            next = self.ready_numbers().next(number + 1);
+        }
+        length
+    }
+
+    /// Body bytes of the first `count` ready messages, where a limit asks for them. What isn't in memory counts with the
+    /// average of all.
+    fn ready_bytes_of_first(&self, count: u64) -> u64 {
+        if self.options.max_length_bytes.is_none() || count == 0 {
+            return 0;
+        }
+        if count >= self.ready.messages() {
+            return self.ready.length().bytes;
+        }
+        let average = self.ready.average_bytes();
+        let (mut left, mut bytes, mut next) = (count, 0, self.ready_numbers().first());
+        while left > 0
+            && let Some(number) = next
+        {
+            bytes += self.body_bytes(number).unwrap_or(average);
+            left -= 1;
+            next = self.ready_numbers().next(number + 1);
+        }
+        bytes.min(self.ready.length().bytes)
+    }
+
+    /// Drops the oldest messages that no consumer has credit for while there are more of them than the limits allow. What
+    /// isn't in memory is read first, since its size isn't known.
+    pub(super) fn drop_excess(&mut self, effects: &mut Effects) {
+        if !limits::is_over(&self.options, self.ready.length()) {
+            return;
+        }
+        let awaited = self.awaited();
+        let awaited_bytes = self.ready_bytes_of_first(awaited);
+        let mut next = match awaited {
+            0 => self.ready_numbers().first(),
+            _ => self.ready_numbers().nth(awaited),
+        };
+        loop {
+            let length = Length {
+                messages: self.ready.messages() - awaited,
+                bytes: self.ready.length().bytes.saturating_sub(awaited_bytes),
+            };
+            let Some(number) = next.filter(|_| limits::is_over(&self.options, length)) else { return };
+            let Some((bytes, durable)) = self.held_bytes(number) else {
+                self.reads.request(number, effects);
+                return;
+            };
+            let run = Run { first: number, last: number, bytes, durable };
+            match awaited {
+                0 => self.leave_ready(number, number, bytes),
+                _ => self.leave_ready_inside(number, bytes),
+            }
+            if self.has_dead_letters() {
+                self.die(run, Reason::MaxLen, effects);
+            } else {
+                self.depart(number, number, bytes, Outcome::Dropped);
+                self.release(number, number);
+                push_run(&mut effects.drops, run);
+            }
+            next = self.ready_numbers().next(number + 1);
+        }
+    }
+}

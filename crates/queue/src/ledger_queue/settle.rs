@@ -1,0 +1,173 @@
+//! Messages that leave or come back: settle, requeue, purge.
+
+use crate::Nanos;
+use crate::consumer_id::ConsumerId;
+use crate::counts::Count;
+use crate::effects::{Effects, Run, push_run};
+use crate::ledger::Outcome;
+use crate::ledger_queue::ClassicQueue;
+use crate::planted::{Bug, is_planted};
+
+impl ClassicQueue {
+    /// Messages leave for good: acknowledged, or rejected without requeue. Durable runs are to be
+    /// logged by the caller, under the same lock.
+    pub fn settle(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        outcome: Outcome,
+        now: Nanos,
+        effects: &mut Effects,
+    ) {
+        self.settle_some(id, runs, outcome, now);
+        self.schedule(effects);
+    }
+
+    /// As [`ClassicQueue::settle`] for acknowledged messages of many consumers: who is next is looked for once.
+    pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
+        for (id, runs) in settled {
+            self.settle_some(*id, runs, Outcome::Settled, now);
+        }
+        self.schedule(effects);
+    }
+
+    fn settle_some(&mut self, id: Option<ConsumerId>, runs: &[Run], outcome: Outcome, now: Nanos) {
+        if outcome == Outcome::Settled {
+            self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
+        }
+        let mut count = 0;
+        let times = if is_planted(Bug::SettleTwice) { 2 } else { 1 };
+        for run in runs {
+            count += run.count();
+            let lost = if is_planted(Bug::DriftBytes) { 1 } else { 0 };
+            self.depart(run.first, run.last, run.bytes.saturating_sub(lost), outcome);
+            self.ready.hand_back(run.count() * times, run.bytes);
+            if !run.durable {
+                self.release(run.first, run.last);
+            }
+        }
+        self.credit_back(id, count, now);
+    }
+
+    pub(super) fn credit_back(&mut self, id: Option<ConsumerId>, count: u64, now: Nanos) {
+        if let Some(id) = id {
+            self.consumers.update(id, |consumer| {
+                if consumer.credit() == 0 {
+                    consumer.changed = now;
+                }
+                let more = if is_planted(Bug::WidenWindow) { 1 } else { 0 };
+                consumer.unacknowledged = consumer.unacknowledged.saturating_sub(count as u32 + more);
+            });
+        }
+    }
+
+    /// Takes messages out of the ledger, with what is known of each.
+    pub(super) fn depart(&mut self, first: u64, last: u64, bytes: u64, outcome: Outcome) {
+        self.ledger.settle(first, last, bytes, outcome);
+        self.failures.forget(first, last);
+        self.clock.forget(first, last);
+    }
+
+    /// Messages go back to their place, flagged redelivered. `failed` counts this delivery of them as failed.
+    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
+        self.put_back(id, runs, failed, now, effects);
+        self.schedule(effects);
+        self.drop_excess(effects);
+    }
+
+    /// Consumers end and what they held goes back, as by [`ClassicQueue::requeue`]. None of them gets it again.
+    pub fn leave(
+        &mut self,
+        consumers: &[ConsumerId],
+        held: &[(Option<ConsumerId>, Vec<Run>)],
+        failed: bool,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> usize {
+        for id in consumers {
+            self.consumers.remove(*id);
+        }
+        if !consumers.is_empty() {
+            self.changed = now;
+            self.used(now);
+        }
+        for (id, runs) in held {
+            self.put_back(*id, runs, failed, now, effects);
+        }
+        self.schedule(effects);
+        self.drop_excess(effects);
+        self.consumers.len()
+    }
+
+    fn put_back(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
+        let mut count = 0;
+        for run in runs {
+            count += run.count();
+            let failures = &mut self.failures;
+            self.ready.put_back(run, &self.ledger, |number| {
+                if failed {
+                    failures.add(number);
+                }
+            });
+            self.ready.hand_back(run.count(), run.bytes);
+        }
+        for run in runs {
+            self.expire_returned(run, effects);
+        }
+        self.credit_back(id, count, now);
+    }
+
+    /// Removes all ready messages but those that are on their way to a consumer; returns how many and the runs to be logged,
+    /// one of which has the bytes of all.
+    pub fn purge(&mut self, now: Nanos, effects: &mut Effects) -> (u64, Vec<Run>) {
+        let staying = self.on_their_way_in_memory();
+        let stay = staying.messages;
+        let purged = self.ready.messages() - stay;
+        let bytes = self.ready.length().bytes.saturating_sub(staying.bytes);
+        let mut runs: Vec<Run> = Vec::new();
+        self.ready.purge(staying, &self.ledger, |first, last| {
+            push_run(&mut runs, Run { first, last, bytes: 0, durable: true });
+        });
+        // A replay of the log knows of the durable ones only, so the run that has the bytes needs one of them.
+        let (volatile, counts) = self.volatile_among(&runs);
+        let has_durable = |(run, volatile): (&Run, &u64)| run.count() > *volatile;
+        let with_bytes = runs.iter().zip(&counts).position(has_durable).unwrap_or(0);
+        if let Some(run) = runs.get_mut(with_bytes) {
+            run.bytes = bytes;
+        }
+        if stay == 0 {
+            self.contents.spilled_from = None;
+        }
+        for run in &runs {
+            self.depart(run.first, run.last, run.bytes, Outcome::Purged);
+            self.release(run.first, run.last);
+        }
+        if let Some(run) = runs.get_mut(with_bytes) {
+            run.bytes = run.bytes.saturating_sub(volatile);
+        }
+        if stay == 0 {
+            self.emptied = now;
+        }
+        self.finish_drains(effects);
+        if !self.durable {
+            runs.clear();
+        }
+        (purged, runs)
+    }
+
+    /// Body bytes of the volatile live messages among these, and how many each run has.
+    fn volatile_among(&self, runs: &[Run]) -> (u64, Vec<u64>) {
+        let (mut bytes, mut counts) = (0, vec![0; runs.len()]);
+        for (first, held) in self.contents.volatile() {
+            for at in 0..held.count {
+                let number = first + u64::from(at);
+                let place = runs.partition_point(|run| run.last < number);
+                if runs.get(place).is_some_and(|run| run.first <= number) && self.ledger.is_live(number) {
+                    counts[place] += 1;
+                    bytes += u64::from(held.batch.body_length((held.index + at) as usize));
+                }
+            }
+        }
+        (bytes, counts)
+    }
+}

@@ -1,0 +1,188 @@
+//! What operators see of the queue.
+
+use crate::answers::QueueState;
+use crate::consumer::{Consumer, ConsumerFlow};
+use crate::consumer_id::ConsumerId;
+use crate::contents::Held;
+use crate::counts::{Count, QueueCounts};
+use crate::gauges::{QueueGauges, Waits};
+use crate::ledger_queue::ClassicQueue;
+use crate::status::{ConsumerStatus, QueueStatus};
+use crate::wait::{QueueWait, WaitReason};
+
+impl ClassicQueue {
+    /// What a listing shows.
+    pub fn status(&self) -> QueueStatus {
+        let mut consumers: Vec<_> = self.consumers.iter().collect();
+        consumers.sort_by_key(|(id, _)| **id);
+        let consumers = consumers.into_iter().map(|(_, consumer)| self.status_of(consumer)).collect();
+        let volatile = self.contents.volatile_messages();
+        let messages = self.ready.messages() + self.ready.unacknowledged().messages;
+        let volatile_bytes = match volatile {
+            0 => 0,
+            _ if volatile >= messages => self.ready.length().bytes + self.ready.unacknowledged().bytes,
+            _ => self.volatile_bytes(),
+        };
+        QueueStatus {
+            state: self.state.clone(),
+            ready: self.ready.messages(),
+            ready_bytes: self.ready.length().bytes,
+            unacknowledged: self.ready.unacknowledged().messages,
+            unacknowledged_bytes: self.ready.unacknowledged().bytes,
+            bytes: self.ledger.bytes(),
+            pending: self.pending.length().messages,
+            moving: self.dead.len(),
+            memory: self.contents.bytes(),
+            conservation: self.ledger.counters(),
+            waits: self.waits(),
+            consumers,
+            refused: self.refusals.messages(),
+            counts: self.counted(),
+            volatile,
+            volatile_bytes,
+            in_memory: self.contents.messages().min(messages),
+        }
+    }
+    /// What a listing shows of one consumer.
+    pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
+        Some(self.status_of(self.consumers.look(id)?))
+    }
+
+    /// Body bytes of the live messages that don't outlive this process.
+    fn volatile_bytes(&self) -> u64 {
+        let bytes = |(first, held): (u64, &Held)| -> u64 {
+            let live = (0..held.count).filter(|at| self.ledger.is_live(first + u64::from(*at)));
+            live.map(|at| u64::from(held.batch.body_length((held.index + at) as usize))).sum()
+        };
+        self.contents.volatile().map(bytes).sum()
+    }
+
+    fn status_of(&self, consumer: &Consumer) -> ConsumerStatus {
+        let shared = if self.ready.messages() == 0 {
+            Some(QueueWait { reason: WaitReason::Empty, since: self.emptied })
+        } else {
+            self.reads.blocked_since().map(|since| QueueWait { reason: WaitReason::Disk, since })
+        };
+        let is_credit = matches!(consumer.options.flow, ConsumerFlow::Credit { .. });
+        ConsumerStatus {
+            tag: consumer.options.tag.clone(),
+            channel: consumer.options.channel.clone(),
+            user: consumer.options.user.clone(),
+            arguments: consumer.options.arguments.clone(),
+            prefetch: match consumer.options.flow {
+                ConsumerFlow::Prefetch(prefetch) => prefetch,
+                ConsumerFlow::Credit { .. } => 0,
+            },
+            link_credit: is_credit.then(|| consumer.credit()),
+            delivery_count: consumer.delivery_count(),
+            priority: consumer.options.priority,
+            mode: consumer.options.mode,
+            automatic_ack: consumer.options.automatic_ack,
+            exclusive: consumer.options.exclusive,
+            unacknowledged: consumer.unacknowledged,
+            delivered: consumer.delivered,
+            wait: consumer.wait(self.wait_of(consumer, shared)),
+            latency: *consumer.latency,
+        }
+    }
+
+    /// What holds a consumer that has credit and room: `shared` what holds all that take messages.
+    fn wait_of(&self, consumer: &Consumer, shared: Option<QueueWait>) -> Option<QueueWait> {
+        let Some(browser) = &consumer.browser else { return shared };
+        let wait = |reason| Some(QueueWait { reason, since: consumer.changed });
+        if !browser.is_able() {
+            wait(WaitReason::Disk)
+        } else if self.ready_numbers().next(browser.next()).is_none() {
+            wait(WaitReason::Empty)
+        } else {
+            None
+        }
+    }
+
+    fn waits(&self) -> Vec<QueueWait> {
+        let mut waits = Vec::new();
+        let mut add = |reason, since| waits.push(QueueWait { reason, since });
+        if let QueueState::Failed(_) = self.state {
+            add(WaitReason::Failed, self.changed);
+        }
+        if let Some(since) = self.pending.oldest() {
+            add(WaitReason::Sync, since);
+        }
+        if let Some(since) = self.refusals.since() {
+            add(WaitReason::Full, since);
+        }
+        self.held_publishers.waits().for_each(|wait| add(wait.reason, wait.since));
+        if let Some(since) = self.reads.blocked_since() {
+            add(WaitReason::Disk, since);
+        }
+        if self.consumers.exclusive().is_some() {
+            add(WaitReason::ExclusiveConsumer, self.changed);
+        }
+        if self.ready.messages() > 0 {
+            if self.consumers.movers() == 0 {
+                add(WaitReason::NoConsumers, self.changed);
+            } else if !self.consumers.any_able() {
+                let since = self.consumers.iter().map(|(_, consumer)| consumer.changed).max().unwrap_or(0);
+                add(WaitReason::ConsumersBusy, since);
+            }
+        } else if self.ready.unacknowledged().messages > 0 {
+            add(WaitReason::Unacknowledged, self.emptied);
+        }
+        waits
+    }
+
+    /// See [`QueueGauges`]; a queue that is deleted has none.
+    pub fn gauges(&self) -> QueueGauges {
+        if self.state == QueueState::Deleted {
+            return QueueGauges::default();
+        }
+        let messages = self.ready.messages() + self.ready.unacknowledged().messages;
+        QueueGauges {
+            ready: self.ready.messages(),
+            ready_bytes: self.ready.length().bytes,
+            unacknowledged: self.ready.unacknowledged().messages,
+            unacknowledged_bytes: self.ready.unacknowledged().bytes,
+            memory: self.contents.bytes(),
+            in_memory: self.contents.messages().min(messages),
+            volatile: self.contents.volatile_messages().min(messages),
+            consumers: self.consumers.len() as u64,
+            links: self.consumers.links() as u64,
+            waits: self.wait_reasons(),
+            counted: self.counts.any(),
+            failed: matches!(self.state, QueueState::Failed(_)),
+        }
+    }
+
+    /// The reasons of [`ClassicQueue::status`] without their beginnings, which cost a look at every consumer. So would it
+    /// to see whether all are busy of those that wait for the disk too.
+    fn wait_reasons(&self) -> Waits {
+        let mut waits = Waits::default();
+        waits.add_if(matches!(self.state, QueueState::Failed(_)), WaitReason::Failed);
+        waits.add_if(!self.pending.is_empty(), WaitReason::Sync);
+        waits.add_if(self.refusals.since().is_some(), WaitReason::Full);
+        self.held_publishers.waits().for_each(|wait| waits.add_if(true, wait.reason));
+        waits.add_if(self.reads.blocked_since().is_some(), WaitReason::Disk);
+        waits.add_if(self.consumers.exclusive().is_some(), WaitReason::ExclusiveConsumer);
+        let (has_ready, has_movers) = (self.ready.messages() > 0, self.consumers.movers() > 0);
+        waits.add_if(has_ready && !has_movers, WaitReason::NoConsumers);
+        let is_busy = self.reads.blocked_since().is_none() && !self.consumers.any_scheduled();
+        waits.add_if(has_ready && has_movers && is_busy, WaitReason::ConsumersBusy);
+        waits.add_if(!has_ready && self.ready.unacknowledged().messages > 0, WaitReason::Unacknowledged);
+        waits
+    }
+
+    /// How many of one kind so far; none if nothing has been counted at all.
+    pub fn counted_of(&self, what: Count) -> Option<u64> {
+        self.counts.any().then(|| self.counts.total(what))
+    }
+
+    /// What it counted, if it has counted anything at all.
+    pub fn counts_if_any(&self) -> Option<QueueCounts> {
+        self.counts.any().then(|| self.counted())
+    }
+
+    /// What it counted, with its lengths of now.
+    fn counted(&self) -> QueueCounts {
+        self.counts.with_lengths(self.lengths())
+    }
+}

@@ -1,0 +1,124 @@
+//! Messages between the two phases: submitted, and not yet part of the queue.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_message::Batch;
+
+use crate::group::Place;
+use crate::limits::Length;
+use crate::planted::{Bug, is_planted};
+use crate::{Nanos, Position};
+
+/// Consecutive messages of one batch.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// The place in the commit stream that they wait for.
+    pub place: Place,
+    pub first: u64,
+    pub batch: Arc<Batch>,
+    pub index: u32,
+    pub count: u32,
+    /// Consumers waited for so many of the first when they were submitted.
+    pub awaited: u32,
+    pub durable: bool,
+    pub submitted: Nanos,
+}
+
+impl Pending {
+    fn length(&self) -> Length {
+        Length { messages: u64::from(self.count), bytes: self.bytes_of_first(self.count) }
+    }
+
+    /// Body bytes of its first `count` messages.
+    fn bytes_of_first(&self, count: u32) -> u64 {
+        self.batch.body_bytes(self.index as usize, count as usize)
+    }
+}
+
+/// See the module; in the order of their numbers.
+#[derive(Debug)]
+pub(crate) struct PendingMessages {
+    runs: VecDeque<Pending>,
+    length: Length,
+    /// The next number that is given out.
+    next: u64,
+}
+
+impl PendingMessages {
+    /// None yet; the first message gets the number `next`.
+    pub(crate) fn new(next: u64) -> Self {
+        Self { runs: VecDeque::new(), length: Length::default(), next }
+    }
+
+    /// Gives out `count` numbers; returns the first.
+    pub(crate) fn reserve(&mut self, count: u32) -> u64 {
+        let first = self.next;
+        self.next += u64::from(count);
+        first
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    pub(crate) fn length(&self) -> Length {
+        self.length
+    }
+
+    /// When the oldest were submitted.
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
+        self.runs.front().map(|pending| pending.submitted)
+    }
+
+    /// The place that the last of them waits for.
+    pub(crate) fn last_place(&self) -> Option<&Place> {
+        self.runs.back().map(|pending| &pending.place)
+    }
+
+    /// Whether some are part of a group: those behind them have to be durable too.
+    pub(crate) fn awaits_group(&self) -> bool {
+        self.runs.iter().any(|pending| matches!(pending.place, Place::Group(_)))
+    }
+
+    pub(crate) fn push(&mut self, pending: Pending) {
+        let length = pending.length();
+        self.length.messages += length.messages;
+        self.length.bytes += length.bytes;
+        self.runs.push_back(pending);
+    }
+
+    /// Before the first of [`PendingMessages::pop_reached`]: a place for [`Bug::ApplyOutOfOrder`].
+    pub(crate) fn begin(&mut self, written: Position, durable: Position) {
+        if is_planted(Bug::ApplyOutOfOrder) {
+            let reached = self.runs.iter().take_while(|pending| pending.place.is_reached(written, durable)).count();
+            self.runs.make_contiguous()[..reached].reverse();
+        }
+    }
+
+    /// The oldest, if their place is reached.
+    pub(crate) fn pop_reached(&mut self, written: Position, durable: Position) -> Option<Pending> {
+        let pending = self.runs.pop_front_if(|pending| pending.place.is_reached(written, durable))?;
+        let length = pending.length();
+        self.length.messages -= length.messages;
+        self.length.bytes -= length.bytes;
+        Some(pending)
+    }
+
+    /// Body bytes of the first `count` messages.
+    pub(crate) fn bytes_of_first(&self, count: u64) -> u64 {
+        let (mut left, mut bytes) = (count, 0);
+        for pending in &self.runs {
+            let some = left.min(u64::from(pending.count));
+            bytes += pending.bytes_of_first(some as u32);
+            left -= some;
+        }
+        bytes
+    }
+
+    /// The queue is deleted: none of them becomes part of it.
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.length = Length::default();
+    }
+}

@@ -1,0 +1,74 @@
+//! Reads of stored messages for those that the queue hands out, one at a time.
+
+use std::sync::Arc;
+
+use crate::Nanos;
+use crate::consumer_id::ConsumerId;
+use crate::effects::{Effects, Link, Signal};
+
+/// What stored messages were read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredRead {
+    /// To be handed out: [`Effects::read`].
+    Delivery,
+    /// To be shown to this consumer: [`Effects::browse_reads`].
+    Browsing(ConsumerId),
+    /// To be moved to the dead-letter exchange: [`Effects::read_dead`].
+    DeadLetters,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct StoredReads {
+    /// A read is under way, from this number on.
+    from: Option<u64>,
+    /// Since when no consumer can be served before the read returns.
+    blocked_since: Option<Nanos>,
+    /// Links of waiting `basic.get`s, each with its key.
+    getters: Vec<(Arc<dyn Link>, u64)>,
+}
+
+impl StoredReads {
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Asks for messages from `number` on, unless a read is under way.
+    pub(crate) fn request(&mut self, number: u64, effects: &mut Effects) {
+        if self.from.is_none() {
+            self.from = Some(number);
+            effects.read = Some(number);
+        }
+    }
+
+    /// Consumers wait for the read.
+    pub(crate) fn block(&mut self, now: Nanos) {
+        self.blocked_since.get_or_insert(now);
+    }
+
+    pub(crate) fn blocked_since(&self) -> Option<Nanos> {
+        self.blocked_since
+    }
+
+    /// Consumers don't wait any more. Returns whether they did.
+    pub(crate) fn unblock(&mut self) -> bool {
+        self.blocked_since.take().is_some()
+    }
+
+    /// Has a `basic.get` signalled when it should be tried again.
+    pub(crate) fn wait(&mut self, link: &Arc<dyn Link>, key: u64) {
+        self.getters.push((link.clone(), key));
+    }
+
+    /// The read is done. Returns the number it was asked to begin with; none if there was no read.
+    pub(crate) fn finish(&mut self) -> Option<u64> {
+        self.from.take()
+    }
+
+    /// Every waiting `basic.get` has to be tried again.
+    pub(crate) fn signal_getters(&mut self, effects: &mut Effects) {
+        for (link, key) in self.getters.drain(..) {
+            effects.signals.push((link, Signal::Loaded(key)));
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A queue with what surrounds it: names of messages, a store for durable ones, positions, consumers that hold deliveries.
+//!
+//! | command | step |
+//! |---|---|
+//! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict]` | declares the queue; first |
+//! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [group=NAME]` | submits messages, at the next position if they are durable |
+//! | `apply POSITION` | everything up to there is durable |
+//! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
+//! | `close-group NAME` | its commit record gets the next position |
+//! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy]` | adds a consumer |
+//! | `take ID [N] [bytes=N]` | its turn |
+//! | `get [auto]` | `basic.get` |
+//! | `ack NAME...`, `reject NAME...`, `requeue NAME... [failed]` | settles deliveries |
+//! | `cancel ID`, `leave ID [failed]` | ends a consumer; `leave` gives back what it holds |
+//! | `room ID yes/no`, `window ID yes/no`, `credit ID N [drain] [seen=N]` | what a consumer can take |
+//! | `purge`, `peek`, `status` | |
+//! | `load [N] [nothing]` | the reads that were asked for are done, with N messages each |
+//! | `move [nowhere]`, `stay` | a turn of dead letters |
+//! | `time MS` | time passes, and the timers run if they are due |
+//! | `hold REASON`, `release REASON` | publishers |
+//! | `close [empty] [unused] [expired]`, `delete`, `fail REASON` | the end |
+//! | `restart [clean]` | the queue is rebuilt from a checkpoint, after a crash or a clean stop |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use leveret_message::Batch;
+use leveret_model::{QueueOptions, QueueType};
+use leveret_queue::{
+    ConsumerId, Effects, GroupPosition, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead, Surroundings,
+};
+
+use super::words::Words;
+
+pub(super) const EPOCH_MS: u64 = 1_700_000_000_000;
+pub(super) const MS: u64 = 1_000_000;
+
+/// The other end of all consumers and gets: notes their signals.
+#[derive(Default)]
+pub(super) struct Recorder(Mutex<Vec<Signal>>);
+
+impl Link for Recorder {
+    fn signal(&self, signal: Signal) {
+        self.0.lock().unwrap().push(signal);
+    }
+}
+
+/// A delivery that waits to be settled.
+pub(super) struct Delivery {
+    pub(super) consumer: Option<ConsumerId>,
+    pub(super) run: Run,
+}
+
+/// A read that was asked for, and the number it begins with.
+pub(super) type Wanted = (StoredRead, u64);
+
+pub(crate) struct Bench {
+    pub(super) queue_type: QueueType,
+    pub(super) queue: Option<Queue>,
+    pub(super) options: QueueOptions,
+    pub(super) durable: bool,
+    pub(super) surroundings: Surroundings,
+    pub(super) link: Arc<Recorder>,
+    pub(super) now_ms: u64,
+    pub(super) deadline_ms: Option<u64>,
+    pub(super) position: u64,
+    pub(super) durable_position: u64,
+    pub(super) groups: BTreeMap<String, Arc<GroupPosition>>,
+    pub(super) names: BTreeMap<u64, String>,
+    /// Durable messages, each alone in a batch.
+    pub(super) store: BTreeMap<u64, Arc<Batch>>,
+    pub(super) held: BTreeMap<String, Delivery>,
+    /// Consumers by number, with the deliveries that their receivers counted.
+    pub(super) consumers: BTreeMap<u64, (String, u32)>,
+    pub(super) wanted: Vec<Wanted>,
+}
+
+impl Bench {
+    pub(crate) fn new(queue_type: QueueType) -> Self {
+        let budget = Arc::new(MemoryBudget::new(1 << 30));
+        Self {
+            queue_type,
+            queue: None,
+            options: QueueOptions::default(),
+            durable: true,
+            surroundings: Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat: false },
+            link: Arc::default(),
+            now_ms: 0,
+            deadline_ms: None,
+            position: 0,
+            durable_position: 0,
+            groups: BTreeMap::new(),
+            names: BTreeMap::new(),
+            store: BTreeMap::new(),
+            held: BTreeMap::new(),
+            consumers: BTreeMap::new(),
+            wanted: Vec::new(),
+        }
+    }
+
+    /// Carries out a step; returns what was answered and what it caused.
+    ///
+    /// # Errors
+    /// The step can't be read, or can't be carried out here.
+    pub(crate) fn step(&mut self, step: &str) -> Result<Vec<String>, String> {
+        let (command, words) = Words::split(step);
+        if self.queue.is_none() && command != "queue" {
+            return Err("the first step is `queue`".to_owned());
+        }
+        let mut answers = self.carry_out(command, words)?;
+        answers.retain(|answer| !answer.is_empty());
+        self.check()?;
+        Ok(answers)
+    }
+
+    fn carry_out(&mut self, command: &str, mut words: Words<'_>) -> Result<Vec<String>, String> {
+        match command {
+            "queue" => self.declare(words),
+            "publish" => self.publish(words),
+            "apply" => self.apply(words, true),
+            "write" => self.apply(words, false),
+            "close-group" => self.close_group(words),
+            "consume" => self.consume(words),
+            "take" => self.take(words),
+            "get" => self.get(words),
+            "ack" | "reject" | "requeue" => self.settle(command, words),
+            "cancel" => self.cancel(words),
+            "leave" => self.leave(words),
+            "room" | "window" => self.able(command, words),
+            "credit" => self.credit(words),
+            "load" => self.load(words),
+            "move" => self.move_dead(words),
+            "time" => self.time(words),
+            "close" => self.close(words),
+            "fail" => {
+                let reason = words.names()?.join(" ");
+                self.with(|queue, effects| queue.fail(reason, effects)).map(|((), answers)| answers)
+            }
+            "hold" | "release" => self.publishers(command, words.next("a reason")?),
+            "restart" => {
+                let clean = words.flag("clean");
+                words.end()?;
+                self.restart(clean)
+            }
+            "purge" | "peek" | "status" | "delete" | "stay" => {
+                words.end()?;
+                self.plain(command)
+            }
+            unknown => Err(format!("there is no command `{unknown}`")),
+        }
+    }
+
+    pub(super) fn queue(&mut self) -> &mut Queue {
+        self.queue.as_mut().expect("steps begin with one")
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.now_ms * MS
+    }
+
+    /// Calls the queue. Returns its answer, and what the call caused in the order in which a broker would see to it.
+    pub(super) fn with<R>(
+        &mut self,
+        call: impl FnOnce(&mut Queue, &mut Effects) -> R,
+    ) -> Result<(R, Vec<String>), String> {
+        let mut effects = Effects::default();
+        let queue = self.queue.as_mut().expect("steps begin with one");
+        let result = call(queue, &mut effects);
+        effects.deadline = queue.announce_deadline();
+        effects.fire();
+        while !effects.ended.is_empty() {
+            effects.ended.tell();
+        }
+        let mut caused = Vec::new();
+        for (what, runs) in [("dropped", &effects.drops), ("settled", &effects.settled), ("expired", &effects.expired)]
+        {
+            if !runs.is_empty() {
+                caused.push(format!("log {what}: {}", self.names_of(runs)));
+            }
+        }
+        let signals = std::mem::take(&mut *self.link.0.lock().unwrap());
+        caused.extend(signals.into_iter().map(|signal| self.signal(signal)));
+        let read = effects.read.map(|from| (StoredRead::Delivery, from));
+        let browse = effects.browse_reads.iter().map(|(id, from)| (StoredRead::Browsing(*id), *from));
+        let dead = effects.read_dead.map(|from| (StoredRead::DeadLetters, from));
+        for wanted in read.into_iter().chain(browse).chain(dead) {
+            let reader = match wanted.0 {
+                StoredRead::Delivery => "to deliver".to_owned(),
+                StoredRead::Browsing(id) => format!("to show {}", self.consumer_name(id)),
+                StoredRead::DeadLetters => "to move dead letters".to_owned(),
+            };
+            caused.push(format!("read from {} on, {reader}", self.name(wanted.1)));
+            self.wanted.push(wanted);
+        }
+        if effects.dead_letters {
+            caused.push("dead letters wait".to_owned());
+        }
+        if let Some(deadline) = effects.deadline {
+            let deadline_ms = deadline.div_ceil(MS);
+            self.deadline_ms = Some(deadline_ms);
+            caused.push(format!("timer at {deadline_ms} ms"));
+        }
+        Ok((result, caused))
+    }
+
+    fn signal(&mut self, signal: Signal) -> String {
+        let name = |key: u64| self.consumers.get(&key).map_or("the get", |(name, _)| name);
+        match signal {
+            Signal::Scheduled(key) => format!("signal {}: take", name(key)),
+            Signal::Cancelled(key) => format!("signal {}: cancelled", name(key)),
+            Signal::Loaded(_) => "signal the get: try again".to_owned(),
+            Signal::Drained { key, delivery_count, available } => {
+                let text = format!("signal {}: drained, count {delivery_count}, {available} available", name(key));
+                if let Some((_, seen)) = self.consumers.get_mut(&key) {
+                    *seen = delivery_count;
+                }
+                text
+            }
+        }
+    }
+
+    pub(super) fn name(&self, number: u64) -> &str {
+        self.names.get(&number).map_or("?", String::as_str)
+    }
+
+    pub(super) fn names_of(&self, runs: &[Run]) -> String {
+        let numbers = runs.iter().flat_map(|run| run.first..=run.last);
+        numbers.map(|number| self.name(number)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn consumer_name(&self, id: ConsumerId) -> &str {
+        self.consumers.get(&id.0).map_or("?", |(name, _)| name)
+    }
+
+    pub(super) fn consumer(&self, name: &str) -> Result<ConsumerId, String> {
+        let found = self.consumers.iter().find(|(_, (known, _))| known == name);
+        found.map(|(id, _)| ConsumerId(*id)).ok_or_else(|| format!("there was no consumer `{name}`"))
+    }
+
+    /// What holds after every step: messages are accounted for, and sums are those of single messages.
+    fn check(&mut self) -> Result<(), String> {
+        let queue = self.queue();
+        if *queue.state() != QueueState::Running {
+            return Ok(());
+        }
+        let (status, gauges) = (queue.status(), queue.gauges());
+        let ready: BTreeSet<u64> = queue.peek(0, usize::MAX).into_iter().map(|peeked| peeked.number).collect();
+        let conservation = status.conservation;
+        let left = conservation.accepted - conservation.gone();
+        if left != status.ready + status.unacknowledged {
+            return Err(format!("{left} messages should be left: {status:?}"));
+        }
+        if ready.len() as u64 != status.ready || self.held.len() as u64 != status.unacknowledged {
+            return Err(format!("{} are ready and {} with consumers: {status:?}", ready.len(), self.held.len()));
+        }
+        if (gauges.ready, gauges.unacknowledged) != (status.ready, status.unacknowledged) {
+            return Err(format!("gauges differ from the status: {gauges:?}, {status:?}"));
+        }
+        Ok(())
+    }
+}

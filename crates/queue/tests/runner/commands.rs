@@ -1,0 +1,463 @@
+//! What each command of [`super::bench`] does.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_model::{Arguments, QueueOptions, Value};
+use leveret_queue::{
+    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, DeleteIf, Flow, GetOutcome, Kept,
+    Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, Outcome, Placement, Queue, QueueState, Recovered, Rejection,
+    Run, Taken, TurnEnd, WaitReason, push_run,
+};
+
+use super::bench::{Bench, Delivery, EPOCH_MS};
+use super::words::{Words, number};
+
+type Answers = Result<Vec<String>, String>;
+
+impl Bench {
+    pub(super) fn declare(&mut self, mut words: Words<'_>) -> Answers {
+        let mut arguments = vec![("x-queue-type", Value::from(self.queue_type.name()))];
+        for (key, value) in words.options("x-") {
+            let value = value.parse().map_or_else(|_| Value::from(value), Value::Int);
+            arguments.push((key, value));
+        }
+        self.options = QueueOptions::effective(&Arguments::from_iter(arguments));
+        self.durable = !words.flag("transient");
+        self.surroundings.strict_compat = words.flag("strict");
+        if let Some(bytes) = words.number("memory")? {
+            self.surroundings.budget = Arc::new(MemoryBudget::new(bytes));
+        }
+        words.end()?;
+        self.begin(Recovered::none(1))
+    }
+
+    fn begin(&mut self, recovered: Recovered) -> Answers {
+        let (options, surroundings) = (self.options.clone(), self.surroundings.clone());
+        self.queue = Some(Queue::new(options, self.durable, recovered, surroundings, self.now()));
+        Ok(self.with(|_, _| ())?.1)
+    }
+
+    pub(super) fn publish(&mut self, mut words: Words<'_>) -> Answers {
+        let durable = !words.flag("volatile") && self.durable;
+        let (ttl_ms, size) = (words.number("ttl")?, words.number("size")?);
+        let group = words.option("group").map(str::to_owned);
+        let names = words.names()?;
+        let received_ms = EPOCH_MS + self.now_ms;
+        let expiry_ms = ttl_ms.map_or(0, |ttl| Envelope::expiry(received_ms, ttl));
+        let envelope = Envelope { durable, received_ms, expiry_ms, ..Envelope::default() };
+        let body = |name: &str| {
+            let mut body = name.as_bytes().to_vec();
+            body.resize(body.len().max(size.unwrap_or(0) as usize), b'.');
+            body
+        };
+        let batch = |names: &[&str]| {
+            let mut builder = BatchBuilder::default();
+            names.iter().for_each(|name| builder.push(&envelope, b"\0\0", &body(name)));
+            Arc::new(builder.finish())
+        };
+        let (messages, now) = (batch(&names), self.now());
+        let Some(submission) = self.queue().submit(&messages, 0, names.len() as u32, now) else {
+            return Ok(vec!["the queue is gone".to_owned()]);
+        };
+        let (accepted, refused) = names.split_at(submission.accepted as usize);
+        let mut answers = Vec::new();
+        if !refused.is_empty() {
+            answers.push(format!("refused: {}", refused.join(" ")));
+        }
+        if accepted.is_empty() {
+            return Ok(answers);
+        }
+        for (number, name) in (submission.first..).zip(accepted) {
+            self.names.insert(number, (*name).to_owned());
+            if durable {
+                self.store.insert(number, batch(&[name]));
+            }
+        }
+        let group = group.map(|name| self.groups.entry(name).or_default().clone());
+        let (placement, place) = match (&group, durable) {
+            (_, false) => (Placement::Volatile, String::new()),
+            (Some(group), true) => (Placement::In(group), ", in the group".to_owned()),
+            (None, true) => {
+                self.position += 1;
+                (Placement::At(self.position), format!(", at {}", self.position))
+            }
+        };
+        answers.insert(0, format!("accepted: {}{place}", accepted.join(" ")));
+        let ((), caused) =
+            self.with(|queue, effects| queue.submitted(submission, messages, 0, placement, now, effects))?;
+        answers.extend(caused);
+        Ok(answers)
+    }
+
+    pub(super) fn close_group(&mut self, mut words: Words<'_>) -> Answers {
+        let name = words.next("a group")?;
+        words.end()?;
+        self.position += 1;
+        self.groups.get(name).ok_or_else(|| format!("there is no group `{name}`"))?.close(self.position);
+        Ok(vec![format!("at {}", self.position)])
+    }
+
+    pub(super) fn apply(&mut self, mut words: Words<'_>, durable: bool) -> Answers {
+        let position = number(words.next("a position")?)?;
+        words.end()?;
+        if durable {
+            self.durable_position = position;
+        }
+        let reached = self.durable_position;
+        Ok(self.with(|queue, effects| queue.apply(position, reached, effects))?.1)
+    }
+
+    pub(super) fn consume(&mut self, mut words: Words<'_>) -> Answers {
+        let name = words.next("a consumer")?.to_owned();
+        let prefetch = words.number("prefetch")?.unwrap_or(0) as u32;
+        let priority = words.option("priority").map(str::parse).transpose().map_err(|_| "a priority is a number")?;
+        let id = self.consumers.len() as u64 + 1;
+        let link: Arc<dyn Link> = self.link.clone();
+        let options = ConsumerOptions {
+            link,
+            key: id,
+            tag: name.as_str().into(),
+            channel: "channel".into(),
+            automatic_ack: words.flag("auto"),
+            flow: match words.flag("credit") {
+                true => ConsumerFlow::Credit { delivery_count: 0 },
+                false => ConsumerFlow::Prefetch(prefetch),
+            },
+            priority: priority.unwrap_or(0),
+            exclusive: words.flag("exclusive"),
+            mode: if words.flag("copy") { ConsumerMode::Copy } else { ConsumerMode::Move },
+            user: "user".into(),
+            arguments: Arguments::default(),
+        };
+        words.end()?;
+        self.consumers.insert(id, (name, 0));
+        let now = self.now();
+        let (added, mut answers) = self.with(|queue, effects| queue.add(ConsumerId(id), options, now, effects))?;
+        match added {
+            Ok(()) => {}
+            Err(NoConsumer::Exclusive) => answers.insert(0, "refused: access to the queue is exclusive".to_owned()),
+            Err(NoConsumer::Gone) => answers.insert(0, "refused: the queue is gone".to_owned()),
+        }
+        Ok(answers)
+    }
+
+    pub(super) fn take(&mut self, mut words: Words<'_>) -> Answers {
+        let name = words.next("a consumer")?;
+        let bytes = words.number("bytes")?.unwrap_or(u64::MAX);
+        let most = words.next("").ok().map(number).transpose()?.map_or(u32::MAX, |most| most as u32);
+        words.end()?;
+        let (id, now) = (self.consumer(name)?, self.now());
+        let status = self.queue().consumer_status(id).ok_or("it isn't there any more")?;
+        let mut taken = Vec::new();
+        let (end, caused) = self.with(|queue, effects| queue.take(id, most, bytes, now, &mut taken, effects))?;
+        let is_held = !status.automatic_ack && status.mode == ConsumerMode::Move;
+        let mut answers = vec![self.delivered(&taken, is_held.then_some(Some(id)))];
+        if let Some((_, seen)) = self.consumers.get_mut(&id.0) {
+            *seen += taken.iter().map(|run| run.count).sum::<u32>();
+        }
+        if end == TurnEnd::More {
+            answers.push("its turn goes on".to_owned());
+        }
+        answers.extend(caused);
+        Ok(answers)
+    }
+
+    /// Notes deliveries, which a consumer or a get holds from now on.
+    fn delivered(&mut self, taken: &[Taken], holder: Option<Option<ConsumerId>>) -> String {
+        let mut shown = Vec::new();
+        for run in taken {
+            for at in 0..run.count {
+                let one = Taken { count: 1, ..run.rest(at) };
+                let name = self.name(one.first).to_owned();
+                let body = one.batch.message(one.index as usize).view().body.to_vec();
+                assert!(body.starts_with(name.as_bytes()), "{name} has the body of another message");
+                let mut text = name.clone();
+                match (one.redelivered, one.failures) {
+                    (false, 0) => {}
+                    (true, 0) => text += " (redelivered)",
+                    (_, failures) => write!(text, " (redelivered, failed {failures})").unwrap(),
+                }
+                shown.push(text);
+                if let Some(consumer) = holder {
+                    self.held.insert(name, Delivery { consumer, run: one.run() });
+                }
+            }
+        }
+        if shown.is_empty() { "nothing".to_owned() } else { format!("takes: {}", shown.join(", ")) }
+    }
+
+    pub(super) fn get(&mut self, mut words: Words<'_>) -> Answers {
+        let automatic = words.flag("auto");
+        words.end()?;
+        let (link, now): (Arc<dyn Link>, u64) = (self.link.clone(), self.now());
+        let (outcome, caused) = self.with(|queue, effects| queue.get(automatic, &link, 0, now, effects))?;
+        let mut answers = match outcome {
+            GetOutcome::Empty => vec!["empty".to_owned()],
+            GetOutcome::Wait => vec!["waits for the disk".to_owned()],
+            GetOutcome::Message(taken, left) => {
+                let taken = self.delivered(&[taken], (!automatic).then_some(None));
+                vec![format!("{taken}; {left} left")]
+            }
+        };
+        answers.extend(caused);
+        Ok(answers)
+    }
+
+    pub(super) fn settle(&mut self, command: &str, mut words: Words<'_>) -> Answers {
+        let failed = words.flag("failed");
+        let mut settled: Vec<(Option<ConsumerId>, Vec<Run>)> = Vec::new();
+        for name in words.names()? {
+            let delivery = self.held.remove(name).ok_or_else(|| format!("`{name}` isn't delivered"))?;
+            if settled.last().is_none_or(|(consumer, _)| *consumer != delivery.consumer) {
+                settled.push((delivery.consumer, Vec::new()));
+            }
+            push_run(&mut settled.last_mut().expect("pushed above").1, delivery.run);
+        }
+        let now = self.now();
+        let ((), answers) = self.with(|queue, effects| match command {
+            "ack" => queue.acknowledge(&settled, now, effects),
+            "requeue" => settled.iter().for_each(|(id, runs)| queue.requeue(*id, runs, failed, now, effects)),
+            _ => {
+                for (id, runs) in &settled {
+                    if queue.reject(*id, runs, now, effects) == Rejection::NoDeadLetters {
+                        queue.settle(*id, runs, Outcome::Dropped, now, effects);
+                    }
+                }
+            }
+        })?;
+        Ok(answers)
+    }
+
+    pub(super) fn cancel(&mut self, mut words: Words<'_>) -> Answers {
+        let (id, now) = (self.consumer(words.next("a consumer")?)?, self.now());
+        words.end()?;
+        let (left, mut answers) = self.with(|queue, effects| queue.cancel(id, now, effects))?;
+        answers.insert(0, left.map_or("it wasn't there".to_owned(), |left| format!("{left} consumers left")));
+        Ok(answers)
+    }
+
+    pub(super) fn leave(&mut self, mut words: Words<'_>) -> Answers {
+        let failed = words.flag("failed");
+        let (id, now) = (self.consumer(words.next("a consumer")?)?, self.now());
+        words.end()?;
+        let mut runs = Vec::new();
+        for (_, delivery) in self.held.extract_if(.., |_, delivery| delivery.consumer == Some(id)) {
+            runs.push(delivery.run);
+        }
+        runs.sort_by_key(|run| run.first);
+        let held = [(Some(id), runs)];
+        let (left, mut answers) = self.with(|queue, effects| queue.leave(&[id], &held, failed, now, effects))?;
+        answers.insert(0, format!("{left} consumers left"));
+        Ok(answers)
+    }
+
+    pub(super) fn able(&mut self, command: &str, mut words: Words<'_>) -> Answers {
+        let (id, now) = (self.consumer(words.next("a consumer")?)?, self.now());
+        let able = match words.next("`yes` or `no`")? {
+            "yes" => true,
+            "no" => false,
+            other => return Err(format!("`{other}` is neither `yes` nor `no`")),
+        };
+        words.end()?;
+        let flow = if command == "room" { Flow::Room(able) } else { Flow::Window(able) };
+        Ok(self.with(|queue, effects| queue.flow(id, flow, now, effects))?.1)
+    }
+
+    pub(super) fn credit(&mut self, mut words: Words<'_>) -> Answers {
+        let (id, now, drain) = (self.consumer(words.next("a consumer")?)?, self.now(), words.flag("drain"));
+        let seen = words.number("seen")?.map_or(self.consumers[&id.0].1, |seen| seen as u32);
+        let link_credit = number(words.next("a credit")?)? as u32;
+        words.end()?;
+        let flow = Flow::Credit { delivery_count: seen, link_credit, drain };
+        let (state, mut answers) = self.with(|queue, effects| queue.flow(id, flow, now, effects))?;
+        let state = state.ok_or("it isn't there any more")?;
+        if drain && state.credit == 0 {
+            self.consumers.get_mut(&id.0).expect("found above").1 = state.delivery_count;
+        }
+        let (count, credit, available) = (state.delivery_count, state.credit, state.available);
+        answers.insert(0, format!("count {count}, credit {credit}, {available} available"));
+        Ok(answers)
+    }
+
+    pub(super) fn load(&mut self, mut words: Words<'_>) -> Answers {
+        let nothing = words.flag("nothing");
+        let most = words.next("").ok().map(number).transpose()?.map_or(usize::MAX, |most| most as usize);
+        words.end()?;
+        if self.wanted.is_empty() {
+            return Err("no read was asked for".to_owned());
+        }
+        let (mut answers, now) = (Vec::new(), self.now());
+        for (read, from) in std::mem::take(&mut self.wanted) {
+            let stored = self.store.range(from..).take(if nothing { 0 } else { most });
+            let runs: Vec<(u64, Arc<Batch>)> = stored.map(|(number, batch)| (*number, batch.clone())).collect();
+            let names: Vec<&str> = runs.iter().map(|(number, _)| self.name(*number)).collect();
+            answers.push(format!("read: {}", if names.is_empty() { "nothing".to_owned() } else { names.join(" ") }));
+            answers.extend(self.with(|queue, effects| queue.loaded(read, runs, now, effects))?.1);
+        }
+        Ok(answers)
+    }
+
+    pub(super) fn move_dead(&mut self, mut words: Words<'_>) -> Answers {
+        let nowhere = words.flag("nowhere");
+        words.end()?;
+        let (turn, mut answers) = self.with(|queue, effects| queue.dead_turn(effects))?;
+        let runs = match turn {
+            DeadTurn::Nothing => return Ok(vec!["nothing to move".to_owned()]),
+            DeadTurn::Wait => {
+                answers.insert(0, "waits".to_owned());
+                return Ok(answers);
+            }
+            DeadTurn::Move(runs) => runs,
+        };
+        for run in &runs {
+            let numbers = run.first..run.first + u64::from(run.count);
+            let names: Vec<&str> = numbers.map(|number| self.name(number)).collect();
+            answers.push(format!("moves: {} ({})", names.join(" "), run.reason.as_str()));
+        }
+        let count: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
+        let dropped = if nowhere { count } else { 0 };
+        let (logged, caused) = self.with(|queue, effects| queue.moved(dropped, effects))?;
+        if !logged.is_empty() {
+            answers.push(format!("log moved: {}", self.names_of(&logged)));
+        }
+        answers.extend(caused);
+        Ok(answers)
+    }
+
+    pub(super) fn time(&mut self, mut words: Words<'_>) -> Answers {
+        self.now_ms += number(words.next("milliseconds")?)?;
+        words.end()?;
+        let mut answers = Vec::new();
+        while self.deadline_ms.is_some_and(|deadline| deadline <= self.now_ms) {
+            self.deadline_ms = None;
+            let now = self.now();
+            let (is_unused, caused) = self.with(|queue, effects| queue.run_timers(now, 256, effects))?;
+            answers.extend(caused);
+            if is_unused {
+                answers.push("unused for too long: to be deleted".to_owned());
+                break;
+            }
+        }
+        Ok(answers)
+    }
+
+    pub(super) fn close(&mut self, mut words: Words<'_>) -> Answers {
+        let condition =
+            DeleteIf { empty: words.flag("empty"), unused: words.flag("unused"), expired: words.flag("expired") };
+        words.end()?;
+        let now = self.now();
+        let (closed, mut answers) = self.with(|queue, _| queue.close(condition, now))?;
+        let answer = match closed {
+            Ok(()) => "closed",
+            Err(NotDeleted::InUse) => "refused: in use",
+            Err(NotDeleted::NotEmpty) => "refused: not empty",
+            Err(NotDeleted::Used) => "refused: used meanwhile",
+        };
+        answers.insert(0, answer.to_owned());
+        Ok(answers)
+    }
+
+    pub(super) fn publishers(&mut self, command: &str, code: &str) -> Answers {
+        let reason = WaitReason::ALL.into_iter().find(|reason| reason.code() == code);
+        let (reason, now) = (reason.ok_or_else(|| format!("there is no reason `{code}`"))?, self.now());
+        Ok(self
+            .with(|queue, _| match command {
+                "hold" => queue.publisher_held(reason, now),
+                _ => queue.publisher_released(reason),
+            })?
+            .1)
+    }
+
+    /// Commands without words.
+    pub(super) fn plain(&mut self, command: &str) -> Answers {
+        let now = self.now();
+        match command {
+            "purge" => {
+                let ((count, runs), mut answers) = self.with(|queue, effects| queue.purge(now, effects))?;
+                answers.insert(0, format!("{count} purged"));
+                if !runs.is_empty() {
+                    answers.insert(1, format!("log purged: {}", self.names_of(&runs)));
+                }
+                Ok(answers)
+            }
+            "delete" => {
+                self.held.clear();
+                let (count, mut answers) = self.with(|queue, effects| queue.delete(effects))?;
+                answers.insert(0, format!("{count} messages gone"));
+                Ok(answers)
+            }
+            "stay" => {
+                // A turn that can't be carried out.
+                let (_, mut answers) = self.with(|queue, effects| queue.dead_turn(effects))?;
+                answers.extend(self.with(|queue, _| queue.dead_stay())?.1);
+                Ok(answers)
+            }
+            "peek" => {
+                let peeked = self.queue().peek(0, usize::MAX);
+                let text = |redelivered| if redelivered { " (redelivered)" } else { "" };
+                let shown: Vec<String> = peeked
+                    .iter()
+                    .map(|peeked| format!("{}{}", self.name(peeked.number), text(peeked.redelivered)))
+                    .collect();
+                Ok(vec![if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }])
+            }
+            _ => Ok(self.status()),
+        }
+    }
+
+    fn status(&mut self) -> Vec<String> {
+        let status = self.queue().status();
+        let mut answers = Vec::new();
+        match status.state {
+            QueueState::Running => {}
+            QueueState::Failed(reason) => answers.push(format!("failed: {reason}")),
+            QueueState::Deleted => answers.push("deleted".to_owned()),
+        }
+        let mut add = |names: &[(&str, u64)]| {
+            let shown: Vec<String> =
+                names.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
+            answers.push(shown.join(", "));
+        };
+        add(&[
+            ("ready", status.ready),
+            ("unacknowledged", status.unacknowledged),
+            ("bytes", status.bytes),
+            ("pending", status.pending),
+            ("moving", status.moving),
+            ("volatile", status.volatile),
+            ("refused", status.refused),
+        ]);
+        let gone = status.conservation;
+        add(&[
+            ("accepted", gone.accepted),
+            ("settled", gone.settled),
+            ("dead-lettered", gone.dead_lettered),
+            ("expired", gone.expired),
+            ("dropped", gone.dropped),
+            ("purged", gone.purged),
+        ]);
+        answers.extend(status.waits.iter().map(|wait| format!("the queue waits: {}", wait.reason.code())));
+        let waits =
+            status.consumers.iter().map(|consumer| format!("{} waits: {}", consumer.tag, consumer.wait.reason.code()));
+        answers.extend(waits);
+        answers
+    }
+
+    pub(super) fn restart(&mut self, clean: bool) -> Answers {
+        let queue = self.queue();
+        let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
+        let redelivered_below = if clean { queue.delivered_below() } else { next };
+        let Kept { expiry, references } = Kept::decode(&state).map_err(|error| error.to_string())?;
+        let ledger = Ledger::restore(next, &live, bytes);
+        self.held.clear();
+        self.wanted.clear();
+        self.deadline_ms = None;
+        self.store.retain(|number, _| live.contains(*number));
+        let mut answers = self.begin(Recovered { ledger, redelivered_below, expiry, references })?;
+        let peeked = self.plain("peek")?;
+        answers.insert(0, format!("back: {}", peeked.join("")));
+        Ok(answers)
+    }
+}

@@ -1,0 +1,6 @@
+//! Reads scenarios and carries out their steps.
+
+pub(crate) mod bench;
+mod commands;
+pub(crate) mod script;
+mod words;

@@ -1,0 +1,100 @@
+//! Scenarios as text: each file of `scenarios/` is a script of steps with what was answered and signalled after each.
+//!
+//! The first line says for which types of queue a scenario holds; each of them has to give the same answers. `#` begins a
+//! comment, an indented line belongs to the answer of the step before it. [`runner::bench`] has the list of commands.
+//! `UPDATE_SCENARIOS=1 cargo test -p leveret-queue --test scenarios` writes the answers anew: read the difference, each
+//! line has to be right by what RabbitMQ does.
+
+mod runner;
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use leveret_model::QueueType;
+
+use self::runner::bench::Bench;
+use self::runner::script::Script;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
+}
+
+/// Runs a script on queues of each type that it is for.
+fn run(text: &str) -> Result<String, String> {
+    let script = Script::parse(text)?;
+    let types: Vec<QueueType> = script.types.iter().copied().filter(|queue_type| queue_type.is_built()).collect();
+    if types.is_empty() {
+        return Err("line 1: no queue of these types can be built, so that the file isn't used".to_owned());
+    }
+    let mut answers = Vec::new();
+    for queue_type in types {
+        let mut bench = Bench::new(queue_type);
+        let mut answer = |line: usize, command: &str| {
+            bench.step(command).map_err(|reason| format!("line {line}: `{command}`: {reason}"))
+        };
+        let answered = script.answer(&mut answer)?;
+        answers.push((queue_type, answered));
+    }
+    let (first, answered) = answers.swap_remove(0);
+    match answers.into_iter().find(|(_, other)| *other != answered) {
+        Some((other, _)) => Err(format!("line 1: {first:?} and {other:?} queues answer differently")),
+        None => Ok(answered),
+    }
+}
+
+#[test]
+fn every_scenario_is_answered_as_written() {
+    let update = env::var_os("UPDATE_SCENARIOS").is_some();
+    let mut files: Vec<PathBuf> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut complaints = Vec::new();
+    for path in &files {
+        let name = path.file_name().unwrap().to_string_lossy();
+        if path.extension().is_none_or(|extension| extension != "txt") {
+            complaints.push(format!("{name} isn't used: scenarios end in .txt"));
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        match run(&text) {
+            Ok(answered) if answered == text => {}
+            Ok(answered) if update => fs::write(path, answered).unwrap(),
+            Ok(answered) => complaints.push(format!("{name} {}", difference(&text, &answered))),
+            Err(reason) => complaints.push(format!("{name} {reason}")),
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
+    assert!(files.len() >= 40, "only {} scenarios were found", files.len());
+}
+
+/// The first line that differs, with what was written and what is answered.
+fn difference(written: &str, answered: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) = (written.lines().collect(), answered.lines().collect());
+    let at = (0..).find(|at| old.get(*at) != new.get(*at)).expect("they differ");
+    let step = new[..at.min(new.len())].iter().rev().find(|line| !line.starts_with(' ') && !line.is_empty());
+    let show = |lines: &[&str]| lines.get(at).map_or("nothing".to_owned(), |line| format!("`{}`", line.trim()));
+    let step = step.unwrap_or(&"the beginning");
+    format!("line {}, after `{step}`: written is {}, answered was {}", at + 1, show(&old), show(&new))
+}
+
+#[test]
+fn an_unknown_command_is_named_with_its_line() {
+    let refused = run("types: classic\n\nqueue\nexplode now\n").unwrap_err();
+    assert_eq!(refused, "line 4: `explode now`: there is no command `explode`");
+    let refused = run("types: classic\nqueue\npublish a b c frobnicate=3\n").unwrap_err();
+    assert_eq!(refused, "line 3: `publish a b c frobnicate=3`: `frobnicate` isn't asked for");
+}
+
+#[test]
+fn a_script_without_a_built_type_is_not_used() {
+    assert!(run("types: stream\nqueue\n").unwrap_err().ends_with("so that the file isn't used"));
+    assert!(run("types: cubic\nqueue\n").unwrap_err().starts_with("line 1"));
+    assert!(run("queue\n").unwrap_err().starts_with("line 1"));
+}
+
+#[test]
+fn answers_are_replaced_and_all_else_stays() {
+    let script = "types: classic\n\n# Why.\nqueue\npublish a\n    wrong\n";
+    let answered = run(script).unwrap();
+    assert_eq!(answered, "types: classic\n\n# Why.\nqueue\npublish a\n    accepted: a, at 1\n");
+    assert_eq!(run(&answered).unwrap(), answered);
+}
