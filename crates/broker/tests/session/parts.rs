@@ -188,7 +188,7 @@ fn the_queues_of_a_deleted_vhost_go_in_parts() {
     assert_eq!(left(), QUEUES);
     submit(Command::DeleteVhost { name: "many".into() });
     stage.broker.commit.announce();
-    while stage.broker.registry.snapshot_full().queues.len() > 0 {
+    while !stage.broker.registry.snapshot_full().queues.is_empty() {
         assert!(stage.disk_work(), "it is durable at last");
         stage.broker.registry.publish();
     }
