@@ -15,6 +15,7 @@ pub mod deaths;
 pub mod deliver;
 pub mod envelope;
 pub mod headers;
+pub mod hub;
 pub mod incoming;
 pub mod overlay;
 pub mod stamps;
