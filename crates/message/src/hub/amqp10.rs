@@ -1,5 +1,6 @@
 //! Messages of AMQP 1.0 to the hub form: their own sections.
 
+use leveret_amqp10::MapRef;
 use leveret_amqp10::message::Sections;
 
 use super::{BodyForm, Entries, Message, Properties, ReplyTo};
@@ -8,8 +9,7 @@ use crate::stored::StoredMessage;
 /// The stored form with the sections of its bare message, or of as much of it as comes before the body.
 #[inline]
 pub(super) fn read<'a>(stored: &StoredMessage<'a>, bare: &Sections<'a>) -> Message<'a> {
-    // They were checked when the message came in.
-    let annotations = Sections::parse(stored.properties).ok().and_then(|sections| sections.message_annotations);
+    let annotations = if stored.properties.is_empty() { None } else { annotations(stored.properties) };
     let properties = bare.properties.as_ref().map_or_else(Properties::default, |given| Properties {
         message_id: given.message_id,
         user_id: given.user_id,
@@ -33,4 +33,9 @@ pub(super) fn read<'a>(stored: &StoredMessage<'a>, bare: &Sections<'a>) -> Messa
         application_properties: Entries::amqp10(bare.application_properties),
         body: BodyForm::Sections,
     }
+}
+
+fn annotations(section: &[u8]) -> Option<MapRef<'_>> {
+    // They were checked when the message came in.
+    Sections::parse(section).ok()?.message_annotations
 }

@@ -23,6 +23,8 @@ use crate::deliver::stamps::Stamps;
 use crate::hub::{Entries, Message, ReplyTo, TYPE_AMQP10, Value};
 
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
+/// Bytes that most properties fit in, without their headers.
+const PROPERTIES_BYTES: usize = 128;
 const CC: &[u8] = b"CC";
 const X_BASIC: &str = "x-basic-";
 const X_MESSAGE_ID: &str = "x-message-id";
@@ -63,7 +65,8 @@ pub(in crate::deliver) fn write(message: &Message<'_>, sent_ms: Option<u64>, is_
         app_id: given.group_id.and_then(|group| short(group.as_bytes())),
         cluster_id: None,
     };
-    let mut out = Vec::new();
+    // Growing step by step costs a tenth of the conversion.
+    let mut out = Vec::with_capacity(PROPERTIES_BYTES + properties.headers.map_or(0, |table| table.as_bytes().len()));
     properties.encode(&mut out);
     out
 }
