@@ -9,7 +9,7 @@ const FIRST_EXCHANGE: &str = "x-first-death-exchange";
 const LAST_REASON: &str = "x-last-death-reason";
 const LAST_QUEUE: &str = "x-last-death-queue";
 const LAST_EXCHANGE: &str = "x-last-death-exchange";
-/// Those that name first and last death.
+/// The names that tell of first and last death.
 pub(super) const SUMMARY: [&str; 6] =
     [FIRST_REASON, FIRST_QUEUE, FIRST_EXCHANGE, LAST_REASON, LAST_QUEUE, LAST_EXCHANGE];
 

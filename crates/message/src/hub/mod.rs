@@ -39,12 +39,12 @@ pub use value::{List, Map, Value};
 /// The property `type` of AMQP 0-9-1 for a body that is encoded as sections of AMQP 1.0.
 pub(crate) const TYPE_AMQP10: &str = "amqp-1.0";
 
-/// What stands before the body.
+/// The sections of a message before its body.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Message<'a> {
-    /// What the broker knows of every message, the fields of the header among it.
+    /// Facts that the broker knows of every message, the fields of the header among them.
     pub envelope: Envelope<'a>,
-    /// What the broker noted on this one.
+    /// The broker's notes on this message: further routing keys, deaths, stamps.
     pub overlay: Overlay<'a>,
     /// The publisher's message annotations. Exchange and routing key aren't among them.
     pub annotations: Entries<'a>,

@@ -125,7 +125,7 @@ impl Case {
         }
     }
 
-    /// What RabbitMQ delivered; none if it failed.
+    /// The lines that RabbitMQ's receiver got; none if RabbitMQ failed.
     pub(crate) fn received(&self, receiver: Receiver, died: bool) -> Option<&str> {
         self.received.get(way(receiver, died)).map(String::as_str)
     }

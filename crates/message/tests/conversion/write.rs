@@ -102,7 +102,7 @@ fn write_views(out: &mut String, case: &Value, shown: Shown, usual: &[Vec<String
         let base = if died { way(receiver, false) } else { "published" };
         let before = if died { received(case, receiver, false, shown) } else { Some(published.clone()) };
         match (received(case, receiver, died, shown), before) {
-            // Those of several deaths have no such ways.
+            // Messages of several deaths were not rejected once more.
             (None, _) if case["steps"].is_array() => {}
             (None, _) => writeln!(out, "{name}: fails").unwrap(),
             (Some(got), Some(before)) => {
