@@ -74,9 +74,15 @@ pub(super) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
     match form {
         // It is the bare message, whose other sections go out with it.
         BodyForm::Sections => out.extend_from_slice(bytes),
-        _ => match Body::read(form, bytes) {
-            Some(Body::Sections { raw, .. }) => out.extend_from_slice(raw),
-            _ => write_data(out, bytes),
-        },
+        _ => write_read(form, bytes, out),
+    }
+}
+
+/// Apart, so that the way of most messages stays short.
+#[inline(never)]
+fn write_read(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
+    match Body::read(form, bytes) {
+        Some(Body::Sections { raw, .. }) => out.extend_from_slice(raw),
+        _ => write_data(out, bytes),
     }
 }
