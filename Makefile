@@ -78,7 +78,8 @@ golden:
 	mv target/amqp091-errors.json tests/golden/amqp091-errors.json
 	tests/clients/.installed/venv/bin/python tests/golden/message-conversion.py $(RABBITMQ_AMQP_PORT) \
 	  >target/conversion.json
-	mv target/conversion.json crates/message/tests/conversion.json
+	CONVERSION_RECORDED=$(CURDIR)/target/conversion.json CONVERSION_TABLE=all \
+	  cargo test --profile ci --package leveret-message --test conversion -- --ignored write_the_tables
 	python3 tests/golden/amqp10-management.py record $(RABBITMQ_AMQP_PORT) >target/amqp10-management.json
 	mv target/amqp10-management.json tests/golden/amqp10-management.json
 	python3 tests/golden/ctl.py "$(RABBITMQ_CTL)" $(RABBITMQ_AMQP_PORT) >target/ctl.json

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Messages of one AMQP protocol as a consumer of the other one sees them, and dead letters as both see them.
 
-    message-conversion.py AMQP_PORT > ../../crates/message/tests/conversion.json
+    message-conversion.py AMQP_PORT > ../../target/conversion.json
         plays all against a RabbitMQ, vhost /, guest/guest, with queues and an exchange of its own
-    message-conversion.py AMQP_PORT stamps=true > ../../crates/message/tests/stamps/overwrite.json
-        plays what concerns stamps against one whose rabbitmq.conf has, with `true` or `false` (stamps/keep.json),
+    message-conversion.py AMQP_PORT stamps=true > ../../target/conversion.json
+        plays what concerns stamps against one whose rabbitmq.conf has, with `true` or `false`,
             message_interceptors.incoming.set_header_timestamp.overwrite = true
             message_interceptors.incoming.set_header_routing_node.overwrite = true
             message_interceptors.outgoing.timestamp.enabled = true
+
+What it prints becomes the tables in crates/message/tests/conversions by
+    CONVERSION_RECORDED=FILE CONVERSION_TABLE=all cargo test -p leveret-message --test conversion -- --ignored write_the_tables
+and of stamps with CONVERSION_TABLE=stamps-overwrite or stamps-keep, for `true` or `false`. `make golden` does the first.
 
 Needs python-qpid-proton. Messages are given and recorded as bytes in hexadecimal: for AMQP 0-9-1 property flags and
 list of the content header, a colon and the body; for AMQP 1.0 the payload of the transfers.
@@ -166,6 +170,7 @@ class Amqp10:
 OLD, NEW = [], []
 def old(name, body=b"body", **given): OLD.append((name, properties(**given), body))
 def new(name, *sections): NEW.append((name, b"".join(sections)))
+def brief(text): return text if len(text) <= 60 else f"{text[:20]}... of {len(text)}"
 
 old("nothing", body=b"")
 old("body only")
@@ -177,7 +182,7 @@ for name, values in dict(content_type=["text/plain", b"\xff", ""], content_encod
         reply_to=["q", "/queues/q", "/exchanges/x/k", "a/b c%ü", b"\xff", "", "amq.rabbitmq.reply-to.g1h"],
         timestamp=[0, 1700000000, 2**63 - 1, 2**64 - 1], user_id=["guest"], app_id=["app", b"\xff"], cluster_id=["cluster"]).items():
     for value in values:
-        old(f"{name} {value!r}"[:60], **{name: value})
+        old(f"{name} {brief(repr(value))}", **{name: value})
 old("all properties", content_type="text/plain", content_encoding="gzip", headers=table(("h", ("S", "v"))), delivery_mode=2,
     priority=9, correlation_id="c", reply_to="q", expiration="60000", message_id="m", timestamp=1700000000, type="order",
     user_id="guest", app_id="app", cluster_id="cluster")
@@ -211,8 +216,31 @@ old("type amqp-1.0, one value", body=section(0x77, utf8("value")), type="amqp-1.
 old("type amqp-1.0, sequences", body=section(0x76, sequence(utf8("a"))) + section(0x76, sequence(uint(1))), type="amqp-1.0")
 old("type amqp-1.0, data", body=data(b"a") + data(b"b"), type="amqp-1.0")
 old("type amqp-1.0, footer", body=data(b"a") + footer(symbol("x-f"), uint(1)), type="amqp-1.0")
+old("type amqp-1.0, no sections", body=b"body", type="amqp-1.0")
+old("type amqp-1.0, nothing", body=b"", type="amqp-1.0")
+old("type amqp-1.0, properties in the body", body=bare(subject=utf8("s")) + BODY, type="amqp-1.0")
+old("reply_to long", reply_to="q" * 255)
+old("content_type not ascii", content_type="text/grün", content_encoding="x" * 255)
+old("CC and x-cc", headers=table(("CC", ("A", [("S", "conversion-cc")])), ("x-cc", ("A", [("S", "other")]))))
+old("CC and BCC", headers=table(("CC", ("A", [("S", "conversion-cc")])), ("BCC", ("A", [("S", "b")])), ("x-h", ("I", 1))))
+PLAIN_FIELDS = {name: item for name, item in FIELDS.items() if not name.endswith((" nan", " inf", "decimal", "decimals", " far"))}
+old("x-header table of all types", headers=table(("x-h", ("F", list(PLAIN_FIELDS.items())))))
+old("x-header array of all types", headers=table(("x-h", ("A", list(PLAIN_FIELDS.values())))))
+old("x-header table with names", headers=table(("x-h", ("F", [("", ("I", 1)), ("ü", ("I", 2)), ("x" * 255, ("I", 3)), ("twice", ("I", 4)), ("twice", ("I", 5))]))))
+DEATH = [("count", ("l", 2)), ("reason", ("S", "expired")), ("queue", ("S", "q")), ("time", ("T", 1600000000)), ("exchange", ("S", "x")), ("routing-keys", ("A", [("S", "k")])),
+    ("original-expiration", ("S", "5000"))]
+old("header x-death and its family of a client", headers=table(("x-death", ("A", [("F", DEATH)])), ("x-first-death-exchange", ("S", "x")), ("x-first-death-queue", ("S", "q")),
+    ("x-first-death-reason", ("S", "expired")), ("x-last-death-exchange", ("S", "x")), ("x-last-death-queue", ("S", "q")), ("x-last-death-reason", ("S", "expired"))))
 
 new("data", BODY)
+new("three data, one empty", data(b"one"), data(b""), data(b"three"))
+new("two data and footer", data(b"one"), data(b"two"), footer(symbol("x-f"), utf8("v")))
+new("sequence and footer", section(0x76, sequence(utf8("a"))), footer(symbol("x-f"), utf8("v")))
+new("sequence empty", section(0x76, b"\x45"))
+new("value uuid", section(0x77, uuid_value(UUID)))
+new("value described", section(0x77, b"\0\xa3\x01d" + utf8("v")))
+new("value array", section(0x77, array(b"\x71", 2, struct.pack(">ii", 1, -1))))
+new("data and annotation x-basic-type amqp-1.0", annotations(symbol("x-basic-type"), utf8("amqp-1.0")), BODY)
 new("data empty", data(b""))
 new("two data", data(b"one"), data(b"two"))
 new("data wide", section(0x75, b"\xb0\0\0\0\x04body"))
@@ -246,14 +274,14 @@ new("user-id", bare(user_id=binary(b"guest")), BODY)
 for name, value in {"to": utf8("/queues/q"), "subject": utf8("s"), "absolute_expiry_time": timestamp(1900000000123), "group_sequence": uint(5), "reply_to_group_id": utf8("g")}.items():
     new(f"properties {name}", bare(**{name: value}), BODY)
 for value in ("q", "/queues/q", "/queues/a%2Fb%20c%25%C3%BC", "/queues/", "/exchanges/x/k", "/exchanges/x", "", "/queue/q", "/queues/" + "x" * 255, "/queues/" + "x" * 256, "y" * 256, "/queues/%zz", "/queues/a/b"):
-    new(f"reply-to {value}"[:60], bare(reply_to=utf8(value)), BODY)
+    new(f"reply-to {brief(value)}", bare(reply_to=utf8(value)), BODY)
 for name in ("content_type", "content_encoding"):
     for value in ("text/plain", "", "x" * 255, "x" * 256):
-        new(f"{name} {value}"[:60], bare(**{name: symbol(value)}), BODY)
+        new(f"{name} {brief(value)}", bare(**{name: symbol(value)}), BODY)
 for value in (0, 1700000000123, -1, -1500, 2**63 - 1):
     new(f"creation-time {value}", bare(creation_time=timestamp(value)), BODY)
 for value in ("g", "", "x" * 255, "x" * 256):
-    new(f"group-id {value}"[:60], bare(group_id=utf8(value)), BODY)
+    new(f"group-id {brief(value)}", bare(group_id=utf8(value)), BODY)
 new("all properties", header(TRUE, ubyte(9), uint(60000)), annotations(symbol("x-a"), utf8("v"), symbol("x-basic-type"), utf8("order")), bare(message_id=utf8("m"), user_id=binary(b"guest"), to=utf8("/queues/q"),
     subject=utf8("s"), reply_to=utf8("/queues/r"), correlation_id=utf8("c"), content_type=symbol("text/plain"), content_encoding=symbol("gzip"), absolute_expiry_time=timestamp(1900000000123),
     creation_time=timestamp(1700000000123), group_id=utf8("g"), group_sequence=uint(5), reply_to_group_id=utf8("r")), application(utf8("p"), uint(1)), BODY)
@@ -269,6 +297,11 @@ for name, value in VALUES.items():
     new(f"application property {name}", application(utf8("p"), value), BODY)
 for name, value in (VALUES | COMPLEX).items():
     new(f"annotation {name}", annotations(symbol("x-a"), value), BODY)
+PLAIN_VALUES = {name: value for name, value in VALUES.items() if not name.endswith((" nan", " inf")) and name not in ("decimal32", "decimal64", "decimal128", "char", "uuid", "timestamp negative")}
+new("annotation list of all types", annotations(symbol("x-a"), sequence(*(value for name, value in PLAIN_VALUES.items() if not name.startswith("ulong")))), BODY)
+new("annotation map of all types", annotations(symbol("x-a"), mapping(*(item for name, value in PLAIN_VALUES.items() for item in (utf8(name), value)))), BODY)
+new("annotation map with names", annotations(symbol("x-a"), mapping(utf8(""), uint(1), symbol("s"), uint(2), utf8("x" * 255), uint(3), utf8("twice"), uint(4), utf8("twice"), uint(5))), BODY)
+new("application property nested", application(utf8("p"), sequence(mapping(utf8("k"), sequence(uint(1), NULL)), b"\x45")), BODY)
 for name in ("list", "map", "array"):
     new(f"application property {name}", application(utf8("p"), COMPLEX[name]), BODY)
 new("application properties empty", application(), BODY)
@@ -287,6 +320,12 @@ for name in ("x-exchange", "x-routing-key", "x-basic-type", "x-basic-expiration"
     new(f"annotation {name} of a client", annotations(symbol(name), utf8("client")), BODY)
 new("annotation x-opt-jms-msg-type byte", annotations(symbol("x-opt-jms-msg-type"), byte(5), symbol("x-opt-jms-dest"), byte(0)), section(0x77, utf8("text")))
 new("annotation x-basic-priority ubyte", annotations(symbol("x-basic-priority"), ubyte(3), symbol("x-basic-delivery-mode"), ubyte(2)), BODY)
+DEATH_KEYS = array(b"\xb1", 1, long("k"))
+DEATH_MAP = mapping(symbol("ttl"), uint(5000), symbol("queue"), utf8("q"), symbol("reason"), symbol("expired"), symbol("count"), ulong(2), symbol("first-time"), timestamp(1600000000123),
+    symbol("last-time"), timestamp(1600000000456), symbol("exchange"), utf8("x"), symbol("routing-keys"), DEATH_KEYS)
+new("annotation x-opt-deaths array", annotations(symbol("x-opt-deaths"), array(b"\xd1", 1, DEATH_MAP[1:]), symbol("x-first-death-queue"), utf8("q")), BODY)
+new("annotation x-opt-deaths list", annotations(symbol("x-opt-deaths"), sequence(DEATH_MAP)), BODY)
+new("x-cc and x-exchange", annotations(symbol("x-cc"), sequence(utf8("conversion-cc")), symbol("x-exchange"), utf8("client"), symbol("x-routing-key"), utf8("client")), BODY)
 new("annotation x-opt-rabbitmq-received-time timestamp", annotations(symbol("x-opt-rabbitmq-received-time"), timestamp(1700000000123)), BODY)
 
 REFUSED = [

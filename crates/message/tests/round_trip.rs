@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use leveret_amqp10::message::Sections;
+use leveret_amqp10::message::{BodyRef, Sections};
 use leveret_amqp091::{FieldTable, FieldValue, Properties, ShortStr};
 use leveret_message::deliver::{Delivery, to_amqp10, to_amqp091};
 use leveret_message::headers::Headers;
+use leveret_message::hub::{self, Body, BodyForm, Entries};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{BatchBuilder, DeadLetter, Envelope, Reason, StoredMessage, incoming};
 use proptest::prelude::*;
@@ -129,7 +130,50 @@ fn payload_of(message: &StoredMessage<'_>) -> Vec<u8> {
     payload
 }
 
+/// A value and all that it holds, whichever encoding it is read from.
+fn shown(value: hub::Value<'_>) -> String {
+    match value {
+        hub::Value::Simple(value) => format!("{value:?}"),
+        hub::Value::List(list) => format!("{:?}", list.iter().map(shown).collect::<Vec<_>>()),
+        hub::Value::Map(map) => format!("{:?}", map.iter().map(|(key, value)| (key, shown(value))).collect::<Vec<_>>()),
+    }
+}
+
+fn shown_entries(entries: &Entries<'_>) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    entries.each(|name, value| all.push((name.to_owned(), shown(value))));
+    all
+}
+
 proptest! {
+    /// Writers see one message, whichever protocol brought it.
+    #[test]
+    fn the_hub_form_is_the_same_from_both_encodings(message in message()) {
+        let properties = message.properties();
+        let stored = StoredMessage {
+            envelope: message.envelope(),
+            properties: &properties,
+            body: &message.body,
+            ..StoredMessage::default()
+        };
+        let payload = payload_of(&stored);
+        let incoming = incoming::amqp10(&payload).unwrap();
+        let converted = incoming.stored(b"exchange", b"key", NOW_MS, Overlay::default());
+        let (old, old_body) = hub::Message::read(&stored).unwrap();
+        let (new, new_body) = hub::Message::read(&converted).unwrap();
+        prop_assert_eq!(old.envelope, new.envelope);
+        prop_assert_eq!(shown_entries(&old.annotations), shown_entries(&new.annotations));
+        prop_assert_eq!(shown_entries(&old.application_properties), shown_entries(&new.application_properties));
+        let reply_to = |properties: &hub::Properties<'_>| properties.reply_to.map(|to| to.queue().into_owned());
+        prop_assert_eq!(reply_to(&old.properties), reply_to(&new.properties));
+        let rest = |properties| hub::Properties { reply_to: None, ..properties };
+        prop_assert_eq!(rest(old.properties), rest(new.properties));
+        prop_assert_eq!((old.body, new.body), (BodyForm::Bytes, BodyForm::Sections));
+        prop_assert_eq!(old_body, Body::Bytes(&message.body));
+        let Body::Sections { body: BodyRef::Data(data), .. } = new_body else { panic!("{new_body:?}") };
+        prop_assert_eq!(data.single(), Some(&message.body[..]));
+    }
+
     #[test]
     fn from_amqp_091_and_back(message in message()) {
         let properties = message.properties();
@@ -184,10 +228,9 @@ proptest! {
 fn recorded(case: usize) -> Vec<u8> {
     thread_local! {
         static PAYLOADS: Vec<Vec<u8>> = {
-            let json: serde_json::Value = serde_json::from_str(include_str!("conversion.json")).unwrap();
-            let cases = json["amqp10"].as_array().unwrap().iter().map(|case| case["published"].as_str().unwrap());
+            let lines = include_str!("conversions/amqp10.txt").lines().filter_map(|line| line.strip_prefix("bytes "));
             let byte = |hex: &str, at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-            cases.map(|hex| (0..hex.len()).step_by(2).map(|at| byte(hex, at)).collect()).collect()
+            lines.map(|hex| (0..hex.len()).step_by(2).map(|at| byte(hex, at)).collect()).collect()
         };
     }
     PAYLOADS.with(|payloads| payloads[case % payloads.len()].clone())

@@ -15,7 +15,7 @@ What RabbitMQ 4.3 can do, row by row, and what becomes of it here. This page is 
 
 A test is a function in a file, a scenario of [the table of clients](../tests/README.md) (`tests/src/table`), or a
 script whose answers were recorded from RabbitMQ 4.3.6 and are compared with ours (`tests/golden`, and
-`conversion.json` for messages from one protocol to the other). With later and no, it shows that it is refused.
+`crates/message/tests/conversions` for messages from one protocol to the other). With later and no, it shows that it is refused.
 ";
 
 /// The page, docs/compatibility.md.

@@ -7,6 +7,11 @@ pub(super) fn missing(proof: &str, repository: &Repository) -> Option<String> {
     if path.ends_with(".json") {
         return recorded(path, name, text, repository);
     }
+    if path.ends_with(".txt") {
+        let there =
+            text.lines().any(|line| line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) == Some(name));
+        return (!there).then(|| format!("{path} has no message {name}"));
+    }
     let function = name.rsplit("::").next().unwrap_or(name);
     let there = if path.starts_with("tests/src/table/") { scenario(text, name) } else { test(text, function) };
     (!there).then(|| format!("{path} has no test {name}"))
@@ -54,12 +59,14 @@ mod tests {
             ("a.rs", TESTS),
             ("tests/src/table/x.rs", "scenario(\n    \"publish\", \"shows\"),"),
             ("tests/golden/x.json", "{\"name\": \"one: two\"} {\"name\": \"other\"} {\"name\": \"say \\\"5\\\"\"}"),
+            ("a.txt", "[a message]\nbytes 00\n"),
             ("tests/allow/x.txt", "# other: no\nother / no frame: on purpose\n"),
         ]);
         for proof in [
             "a.rs::runs",
             "a.rs::inner::too",
             "tests/src/table/x.rs::publish",
+            "a.txt::a message",
             "tests/golden/x.json::one: two",
             "tests/golden/x.json::say \"5\"",
         ] {
@@ -73,6 +80,7 @@ mod tests {
             "a.rs::waits",
             "a.rs::none",
             "tests/src/table/x.rs::pub",
+            "a.txt::bytes 00",
             "tests/golden/x.json::one",
             "tests/golden/x.json::other",
         ] {

@@ -2,25 +2,15 @@
 //!
 //! A message goes out as it came in when the receiver speaks its publisher's protocol: properties and body of AMQP
 //! 0-9-1 are borrowed, the bare message of AMQP 1.0 is copied byte for byte behind a header and annotations whose
-//! stored part isn't decoded. Everything else is conversion, with RabbitMQ's rules; where it would fail or lose
-//! more than it must, docs/differences.md says what happens here.
+//! stored part isn't decoded. Every other message is read into its [hub form](crate::hub), from which the receiver's
+//! protocol writes it, with RabbitMQ's rules; where these would fail or lose more than they must, docs/differences.md
+//! says what happens here.
 
 mod amqp091;
 mod amqp10;
-mod application_properties;
-mod body;
 mod deaths;
 mod file;
-mod headers;
-mod map_writer;
-mod message_annotations;
-mod message_id;
-mod properties;
-mod reply_to;
-mod run;
 mod stamps;
-mod types;
-mod within;
 
 use std::borrow::Cow;
 
@@ -30,12 +20,10 @@ use leveret_amqp091::Properties;
 use crate::envelope::Encoding;
 use crate::stored::StoredMessage;
 
-pub use amqp10::to_amqp10;
-pub use amqp091::to_amqp091;
+pub use amqp10::{Amqp10Run, to_amqp10};
+pub use amqp091::{to_amqp091, within};
 pub(crate) use deaths::header as death_header;
 pub use file::{file_to_amqp10, file_to_amqp091};
-pub use run::Amqp10Run;
-pub use within::within;
 
 /// A message as a receiver over AMQP 0-9-1 gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,9 +37,11 @@ pub struct Amqp091<'a> {
 /// The property `timestamp` as a receiver over AMQP 0-9-1 gets it, in seconds since the Unix epoch. The body of a message
 /// that came over AMQP 1.0 has to be at hand.
 pub fn timestamp(message: &StoredMessage<'_>) -> Option<u64> {
-    stamps::Stamps::of(message, None).timestamp().or_else(|| match message.encoding {
+    stamps::Stamps::of(&message.overlay, None).timestamp().or_else(|| match message.encoding {
         Encoding::Amqp091 => Properties::decode(message.properties).ok()?.timestamp,
-        Encoding::Amqp10 => Sections::parse(message.body).ok()?.properties?.creation_time.and_then(types::seconds),
+        Encoding::Amqp10 => {
+            Sections::parse(message.body).ok()?.properties?.creation_time.and_then(amqp091::value::seconds)
+        }
     })
 }
 

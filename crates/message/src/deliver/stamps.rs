@@ -3,12 +3,8 @@
 use leveret_amqp10::Value;
 use leveret_amqp091::FieldValue;
 
-use super::headers::Pairs;
-use super::map_writer::MapWriter;
-use super::types::text;
 use crate::annotations::{TIMESTAMP_IN_MS, X_OPT_RECEIVED_TIME, X_OPT_SENT_TIME, X_ROUTED_BY};
-use crate::overlay::Received;
-use crate::stored::StoredMessage;
+use crate::overlay::{Overlay, Received};
 
 /// All that one delivery has.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,11 +17,11 @@ pub(super) struct Stamps<'a> {
 impl<'a> Stamps<'a> {
     /// Those of a message that is sent at `sent_ms`, in milliseconds since the Unix epoch, if that is told.
     #[inline]
-    pub(super) fn of(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Self {
-        if message.overlay.is_empty() {
+    pub(super) fn of(overlay: &Overlay<'a>, sent_ms: Option<u64>) -> Self {
+        if overlay.is_empty() {
             return Self { sent_ms, ..Self::default() };
         }
-        Self { received: message.overlay.received(), routed_by: message.overlay.routed_by(), sent_ms }
+        Self { received: overlay.received(), routed_by: overlay.routed_by(), sent_ms }
     }
 
     /// There are none.
@@ -49,31 +45,31 @@ impl<'a> Stamps<'a> {
         self.received.filter(|received| received.property).map(|received| received.ms / 1000)
     }
 
-    /// Adds headers of AMQP 0-9-1, before the publisher's.
-    pub(super) fn add_headers(&self, pairs: &mut Pairs) {
+    /// Calls `add` with headers of AMQP 0-9-1, before the publisher's.
+    pub(super) fn add_headers(&self, mut add: impl FnMut(&str, FieldValue)) {
         let time = |ms: u64| FieldValue::I64(ms as i64);
         if let Some(ms) = self.header() {
-            pairs.push(TIMESTAMP_IN_MS.as_bytes(), time(ms));
+            add(TIMESTAMP_IN_MS, time(ms));
         }
         if let Some(node) = self.routed_by {
-            pairs.push(X_ROUTED_BY.as_bytes(), FieldValue::LongString(node.to_vec()));
+            add(X_ROUTED_BY, FieldValue::LongString(node.to_vec()));
         }
         if let Some(ms) = self.sent_ms {
-            pairs.push(X_OPT_SENT_TIME.as_bytes(), time(ms));
+            add(X_OPT_SENT_TIME, time(ms));
         }
     }
 
-    /// Adds annotations of AMQP 1.0.
-    pub(super) fn add_annotations(&self, out: &mut Vec<u8>, map: &mut MapWriter) {
+    /// Calls `add` with annotations of AMQP 1.0.
+    pub(super) fn add_annotations(&self, mut add: impl FnMut(&str, Value<'_>)) {
         if let Some(ms) = self.header() {
-            map.symbol(out, X_OPT_RECEIVED_TIME, Value::Timestamp(ms as i64));
+            add(X_OPT_RECEIVED_TIME, Value::Timestamp(ms as i64));
         }
         if let Some(node) = self.routed_by {
-            map.symbol(out, X_ROUTED_BY, text(node));
+            add(X_ROUTED_BY, std::str::from_utf8(node).map_or(Value::Binary(node), Value::String));
         }
         if let Some(ms) = self.sent_ms {
             // A long in RabbitMQ, unlike the other.
-            map.symbol(out, X_OPT_SENT_TIME, Value::Long(ms as i64));
+            add(X_OPT_SENT_TIME, Value::Long(ms as i64));
         }
     }
 

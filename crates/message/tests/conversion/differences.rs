@@ -1,48 +1,54 @@
-//! Where a receiver sees something else than in RabbitMQ 4.3.6, each with its reason in docs/differences.md.
+//! The list of what a receiver sees otherwise than in RabbitMQ, `../conversions/differences.txt`.
 
-use leveret_message::Encoding;
+use std::collections::BTreeSet;
 
-use crate::recording::{Case, Receiver};
+/// A difference as the list has it: `message / lines / receivers`.
+pub(crate) type Difference = String;
 
-/// Whether what `found` says (missing lines with `-`, further ones with `+`) is meant to differ.
-pub(crate) fn is_known(case: &Case, receiver: Receiver, died: bool, found: &[String]) -> bool {
-    let only = |marks: &[&str]| found.iter().all(|line| marks.iter().any(|mark| line.starts_with(mark)));
-    // It ends the connection, or sends what isn't AMQP 1.0.
-    found[0].starts_with("RabbitMQ fails") && !found[0].contains("malformed")
-        || found[0].starts_with("-malformed")
-        // A dead letter keeps its time to live in the header of AMQP 1.0 if it came over AMQP 0-9-1.
-        || died && receiver == Receiver::Amqp10 && case.encoding == Encoding::Amqp091 && only(&["-ttl", "+ttl"])
-        // Times to live, times and numbers beyond the other protocol's: the last that fits instead of what is left over.
-        || case.name == "expiration '4294967296'" && only(&["-ttl", "+ttl", "-annotation Symbol(:x-opt-deaths)", "+annotation Symbol(:x-opt-deaths)"])
-        || case.name.starts_with("timestamp ") && only(&["-creation_time: Some(-1000", "+creation_time: Some(9223372036854775807"])
-        || case.name.ends_with("header timestamp far") && found.len() == 2 && found[1].ends_with("Timestamp(9223372036854775807)")
-        // Times before 1970 are left out.
-        || case.name.starts_with("creation-time -") && only(&["-timestamp"])
-        || case.name.ends_with(" timestamp negative") && only(&["-header"])
-        // Headers of AMQP 0-9-1 go out as they came in.
-        || case.name == "header twice" && receiver == Receiver::Amqp091 && only(&["+header"])
-        // A reply address that is no queue's, or just too long with its prefix, is kept.
-        || case.name.starts_with("reply-to /queues/") && receiver == Receiver::Amqp091 && only(&["+reply_to"])
-        // Annotations of RabbitMQ 3 in which it kept properties of AMQP 0-9-1 have no meaning.
-        || case.name == "annotation x-basic-priority ubyte"
+/// Complaints about what differs without being listed, and about lines of the list without use.
+pub(crate) fn judge(list: &str, about: impl Fn(&str) -> bool, found: Vec<(Difference, String)>) -> Vec<String> {
+    let mut listed = BTreeSet::new();
+    for line in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (difference, reason) = line.rsplit_once(": ").unwrap_or((line, ""));
+        assert!(!reason.trim().is_empty(), "{line}: a difference has a reason");
+        let (start, ways) = difference.rsplit_once(" / ").expect("message / lines / receivers");
+        ways.split(", ").filter(|way| about(way)).for_each(|way| assert!(listed.insert(format!("{start} / {way}"))));
+    }
+    let mut complaints = Vec::new();
+    for (difference, lines) in found {
+        if !listed.remove(&difference) {
+            complaints.push(format!("{difference}\n  {lines}"));
+        }
+    }
+    complaints.extend(listed.iter().map(|unused| format!("{unused}: no such difference, remove it from the list")));
+    complaints
 }
 
-/// Whether it is meant that only one of both refuses the message; `refused` is the condition here.
-pub(crate) fn is_known_refusal(case: &Case, refused: Option<&str>) -> bool {
-    match &*case.name {
-        // Keys of the footer are checked like those of the other annotations.
-        "footer key without x-" | "footer key string" => refused == Some("amqp:decode-error"),
-        // RabbitMQ ends the session of whoever receives it.
-        "x-cc null" => refused == Some("amqp:invalid-field"),
-        // Fields and texts that aren't of their type are refused at once, not when somebody needs them.
-        "header durable string"
-        | "header priority uint"
-        | "header ttl ulong"
-        | "header too long"
-        | "subject symbol"
-        | "string not utf-8" => matches!(refused, Some("amqp:decode-error" | "amqp:invalid-field")),
-        // A section that is null counts as an empty one.
-        "annotations null" => refused.is_none(),
-        _ => false,
+/// The lines that only a receiver here gets, and the names of those that only RabbitMQ's gets.
+pub(crate) fn lines(found: &[String]) -> String {
+    if found.iter().any(|line| line.starts_with("-malformed")) {
+        return "malformed".to_owned();
+    }
+    let name = |line: &str| line.split_once(": ").map_or(line, |(name, _)| name).to_owned();
+    let here: Vec<_> = found.iter().filter_map(|line| line.strip_prefix('+')).map(str::to_owned).collect();
+    let gone = found.iter().filter_map(|line| line.strip_prefix('-')).map(name);
+    let gone = gone.filter(|gone| !here.iter().any(|line| name(line) == *gone)).map(|gone| format!("no {gone}"));
+    let lines: BTreeSet<_> = gone.chain(here.iter().cloned()).collect();
+    lines.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_needs_a_line_and_a_line_a_difference() {
+        let found = || vec![("a: b / ttl / amqp10".to_owned(), String::new())];
+        assert!(judge("# note\na: b / ttl / amqp10: it is so\n", |_| true, found()).is_empty());
+        assert_eq!(judge("", |_| true, found()).len(), 1);
+        assert_eq!(judge("a: b / ttl / amqp10, amqp091: it is so\n", |_| true, found()).len(), 1);
+        assert!(judge("a: b / ttl / amqp10, amqp091: it is so\n", |way| way == "amqp10", found()).is_empty());
+        let found = ["-ttl: 1", "-priority: 4", "+ttl: 2", "+header \"a\": long 1"].map(str::to_owned);
+        assert_eq!(lines(&found), "header \"a\": long 1, no priority, ttl: 2");
     }
 }

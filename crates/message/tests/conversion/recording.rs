@@ -1,124 +1,153 @@
-//! The recorded messages.
+//! The recorded messages: tables in `../conversions`, written by [`write`](crate::write).
+//!
+//! A line `[name]` begins a message. `bytes` are what was published, in hexadecimal: over AMQP 1.0 the payload, over AMQP
+//! 0-9-1 property flags and list, a colon and the body. Indented lines are what [`view`](crate::view) makes of them and of
+//! what each receiver got; `rejected` receivers got it from the dead-letter queue. `as SECTION` repeats a section's lines,
+//! `- ` takes one of them out and `+ ` adds one.
+
+use std::collections::BTreeMap;
 
 use leveret_amqp091::Properties;
 use leveret_message::incoming::{self, FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{BatchBuilder, Encoding, Envelope, Stamps, StoredMessage};
-use serde_json::Value;
 
-use crate::view;
+/// The queue to which all messages are published.
+pub(crate) const QUEUE: &str = "conversion";
+/// The queue for its dead letters.
+pub(crate) const DEAD_LETTER_QUEUE: &str = "conversion-dead";
+/// Stands for the lines that a rejection adds to most messages.
+pub(crate) const ITS_DEATH: &str = "its death";
 
-/// Who receives.
+/// A receiver's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Receiver {
     Amqp091,
     Amqp10,
 }
 
+/// A receiver's protocol, and whether the message was rejected before.
+pub(crate) const EVERY_WAY: [(Receiver, bool); 4] =
+    [(Receiver::Amqp091, false), (Receiver::Amqp091, true), (Receiver::Amqp10, false), (Receiver::Amqp10, true)];
+
+/// The name of a section.
+pub(crate) fn way(receiver: Receiver, died: bool) -> &'static str {
+    match (receiver, died) {
+        (Receiver::Amqp091, false) => "amqp091",
+        (Receiver::Amqp091, true) => "amqp091 rejected",
+        (Receiver::Amqp10, false) => "amqp10",
+        (Receiver::Amqp10, true) => "amqp10 rejected",
+    }
+}
+
 /// One message and what became of it.
+#[derive(Debug, Default)]
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) encoding: Encoding,
     pub(crate) published: String,
-    received: Value,
-}
-
-pub(crate) struct Recording {
-    pub(crate) queue: String,
-    pub(crate) dead_letter_queue: String,
-    pub(crate) cases: Vec<Case>,
-    pub(crate) refused: Vec<Case>,
-    pub(crate) histories: Vec<History>,
-}
-
-/// A message that died several times.
-pub(crate) struct History {
-    pub(crate) case: Case,
-    /// Queue and reason of each death.
+    /// The error with which RabbitMQ refused the message.
+    pub(crate) outcome: Option<String>,
+    /// Queue and reason of each death, if there are several.
     pub(crate) steps: Vec<(String, String)>,
     /// The queues have dead-letter routing keys: each other's name.
     pub(crate) with_key: bool,
-    /// The routing key with which it was delivered.
+    /// The routing key with which it was delivered after these deaths.
     pub(crate) last: String,
+    received: BTreeMap<String, String>,
 }
 
-impl Recording {
-    pub(crate) fn load() -> Self {
-        Self::parse(include_str!("../conversion.json"))
-    }
-
-    pub(crate) fn parse(json: &str) -> Self {
-        let json: Value = serde_json::from_str(json).unwrap();
-        let cases = |section: &str, encoding| {
-            let text = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();
-            let list = json[section].as_array().unwrap().iter();
-            let list = list.map(move |case| Case {
-                name: text(case, "name"),
-                encoding,
-                published: text(case, "published"),
-                received: case.clone(),
-            });
-            list.collect::<Vec<_>>()
+/// The messages of a table.
+pub(crate) fn parse(text: &str) -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    let mut section = String::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            cases.push(Case { name: name.to_owned(), ..Case::default() });
+            continue;
+        }
+        let (first, rest) = cases.split_first_mut().expect("a message begins with its name");
+        let (case, first) = match rest.last_mut() {
+            Some(case) => (case, Some(first)),
+            None => (first, None),
         };
-        let mut all = cases("amqp091", Encoding::Amqp091);
-        all.extend(cases("amqp10", Encoding::Amqp10));
-        Self {
-            queue: json["queue"].as_str().unwrap().to_owned(),
-            dead_letter_queue: json["dead_letter_queue"].as_str().unwrap().to_owned(),
-            cases: all,
-            refused: cases("refused", Encoding::Amqp10),
-            histories: json["histories"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .zip(cases("histories", Encoding::Amqp091))
-                .map(history)
-                .collect(),
+        match line.strip_prefix("    ") {
+            Some(line) => case.add(&section, line, first.as_deref()),
+            None => section = case.begin(line),
         }
     }
-}
-
-fn history((json, case): (&Value, Case)) -> History {
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let steps = json["steps"].as_array().unwrap().iter().map(|step| (text(&step[0]), text(&step[1])));
-    History { case, steps: steps.collect(), with_key: json["with_key"].as_bool().unwrap(), last: text(&json["last"]) }
+    cases.retain(|case| case.name != ITS_DEATH);
+    cases
 }
 
 impl Case {
-    /// The error with which RabbitMQ refused the message.
-    pub(crate) fn outcome(&self) -> Option<&str> {
-        self.received["outcome"].as_str()
+    /// A line that isn't indented; returns the name of the section that it begins.
+    fn begin(&mut self, line: &str) -> String {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "bytes" => {
+                self.encoding = if rest.contains(':') { Encoding::Amqp091 } else { Encoding::Amqp10 };
+                self.published = rest.to_owned();
+            }
+            "refused" => self.outcome = Some(rest.to_owned()),
+            "death" => {
+                let (queue, reason) = rest.split_once(' ').expect("queue and reason");
+                self.steps.push((queue.to_owned(), reason.to_owned()));
+            }
+            "with-key" => self.with_key = true,
+            "last" => self.last = rest.to_owned(),
+            _ => {
+                let (name, base) = line.split_once(", as ").unwrap_or((line, ""));
+                if let Some(name) = name.strip_suffix(": fails") {
+                    return name.to_owned();
+                }
+                let lines = self.received.get(base).cloned().unwrap_or_default();
+                self.received.insert(name.to_owned(), lines);
+                return name.to_owned();
+            }
+        }
+        String::new()
     }
 
-    /// What RabbitMQ delivered, as text to compare; none if it failed.
-    pub(crate) fn received(&self, receiver: Receiver, died: bool) -> Option<String> {
-        let key = match receiver {
-            Receiver::Amqp091 => "amqp091",
-            Receiver::Amqp10 => "amqp10",
-        };
-        let raw = self.received[format!("{key}{}", if died { "_rejected" } else { "" })].as_str()?;
-        Some(match receiver {
-            Receiver::Amqp091 => {
-                let (properties, body) = raw.split_once(':').unwrap();
-                view::amqp091(&bytes(properties), &bytes(body))
-            }
-            Receiver::Amqp10 => view::amqp10(&bytes(raw)),
-        })
+    /// An indented line of a section. `first` is the block with the lines that stand for a usual death.
+    fn add(&mut self, section: &str, line: &str, first: Option<&Self>) {
+        if line.strip_prefix("+ ") == Some(ITS_DEATH) {
+            let usual = &first.expect("the first block has them").received[section];
+            return usual.lines().for_each(|line| self.add(section, line, None));
+        }
+        let is_its_death = self.name == ITS_DEATH;
+        let lines = self.received.get_mut(section).unwrap_or_else(|| panic!("{}: no section for {line}", self.name));
+        if let Some(gone) = line.strip_prefix("- ").filter(|_| !is_its_death) {
+            *lines = lines.lines().filter(|line| *line != gone).fold(String::new(), |kept, line| kept + line + "\n");
+        } else {
+            lines.push_str(line.strip_prefix("+ ").filter(|_| !is_its_death).unwrap_or(line));
+            lines.push('\n');
+        }
+    }
+
+    /// The lines that RabbitMQ's receiver got; none if RabbitMQ failed.
+    pub(crate) fn received(&self, receiver: Receiver, died: bool) -> Option<&str> {
+        self.received.get(way(receiver, died)).map(String::as_str)
+    }
+
+    /// Property flags and list, and the body, of a message of AMQP 0-9-1.
+    pub(crate) fn content(&self) -> (Vec<u8>, Vec<u8>) {
+        let (properties, body) = self.published.split_once(':').unwrap();
+        (bytes(properties), bytes(body))
     }
 
     /// Stores the message as a session does.
-    pub(crate) fn publish(&self, queue: &str, now_ms: u64, stamps: &Stamps, builder: &mut BatchBuilder) {
+    pub(crate) fn publish(&self, now_ms: u64, stamps: &Stamps, builder: &mut BatchBuilder) {
         match self.encoding {
             Encoding::Amqp091 => {
-                let (properties, body) = self.published.split_once(':').unwrap();
-                let (properties, body) = (bytes(properties), bytes(body));
+                let (properties, body) = self.content();
                 let given = Properties::decode(&properties).unwrap();
                 let ttl = given.expiration.map(|ttl| ttl.as_str().unwrap().parse::<u64>().unwrap());
                 let envelope = Envelope {
                     durable: given.delivery_mode == Some(2),
                     priority: given.priority,
                     exchange: b"",
-                    routing_key: queue.as_bytes(),
+                    routing_key: QUEUE.as_bytes(),
                     received_ms: now_ms,
                     expiry_ms: ttl.map_or(0, |ttl| Envelope::expiry(now_ms, ttl)),
                 };
@@ -138,7 +167,7 @@ impl Case {
                 let mut overlay = Vec::new();
                 encode_keys(&mut overlay, incoming.further_keys(), []);
                 stamps.encode_amqp10(&incoming, now_ms, &mut overlay);
-                let stored = incoming.stored(b"", queue.as_bytes(), now_ms, Overlay::new(&overlay));
+                let stored = incoming.stored(b"", QUEUE.as_bytes(), now_ms, Overlay::new(&overlay));
                 builder.push_message(&stored);
             }
         }

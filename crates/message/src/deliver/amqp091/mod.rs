@@ -1,14 +1,25 @@
 //! Deliveries over AMQP 0-9-1.
 
+mod deaths;
+mod headers;
+mod message_id;
+mod properties;
+pub(super) mod value;
+mod within;
+
 use std::borrow::Cow;
 
-use leveret_amqp10::message::Sections;
+use leveret_amqp10::message::BodyRef;
 use leveret_amqp091::Properties;
 
+use super::Amqp091;
 use super::stamps::Stamps;
-use super::{Amqp091, body, deaths, headers, message_annotations, properties};
 use crate::envelope::Encoding;
+use crate::hub::{Body, Message};
 use crate::stored::StoredMessage;
+
+pub(super) use properties::write as properties_of;
+pub use within::within;
 
 /// The message as a receiver over AMQP 0-9-1 gets it: borrowed, if it came that way, never died and has no stamps.
 /// `sent_ms` is the wall time in milliseconds since the Unix epoch where the receiver is told it.
@@ -29,14 +40,14 @@ pub fn to_amqp091<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Amqp
 /// Properties of a message with stamps, or of a dead letter: its history among the headers, and no expiration.
 #[cold]
 fn with_overlay<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Cow<'a, [u8]> {
-    let (history, stamps) = (message.overlay.deaths(), Stamps::of(message, sent_ms));
+    let (history, stamps) = (message.overlay.deaths(), Stamps::of(&message.overlay, sent_ms));
     if history.is_none() && stamps.is_empty() {
         return Cow::Borrowed(message.properties);
     }
     // They were checked when the message came in.
     let mut properties = Properties::decode(message.properties).unwrap_or_default();
     let mut pairs = headers::Pairs::default();
-    stamps.add_headers(&mut pairs);
+    stamps.add_headers(|name, value| pairs.push(name.as_bytes(), value));
     if let Some(history) = &history {
         deaths::add_headers(history, &mut pairs);
     }
@@ -57,29 +68,21 @@ fn with_overlay<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Cow<'a
 #[cold]
 fn convert<'a>(message: &StoredMessage<'a>, sent_ms: Option<u64>) -> Amqp091<'a> {
     // It was checked when the message came in.
-    let Ok(bare) = Sections::parse(message.body) else {
+    let Some((hub, body)) = Message::read(message) else {
         return Amqp091 { properties: Cow::Borrowed(&[0, 0]), body: Cow::Borrowed(message.body) };
     };
-    let (body, encoded) = body::to_amqp091(&bare, message.body);
-    Amqp091 { properties: Cow::Owned(properties_of(message, sent_ms, &bare, encoded)), body }
+    let (body, is_encoded) = bytes_of(body);
+    Amqp091 { properties: Cow::Owned(properties_of(&hub, sent_ms, is_encoded)), body }
 }
 
-/// Properties of a message that came over AMQP 1.0; `encoded` says that its body is sections.
-pub(super) fn properties_of(
-    message: &StoredMessage<'_>,
-    sent_ms: Option<u64>,
-    bare: &Sections<'_>,
-    encoded: bool,
-) -> Vec<u8> {
-    // They were checked when the message came in.
-    let annotations = Sections::parse(message.properties).ok().and_then(|sections| sections.message_annotations);
-    let mut pairs = headers::Pairs::default();
-    let stamps = Stamps::of(message, sent_ms);
-    stamps.add_headers(&mut pairs);
-    if let Some(deaths) = message.overlay.deaths() {
-        deaths::add_headers(&deaths, &mut pairs);
+/// The bytes of data sections; other sections are left in their encoding, and `true` says so.
+fn bytes_of(body: Body<'_>) -> (Cow<'_, [u8]>, bool) {
+    match body {
+        Body::Bytes(bytes) => (Cow::Borrowed(bytes), false),
+        Body::Sections { body: BodyRef::Data(data), .. } => match data.single() {
+            Some(bytes) => (Cow::Borrowed(bytes), false),
+            None => (Cow::Owned(data.iter().flatten().copied().collect()), false),
+        },
+        Body::Sections { raw, .. } => (Cow::Borrowed(raw), true),
     }
-    let kind = annotations.and_then(message_annotations::basic_type);
-    annotations.into_iter().for_each(|map| message_annotations::add_headers(map, &mut pairs));
-    properties::to_amqp091(message, bare, kind, encoded, pairs, stamps.timestamp())
 }

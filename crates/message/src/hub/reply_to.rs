@@ -4,16 +4,37 @@ use std::borrow::Cow;
 
 const QUEUES: &str = "/queues/";
 
-/// The queue that an address names; any other address as it is.
-pub(super) fn to_amqp091(address: &str) -> Cow<'_, [u8]> {
-    match address.strip_prefix(QUEUES).and_then(decode) {
-        Some(queue) => queue,
-        None => Cow::Borrowed(address.as_bytes()),
+/// Where answers go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyTo<'a> {
+    /// An address of AMQP 1.0 (RabbitMQ's version 2), or any text.
+    Address(&'a str),
+    /// A queue's name.
+    Queue(&'a [u8]),
+}
+
+impl<'a> ReplyTo<'a> {
+    /// The name of the queue; an address that isn't a queue's as it is.
+    pub fn queue(self) -> Cow<'a, [u8]> {
+        match self {
+            Self::Address(address) => match address.strip_prefix(QUEUES).and_then(decode) {
+                Some(queue) => queue,
+                None => Cow::Borrowed(address.as_bytes()),
+            },
+            Self::Queue(queue) => Cow::Borrowed(queue),
+        }
+    }
+
+    /// The address.
+    pub fn address(self) -> Cow<'a, str> {
+        match self {
+            Self::Address(address) => Cow::Borrowed(address),
+            Self::Queue(queue) => Cow::Owned(encode(queue)),
+        }
     }
 }
 
-/// The address of a queue.
-pub(super) fn to_amqp10(queue: &[u8]) -> String {
+fn encode(queue: &[u8]) -> String {
     let mut address = String::with_capacity(QUEUES.len() + queue.len());
     address.push_str(QUEUES);
     for &byte in queue {

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::Delivery;
-use super::amqp10::write_start;
-use super::body::Body;
+use super::{write_body, write_start};
 use crate::batch::MessageRef;
+use crate::deliver::Delivery;
+use crate::hub::BodyForm;
 use crate::stored::{StoredMessage, tell_the_same};
 
 /// Writes messages as [`to_amqp10`](super::to_amqp10) does, into one buffer and all of the same [`Delivery`]. What
@@ -23,7 +23,7 @@ struct Last<'a> {
     head: &'a [u8],
     /// Where its sections before the body are.
     start: Range<usize>,
-    body: Body<'a>,
+    form: BodyForm,
 }
 
 impl<'a> Amqp10Run<'a> {
@@ -41,7 +41,7 @@ impl<'a> Amqp10Run<'a> {
             Some(last) if tell_the_same(last.head, head) => {
                 out.reserve(last.start.len() + body.len());
                 out.extend_from_within(last.start.clone());
-                last.body.write(body, out);
+                write_body(last.form, body, out);
             }
             _ => self.append_another(head, body, out),
         }
@@ -51,10 +51,9 @@ impl<'a> Amqp10Run<'a> {
     fn append_another(&mut self, head: &'a [u8], body: &'a [u8], out: &mut Vec<u8>) {
         let message = StoredMessage::from_parts(head, body);
         let start = out.len();
-        write_start(&message, &self.delivery, out);
-        let last = Last { head, start: start..out.len(), body: Body::of(&message) };
-        last.body.write(body, out);
-        self.last = Some(last);
+        let form = write_start(&message, &self.delivery, out);
+        self.last = Some(Last { head, start: start..out.len(), form });
+        write_body(form, body, out);
     }
 
     /// What was appended isn't all there any more.

@@ -1,0 +1,67 @@
+//! Message annotations (AMQP 1.0, 3.2.3).
+
+use leveret_amqp10::{MapRef, descriptor};
+
+use super::map_writer::MapWriter;
+use super::{deaths, value};
+use crate::annotations::RawAnnotations;
+use crate::deliver::deaths::is_name;
+use crate::deliver::stamps::Stamps;
+use crate::envelope::Envelope;
+use crate::hub::Message;
+use crate::stored::StoredMessage;
+
+/// Appends the section for a message that came over AMQP 1.0: what the publisher gave is taken over undecoded.
+#[inline]
+pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) {
+    let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
+    write_route(&message.envelope, out, &mut map);
+    let kept = RawAnnotations::of(message.properties).unwrap_or_default();
+    match message.overlay.deaths() {
+        None if stamps.is_empty() => map.raw(out, kept.count, kept.items),
+        history => {
+            let takes = |name: &str| stamps.takes(name) || history.is_some() && is_name(name);
+            let pairs = leveret_amqp10::message::Sections::parse(message.properties);
+            let pairs = pairs.ok().and_then(|sections| sections.message_annotations).unwrap_or(MapRef::EMPTY);
+            let mut pairs = pairs.iter();
+            while let Some((key, raw)) = pairs.next_raw() {
+                if !key.as_text().is_some_and(takes) {
+                    map.raw(out, 2, raw);
+                }
+            }
+            stamps.add_annotations(|name, value| map.symbol(out, name, value));
+            if let Some(history) = history {
+                deaths::add_annotations(&history, out, &mut map);
+            }
+        }
+    }
+    map.finish(out);
+}
+
+/// Appends the section for any other message.
+pub(super) fn write(message: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) {
+    let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
+    write_route(&message.envelope, out, &mut map);
+    let history = message.overlay.deaths();
+    let takes = |name: &str| stamps.takes(name) || history.is_some() && is_name(name);
+    message.annotations.each(|name, value| {
+        if !takes(name) {
+            map.key(out, name);
+            value::write(value, out);
+        }
+    });
+    stamps.add_annotations(|name, value| map.symbol(out, name, value));
+    if let Some(history) = history {
+        deaths::add_annotations(&history, out, &mut map);
+    }
+    map.finish(out);
+}
+
+/// Exchange and routing key, whose names are always the same bytes.
+#[inline]
+fn write_route(envelope: &Envelope<'_>, out: &mut Vec<u8>, map: &mut MapWriter) {
+    map.raw(out, 2, b"\xa3\x0ax-exchange");
+    value::text(envelope.exchange).encode(out);
+    map.raw(out, 2, b"\xa3\x0dx-routing-key");
+    value::text(envelope.routing_key).encode(out);
+}

@@ -1,0 +1,88 @@
+//! Deliveries over AMQP 1.0.
+
+mod annotations;
+mod application_properties;
+mod deaths;
+mod map_writer;
+mod properties;
+mod run;
+mod value;
+
+use leveret_amqp10::message::{Header, write_data};
+
+use super::Delivery;
+use super::stamps::Stamps;
+use crate::envelope::Encoding;
+use crate::hub::{Body, BodyForm, Message};
+use crate::stored::StoredMessage;
+
+pub use run::Amqp10Run;
+
+/// Bytes of a header and of the annotations that name exchange and routing key, without these names.
+const ROUTE_AND_HEADER: usize = 80;
+
+/// Appends all sections of the message as a receiver over AMQP 1.0 gets it.
+#[inline]
+pub fn to_amqp10(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec<u8>) {
+    let envelope = &message.envelope;
+    // All that a message of AMQP 1.0 needs, so that nothing grows halfway.
+    out.reserve(
+        ROUTE_AND_HEADER
+            + envelope.exchange.len()
+            + envelope.routing_key.len()
+            + message.properties.len()
+            + message.body.len(),
+    );
+    let form = write_start(message, delivery, out);
+    write_body(form, message.body, out);
+}
+
+/// Appends the sections before what stands in [`StoredMessage::body`], and returns how that is to be read.
+#[inline]
+pub(super) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out: &mut Vec<u8>) -> BodyForm {
+    let envelope = &message.envelope;
+    let header = Header {
+        durable: Some(envelope.durable),
+        priority: envelope.priority,
+        ttl: (envelope.expiry_ms != 0).then(|| remaining(envelope.expiry_ms, delivery.now_ms)),
+        first_acquirer: !delivery.redelivered,
+        delivery_count: delivery.delivery_count,
+    };
+    header.encode(out);
+    let stamps = Stamps::of(&message.overlay, delivery.sent_time.then_some(delivery.now_ms));
+    let hub = match message.encoding {
+        Encoding::Amqp10 => {
+            annotations::write_stored(message, &stamps, out);
+            return BodyForm::Sections;
+        }
+        Encoding::Amqp091 => Message::from_amqp091(message),
+    };
+    annotations::write(&hub, &stamps, out);
+    properties::write(&hub.properties, out);
+    application_properties::write(&hub.application_properties, out);
+    hub.body
+}
+
+/// What is left of a time to live (3.2.1 asks intermediaries to count it down).
+fn remaining(expiry_ms: u64, now_ms: u64) -> u32 {
+    u32::try_from(expiry_ms.saturating_sub(now_ms)).unwrap_or(u32::MAX)
+}
+
+/// Appends what stands in [`StoredMessage::body`].
+#[inline]
+pub(super) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
+    match form {
+        // It is the bare message, whose other sections go out with it.
+        BodyForm::Sections => out.extend_from_slice(bytes),
+        _ => write_read(form, bytes, out),
+    }
+}
+
+/// Apart, so that the way of most messages stays short.
+#[inline(never)]
+fn write_read(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
+    match Body::read(form, bytes) {
+        Some(Body::Sections { raw, .. }) => out.extend_from_slice(raw),
+        _ => write_data(out, bytes),
+    }
+}

@@ -1,0 +1,51 @@
+//! The sections of a message that are maps: annotations and application properties.
+
+use leveret_amqp10::MapRef;
+use leveret_amqp091::Table;
+
+use super::{Value, amqp091, value};
+
+/// Named values, in the publisher's order. A name may be there twice.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Entries<'a>(Source<'a>);
+
+/// One variant for each form in which they are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+enum Source<'a> {
+    #[default]
+    None,
+    Amqp10(MapRef<'a>),
+    Amqp091Annotations {
+        headers: Table<'a>,
+        kind: Option<Value<'a>>,
+    },
+    Amqp091Properties(Table<'a>),
+}
+
+impl<'a> Entries<'a> {
+    /// A section of AMQP 1.0.
+    pub(super) fn amqp10(map: Option<MapRef<'a>>) -> Self {
+        Self(map.map_or(Source::None, Source::Amqp10))
+    }
+
+    /// The annotations among the headers of AMQP 0-9-1, and its property `type`.
+    pub(super) fn amqp091_annotations(headers: Table<'a>, kind: Option<Value<'a>>) -> Self {
+        Self(Source::Amqp091Annotations { headers, kind })
+    }
+
+    /// The application properties among the headers of AMQP 0-9-1.
+    pub(super) fn amqp091_properties(headers: Table<'a>) -> Self {
+        Self(Source::Amqp091Properties(headers))
+    }
+
+    /// Calls `take` with each name and value. A call, not an iterator: which form they have is asked once and not at each.
+    #[inline]
+    pub fn each(&self, mut take: impl FnMut(&'a str, Value<'a>)) {
+        match self.0 {
+            Source::None => {}
+            Source::Amqp10(map) => value::text_pairs(map.iter()).for_each(|(name, value)| take(name, value)),
+            Source::Amqp091Annotations { headers, kind } => amqp091::annotations(headers, kind, take),
+            Source::Amqp091Properties(headers) => amqp091::application_properties(headers, take),
+        }
+    }
+}
