@@ -156,6 +156,11 @@ impl Clock {
         self.expiry = Some(expiry);
     }
 
+    /// Whether there are messages that may not wait.
+    pub(crate) fn any_momentary(&self) -> bool {
+        !self.momentary.is_empty()
+    }
+
     /// Messages that may not wait: first and last number of each run. They aren't any of these again.
     pub(crate) fn take_momentary(&mut self) -> Vec<(u64, u64)> {
         std::mem::take(&mut self.momentary)

@@ -197,14 +197,14 @@ impl ClassicQueue {
             return;
         }
         let durable = !matches!(placement, Placement::Volatile);
-        let place = match (placement, self.pending.last_place()) {
-            (Placement::At(position), _) => Place::At(position),
-            (Placement::In(group), _) => Place::Group(group.clone()),
-            (Placement::Volatile, Some(last)) => last.clone(),
-            (Placement::Volatile, None) => Place::At(0),
+        let place = match placement {
+            Placement::At(position) => Place::At(position),
+            Placement::In(group) => Place::Group(group.clone()),
+            Placement::Volatile => self.pending.last_place().cloned().unwrap_or(Place::At(0)),
         };
         let awaited = self.awaited_on_disk(count);
-        let pending = Pending { place, first, batch, index, count, awaited, durable, submitted };
+        let bytes = batch.body_bytes(index as usize, count as usize);
+        let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted };
         if self.pending.is_empty() && pending.place.is_reached(0, 0) {
             self.admit(pending);
             self.after_growth(effects);
@@ -227,12 +227,11 @@ impl ClassicQueue {
     }
 
     fn admit(&mut self, pending: Pending) {
-        let Pending { first, batch, index, count, awaited, durable, .. } = pending;
+        let Pending { first, batch, index, count, bytes, awaited, durable, .. } = pending;
         let is_running = self.state == QueueState::Running;
         if !is_running && !durable {
             return;
         }
-        let bytes = batch.body_bytes(index as usize, count as usize);
         self.ledger.accept(first, u64::from(count), bytes);
         self.ready.grow(u64::from(count), bytes);
         self.clock.note(first, &batch, (index, count), awaited, &self.ledger);

@@ -19,6 +19,8 @@ pub(crate) struct Pending {
     pub batch: Arc<Batch>,
     pub index: u32,
     pub count: u32,
+    /// Their body bytes.
+    pub bytes: u64,
     /// Consumers waited for so many of the first when they were submitted.
     pub awaited: u32,
     pub durable: bool,
@@ -26,10 +28,6 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    fn length(&self) -> Length {
-        Length { messages: u64::from(self.count), bytes: self.bytes_of_first(self.count) }
-    }
-
     /// Body bytes of its first `count` messages.
     fn bytes_of_first(&self, count: u32) -> u64 {
         self.batch.body_bytes(self.index as usize, count as usize)
@@ -82,9 +80,8 @@ impl PendingMessages {
     }
 
     pub(crate) fn push(&mut self, pending: Pending) {
-        let length = pending.length();
-        self.length.messages += length.messages;
-        self.length.bytes += length.bytes;
+        self.length.messages += u64::from(pending.count);
+        self.length.bytes += pending.bytes;
         self.runs.push_back(pending);
     }
 
@@ -99,9 +96,8 @@ impl PendingMessages {
     /// The oldest, if their place is reached.
     pub(crate) fn pop_reached(&mut self, written: Position, durable: Position) -> Option<Pending> {
         let pending = self.runs.pop_front_if(|pending| pending.place.is_reached(written, durable))?;
-        let length = pending.length();
-        self.length.messages -= length.messages;
-        self.length.bytes -= length.bytes;
+        self.length.messages -= u64::from(pending.count);
+        self.length.bytes -= pending.bytes;
         Some(pending)
     }
 

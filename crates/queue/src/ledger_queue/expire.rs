@@ -35,11 +35,10 @@ impl ClassicQueue {
 
     /// Messages that may not wait leave.
     pub(super) fn expire_momentary(&mut self, effects: &mut Effects) {
-        let momentary = self.clock.take_momentary();
-        if momentary.is_empty() {
+        if !self.clock.any_momentary() {
             return;
         }
-        for (first, last) in momentary {
+        for (first, last) in self.clock.take_momentary() {
             self.expire_range(first, last, u64::MAX, effects);
         }
         self.finish_drains(effects);
