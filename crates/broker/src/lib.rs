@@ -16,6 +16,7 @@ pub mod authenticate;
 pub mod awaited;
 pub mod bodies;
 pub mod broker;
+mod client_connection;
 pub mod clients;
 pub mod commit;
 mod confirms;

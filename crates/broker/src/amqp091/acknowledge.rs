@@ -38,7 +38,7 @@ impl Session {
     /// Settles one delivery, or all up to it; of many, what this turn may.
     fn settle(&mut self, channel: u16, (tag, multiple): (u64, bool), verdict: Verdict, now: Now) -> Result<()> {
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
-        let (settled, up_to) = match entry.settle(tag, multiple, &mut self.budget) {
+        let (settled, up_to) = match entry.settle(tag, multiple, &mut self.client.budget) {
             Some(found) => found,
             None => return Err(unknown_tag(tag)),
         };
@@ -57,7 +57,7 @@ impl Session {
                 let count = |settled: &Settled| settled.runs.iter().map(Run::count).sum::<u64>();
                 let acked = settled.iter().map(count).sum();
                 entry.stats.count(Stat::Ack, acked, now.monotonic);
-                self.counters.acked.add(acked);
+                self.client.counters.acked.add(acked);
                 for Settled { source, runs } in settled {
                     self.acks.add(entry.source(source), runs);
                 }

@@ -22,8 +22,8 @@ const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;
 impl Session {
     /// The header was ours: `connection.start`.
     pub(crate) fn start(&mut self, _now: Now) {
-        let properties = identity::server_properties(&self.broker.settings).encoded();
-        let mechanisms = offered(&self.broker.settings, &self.peer).join(" ");
+        let properties = identity::server_properties(&self.client.broker.settings).encoded();
+        let mechanisms = offered(&self.client.broker.settings, &self.client.peer).join(" ");
         let start = connection::Start {
             version_major: 0,
             version_minor: 9,
@@ -31,7 +31,7 @@ impl Session {
             mechanisms: mechanisms.as_bytes(),
             locales: b"en_US",
         };
-        encode_method(self.output.buffer(), 0, &Method::ConnectionStart(start));
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionStart(start));
         self.phase = Phase::Start;
     }
 
@@ -46,7 +46,7 @@ impl Session {
         self.client_knows_blocked = has("connection.blocked");
         let told = has("authentication_failure_close");
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
-        let offered = offered(&self.broker.settings, &self.peer);
+        let offered = offered(&self.client.broker.settings, &self.client.peer);
         if !offered.contains(&mechanism.as_str()) {
             let offered = offered.join(" ");
             let text = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
@@ -57,26 +57,27 @@ impl Session {
             _ => start_ok.response.into(),
         };
         let claimed = claimed(&response).map(str::to_owned);
-        self.counters.auth_attempts.increment();
-        match self.broker.log_in(&self.peer, &mechanism, response) {
+        self.client.counters.auth_attempts.increment();
+        match self.client.broker.log_in(&self.client.peer, &mechanism, response) {
             Ok(user) => {
-                self.counters.auth_succeeded.increment();
+                self.client.counters.auth_succeeded.increment();
                 // Whoever isn't let in leaves nothing here.
                 self.client_properties = start_ok.client_properties.into();
                 self.told().named();
                 self.told().authenticated(&user);
-                self.user = user.into();
-                self.mechanism = mechanism.as_str().into();
+                self.client.user = user.into();
+                self.client.mechanism = mechanism.as_str().into();
             }
             Err(reason) => {
-                self.counters.auth_failed.increment();
+                self.client.counters.auth_failed.increment();
                 self.told().not_authenticated(claimed.as_deref(), &reason);
                 self.told().failed(self.state(), &reason);
                 if !told {
                     // Such a client takes a closed socket for a refused login. It comes after a while, so that
                     // passwords can't be tried in quick succession.
                     self.phase = Phase::Refused;
-                    self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * 1_000_000);
+                    self.client.deadline =
+                        Some(now.monotonic + self.client.broker.settings.auth_failure_delay_ms * 1_000_000);
                     return Ok(());
                 }
                 let text = format!(
@@ -85,20 +86,20 @@ impl Session {
                 return Err(ProtocolError::new(ReplyCode::AccessRefused, text));
             }
         }
-        let settings = &self.broker.settings;
+        let settings = &self.client.broker.settings;
         let tune = connection::Tune {
-            channel_max: self.broker.channel_max(),
+            channel_max: self.client.broker.channel_max(),
             frame_max: settings.frame_max,
             heartbeat: settings.heartbeat_s,
         };
-        encode_method(self.output.buffer(), 0, &Method::ConnectionTune(tune));
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionTune(tune));
         self.phase = Phase::Tune;
         Ok(())
     }
 
     /// `connection.tune-ok`: the lower value of both sides, 0 being no limit.
     pub(crate) fn tune_ok(&mut self, tune: &connection::TuneOk, now: Now) -> Result<()> {
-        let settings = &self.broker.settings;
+        let settings = &self.client.broker.settings;
         if tune.frame_max != 0 && tune.frame_max < FRAME_MAX_LOWEST {
             let received = tune.frame_max;
             return Err(not_allowed(format!(
@@ -111,7 +112,7 @@ impl Session {
                 "negotiated frame_max = {received} is higher than the maximum allowed value ({allowed})"
             )));
         }
-        let channel_max = self.broker.channel_max();
+        let channel_max = self.client.broker.channel_max();
         if channel_max != 0 && tune.channel_max > channel_max {
             let (received, allowed) = (tune.channel_max, channel_max);
             return Err(not_allowed(format!(
@@ -119,10 +120,10 @@ impl Session {
             )));
         }
         self.frame_max = if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max };
-        self.channel_max = if tune.channel_max == 0 { channel_max } else { tune.channel_max };
+        self.client.channel_max = if tune.channel_max == 0 { channel_max } else { tune.channel_max };
         self.heartbeat = u64::from(tune.heartbeat) * SECOND;
-        self.last_input = now.monotonic;
-        self.last_output = now.monotonic;
+        self.client.last_input = now.monotonic;
+        self.client.last_output = now.monotonic;
         self.phase = Phase::Open;
         Ok(())
     }
@@ -130,29 +131,33 @@ impl Session {
     /// `connection.open`: into a vhost.
     pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
         let vhost = arguments::name("vhost", open.virtual_host)?;
-        if self.broker.is_in_maintenance() {
+        if self.client.broker.is_in_maintenance() {
             return Err(ProtocolError::new(ReplyCode::ConnectionForced, IN_MAINTENANCE));
         }
-        self.broker.check_connection_limit()?;
+        self.client.broker.check_connection_limit()?;
         let own = {
-            let snapshot = self.broker.registry.snapshot();
-            authorize(&snapshot.topology, &self.user, vhost, Action::Enter)?;
-            OwnLimits::of_connections(&snapshot.topology, vhost, &self.user)
+            let snapshot = self.client.broker.registry.snapshot();
+            authorize(&snapshot.topology, &self.client.user, vhost, Action::Enter)?;
+            OwnLimits::of_connections(&snapshot.topology, vhost, &self.client.user)
         };
         let vhost: Arc<str> = vhost.into();
-        self.account =
-            self.broker.quota.open(&vhost, &self.user, own).map_err(|reached| not_allowed(reached.to_string()))?;
-        self.vhost = vhost;
+        self.client.account = self
+            .client
+            .broker
+            .quota
+            .open(&vhost, &self.client.user, own)
+            .map_err(|reached| not_allowed(reached.to_string()))?;
+        self.client.vhost = vhost;
         self.phase = Phase::Running;
-        self.counters.enter(self.broker.vhost_counters(&self.vhost));
-        self.broker.opened(Client {
-            id: self.id,
-            name: self.name.clone(),
-            user: self.user.clone(),
-            vhost: self.vhost.clone(),
+        self.client.counters.enter(self.client.broker.vhost_counters(&self.client.vhost));
+        self.client.broker.opened(Client {
+            id: self.client.id,
+            name: self.client.name.clone(),
+            user: self.client.user.clone(),
+            vhost: self.client.vhost.clone(),
         });
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
-        encode_method(self.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
         self.told().opened();
         Ok(())
     }

@@ -11,12 +11,12 @@ impl Session {
         let named = self.client_properties.lookup("connection_name");
         let client_name = named.and_then(FieldValue::as_str).unwrap_or_default();
         Told {
-            id: self.id,
-            name: &self.name,
+            id: self.client.id,
+            name: &self.client.name,
             client_name,
-            vhost: &self.vhost,
-            user: &self.user,
-            connected: self.connected,
+            vhost: &self.client.vhost,
+            user: &self.client.user,
+            connected: self.client.connected,
         }
     }
 

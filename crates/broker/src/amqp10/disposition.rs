@@ -153,12 +153,12 @@ impl Connection {
             }
         };
         let repeated = repeated(state);
-        let (settled, is_done) = session.unsettled.settle(first, last, &mut self.budget);
+        let (settled, is_done) = session.unsettled.settle(first, last, &mut self.client.budget);
         if !is_done {
             // What is settled by now isn't there any more when the frame is handled again.
             self.held = Held::NextTurn;
         }
-        session.unsettled.report(&mut self.account);
+        session.unsettled.report(&mut self.client.account);
         if let Some(transaction) = transaction {
             self.check_transaction_limit(session, transaction, &settled, now)?;
         }
@@ -200,7 +200,7 @@ impl Connection {
             let now = now.monotonic;
             let ticket = match wish {
                 Wish::Settle => {
-                    self.counters.acked.add(count);
+                    self.client.counters.acked.add(count);
                     match queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now) {
                         Some(position) => Ticket::at(position),
                         // It failed in this very call: the messages are in its log, and back after a restart.
@@ -208,7 +208,9 @@ impl Connection {
                         None => Ticket::default(),
                     }
                 }
-                Wish::Reject if is_asked => queue.reject(Some(consumer), &runs, &self.outbox, Reason::Settlement, now),
+                Wish::Reject if is_asked => {
+                    queue.reject(Some(consumer), &runs, &self.client.outbox, Reason::Settlement, now)
+                }
                 Wish::Reject => {
                     queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now);
                     Ticket::default()
@@ -233,7 +235,7 @@ impl Connection {
 
     /// Answers the settlements that became durable.
     pub(crate) fn answer_settlements(&mut self) {
-        for answer in self.answers.take_due(self.broker.commit.durable()) {
+        for answer in self.answers.take_due(self.client.broker.commit.durable()) {
             self.send_settled(&answer);
         }
     }
@@ -248,7 +250,7 @@ impl Connection {
             state: Some(state),
             batchable: false,
         };
-        encode_performative(self.output.buffer(), channel, &Performative::Disposition(answer));
+        encode_performative(self.client.output.buffer(), channel, &Performative::Disposition(answer));
     }
 }
 

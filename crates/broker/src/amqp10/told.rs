@@ -6,12 +6,12 @@ use crate::told::Told;
 impl Connection {
     pub(crate) fn told(&self) -> Told<'_> {
         Told {
-            id: self.id,
-            name: &self.name,
+            id: self.client.id,
+            name: &self.client.name,
             client_name: "",
-            vhost: &self.vhost,
-            user: &self.user,
-            connected: self.connected,
+            vhost: &self.client.vhost,
+            user: &self.client.user,
+            connected: self.client.connected,
         }
     }
 
