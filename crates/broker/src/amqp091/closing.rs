@@ -98,14 +98,10 @@ impl Session {
         }
         self.begin_end(None, now);
         self.phase = Phase::Finished;
-        self.client.counters.leave();
-        self.client.broker.forget_connection(self.client.id);
-        if let Held::Durable { ticket, .. } = self.end_hold()
-            && let Some(position) = ticket.position()
-        {
-            self.client.broker.publish_later(position);
-        }
-        // What isn't durable yet still has to be applied by somebody.
-        self.client.undurable.hand_over(&self.client.broker.commit);
+        let position = match self.end_hold() {
+            Held::Durable { ticket, .. } => ticket.position(),
+            _ => None,
+        };
+        self.client.forget(position);
     }
 }

@@ -76,28 +76,17 @@ impl Session {
         if self.client.scheduled.is_empty() && self.client.starved.is_empty() {
             return;
         }
-        if self.client.output.len() >= TURN_BYTES_MAX {
-            // The socket did not take the last turn's output: others may have these messages.
-            while let Some(key) = self.client.scheduled.pop_front() {
-                if let Some(consumer) = self.consumers.get_mut(&key) {
-                    consumer.starved = true;
-                    let (queue, id) = (consumer.queue.clone(), consumer.id);
-                    self.client.starved.push(key);
-                    queue.set_room(id, false, now.monotonic);
-                }
-            }
+        let consumers = &mut self.consumers;
+        let takes_more = self.client.tell_room(|key, has_room| {
+            let Some(consumer) = consumers.get_mut(&key) else { return false };
+            consumer.starved = !has_room;
+            consumer.queue.set_room(consumer.id, has_room, now.monotonic);
+            true
+        });
+        if !takes_more {
             return;
         }
-        for key in std::mem::take(&mut self.client.starved) {
-            if let Some(consumer) = self.consumers.get_mut(&key) {
-                consumer.starved = false;
-                let (queue, id) = (consumer.queue.clone(), consumer.id);
-                queue.set_room(id, true, now.monotonic);
-            }
-        }
-        while self.client.output.len() < TURN_BYTES_MAX && !self.client.budget.is_spent() {
-            let Some(key) = self.client.scheduled.pop_front() else { return };
-            self.client.budget.spend(CONSUMER);
+        while let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
                 self.client.scheduled.push_back(key);
             }

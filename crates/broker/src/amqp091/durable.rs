@@ -10,7 +10,6 @@ use leveret_queue::WaitReason;
 use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
-use crate::outbox::Event;
 use crate::planted::{Bug, is_planted};
 use crate::stats::Stat;
 use crate::ticket::Ticket;
@@ -99,39 +98,17 @@ impl Session {
         }
     }
 
-    /// Leaves word with the commit stream when something of this connection isn't durable.
+    /// Registers for a wake-up at the next position that this connection waits for.
     pub(crate) fn register(&mut self) {
-        let mut wanted = self.client.undurable.next_position();
-        let mut for_room = false;
         self.client.waits_for_log = self.publishes_wait();
-        match &self.held {
-            // Without a position it is told when a move of dead letters has one.
-            Held::Durable { ticket, .. } => {
-                wanted = ticket.position().map_or(wanted, |own| Some(wanted.map_or(own, |other| other.min(own))));
-            }
-            Held::No => for_room = wanted.is_none() && self.client.waits_for_log,
-            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => for_room = wanted.is_none(),
-            _ => {}
-        }
-        if for_room {
-            wanted = Some(self.client.broker.commit.durable() + 1);
-        }
-        if let Some(position) = wanted
-            && self.client.registered.is_none_or(|registered| registered > position)
-        {
-            self.client.registered = Some(position);
-            self.client.broker.commit.notify(position, &self.client.outbox);
-        }
-        if let Some(position) = self.client.undurable.next_written()
-            && self.client.registered_written.is_none_or(|registered| registered > position)
-        {
-            self.client.registered_written = Some(position);
-            self.client.broker.commit.notify_written(position, &self.client.outbox);
-        }
-        if for_room && self.client.broker.commit.has_room() {
-            // It came between the look and the word, and nothing may become durable for long.
-            self.client.outbox.send(Event::Durable);
-        }
+        let (position, wants_room) = match &self.held {
+            // Without a position it is notified when a move of dead letters has one.
+            Held::Durable { ticket, .. } => (ticket.position(), false),
+            Held::No => (None, self.client.waits_for_log),
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => (None, true),
+            _ => (None, false),
+        };
+        self.client.register(position, wants_room);
     }
 
     pub(crate) fn answer(&mut self, answer: Answer) {

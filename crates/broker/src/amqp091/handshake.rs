@@ -1,7 +1,5 @@
 //! From the protocol header to `connection.open-ok` (specification 2.2.4).
 
-use std::sync::Arc;
-
 use leveret_amqp091::{FieldTable, Method, ReplyCode, ShortStr, Value, encode_method, method::connection};
 use leveret_model::{Action, authorize};
 
@@ -10,11 +8,9 @@ use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
 use crate::amqplain;
-use crate::authenticate::{claimed, offered};
-use crate::quota::OwnLimits;
+use crate::authenticate::offered;
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
-use crate::views::Client;
 
 /// What clients may negotiate down to; older ones propose just this.
 const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;
@@ -56,28 +52,21 @@ impl Session {
             "AMQPLAIN" => amqplain::plain(start_ok.response).map_err(syntax)?.into(),
             _ => start_ok.response.into(),
         };
-        let claimed = claimed(&response).map(str::to_owned);
-        self.client.counters.auth_attempts.increment();
-        match self.client.broker.log_in(&self.client.peer, &mechanism, response) {
+        match self.client.check_login(&mechanism, response) {
             Ok(user) => {
-                self.client.counters.auth_succeeded.increment();
                 // Whoever isn't let in leaves nothing here.
                 self.client_properties = start_ok.client_properties.into();
                 self.told().named();
                 self.told().authenticated(&user);
-                self.client.user = user.into();
-                self.client.mechanism = mechanism.as_str().into();
+                self.client.log_in(&user, &mechanism);
             }
             Err(reason) => {
-                self.client.counters.auth_failed.increment();
-                self.told().not_authenticated(claimed.as_deref(), &reason);
                 self.told().failed(self.state(), &reason);
                 if !told {
                     // Such a client takes a closed socket for a refused login. It comes after a while, so that
                     // passwords can't be tried in quick succession.
+                    self.client.delay_refusal(now);
                     self.phase = Phase::Refused;
-                    self.client.deadline =
-                        Some(now.monotonic + self.client.broker.settings.auth_failure_delay_ms * 1_000_000);
                     return Ok(());
                 }
                 let text = format!(
@@ -135,27 +124,9 @@ impl Session {
             return Err(ProtocolError::new(ReplyCode::ConnectionForced, IN_MAINTENANCE));
         }
         self.client.broker.check_connection_limit()?;
-        let own = {
-            let snapshot = self.client.broker.registry.snapshot();
-            authorize(&snapshot.topology, &self.client.user, vhost, Action::Enter)?;
-            OwnLimits::of_connections(&snapshot.topology, vhost, &self.client.user)
-        };
-        let vhost: Arc<str> = vhost.into();
-        self.client.account = self
-            .client
-            .broker
-            .quota
-            .open(&vhost, &self.client.user, own)
-            .map_err(|reached| not_allowed(reached.to_string()))?;
-        self.client.vhost = vhost;
+        authorize(&self.client.broker.registry.snapshot().topology, &self.client.user, vhost, Action::Enter)?;
+        self.client.enter(vhost.into()).map_err(|reached| not_allowed(reached.to_string()))?;
         self.phase = Phase::Running;
-        self.client.counters.enter(self.client.broker.vhost_counters(&self.client.vhost));
-        self.client.broker.opened(Client {
-            id: self.client.id,
-            name: self.client.name.clone(),
-            user: self.client.user.clone(),
-            vhost: self.client.vhost.clone(),
-        });
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
         encode_method(self.client.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
         self.told().opened();

@@ -563,7 +563,7 @@ impl Session {
     /// True while this connection's publishes have to wait for the disk. One that never published goes on:
     /// the log keeps room for settles and metadata.
     pub(crate) fn publishes_wait(&self) -> bool {
-        self.run.route.is_some() && (self.client.undurable.is_full() || !self.client.broker.commit.has_room())
+        self.run.route.is_some() && self.client.is_log_full()
     }
 }
 

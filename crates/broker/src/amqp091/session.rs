@@ -340,7 +340,7 @@ impl Session {
         }
         if self.client.gone {
             // What ended in this turn may have published, and somebody has to apply that.
-            self.client.undurable.hand_over(&self.client.broker.commit);
+            self.client.hand_over();
             self.client.broker.commit.announce();
             return;
         }

@@ -14,9 +14,9 @@ use super::acknowledge::GiveBack;
 use super::channel::{ByQueue, Channel, OfQueue, Settled};
 use super::held::Answer;
 use super::session::{Phase, Session};
-use crate::quota::{Account, Kind};
+use crate::quota::Kind;
 use crate::time::Now;
-use crate::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES, TurnBudget};
+use crate::turn_budget::{CONSUMER, TurnBudget};
 
 /// Something that was begun.
 pub(crate) enum Unfinished {
@@ -195,7 +195,7 @@ impl Session {
             self.client.scheduled.clear();
             self.replies.clear();
             self.client.starved.clear();
-            let exclusive_queues = std::mem::take(&mut self.client.has_exclusive_queues).then_some(QueueId(0));
+            let exclusive_queues = self.client.has_exclusive_queues.then_some(QueueId(0));
             let channels = std::mem::take(&mut self.channels).into_iter();
             ending.left = Some(Remains { channel: None, channels, exclusive_queues });
         }
@@ -213,8 +213,7 @@ impl Session {
         while !self.client.budget.is_spent()
             && let Some(next) = &mut left.exclusive_queues
         {
-            self.client.budget.spend(EXCLUSIVE_QUEUES);
-            match self.client.broker.delete_exclusive_queues(self.client.id, next, &self.client.counters, now) {
+            match self.client.delete_exclusive_queues(next, now) {
                 Some(gone_at) => ending.gone_at = ending.gone_at.max(gone_at),
                 None => left.exclusive_queues = None,
             }
@@ -222,8 +221,7 @@ impl Session {
         if left.channel.is_some() || left.channels.len() > 0 || left.exclusive_queues.is_some() {
             return false;
         }
-        self.client.account = Account::default();
-        self.client.broker.commit.announce();
+        self.client.left();
         true
     }
 }

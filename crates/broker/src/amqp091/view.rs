@@ -10,7 +10,7 @@ use crate::connection_state::ConnectionStatus;
 use crate::inquiry::Inquiry;
 use crate::time::{Now, SECOND};
 use crate::traffic::Protocol;
-use crate::views::{ChannelView, Client, ConnectionView};
+use crate::views::{ChannelView, ConnectionView};
 
 impl Session {
     /// Answers an inquiry, if the connection is open.
@@ -25,18 +25,12 @@ impl Session {
             .map(|(number, channel)| self.describe_channel(*number, channel))
             .collect();
         channels.sort_unstable_by_key(|channel| channel.number);
-        let client = Client {
-            id: self.client.id,
-            name: self.client.name.clone(),
-            user: self.client.user.clone(),
-            vhost: self.client.vhost.clone(),
-        };
         let properties = || {
             let encoded = self.client_properties.encoded();
             super::arguments::arguments(encoded.as_table()).unwrap_or_default()
         };
         inquiry.answer(ConnectionView {
-            client: Arc::new(client),
+            client: Arc::new(self.client.shown()),
             peer: self.client.peer.clone(),
             protocol: Protocol::Amqp091,
             mechanism: self.client.mechanism.clone(),

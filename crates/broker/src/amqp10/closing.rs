@@ -287,12 +287,11 @@ impl Connection {
         }
         self.leave(now);
         self.phase = Phase::Finished;
-        self.client.counters.leave();
-        self.client.broker.forget_connection(self.client.id);
-        if let Held::Again { position } = std::mem::take(&mut self.held) {
-            self.client.broker.publish_later(position);
-        }
         self.hide_wait();
-        self.client.undurable.hand_over(&self.client.broker.commit);
+        let position = match std::mem::take(&mut self.held) {
+            Held::Again { position } => Some(position),
+            _ => None,
+        };
+        self.client.forget(position);
     }
 }

@@ -409,7 +409,7 @@ impl Connection {
         }
         if self.client.gone {
             // What ended in this turn may have published, and somebody has to apply that.
-            self.client.undurable.hand_over(&self.client.broker.commit);
+            self.client.hand_over();
             self.client.broker.commit.announce();
             return;
         }
@@ -460,49 +460,23 @@ impl Connection {
         }
     }
 
-    /// Leaves word with the commit stream when something of this connection isn't durable.
+    /// Registers for a wake-up at the next position that this connection waits for.
     fn register(&mut self) {
-        let mut wanted = self.client.undurable.next_position();
-        let mut want = |position: Position| wanted = Some(wanted.map_or(position, |other| other.min(position)));
-        if let Some(position) = self.answers.next_position() {
-            want(position);
-        }
-        if let Some(position) = self.next_response_position() {
-            want(position);
-        }
-        if let Some(position) = self.transactions.next_position() {
-            want(position);
-        }
-        if let Held::Again { position } = self.held {
-            want(position);
-        }
+        let held = match self.held {
+            Held::Again { position } => Some(position),
+            _ => None,
+        };
+        let positions =
+            [self.answers.next_position(), self.next_response_position(), self.transactions.next_position(), held];
         self.client.waits_for_log = self.publishes_wait();
-        let for_room = wanted.is_none() && (matches!(self.held, Held::LogRoom) || self.client.waits_for_log);
-        if for_room {
-            wanted = Some(self.client.broker.commit.durable() + 1);
-        }
-        if let Some(position) = wanted
-            && self.client.registered.is_none_or(|registered| registered > position)
-        {
-            self.client.registered = Some(position);
-            self.client.broker.commit.notify(position, &self.client.outbox);
-        }
-        if let Some(position) = self.client.undurable.next_written()
-            && self.client.registered_written.is_none_or(|registered| registered > position)
-        {
-            self.client.registered_written = Some(position);
-            self.client.broker.commit.notify_written(position, &self.client.outbox);
-        }
-        if for_room && self.client.broker.commit.has_room() {
-            // It came between the look and the word, and nothing may become durable for long.
-            self.client.outbox.send(Event::Durable);
-        }
+        let wants_room = matches!(self.held, Held::LogRoom) || self.client.waits_for_log;
+        self.client.register(positions.into_iter().flatten().min(), wants_room);
     }
 
     /// True while this connection's publishes have to wait for the disk: the third level of flow control, which
     /// one that never published doesn't feel.
     pub(crate) fn publishes_wait(&self) -> bool {
-        self.has_published && (self.client.undurable.is_full() || !self.client.broker.commit.has_room())
+        self.has_published && self.client.is_log_full()
     }
 
     /// The permit for what this connection's user wants to do in its vhost.

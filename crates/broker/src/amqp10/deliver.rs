@@ -31,24 +31,22 @@ pub(super) struct Waking {
 impl Connection {
     /// Serves scheduled consumers until the output holds one write's worth.
     pub(crate) fn deliver(&mut self, now: Now) {
-        if self.client.output.len() >= TURN_BYTES_MAX {
-            // The socket did not take the last turn's output: others may have these messages.
-            while let Some(key) = self.client.scheduled.pop_front() {
-                if self.with_consumer(key, |consumer| {
-                    consumer.starved = true;
-                    consumer.queue.set_room(consumer.id, false, now.monotonic);
-                }) {
-                    self.client.starved.push(key);
-                }
+        let (links, sessions) = (&self.links, &mut self.sessions);
+        let takes_more = self.client.tell_room(|key, has_room| {
+            let Some(&(channel, handle)) = links.get(&key) else { return false };
+            let Some(mut session) = sessions.take(channel) else { return false };
+            let link = session.link(handle);
+            let is_consumer = matches!(link, Some(Link::Consumer(_)));
+            if let Some(Link::Consumer(consumer)) = link {
+                consumer.starved = !has_room;
+                consumer.queue.set_room(consumer.id, has_room, now.monotonic);
             }
+            sessions.put(session);
+            is_consumer
+        });
+        if !takes_more {
             self.note_unfinished();
             return;
-        }
-        for key in std::mem::take(&mut self.client.starved) {
-            self.with_consumer(key, |consumer| {
-                consumer.starved = false;
-                consumer.queue.set_room(consumer.id, true, now.monotonic);
-            });
         }
         for channel in self.sessions.channels_with_work() {
             let Some(mut session) = self.sessions.take(channel) else { continue };
@@ -71,28 +69,11 @@ impl Connection {
     }
 
     fn serve_scheduled(&mut self, now: Now) {
-        while self.client.output.len() < TURN_BYTES_MAX && !self.client.budget.is_spent() {
-            let Some(key) = self.client.scheduled.pop_front() else { return };
-            self.client.budget.spend(CONSUMER);
+        while let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
                 self.client.scheduled.push_back(key);
             }
         }
-    }
-
-    /// Calls `call` with the consumer of this key; false when there is none.
-    fn with_consumer(&mut self, key: u64, call: impl FnOnce(&mut Consumer)) -> bool {
-        let Some(&(channel, handle)) = self.links.get(&key) else { return false };
-        let Some(mut session) = self.sessions.take(channel) else { return false };
-        let found = match session.link(handle) {
-            Some(Link::Consumer(consumer)) => {
-                call(consumer);
-                true
-            }
-            _ => false,
-        };
-        self.sessions.put(session);
-        found
     }
 
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {

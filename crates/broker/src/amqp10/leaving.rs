@@ -8,9 +8,9 @@ use leveret_model::QueueId;
 use super::connection::Connection;
 use super::link::Link;
 use super::session::Session;
-use crate::quota::{Account, Kind};
+use crate::quota::Kind;
 use crate::time::Now;
-use crate::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES};
+use crate::turn_budget::CONSUMER;
 
 /// How far a connection is with the end of all that is its own.
 #[derive(Default)]
@@ -103,20 +103,11 @@ impl Connection {
         }
         while !self.client.budget.is_spent() {
             let Leaving::Queues { mut next } = self.leaving else { break };
-            self.client.budget.spend(EXCLUSIVE_QUEUES);
-            let gone_at = match std::mem::take(&mut self.client.has_exclusive_queues) {
-                true => {
-                    self.client.broker.delete_exclusive_queues(self.client.id, &mut next, &self.client.counters, now)
-                }
-                false => None,
-            };
-            let Some(gone_at) = gone_at else {
-                self.client.account = Account::default();
-                self.client.broker.commit.announce();
+            let Some(gone_at) = self.client.delete_exclusive_queues(&mut next, now) else {
+                self.client.left();
                 self.leaving = Leaving::No;
                 return true;
             };
-            self.client.has_exclusive_queues = true;
             self.leaving = Leaving::Queues { next };
             self.gone_at = self.gone_at.max(gone_at);
         }

@@ -16,7 +16,6 @@ use super::window::{OUTGOING_WINDOW, Window};
 use crate::quota::{Kind, OwnLimits};
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
-use crate::views::Client;
 
 /// Every peer takes frames of this many bytes (2.7.1).
 const FRAME_MAX_LOWEST: u32 = 512;
@@ -65,17 +64,8 @@ impl Connection {
                 format!("idle-time-out ({idle} ms) < minimum idle-time-out ({IDLE_LOWEST_MS} ms)"),
             ));
         }
-        let own = OwnLimits::of_connections(
-            &self.client.broker.registry.snapshot().topology,
-            &self.client.vhost,
-            &self.client.user,
-        );
-        self.client.account = self
-            .client
-            .broker
-            .quota
-            .open(&self.client.vhost, &self.client.user, own)
-            .map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
+        let vhost = self.client.vhost.clone();
+        self.client.enter(vhost).map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
         let settings = &self.client.broker.settings;
         self.frame_max_out = frame_max_out;
         self.frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
@@ -85,13 +75,6 @@ impl Connection {
         self.client.deadline = None;
         self.client.last_input = now.monotonic;
         self.phase = Phase::Running;
-        self.client.counters.enter(self.client.broker.vhost_counters(&self.client.vhost));
-        self.client.broker.opened(Client {
-            id: self.client.id,
-            name: self.client.name.clone(),
-            user: self.client.user.clone(),
-            vhost: self.client.vhost.clone(),
-        });
         if let Some(properties) = open.properties {
             self.client_properties = super::view::arguments(properties);
         }

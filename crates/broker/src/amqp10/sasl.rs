@@ -7,7 +7,7 @@ use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result};
 use crate::amqplain;
-use crate::authenticate::{claimed, offered};
+use crate::authenticate::offered;
 use crate::time::Now;
 
 impl Connection {
@@ -48,20 +48,14 @@ impl Connection {
             self.refuse_login(now);
             return Ok(());
         };
-        let claimed = claimed(&response).map(str::to_owned);
-        self.client.counters.auth_attempts.increment();
-        match self.client.broker.log_in(&self.client.peer, mechanism, response) {
+        match self.client.check_login(mechanism, response) {
             Ok(user) => {
-                self.client.counters.auth_succeeded.increment();
                 self.told().authenticated(&user);
-                self.client.user = user.into();
-                self.client.mechanism = init.mechanism.as_str().into();
+                self.client.log_in(&user, mechanism);
                 self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Ok, additional_data: None }));
                 self.phase = Phase::Header;
             }
             Err(reason) => {
-                self.client.counters.auth_failed.increment();
-                self.told().not_authenticated(claimed.as_deref(), &reason);
                 self.told().failed(self.state(), &reason);
                 self.refuse_login(now);
             }
@@ -72,7 +66,7 @@ impl Connection {
     /// The client is told after a while, so that passwords can't be tried in quick succession.
     fn refuse_login(&mut self, now: Now) {
         self.phase = Phase::Refused;
-        self.client.deadline = Some(now.monotonic + self.client.broker.settings.auth_failure_delay_ms * 1_000_000);
+        self.client.delay_refusal(now);
     }
 
     /// The while is over.

@@ -5,14 +5,7 @@ use crate::told::Told;
 
 impl Connection {
     pub(crate) fn told(&self) -> Told<'_> {
-        Told {
-            id: self.client.id,
-            name: &self.client.name,
-            client_name: "",
-            vhost: &self.client.vhost,
-            user: &self.client.user,
-            connected: self.client.connected,
-        }
+        self.client.told("")
     }
 
     /// RabbitMQ's names.

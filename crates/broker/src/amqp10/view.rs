@@ -12,7 +12,7 @@ use crate::connection_state::ConnectionStatus;
 use crate::inquiry::Inquiry;
 use crate::time::{Now, SECOND};
 use crate::traffic::Protocol;
-use crate::views::{Client, ConnectionView, IncomingView, OutgoingView, SessionView};
+use crate::views::{ConnectionView, IncomingView, OutgoingView, SessionView};
 
 /// What of a client's properties can be shown.
 pub(super) fn arguments(properties: MapRef<'_>) -> Arguments {
@@ -31,14 +31,8 @@ impl Connection {
             .filter(|session| !session.ending)
             .map(|session| self.describe_session(session))
             .collect();
-        let client = Client {
-            id: self.client.id,
-            name: self.client.name.clone(),
-            user: self.client.user.clone(),
-            vhost: self.client.vhost.clone(),
-        };
         inquiry.answer(ConnectionView {
-            client: Arc::new(client),
+            client: Arc::new(self.client.shown()),
             peer: self.client.peer.clone(),
             protocol: Protocol::Amqp10,
             mechanism: self.client.mechanism.clone(),
