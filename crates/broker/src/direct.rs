@@ -332,14 +332,8 @@ impl Checked {
             Some(other) => return Err(wrong(format!("property headers is no table: {other}"))),
         };
         let user_id = text("user_id")?;
-        if let Some(claimed) = &user_id
-            && **claimed != *user.as_bytes()
-        {
-            let snapshot = broker.registry.snapshot();
-            if !snapshot.topology.user(user).is_some_and(|user| user.has_tag("impersonator")) {
-                let claimed = String::from_utf8_lossy(claimed);
-                return Err(wrong(format!("user_id property set to '{claimed}' but authenticated user was '{user}'")));
-            }
+        if let Some(claimed) = &user_id {
+            broker.check_user_id(user, claimed).map_err(wrong)?;
         }
         let expiration = text("expiration")?;
         let time_to_live_ms = match &expiration {

@@ -61,11 +61,7 @@ impl Session {
     /// As [`Session::known_queue`], if it runs.
     pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
         let queue = self.known_queue(name, action)?;
-        if let leveret_queue::QueueState::Failed(reason) = queue.state() {
-            let text =
-                format!("queue '{name}' in vhost '{}' has crashed and failed to restart: {reason}", self.client.vhost);
-            return Err(ProtocolError::new(ReplyCode::NotFound, text));
-        }
+        queue.check_runs().map_err(|text| ProtocolError::new(ReplyCode::NotFound, text))?;
         Ok(queue)
     }
 

@@ -247,13 +247,9 @@ impl Session {
 
     /// The queue has stopped. A content that was begun can't be ended, so that the connection has to be.
     fn content_failed(&mut self, content: Content, reason: Failure, now: Now) {
-        let info = content.queue.info();
         let error = match reason {
             Failure::Header(bytes) => ProtocolError::header_too_large(bytes, self.frame_max),
-            Failure::Body(reason) => ProtocolError::new(
-                ReplyCode::NotFound,
-                format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost),
-            ),
+            Failure::Body(reason) => ProtocolError::new(ReplyCode::NotFound, content.queue.crashed(&reason)),
         };
         let (channel, is_begun) = (content.channel, content.lead.is_none());
         if is_begun {

@@ -246,7 +246,10 @@ impl Session {
         let mut expiry_ms = 0;
         if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
             let decoded = Properties::decode(properties)?;
-            decoded.user_id.map_or(Ok(()), |user| self.check_user_id(user.as_bytes()))?;
+            if let Some(user) = decoded.user_id {
+                let checked = self.client.broker.check_user_id(&self.client.user, user.as_bytes());
+                checked.map_err(precondition)?;
+            }
             if let Some(text) = decoded.expiration {
                 expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
             }
@@ -381,22 +384,6 @@ impl Session {
             self.flush_run(now);
         }
         Ok(())
-    }
-
-    /// The property must name the publisher, unless that user may speak for others (tag `impersonator`).
-    fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
-        if claimed == self.client.user.as_bytes() {
-            return Ok(());
-        }
-        let snapshot = self.client.broker.registry.snapshot();
-        if snapshot.topology.user(&self.client.user).is_some_and(|user| user.has_tag("impersonator")) {
-            return Ok(());
-        }
-        let claimed = String::from_utf8_lossy(claimed);
-        Err(precondition(format!(
-            "user_id property set to '{claimed}' but authenticated user was '{}'",
-            self.client.user
-        )))
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -217,7 +217,7 @@ impl Connection {
         let queue = snapshot
             .queue(&self.client.vhost, name)
             .ok_or_else(|| leveret_model::Refused::no_queue(&self.client.vhost, name))?;
-        self.running(queue.clone())
+        running(queue.clone())
     }
 
     /// A queue that this connection may use, for `action` if one is given.
@@ -228,17 +228,7 @@ impl Connection {
         if let Some(action) = action {
             self.authorize(action)?;
         }
-        self.running(queue)
-    }
-
-    fn running(&self, queue: QueueRef) -> Result<QueueRef> {
-        if let leveret_queue::QueueState::Failed(reason) = queue.state() {
-            let name = &queue.info().name;
-            let text =
-                format!("queue '{name}' in vhost '{}' has crashed and failed to restart: {reason}", self.client.vhost);
-            return Err(Failure::link(condition::ILLEGAL_STATE, text));
-        }
-        Ok(queue)
+        running(queue)
     }
 
     /// The client receives: from which queue.
@@ -447,4 +437,9 @@ fn check_filters(source: &Source<'_>) -> Result<()> {
             format!("filter {name}: message selectors are not supported on queues"),
         )),
     }
+}
+
+fn running(queue: QueueRef) -> Result<QueueRef> {
+    queue.check_runs().map_err(|text| Failure::link(condition::ILLEGAL_STATE, text))?;
+    Ok(queue)
 }

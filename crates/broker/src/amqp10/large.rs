@@ -26,9 +26,7 @@ enum Begun {
 
 /// A queue whose message can't be read has stopped, and the link that was to get it ends.
 pub(super) fn unreadable(queue: &QueueRef, reason: &str) -> Failure {
-    let info = queue.info();
-    let text = format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost);
-    Failure::link(condition::INTERNAL_ERROR, text)
+    Failure::link(condition::INTERNAL_ERROR, queue.crashed(reason))
 }
 
 impl Connection {

@@ -135,10 +135,8 @@ impl Connection {
         self.client.counters.published(bytes.len() as u64);
         self.has_published = true;
         let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
-        if let Some(user) = message.user_id
-            && user != self.client.user.as_bytes()
-        {
-            self.check_impersonation(user)?;
+        if let Some(user) = message.user_id {
+            self.check_user_id(user)?;
         }
         let (exchange, key) = match address_of(destination, &message) {
             Ok(found) => found,
@@ -328,17 +326,9 @@ impl Connection {
         Ok(())
     }
 
-    /// A user-id that isn't the client's own.
-    fn check_impersonation(&self, user_id: &[u8]) -> Result<()> {
-        let snapshot = self.client.broker.registry.snapshot();
-        if snapshot.topology.user(&self.client.user).is_some_and(|user| user.has_tag("impersonator")) {
-            return Ok(());
-        }
-        let claimed = String::from_utf8_lossy(user_id);
-        Err(Failure::link(
-            condition::UNAUTHORIZED_ACCESS,
-            format!("user_id property set to '{claimed}' but authenticated user was '{}'", self.client.user),
-        ))
+    fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
+        let checked = self.client.broker.check_user_id(&self.client.user, claimed);
+        checked.map_err(|text| Failure::link(condition::UNAUTHORIZED_ACCESS, text))
     }
 
     /// Hands all collected runs to their queues, but for those of a session that is taken out.
