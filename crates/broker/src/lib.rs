@@ -55,6 +55,7 @@ pub mod room;
 mod route;
 pub mod services;
 pub mod settings;
+pub mod settlement;
 pub mod shared_messages;
 pub mod stats;
 mod ticket;

@@ -15,8 +15,9 @@ use super::publish::Returned;
 use super::session::Session;
 use crate::reply_to::ReplyTarget;
 use crate::route::Route;
+use crate::settlement::Settlement;
 use crate::time::Now;
-use crate::transaction::{Committed, Settlement, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
+use crate::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
 /// What of a channel waits for its commit.
 #[derive(Default)]

@@ -10,11 +10,11 @@ use leveret_amqp091::{Method, encode_method, method::basic};
 use leveret_log::Position;
 use leveret_model::QueueId;
 
-use super::acknowledge::GiveBack;
 use super::channel::{ByQueue, Channel, OfQueue, Settled};
 use super::held::Answer;
 use super::session::{Phase, Session};
 use crate::quota::Kind;
+use crate::settlement::Settlement;
 use crate::time::Now;
 use crate::turn_budget::{CONSUMER, TurnBudget};
 
@@ -28,18 +28,11 @@ pub(crate) enum Unfinished {
     Connection(EndingConnection),
 }
 
-/// What becomes of deliveries that a client settles together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Acknowledge,
-    GiveBack(GiveBack),
-}
-
 pub(crate) struct Settling {
     pub channel: u16,
     /// The last delivery-tag that it is about.
     pub up_to: u64,
-    pub verdict: Verdict,
+    pub settlement: Settlement,
     /// `basic.recover-ok` follows.
     pub recover_ok: bool,
 }
@@ -123,10 +116,10 @@ impl Session {
 
     /// Settles deliveries, those with the lowest tags first. True when no more are left.
     fn settle_part(&mut self, settling: &mut Settling, now: Now) -> bool {
-        let Settling { channel, up_to, verdict, .. } = *settling;
+        let Settling { channel, up_to, settlement, .. } = *settling;
         let Some(entry) = self.channels.get_mut(&channel) else { return true };
         let (settled, is_done) = entry.settle_part(up_to, &mut self.client.budget);
-        self.settled(channel, settled, verdict, now);
+        self.settled(channel, settled, settlement, now);
         self.flush_acks(now);
         is_done
     }

@@ -17,7 +17,6 @@ use rustc_hash::FxHashMap;
 
 use super::assembly::Assembly;
 use super::connection::Connection;
-use super::disposition::Wish;
 use super::error::{Failure, Result, Scope};
 use super::grant::{Grant, Pace};
 use super::link::Link;
@@ -29,7 +28,7 @@ use crate::route::Route;
 use crate::settings::LinkCredit;
 use crate::ticket::Ticket;
 use crate::time::Now;
-use crate::transaction::{Committed, Settlement, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
+use crate::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
 /// Requests that a coordinator's client may send ahead.
 const CREDIT: LinkCredit =
@@ -214,13 +213,8 @@ impl Connection {
             return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
         }
         let mut answers = Vec::new();
-        for Settled { queue, consumer, runs, wish, asked } in open.settled.into_settled() {
+        for Settled { queue, consumer, runs, settlement, asked } in open.settled.into_settled() {
             answers.push(asked);
-            let settlement = match wish {
-                Wish::Settle => Settlement::Acknowledge,
-                Wish::Reject => Settlement::Reject,
-                Wish::Requeue { failed } => Settlement::Requeue { failed },
-            };
             open.transaction.settle(&queue, Some(consumer), runs, settlement);
         }
         let commit = &self.client.broker.commit;
