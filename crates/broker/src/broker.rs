@@ -313,6 +313,22 @@ impl Broker {
         authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response)
     }
 
+    /// Checks a message's user-id: it must name its publisher, unless that user has the tag `impersonator`.
+    ///
+    /// # Errors
+    /// The text, in RabbitMQ's words.
+    pub(crate) fn check_user_id(&self, user: &str, claimed: &[u8]) -> Result<(), String> {
+        if claimed == user.as_bytes() {
+            return Ok(());
+        }
+        let snapshot = self.registry.snapshot();
+        if snapshot.topology.user(user).is_some_and(|user| user.has_tag("impersonator")) {
+            return Ok(());
+        }
+        let claimed = String::from_utf8_lossy(claimed);
+        Err(format!("user_id property set to '{claimed}' but authenticated user was '{user}'"))
+    }
+
     pub(crate) fn forget_connection(&self, id: ConnectionId) {
         self.clients.remove(id);
     }

@@ -10,6 +10,7 @@ use leveret_model::ConnectionId;
 use crate::amqp10;
 use crate::amqp091;
 use crate::broker::Broker;
+use crate::client_connection::ClientConnection;
 use crate::foreign::Foreign;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::output::Output;
@@ -108,12 +109,12 @@ impl Connection {
         let Protocols::Unknown(unknown) = &mut self.protocol else { return 0 };
         if begins(PROTOCOL_HEADER) {
             unknown.told(&unknown.peer.connection_name()).accepted();
-            let mut session = unknown.amqp091(now);
+            let mut session = amqp091::Session::new(unknown.client(Protocol::Amqp091, now));
             session.start(now);
             self.protocol = Protocols::Amqp091(Box::new(session));
         } else if begins(HEADER_SASL) {
             unknown.told(&unknown.peer.connection_name()).accepted();
-            let mut connection = unknown.amqp10(now);
+            let mut connection = amqp10::Connection::new(unknown.client(Protocol::Amqp10, now));
             connection.start();
             self.protocol = Protocols::Amqp10(Box::new(connection));
         } else {
@@ -129,8 +130,8 @@ impl Connection {
         let Some(part) = &mut self.unauthenticated else { return };
         let logged_in = match &self.protocol {
             Protocols::Unknown(_) => false,
-            Protocols::Amqp091(session) => session.is_logged_in(),
-            Protocols::Amqp10(connection) => connection.is_logged_in(),
+            Protocols::Amqp091(session) => session.client.is_logged_in(),
+            Protocols::Amqp10(connection) => connection.client.is_logged_in(),
         };
         match logged_in {
             true => self.unauthenticated = None,
@@ -177,8 +178,8 @@ impl Connection {
                 writes: u64::from(written > 0),
                 ..Totals::default()
             }),
-            Protocols::Amqp091(session) => session.counters.transferred(read, written, now.monotonic),
-            Protocols::Amqp10(connection) => connection.counters.transferred(read, written, now.monotonic),
+            Protocols::Amqp091(session) => session.client.counters.transferred(read, written, now.monotonic),
+            Protocols::Amqp10(connection) => connection.client.counters.transferred(read, written, now.monotonic),
         }
     }
 
@@ -186,8 +187,8 @@ impl Connection {
     pub fn output(&mut self) -> &mut Output {
         match &mut self.protocol {
             Protocols::Unknown(unknown) => &mut unknown.output,
-            Protocols::Amqp091(session) => session.output(),
-            Protocols::Amqp10(connection) => connection.output(),
+            Protocols::Amqp091(session) => &mut session.client.output,
+            Protocols::Amqp10(connection) => &mut connection.client.output,
         }
     }
 
@@ -230,21 +231,12 @@ impl Connection {
 }
 
 impl Unknown {
-    fn amqp091(&mut self, now: Now) -> amqp091::Session {
-        let (broker, outbox, counters) =
-            (self.broker.clone(), self.outbox.clone(), self.traffic(Protocol::Amqp091, now));
-        amqp091::Session::new(broker, self.id, self.peer.clone(), outbox, counters, self.deadline, now)
-    }
-
-    fn amqp10(&mut self, now: Now) -> amqp10::Connection {
-        let (broker, outbox, counters) =
-            (self.broker.clone(), self.outbox.clone(), self.traffic(Protocol::Amqp10, now));
-        amqp10::Connection::new(broker, self.id, self.peer.clone(), outbox, counters, Some(self.deadline), now)
-    }
-
-    fn traffic(&self, protocol: Protocol, now: Now) -> Box<Traffic> {
+    /// What every protocol's connection begins with.
+    fn client(&self, protocol: Protocol, now: Now) -> ClientConnection {
         let counters = self.counters.by_protocol[protocol as usize].clone();
-        Box::new(Traffic::new(counters, self.counters.sizes[protocol as usize].clone(), now.monotonic))
+        let counters = Box::new(Traffic::new(counters, self.counters.sizes[protocol as usize].clone(), now.monotonic));
+        let (broker, peer, outbox) = (self.broker.clone(), self.peer.clone(), self.outbox.clone());
+        ClientConnection::new(broker, self.id, peer, outbox, counters, self.deadline, now)
     }
 
     /// What isn't spoken is answered with what is (AMQP 1.0 2.2, AMQP 0-9-1 4.2.2): AMQP 1.0 begins with SASL here.

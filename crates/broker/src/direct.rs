@@ -19,6 +19,7 @@ use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::reads::Purpose;
 use crate::route::{self, Publisher};
+use crate::settlement::Settlement;
 use crate::time::{Nanos, Now};
 use crate::traffic::Protocol;
 
@@ -60,17 +61,6 @@ impl Held {
     pub fn number(&self) -> u64 {
         self.0.first
     }
-}
-
-/// What becomes of messages that were got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Disposal {
-    /// They leave.
-    Acknowledge,
-    /// They leave, or go to the dead-letter exchange.
-    Reject,
-    /// They go back to their place.
-    Requeue,
 }
 
 /// What became of a message that was published.
@@ -220,13 +210,13 @@ impl Broker {
     }
 
     /// Settles or gives back what was got from a queue. Returns what to wait for.
-    pub fn dispose(&self, queue: &QueueRef, held: &[Held], disposal: Disposal, now: Nanos) -> Position {
+    pub fn dispose(&self, queue: &QueueRef, held: &[Held], settlement: Settlement, now: Nanos) -> Position {
         let runs: Vec<Run> = held.iter().map(|held| held.0).collect();
-        let position = match disposal {
-            Disposal::Acknowledge => queue.settle(None, &runs, Outcome::Settled, Wait::Confirm, now),
-            Disposal::Reject => queue.settle(None, &runs, Outcome::Dropped, Wait::Confirm, now),
-            Disposal::Requeue => {
-                queue.requeue(None, &runs, false, now);
+        let position = match settlement {
+            Settlement::Acknowledge => queue.settle(None, &runs, Outcome::Settled, Wait::Confirm, now),
+            Settlement::Reject => queue.settle(None, &runs, Outcome::Dropped, Wait::Confirm, now),
+            Settlement::Requeue { failed } => {
+                queue.requeue(None, &runs, failed, now);
                 None
             }
         };
@@ -332,14 +322,8 @@ impl Checked {
             Some(other) => return Err(wrong(format!("property headers is no table: {other}"))),
         };
         let user_id = text("user_id")?;
-        if let Some(claimed) = &user_id
-            && **claimed != *user.as_bytes()
-        {
-            let snapshot = broker.registry.snapshot();
-            if !snapshot.topology.user(user).is_some_and(|user| user.has_tag("impersonator")) {
-                let claimed = String::from_utf8_lossy(claimed);
-                return Err(wrong(format!("user_id property set to '{claimed}' but authenticated user was '{user}'")));
-            }
+        if let Some(claimed) = &user_id {
+            broker.check_user_id(user, claimed).map_err(wrong)?;
         }
         let expiration = text("expiration")?;
         let time_to_live_ms = match &expiration {

@@ -17,6 +17,7 @@ use crate::commit::Commit;
 use crate::group::Group;
 use crate::outbox::Outbox;
 use crate::queue_handle::{QueueRef, RECORD_RUNS_MAX, Reason};
+use crate::settlement::Settlement;
 use crate::ticket::Ticket;
 use crate::time::Now;
 use crate::undurable::Undurable;
@@ -25,17 +26,6 @@ use crate::undurable::Undurable;
 pub const TRANSACTION_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that one transaction writes to the log at most: each message counts once for each of its queues.
 pub const TRANSACTION_LOG_BYTES_MAX: u64 = 256 << 20;
-
-/// What happens to messages that a consumer gives back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Settlement {
-    /// They are done with.
-    Acknowledge,
-    /// They are no good.
-    Reject,
-    /// Back to their place; `failed` counts their delivery as failed.
-    Requeue { failed: bool },
-}
 
 struct Publishing {
     queues: SmallVec<[QueueRef; 2]>,

@@ -35,15 +35,15 @@ impl Session {
     pub(crate) fn tell_blocked(&mut self) {
         if self.client_knows_blocked && !self.told_blocked {
             self.told_blocked = true;
-            let reason = self.broker.alarms.reason();
+            let reason = self.client.broker.alarms.reason();
             let blocked = connection::Blocked { reason: ShortStr::truncated(&reason) };
-            encode_method(self.output.buffer(), 0, &Method::ConnectionBlocked(blocked));
+            encode_method(self.client.output.buffer(), 0, &Method::ConnectionBlocked(blocked));
         }
     }
 
     /// Publishing was blocked or goes on, on the whole node.
     pub(crate) fn alarm_changed(&mut self) {
-        self.alarm = self.broker.alarms.publishing_blocked();
+        self.alarm = self.client.broker.alarms.publishing_blocked();
         if self.alarm {
             // The log may have held it back before the alarm came, since the disk is full.
             if let Held::Publishes { .. } = self.held {
@@ -55,7 +55,7 @@ impl Session {
             self.end_hold();
         }
         if std::mem::take(&mut self.told_blocked) && self.phase == Phase::Running {
-            encode_method(self.output.buffer(), 0, &Method::ConnectionUnblocked(connection::Unblocked {}));
+            encode_method(self.client.output.buffer(), 0, &Method::ConnectionUnblocked(connection::Unblocked {}));
         }
     }
 }

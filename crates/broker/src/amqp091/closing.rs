@@ -16,7 +16,7 @@ const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
 
 impl Session {
     pub(crate) fn close_ok(&mut self) {
-        encode_method(self.output.buffer(), 0, &Method::ConnectionCloseOk(connection::CloseOk {}));
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionCloseOk(connection::CloseOk {}));
         self.phase = Phase::Finished;
     }
 
@@ -45,7 +45,7 @@ impl Session {
         }
         if !self.is_closing() {
             // Why a login was refused was told where it was, and is more than its client hears.
-            if self.is_logged_in() || error.code != ReplyCode::AccessRefused {
+            if self.client.is_logged_in() || error.code != ReplyCode::AccessRefused {
                 self.told().failed(self.state(), &self.cause("connection", &error));
             }
             self.send_close(error.code, &text, (class_id, method_id), now);
@@ -72,15 +72,15 @@ impl Session {
             class_id: method.0,
             method_id: method.1,
         };
-        encode_method(self.output.buffer(), 0, &Method::ConnectionClose(close));
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionClose(close));
         self.phase = Phase::Closing;
         self.end_hold();
-        self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+        self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
     }
 
     /// Ends a connection that hasn't logged in, without a word: what it held is to be free now.
     pub(crate) fn shed(&mut self, reason: &str, now: Now) {
-        if !self.is_logged_in() {
+        if !self.client.is_logged_in() {
             self.told().cut(reason, now);
             self.begin_end(None, now);
             self.phase = Phase::Finished;
@@ -89,7 +89,7 @@ impl Session {
 
     /// See [`crate::Connection::disconnected`].
     pub(crate) fn disconnected(&mut self, now: Now) {
-        if std::mem::replace(&mut self.gone, true) {
+        if std::mem::replace(&mut self.client.gone, true) {
             return;
         }
         match self.phase {
@@ -98,14 +98,10 @@ impl Session {
         }
         self.begin_end(None, now);
         self.phase = Phase::Finished;
-        self.counters.leave();
-        self.broker.forget_connection(self.id);
-        if let Held::Durable { ticket, .. } = self.end_hold()
-            && let Some(position) = ticket.position()
-        {
-            self.broker.publish_later(position);
-        }
-        // What isn't durable yet still has to be applied by somebody.
-        self.undurable.hand_over(&self.broker.commit);
+        let position = match self.end_hold() {
+            Held::Durable { ticket, .. } => ticket.position(),
+            _ => None,
+        };
+        self.client.forget(position);
     }
 }

@@ -52,19 +52,16 @@ impl Session {
 
     /// A queue that this connection may use for `action`.
     pub(crate) fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
-        let snapshot = self.broker.registry.snapshot();
-        authorize(&snapshot.topology, &self.user, &self.vhost, action)?;
-        let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
+        let snapshot = self.client.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)?;
+        let info = snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id))?;
         Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone())
     }
 
     /// As [`Session::known_queue`], if it runs.
     pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
         let queue = self.known_queue(name, action)?;
-        if let leveret_queue::QueueState::Failed(reason) = queue.state() {
-            let text = format!("queue '{name}' in vhost '{}' has crashed and failed to restart: {reason}", self.vhost);
-            return Err(ProtocolError::new(ReplyCode::NotFound, text));
-        }
+        queue.check_runs().map_err(|text| ProtocolError::new(ReplyCode::NotFound, text))?;
         Ok(queue)
     }
 
@@ -79,37 +76,37 @@ impl Session {
         }
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
         let options = arguments::arguments(consume.arguments)?;
-        leveret_model::check_consumer_arguments(&self.vhost, &name, &options)?;
+        leveret_model::check_consumer_arguments(&self.client.vhost, &name, &options)?;
         let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
         self.take_consumer(channel)?;
-        let id = ConsumerId(self.broker.fresh_id());
+        let id = ConsumerId(self.client.broker.fresh_id());
         let key = id.0;
-        let default = self.broker.settings.default_prefetch;
+        let default = self.client.broker.settings.default_prefetch;
         let entry = self.channel(channel)?;
         let prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
         let added = queue.add_consumer(
             id,
             ConsumerOptions {
-                link: self.outbox.clone(),
+                link: self.client.outbox.clone(),
                 key,
                 tag: String::from_utf8_lossy(&tag).into(),
-                channel: format!("{} ({channel})", self.name).into(),
+                channel: format!("{} ({channel})", self.client.name).into(),
                 automatic_ack: consume.no_ack,
                 flow: ConsumerFlow::Prefetch(u32::from(prefetch)),
                 priority: leveret_model::consumer_priority(&options),
                 exclusive: consume.exclusive,
                 mode: ConsumerMode::Move,
-                user: self.user.clone(),
+                user: self.client.user.clone(),
                 arguments: options.clone(),
             },
             now.monotonic,
         );
         if let Err(reason) = added {
-            self.account.give(Kind::Consumers, 1);
+            self.client.account.give(Kind::Consumers, 1);
             return Err(match reason {
-                NoConsumer::Gone => Refused::no_queue(&self.vhost, &name).into(),
+                NoConsumer::Gone => Refused::no_queue(&self.client.vhost, &name).into(),
                 NoConsumer::Exclusive => {
-                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.vhost);
+                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
                     ProtocolError::new(ReplyCode::AccessRefused, text)
                 }
             });
@@ -129,13 +126,13 @@ impl Session {
 
     /// Counts one more consumer.
     fn take_consumer(&mut self, channel: u16) -> Result<()> {
-        let limit = self.broker.settings.consumers_per_channel_max;
+        let limit = self.client.broker.settings.consumers_per_channel_max;
         let have = self.channel(channel)?.consumers.len();
         if have as u64 >= limit {
             let text = format!("reached maximum ({limit}) of consumers per channel; raise consumer_max_per_channel");
             return Err(not_allowed(text));
         }
-        Ok(self.account.take(Kind::Consumers)?)
+        Ok(self.client.account.take(Kind::Consumers)?)
     }
 
     /// `basic.cancel` from the client. What was delivered stays to be settled.
@@ -160,7 +157,7 @@ impl Session {
 
     fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
         let consumer = self.consumers.remove(&key)?;
-        self.account.give(Kind::Consumers, 1);
+        self.client.account.give(Kind::Consumers, 1);
         if let Some(channel) = self.channels.get_mut(&consumer.channel) {
             channel.consumers.remove(&consumer.tag);
             channel.end_source(consumer.source);
@@ -174,13 +171,13 @@ impl Session {
             return 0;
         }
         let condition = DeleteIf { unused: true, ..DeleteIf::default() };
-        self.broker.delete_queue(queue.info(), condition, &self.counters, now)
+        self.client.broker.delete_queue(queue.info(), condition, &self.client.counters, now)
     }
 
     /// The broker ended a consumer, since its queue is gone.
     pub(crate) fn cancelled(&mut self, key: u64) {
         let Some(consumer) = self.forget_consumer(key) else { return };
-        self.budget.spend(CONSUMER);
+        self.client.budget.spend(CONSUMER);
         let is_open = self.channels.get(&consumer.channel).is_some_and(|channel| !channel.closing);
         if is_open && self.client_knows_cancel {
             let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });

@@ -126,7 +126,7 @@ impl Content {
 impl Session {
     /// Where frames for a channel go.
     pub(crate) fn out(&mut self, channel: u16) -> &mut Vec<u8> {
-        self.contents.out(&mut self.output, channel)
+        self.contents.out(&mut self.client.output, channel)
     }
 
     /// Begins to send a message whose body is in a file: the only one of `taken`.
@@ -143,7 +143,7 @@ impl Session {
 
     /// Sends what has come of contents until the output holds `most` bytes.
     pub(crate) fn send_contents(&mut self, most: usize, now: Now) {
-        while self.output.len() < most
+        while self.client.output.len() < most
             && let Some(mut content) = self.contents.queue.pop_front()
         {
             match self.send_content(&mut content, most, now) {
@@ -174,26 +174,26 @@ impl Session {
             if pieces.left() == 0 {
                 return Ok(true);
             }
-            let (available, used) = (pieces.available(), self.output.len());
+            let (available, used) = (pieces.available(), self.client.output.len());
             if available == 0 || used >= most {
                 return Ok(false);
             }
             let room = (most - used).max(PAYLOAD_MIN).min(self.frame_max as usize - FRAME_OVERHEAD);
             let count = available.min(room);
-            encode_body_with(self.output.buffer(), content.channel, |out| pieces.append(count, out));
+            encode_body_with(self.client.output.buffer(), content.channel, |out| pieces.append(count, out));
         }
     }
 
     /// Sends the method and the header, if what they depend on has come.
     fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, Failure> {
         let properties_max = self.properties_max();
-        let sent_ms = self.broker.settings.sent_ms(now);
+        let sent_ms = self.client.broker.settings.sent_ms(now);
         let Some((lead, tag, taken)) = &content.lead else { return Ok(true) };
         let message = taken.batch.message(taken.index as usize);
         let stored = message.view();
         let Some(file) = message.file else { return Ok(true) };
         let reader = content.reader.get_or_insert_with(|| {
-            BodyReader::Pieces(Pieces::new(file, &self.broker.bodies, &content.queue, &self.outbox))
+            BodyReader::Pieces(Pieces::new(file, &self.client.broker.bodies, &content.queue, &self.client.outbox))
         });
         match reader {
             BodyReader::Pieces(pieces) => {
@@ -205,7 +205,7 @@ impl Session {
                 match file_to_amqp091(&stored, sent_ms, file.length, start) {
                     Some((properties, range)) => {
                         let properties = within(&stored, properties, properties_max).map_err(Failure::Header)?;
-                        let out = self.output.buffer();
+                        let out = self.client.output.buffer();
                         encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
                         encode_header(out, content.channel, CLASS_BASIC, range.end - range.start, &properties);
                         pieces.skip(range.start);
@@ -222,7 +222,7 @@ impl Session {
                 let stored = StoredMessage { body, ..stored };
                 let converted = to_amqp091(&stored, sent_ms);
                 let properties = within(&stored, converted.properties, properties_max).map_err(Failure::Header)?;
-                let out = self.output.buffer();
+                let out = self.client.output.buffer();
                 encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
                 encode_header(out, content.channel, CLASS_BASIC, converted.body.len() as u64, &properties);
                 encode_content_body(out, content.channel, &converted.body, self.frame_max);
@@ -237,7 +237,7 @@ impl Session {
 
     /// What waited for it goes on.
     fn end_content(&mut self, content: Content, now: Now) {
-        self.output.buffer().extend_from_slice(&content.behind);
+        self.client.output.buffer().extend_from_slice(&content.behind);
         for key in content.parked {
             if let Some(consumer) = self.consumers.get(&key) {
                 consumer.queue.set_window(consumer.id, true, now.monotonic);
@@ -247,13 +247,9 @@ impl Session {
 
     /// The queue has stopped. A content that was begun can't be ended, so that the connection has to be.
     fn content_failed(&mut self, content: Content, reason: Failure, now: Now) {
-        let info = content.queue.info();
         let error = match reason {
             Failure::Header(bytes) => ProtocolError::header_too_large(bytes, self.frame_max),
-            Failure::Body(reason) => ProtocolError::new(
-                ReplyCode::NotFound,
-                format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost),
-            ),
+            Failure::Body(reason) => ProtocolError::new(ReplyCode::NotFound, content.queue.crashed(&reason)),
         };
         let (channel, is_begun) = (content.channel, content.lead.is_none());
         if is_begun {
@@ -264,7 +260,7 @@ impl Session {
             if matches!(lost.lead, Some((Lead::GetOk { .. }, ..))) {
                 self.held = Held::No;
             }
-            copy_close(&lost.behind, self.frame_max, self.output.buffer());
+            copy_close(&lost.behind, self.frame_max, self.client.output.buffer());
         }
         // Its close may have waited behind the content. A second one would close what the client opens next.
         if !self.channels.get(&channel).is_some_and(|channel| channel.closing) {

@@ -66,40 +66,29 @@ impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
     pub(crate) fn deliver(&mut self, now: Now) {
         // A large body and small messages of other channels share what the socket takes.
-        let most = if self.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
+        let most = if self.client.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
         self.send_contents(most, now);
         self.deliver_scheduled(now);
         self.send_contents(TURN_BYTES_MAX, now);
     }
 
     fn deliver_scheduled(&mut self, now: Now) {
-        if self.scheduled.is_empty() && self.starved.is_empty() {
+        if self.client.scheduled.is_empty() && self.client.starved.is_empty() {
             return;
         }
-        if self.output.len() >= TURN_BYTES_MAX {
-            // The socket did not take the last turn's output: others may have these messages.
-            while let Some(key) = self.scheduled.pop_front() {
-                if let Some(consumer) = self.consumers.get_mut(&key) {
-                    consumer.starved = true;
-                    let (queue, id) = (consumer.queue.clone(), consumer.id);
-                    self.starved.push(key);
-                    queue.set_room(id, false, now.monotonic);
-                }
-            }
+        let consumers = &mut self.consumers;
+        let takes_more = self.client.tell_room(|key, has_room| {
+            let Some(consumer) = consumers.get_mut(&key) else { return false };
+            consumer.starved = !has_room;
+            consumer.queue.set_room(consumer.id, has_room, now.monotonic);
+            true
+        });
+        if !takes_more {
             return;
         }
-        for key in std::mem::take(&mut self.starved) {
-            if let Some(consumer) = self.consumers.get_mut(&key) {
-                consumer.starved = false;
-                let (queue, id) = (consumer.queue.clone(), consumer.id);
-                queue.set_room(id, true, now.monotonic);
-            }
-        }
-        while self.output.len() < TURN_BYTES_MAX && !self.budget.is_spent() {
-            let Some(key) = self.scheduled.pop_front() else { return };
-            self.budget.spend(CONSUMER);
+        while let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
-                self.scheduled.push_back(key);
+                self.client.scheduled.push_back(key);
             }
         }
     }
@@ -107,7 +96,7 @@ impl Session {
     /// The client settled something: what waited for that goes on.
     pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        channel.report(&mut self.account);
+        channel.report(&mut self.client.account);
         if !channel.parked.is_empty() {
             channel.wake_next = WOKEN_FIRST;
             self.wake_parked(number, now);
@@ -119,13 +108,13 @@ impl Session {
     /// twice as many, since one acknowledgement mustn't cost a look at all consumers.
     fn wake_parked(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        if channel.room(self.broker.settings.unsettled_per_channel_max, &self.account) == 0 {
+        if channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account) == 0 {
             channel.wake_next = 0;
             return;
         }
         for _ in 0..channel.wake_next {
             let Some(key) = channel.parked.pop_front() else { break };
-            self.budget.spend(CONSUMER);
+            self.client.budget.spend(CONSUMER);
             if let Some(consumer) = self.consumers.get(&key) {
                 consumer.queue.set_window(consumer.id, true, now.monotonic);
             }
@@ -157,19 +146,19 @@ impl Session {
             return TurnEnd::Done;
         };
         if !consumer.no_ack {
-            most = most.min(channel.room(self.broker.settings.unsettled_per_channel_max, &self.account));
+            most = most.min(channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account));
             if most == 0 {
                 channel.parked.push_back(key);
                 consumer.queue.set_window(consumer.id, false, now.monotonic);
                 return TurnEnd::Done;
             }
         }
-        let mut taken = std::mem::take(&mut self.taken);
+        let mut taken = std::mem::take(&mut self.client.taken);
         let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
         for run in taken.drain(..) {
             self.encode_run(key, run, now);
         }
-        self.taken = taken;
+        self.client.taken = taken;
         end
     }
 
@@ -177,8 +166,8 @@ impl Session {
         let properties_max = self.properties_max();
         let Some(consumer) = self.consumers.get(&key) else { return };
         let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
-        let out = self.output.buffer();
-        let sent_ms = self.broker.settings.sent_ms(now);
+        let out = self.client.output.buffer();
+        let sent_ms = self.client.broker.settings.sent_ms(now);
         let frame_max = self.frame_max;
         let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max, properties_max, sent_ms };
         let mut in_file = None;
@@ -212,15 +201,15 @@ impl Session {
         }
         let count = u64::from(taken.count);
         if consumer.no_ack {
-            self.counters.delivered_no_ack.add(count);
+            self.client.counters.delivered_no_ack.add(count);
             channel.stats.count(Stat::DeliverNoAck, count, now.monotonic);
         } else {
-            channel.report(&mut self.account);
-            self.counters.delivered_ack.add(count);
+            channel.report(&mut self.client.account);
+            self.client.counters.delivered_ack.add(count);
             channel.stats.count(Stat::Deliver, count, now.monotonic);
         }
         if taken.redelivered {
-            self.counters.redelivered.add(count);
+            self.client.counters.redelivered.add(count);
             channel.stats.count(Stat::Redeliver, count, now.monotonic);
         }
         if let Some(tag) = in_file {

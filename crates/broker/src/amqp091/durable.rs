@@ -10,7 +10,6 @@ use leveret_queue::WaitReason;
 use super::held::{Answer, Held};
 use super::publish::short;
 use super::session::Session;
-use crate::outbox::Event;
 use crate::planted::{Bug, is_planted};
 use crate::stats::Stat;
 use crate::ticket::Ticket;
@@ -19,22 +18,22 @@ use crate::time::Now;
 impl Session {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
-        let reached = self.broker.commit.reached();
-        self.undurable.apply(reached);
+        let reached = self.client.broker.commit.reached();
+        self.client.undurable.apply(reached);
         self.confirm_durable(now);
         match &self.held {
             Held::Durable { ticket, .. } if ticket.is_durable(reached.durable) => {
                 let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
-                self.broker.registry.publish();
+                self.client.broker.registry.publish();
                 self.answer(answer);
             }
             Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } if !self.publishes_wait() => {
                 self.end_hold();
             }
-            Held::OwnPublishes if self.undurable.is_empty() => {
+            Held::OwnPublishes if self.client.undurable.is_empty() => {
                 self.end_hold();
             }
-            Held::Upload if self.unwritten.is_low() => {
+            Held::Upload if self.client.unwritten.is_low() => {
                 self.end_hold();
             }
             Held::Body if !self.run.is_pending() => {
@@ -50,11 +49,11 @@ impl Session {
         if self.confirming.is_empty() {
             return;
         }
-        let mut reached = self.broker.commit.reached();
+        let mut reached = self.client.broker.commit.reached();
         if is_planted(Bug::ConfirmWhenWritten) {
             reached.durable = reached.written;
         }
-        let (channels, output, counters) = (&mut self.channels, &mut self.output, &self.counters);
+        let (channels, output, counters) = (&mut self.channels, &mut self.client.output, &self.client.counters);
         let contents = &mut self.contents;
         self.confirming.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
@@ -91,47 +90,25 @@ impl Session {
 
     /// As [`Session::answer_when_durable`].
     pub(crate) fn answer_with(&mut self, ticket: Ticket, answer: Answer) {
-        if ticket.is_durable(self.broker.commit.durable()) {
-            self.broker.registry.publish();
+        if ticket.is_durable(self.client.broker.commit.durable()) {
+            self.client.broker.registry.publish();
             self.answer(answer);
         } else {
             self.held = Held::Durable { ticket, answer };
         }
     }
 
-    /// Leaves word with the commit stream when something of this connection isn't durable.
+    /// Registers for a wake-up at the next position that this connection waits for.
     pub(crate) fn register(&mut self) {
-        let mut wanted = self.undurable.next_position();
-        let mut for_room = false;
-        self.waits_for_log = self.publishes_wait();
-        match &self.held {
-            // Without a position it is told when a move of dead letters has one.
-            Held::Durable { ticket, .. } => {
-                wanted = ticket.position().map_or(wanted, |own| Some(wanted.map_or(own, |other| other.min(own))));
-            }
-            Held::No => for_room = wanted.is_none() && self.waits_for_log,
-            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => for_room = wanted.is_none(),
-            _ => {}
-        }
-        if for_room {
-            wanted = Some(self.broker.commit.durable() + 1);
-        }
-        if let Some(position) = wanted
-            && self.registered.is_none_or(|registered| registered > position)
-        {
-            self.registered = Some(position);
-            self.broker.commit.notify(position, &self.outbox);
-        }
-        if let Some(position) = self.undurable.next_written()
-            && self.registered_written.is_none_or(|registered| registered > position)
-        {
-            self.registered_written = Some(position);
-            self.broker.commit.notify_written(position, &self.outbox);
-        }
-        if for_room && self.broker.commit.has_room() {
-            // It came between the look and the word, and nothing may become durable for long.
-            self.outbox.send(Event::Durable);
-        }
+        self.client.waits_for_log = self.publishes_wait();
+        let (position, wants_room) = match &self.held {
+            // Without a position it is notified when a move of dead letters has one.
+            Held::Durable { ticket, .. } => (ticket.position(), false),
+            Held::No => (None, self.client.waits_for_log),
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => (None, true),
+            _ => (None, false),
+        };
+        self.client.register(position, wants_room);
     }
 
     pub(crate) fn answer(&mut self, answer: Answer) {

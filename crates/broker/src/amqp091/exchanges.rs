@@ -18,7 +18,7 @@ impl Session {
         let alternate = options.get("alternate-exchange").and_then(|value| value.as_str());
         if declare.passive {
             self.authorize(Action::DeclareExchange { exchange: name, alternate: None })?;
-            self.broker.registry.snapshot().topology.passive_exchange(&self.vhost, name)?;
+            self.client.broker.registry.snapshot().topology.passive_exchange(&self.client.vhost, name)?;
             if !declare.nowait {
                 let answer = Method::ExchangeDeclareOk(exchange::DeclareOk {});
                 encode_method(self.out(channel), channel, &answer);
@@ -27,7 +27,7 @@ impl Session {
         }
         let permit = self.authorize(Action::DeclareExchange { exchange: name, alternate })?;
         let command = Command::DeclareExchange(DeclareExchange {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             name: name.into(),
             kind: arguments::name("exchange type", declare.kind)?.into(),
             durable: declare.durable,
@@ -35,7 +35,7 @@ impl Session {
             internal: declare.internal,
             arguments: options.clone(),
         });
-        let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
         let answer = if declare.nowait { Answer::Nothing } else { Answer::ExchangeDeclareOk { channel } };
         self.answer_when_durable(submitted.position, answer);
         Ok(())
@@ -47,11 +47,11 @@ impl Session {
         let name = &*arguments::declared_name("exchange", delete.exchange)?;
         let permit = self.authorize(Action::DeleteExchange(name))?;
         let command = Command::DeleteExchange(DeleteExchange {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             name: name.into(),
             if_unused: delete.if_unused,
         });
-        let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
         let answer = if delete.nowait { Answer::Nothing } else { Answer::ExchangeDeleteOk { channel } };
         self.answer_when_durable(submitted.position, answer);
         Ok(())
@@ -81,12 +81,12 @@ impl Session {
         table: leveret_amqp091::Table<'_>,
     ) -> Result<Bind> {
         Ok(Bind {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             source: (&*arguments::declared_name("exchange", source)?).into(),
             destination: DestinationName::Exchange((&*arguments::declared_name("exchange", destination)?).into()),
             routing_key: routing_key.as_bytes().into(),
             arguments: arguments::arguments(table)?,
-            connection: Some(self.id),
+            connection: Some(self.client.id),
         })
     }
 }

@@ -48,10 +48,10 @@ impl Session {
 
     /// Answers a get, or holds input back until it can be.
     pub(crate) fn try_get(&mut self, channel: u16, queue: QueueRef, no_ack: bool, now: Now) -> Result<()> {
-        let max = self.broker.settings.unsettled_per_channel_max;
+        let max = self.client.broker.settings.unsettled_per_channel_max;
         if !no_ack
             && let Some(entry) = self.channels.get(&channel)
-            && entry.room(max, &self.account) == 0
+            && entry.room(max, &self.client.account) == 0
         {
             return Err(precondition(format!(
                 "number of unacknowledged deliveries on channel {channel} has reached the maximum allowed limit, its own \
@@ -59,14 +59,14 @@ impl Session {
                  unsettled_max_per_user, unsettled_max_per_vhost or unsettled_max_per_node"
             )));
         }
-        let link: Arc<dyn Link> = self.outbox.clone();
+        let link: Arc<dyn Link> = self.client.outbox.clone();
         let taken = match queue.get(no_ack, &link, 0, now.monotonic) {
             GetOutcome::Wait => {
                 self.held = Held::Get { channel, queue, no_ack };
                 return Ok(());
             }
             GetOutcome::Empty => {
-                self.counters.get_empty.add(1);
+                self.client.counters.get_empty.add(1);
                 self.channel(channel)?.stats.count(Stat::GetEmpty, 1, now.monotonic);
                 let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
                 encode_method(self.out(channel), channel, &answer);
@@ -76,14 +76,14 @@ impl Session {
         };
         let (taken, left) = taken;
         let stat = if no_ack {
-            self.counters.get_no_ack.add(1);
+            self.client.counters.get_no_ack.add(1);
             Stat::GetNoAck
         } else {
-            self.counters.get_ack.add(1);
+            self.client.counters.get_ack.add(1);
             Stat::Get
         };
         if taken.redelivered {
-            self.counters.redelivered.add(1);
+            self.client.counters.redelivered.add(1);
         }
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         let entry = self.channel(channel)?;
@@ -96,7 +96,7 @@ impl Session {
         }
         if taken.ends_in_file() {
             if let Some(entry) = self.channels.get_mut(&channel) {
-                entry.report(&mut self.account);
+                entry.report(&mut self.client.account);
             }
             self.begin_content(channel, Lead::GetOk { left }, tag, taken, &queue);
             self.held = Held::Content;
@@ -110,7 +110,7 @@ impl Session {
             routing_key: short(message.envelope.routing_key),
             message_count: u32::try_from(left).unwrap_or(u32::MAX),
         };
-        let content = to_amqp091(&message, self.broker.settings.sent_ms(now));
+        let content = to_amqp091(&message, self.client.broker.settings.sent_ms(now));
         let properties = within(&message, content.properties, properties_max)
             .map_err(|bytes| ProtocolError::header_too_large(bytes, frame_max))?;
         let out = self.out(channel);
@@ -118,7 +118,7 @@ impl Session {
         encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &properties);
         encode_content_body(out, channel, &content.body, frame_max);
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.report(&mut self.account);
+            entry.report(&mut self.client.account);
         }
         Ok(())
     }

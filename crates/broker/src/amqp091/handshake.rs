@@ -1,7 +1,5 @@
 //! From the protocol header to `connection.open-ok` (specification 2.2.4).
 
-use std::sync::Arc;
-
 use leveret_amqp091::{FieldTable, Method, ReplyCode, ShortStr, Value, encode_method, method::connection};
 use leveret_model::{Action, authorize};
 
@@ -10,11 +8,9 @@ use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
 use crate::amqplain;
-use crate::authenticate::{claimed, offered};
-use crate::quota::OwnLimits;
+use crate::authenticate::offered;
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
-use crate::views::Client;
 
 /// What clients may negotiate down to; older ones propose just this.
 const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;
@@ -22,8 +18,8 @@ const FRAME_MAX_LOWEST: u32 = leveret_amqp091::FRAME_MIN_SIZE;
 impl Session {
     /// The header was ours: `connection.start`.
     pub(crate) fn start(&mut self, _now: Now) {
-        let properties = identity::server_properties(&self.broker.settings).encoded();
-        let mechanisms = offered(&self.broker.settings, &self.peer).join(" ");
+        let properties = identity::server_properties(&self.client.broker.settings).encoded();
+        let mechanisms = offered(&self.client.broker.settings, &self.client.peer).join(" ");
         let start = connection::Start {
             version_major: 0,
             version_minor: 9,
@@ -31,7 +27,7 @@ impl Session {
             mechanisms: mechanisms.as_bytes(),
             locales: b"en_US",
         };
-        encode_method(self.output.buffer(), 0, &Method::ConnectionStart(start));
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionStart(start));
         self.phase = Phase::Start;
     }
 
@@ -46,7 +42,7 @@ impl Session {
         self.client_knows_blocked = has("connection.blocked");
         let told = has("authentication_failure_close");
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
-        let offered = offered(&self.broker.settings, &self.peer);
+        let offered = offered(&self.client.broker.settings, &self.client.peer);
         if !offered.contains(&mechanism.as_str()) {
             let offered = offered.join(" ");
             let text = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
@@ -56,27 +52,21 @@ impl Session {
             "AMQPLAIN" => amqplain::plain(start_ok.response).map_err(syntax)?.into(),
             _ => start_ok.response.into(),
         };
-        let claimed = claimed(&response).map(str::to_owned);
-        self.counters.auth_attempts.increment();
-        match self.broker.log_in(&self.peer, &mechanism, response) {
+        match self.client.check_login(&mechanism, response) {
             Ok(user) => {
-                self.counters.auth_succeeded.increment();
                 // Whoever isn't let in leaves nothing here.
                 self.client_properties = start_ok.client_properties.into();
                 self.told().named();
                 self.told().authenticated(&user);
-                self.user = user.into();
-                self.mechanism = mechanism.as_str().into();
+                self.client.log_in(&user, &mechanism);
             }
             Err(reason) => {
-                self.counters.auth_failed.increment();
-                self.told().not_authenticated(claimed.as_deref(), &reason);
                 self.told().failed(self.state(), &reason);
                 if !told {
                     // Such a client takes a closed socket for a refused login. It comes after a while, so that
                     // passwords can't be tried in quick succession.
+                    self.client.delay_refusal(now);
                     self.phase = Phase::Refused;
-                    self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * 1_000_000);
                     return Ok(());
                 }
                 let text = format!(
@@ -85,20 +75,20 @@ impl Session {
                 return Err(ProtocolError::new(ReplyCode::AccessRefused, text));
             }
         }
-        let settings = &self.broker.settings;
+        let settings = &self.client.broker.settings;
         let tune = connection::Tune {
-            channel_max: self.broker.channel_max(),
+            channel_max: self.client.broker.channel_max(),
             frame_max: settings.frame_max,
             heartbeat: settings.heartbeat_s,
         };
-        encode_method(self.output.buffer(), 0, &Method::ConnectionTune(tune));
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionTune(tune));
         self.phase = Phase::Tune;
         Ok(())
     }
 
     /// `connection.tune-ok`: the lower value of both sides, 0 being no limit.
     pub(crate) fn tune_ok(&mut self, tune: &connection::TuneOk, now: Now) -> Result<()> {
-        let settings = &self.broker.settings;
+        let settings = &self.client.broker.settings;
         if tune.frame_max != 0 && tune.frame_max < FRAME_MAX_LOWEST {
             let received = tune.frame_max;
             return Err(not_allowed(format!(
@@ -111,7 +101,7 @@ impl Session {
                 "negotiated frame_max = {received} is higher than the maximum allowed value ({allowed})"
             )));
         }
-        let channel_max = self.broker.channel_max();
+        let channel_max = self.client.broker.channel_max();
         if channel_max != 0 && tune.channel_max > channel_max {
             let (received, allowed) = (tune.channel_max, channel_max);
             return Err(not_allowed(format!(
@@ -119,10 +109,10 @@ impl Session {
             )));
         }
         self.frame_max = if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max };
-        self.channel_max = if tune.channel_max == 0 { channel_max } else { tune.channel_max };
+        self.client.channel_max = if tune.channel_max == 0 { channel_max } else { tune.channel_max };
         self.heartbeat = u64::from(tune.heartbeat) * SECOND;
-        self.last_input = now.monotonic;
-        self.last_output = now.monotonic;
+        self.client.last_input = now.monotonic;
+        self.client.last_output = now.monotonic;
         self.phase = Phase::Open;
         Ok(())
     }
@@ -130,29 +120,15 @@ impl Session {
     /// `connection.open`: into a vhost.
     pub(crate) fn open(&mut self, open: &connection::Open<'_>) -> Result<()> {
         let vhost = arguments::name("vhost", open.virtual_host)?;
-        if self.broker.is_in_maintenance() {
+        if self.client.broker.is_in_maintenance() {
             return Err(ProtocolError::new(ReplyCode::ConnectionForced, IN_MAINTENANCE));
         }
-        self.broker.check_connection_limit()?;
-        let own = {
-            let snapshot = self.broker.registry.snapshot();
-            authorize(&snapshot.topology, &self.user, vhost, Action::Enter)?;
-            OwnLimits::of_connections(&snapshot.topology, vhost, &self.user)
-        };
-        let vhost: Arc<str> = vhost.into();
-        self.account =
-            self.broker.quota.open(&vhost, &self.user, own).map_err(|reached| not_allowed(reached.to_string()))?;
-        self.vhost = vhost;
+        self.client.broker.check_connection_limit()?;
+        authorize(&self.client.broker.registry.snapshot().topology, &self.client.user, vhost, Action::Enter)?;
+        self.client.enter(vhost.into()).map_err(|reached| not_allowed(reached.to_string()))?;
         self.phase = Phase::Running;
-        self.counters.enter(self.broker.vhost_counters(&self.vhost));
-        self.broker.opened(Client {
-            id: self.id,
-            name: self.name.clone(),
-            user: self.user.clone(),
-            vhost: self.vhost.clone(),
-        });
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
-        encode_method(self.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionOpenOk(answer));
         self.told().opened();
         Ok(())
     }

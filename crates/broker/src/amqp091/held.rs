@@ -42,7 +42,7 @@ impl Session {
             _ => None,
         };
         if let Some(reason) = reason {
-            self.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
+            self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
         }
         self.held = held;
     }
@@ -51,7 +51,7 @@ impl Session {
     pub(crate) fn end_hold(&mut self) -> Held {
         let held = std::mem::take(&mut self.held);
         if matches!(held, Held::Publishes { .. } | Held::Upload | Held::Body) {
-            self.outbox.set_wait(None);
+            self.client.outbox.set_wait(None);
         }
         if let Held::Publishes { reason, queues } = &held {
             queues.iter().for_each(|queue| queue.publisher_released(*reason));

@@ -28,7 +28,7 @@ impl Session {
             (Phase::Tune, Method::ConnectionTuneOk(tune_ok)) => self.tune_ok(tune_ok, now),
             (Phase::Open, Method::ConnectionOpen(open)) => {
                 self.open(open)?;
-                self.deadline = None;
+                self.client.deadline = None;
                 Ok(())
             }
             (Phase::Running, Method::ConnectionUpdateSecret(_)) => {
@@ -51,7 +51,7 @@ impl Session {
         }
         self.channel(number)?;
         if changes_topology(method) {
-            self.budget.spend(TOPOLOGY);
+            self.client.budget.spend(TOPOLOGY);
         }
         match method {
             Method::ChannelClose(_) => {
@@ -115,15 +115,15 @@ impl Session {
         if self.channels.contains_key(&number) {
             return Err(ProtocolError::new(ReplyCode::ChannelError, "second 'channel.open' seen"));
         }
-        if self.channel_max != 0 && number > self.channel_max {
-            let limit = self.channel_max;
+        if self.client.channel_max != 0 && number > self.client.channel_max {
+            let limit = self.client.channel_max;
             return Err(not_allowed(format!(
                 "channel number {number} is above the negotiated channel_max ({limit}); raise channel_max"
             )));
         }
-        let own = OwnLimits::of_channels(&self.broker.registry.snapshot().topology, &self.user);
-        self.account.take_within(Kind::Channels, own).map_err(|reached| not_allowed(reached.to_string()))?;
-        self.counters.channels_opened.add(1);
+        let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, &self.client.user);
+        self.client.account.take_within(Kind::Channels, own).map_err(|reached| not_allowed(reached.to_string()))?;
+        self.client.counters.channels_opened.add(1);
         self.channels.insert(number, Box::default());
         encode_method(self.out(number), number, &Method::ChannelOpenOk(channel::OpenOk { channel_id: b"" }));
         Ok(())

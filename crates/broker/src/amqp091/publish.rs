@@ -137,7 +137,7 @@ impl Session {
             let text = format!("content header of class {}, expected {CLASS_BASIC} (basic)", header.class_id);
             return Err(ProtocolError::new(ReplyCode::UnexpectedFrame, text));
         }
-        let limit = self.broker.settings.max_message_size;
+        let limit = self.client.broker.settings.max_message_size;
         if header.body_size > limit {
             return Err(precondition(format!(
                 "message size {} is larger than configured max size {limit}",
@@ -173,7 +173,7 @@ impl Session {
 
     /// A content body on `channel`.
     pub(crate) fn content_body(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
-        let partial = self.partial.clone();
+        let partial = self.client.partial.clone();
         let incoming = &mut self.channel(channel)?.incoming;
         let Incoming::Body(_, body) = incoming else {
             return Err(unexpected("content body", "a method or content header"));
@@ -201,10 +201,10 @@ impl Session {
     fn begin_body(&mut self, channel: u16, publish: &Publish, header: &ContentHeader<'_>, now: Now) -> Result<Body> {
         let size = header.body_size as usize;
         let persistent = delivery_mode(header.properties) == Some(DELIVERY_MODE_PERSISTENT);
-        if persistent && size >= self.broker.settings.body_file_from && self.transactions == 0 {
+        if persistent && size >= self.client.broker.settings.body_file_from && self.transactions == 0 {
             let prepared = self.prepare(channel, &publish.exchange, &publish.routing_key, header.properties, now)?;
-            if prepared.route.streams(&self.broker.shared, persistent, size) {
-                let file = self.broker.bodies.begin(&self.unwritten, &self.outbox);
+            if prepared.route.streams(&self.client.broker.shared, persistent, size) {
+                let file = self.client.broker.bodies.begin(&self.client.unwritten, &self.client.outbox);
                 let received = Received::File(Box::new(file), Box::new(prepared));
                 return Ok(Body::elsewhere(header.properties, size, received));
             }
@@ -213,7 +213,7 @@ impl Session {
                 return Ok(Body::elsewhere(header.properties, size, received));
             }
         }
-        Body::new(header.properties, size, &self.partial)
+        Body::new(header.properties, size, &self.client.partial)
     }
 
     /// A complete message.
@@ -246,7 +246,10 @@ impl Session {
         let mut expiry_ms = 0;
         if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
             let decoded = Properties::decode(properties)?;
-            decoded.user_id.map_or(Ok(()), |user| self.check_user_id(user.as_bytes()))?;
+            if let Some(user) = decoded.user_id {
+                let checked = self.client.broker.check_user_id(&self.client.user, user.as_bytes());
+                checked.map_err(precondition)?;
+            }
             if let Some(text) = decoded.expiration {
                 expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
             }
@@ -257,7 +260,7 @@ impl Session {
         if flags & FLAG_REPLY_TO != 0 {
             rewritten = self.with_volatile_reply_to(channel, properties)?;
         }
-        let publisher = Publisher { user: &self.user, vhost: &self.vhost };
+        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost };
         let mut overlay = Vec::new();
         let route = match headers
             .map(FurtherKeys::of)
@@ -266,17 +269,17 @@ impl Session {
             .flatten()
         {
             None => {
-                let generation = self.broker.registry.generation();
-                match self.routes.again(generation, exchange, routing_key, headers.is_some()) {
+                let generation = self.client.broker.registry.generation();
+                match self.client.routes.again(generation, exchange, routing_key, headers.is_some()) {
                     Some(route) => route,
                     None => {
-                        let snapshot = self.broker.registry.snapshot();
-                        self.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?
+                        let snapshot = self.client.broker.registry.snapshot();
+                        self.client.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?
                     }
                 }
             }
             Some(further) => {
-                let snapshot = self.broker.registry.snapshot();
+                let snapshot = self.client.broker.registry.snapshot();
                 if further.has_blind {
                     rewritten = Some(without_blind_copies(rewritten.as_deref().unwrap_or(properties))?);
                 }
@@ -293,7 +296,7 @@ impl Session {
                 "content header of {size} bytes with the reply-to that was put in is larger than frame_max ({limit})"
             )));
         }
-        if let Some(stamps) = &self.broker.settings.stamps {
+        if let Some(stamps) = &self.client.broker.settings.stamps {
             stamps.encode_amqp091(properties, now.wall_ms, &mut overlay);
         }
         let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
@@ -313,7 +316,7 @@ impl Session {
         body: BodyRef<'_>,
         now: Now,
     ) -> Result<()> {
-        self.counters.published(body.length());
+        self.client.counters.published(body.length());
         let Prepared { route, persistent, expiry_ms, overlay, rewritten } = prepared;
         let properties = rewritten.as_deref().unwrap_or(properties);
         if route.is_unroutable() {
@@ -326,14 +329,14 @@ impl Session {
         let length = body.bytes().len();
         let is_free = self.transactions == 0;
         let body = match body {
-            BodyRef::Slice(bytes) if is_free && route.streams(&self.broker.shared, persistent, length) => {
+            BodyRef::Slice(bytes) if is_free && route.streams(&self.client.broker.shared, persistent, length) => {
                 let bytes = Bytes::copy_from_slice(bytes);
-                BodyRef::File(Box::new(self.broker.bodies.write(&bytes, &self.outbox)))
+                BodyRef::File(Box::new(self.client.broker.bodies.write(&bytes, &self.client.outbox)))
             }
             body => body,
         };
         let is_in_file = matches!(body, BodyRef::File(_));
-        let to_file = is_in_file || is_free && route.wants_file(&self.broker.shared, persistent, length);
+        let to_file = is_in_file || is_free && route.wants_file(&self.client.broker.shared, persistent, length);
         if to_file {
             self.flush_run(now);
         }
@@ -368,32 +371,19 @@ impl Session {
             }
             BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
                 if to_file {
-                    self.run.file = Some(self.broker.bodies.write(&bytes, &self.outbox));
+                    self.run.file = Some(self.client.broker.bodies.write(&bytes, &self.client.outbox));
                     self.hold(Held::Body, now);
                 }
                 self.run.builder.push_large(&message, bytes);
             }
             body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
         }
-        self.routes.keep(route);
+        self.client.routes.keep(route);
         if self.run.builder.is_full() {
             // With a body file that is pending this does nothing: it comes again when it is written.
             self.flush_run(now);
         }
         Ok(())
-    }
-
-    /// The property must name the publisher, unless that user may speak for others (tag `impersonator`).
-    fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
-        if claimed == self.user.as_bytes() {
-            return Ok(());
-        }
-        let snapshot = self.broker.registry.snapshot();
-        if snapshot.topology.user(&self.user).is_some_and(|user| user.has_tag("impersonator")) {
-            return Ok(());
-        }
-        let claimed = String::from_utf8_lossy(claimed);
-        Err(precondition(format!("user_id property set to '{claimed}' but authenticated user was '{}'", self.user)))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -411,22 +401,22 @@ impl Session {
         self.flush_run(now);
         let stat = if mandatory { Stat::ReturnUnroutable } else { Stat::DropUnroutable };
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.count_publishes(1, &self.counters, now.monotonic);
+            entry.count_publishes(1, &self.client.counters, now.monotonic);
             entry.stats.count(stat, 1, now.monotonic);
         }
         if mandatory {
-            self.counters.unroutable_returned.add(1);
+            self.client.counters.unroutable_returned.add(1);
             let returned = Returned { exchange, routing_key, properties, body: body.bytes() };
             if self.transactions > 0 && self.tx_return(channel, &returned)? {
                 return Ok(());
             }
             self.return_message(channel, &returned);
         } else {
-            self.counters.unroutable_dropped.add(1);
+            self.client.counters.unroutable_dropped.add(1);
         }
         if let Some(confirms) = &mut self.channel(channel)?.confirms {
             confirms.publish(1, Awaited::default(), true);
-            self.counters.published_with_confirm.increment();
+            self.client.counters.published_with_confirm.increment();
             self.note_confirming(channel);
         }
         Ok(())
@@ -462,7 +452,7 @@ impl Session {
         let persistent = self.run.persistent;
         let Some(route) = self.run.route.clone() else { return };
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.count_publishes(u64::from(count), &self.counters, now.monotonic);
+            entry.count_publishes(u64::from(count), &self.client.counters, now.monotonic);
         }
         route.count(u64::from(count), now.monotonic);
         if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
@@ -472,7 +462,7 @@ impl Session {
         let mut awaited = Awaited::default();
         let mut bytes = batch.memory() as u64;
         let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
-        let shared = self.broker.shared.share(&batch, queues, persistent, file.filter(|_| !is_refused));
+        let shared = self.client.broker.shared.share(&batch, queues, persistent, file.filter(|_| !is_refused));
         let mut gone = 0;
         for queue in queues {
             let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
@@ -482,14 +472,14 @@ impl Session {
                 if awaited.position == 0 || !is_planted(Bug::FirstQueueConfirms) {
                     awaited = awaited.and(published.awaited);
                 }
-                self.undurable.note_published(published, queue, bytes);
+                self.client.undurable.note_published(published, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
                 }
             }
         }
         if let Some(last) = queues.last() {
-            self.undurable.note_confirm(awaited, last);
+            self.client.undurable.note_confirm(awaited, last);
         }
         for reply in &route.replies {
             reply.send(&batch);
@@ -497,12 +487,12 @@ impl Session {
         if gone > 0 && gone == queues.len() && route.replies.is_empty() {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
         }
-        self.counters.routed.add(u64::from(count));
-        self.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
+        self.client.counters.routed.add(u64::from(count));
+        self.client.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
         if let Some(publisher) = self.channels.get_mut(&channel)
             && let Some(confirms) = &mut publisher.confirms
         {
-            self.counters.published_with_confirm.add(u64::from(count));
+            self.client.counters.published_with_confirm.add(u64::from(count));
             confirms.publish(u64::from(accepted), awaited, true);
             confirms.publish(u64::from(count - accepted), awaited, false);
             if !std::mem::replace(&mut publisher.is_confirming, true) {
@@ -520,7 +510,7 @@ impl Session {
                 return *index;
             }
             let message = message.view();
-            self.counters.unroutable_returned.add(1);
+            self.client.counters.unroutable_returned.add(1);
             self.return_message(
                 channel,
                 &Returned {
@@ -531,7 +521,7 @@ impl Session {
                 },
             );
         }
-        self.counters.unroutable_dropped.add(batch.len() as u64 - mandatory.len() as u64);
+        self.client.counters.unroutable_dropped.add(batch.len() as u64 - mandatory.len() as u64);
         batch.len() as u32
     }
 
@@ -549,8 +539,8 @@ impl Session {
         if self.alarm {
             self.tell_blocked();
         }
-        let reason = self.broker.commit.publish_wait();
-        let queues = match self.broker.commit.has_room() {
+        let reason = self.client.broker.commit.publish_wait();
+        let queues = match self.client.broker.commit.has_room() {
             true => SmallVec::new(),
             false => self.show_held_publisher(reason, now),
         };
@@ -560,7 +550,7 @@ impl Session {
     /// True while this connection's publishes have to wait for the disk. One that never published goes on:
     /// the log keeps room for settles and metadata.
     pub(crate) fn publishes_wait(&self) -> bool {
-        self.run.route.is_some() && (self.undurable.is_full() || !self.broker.commit.has_room())
+        self.run.route.is_some() && self.client.is_log_full()
     }
 }
 

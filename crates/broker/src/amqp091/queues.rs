@@ -29,28 +29,29 @@ impl Session {
         if declare.passive {
             return self.queue_declare_passive(channel, declare, given, now);
         }
-        let name: Arc<str> = if given.is_empty() { self.broker.names.next("amq.gen-").into() } else { given.into() };
+        let name: Arc<str> =
+            if given.is_empty() { self.client.broker.names.next("amq.gen-").into() } else { given.into() };
         let options = arguments::arguments(declare.arguments)?;
         let dead_letter_exchange = options.get("x-dead-letter-exchange").and_then(|value| value.as_str());
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange })?;
         let command = Command::DeclareQueue(DeclareQueue {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             name: name.clone(),
             server_named: given.is_empty(),
             durable: declare.durable,
             auto_delete: declare.auto_delete,
             exclusive: declare.exclusive,
-            connection: Some(self.id),
+            connection: Some(self.client.id),
             arguments: options.clone(),
         });
-        let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
-        self.counters.queues_declared.increment();
+        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
+        self.client.counters.queues_declared.increment();
         if submitted.outcome == leveret_model::Outcome::Created {
-            self.counters.queues_created.increment();
+            self.client.counters.queues_created.increment();
         }
-        self.has_exclusive_queues |= declare.exclusive;
-        let staged = self.broker.registry.staged_snapshot();
-        let existing = staged.queue(&self.vhost, &name).map(|queue| queue.declared_again(now.monotonic));
+        self.client.has_exclusive_queues |= declare.exclusive;
+        let staged = self.client.broker.registry.staged_snapshot();
+        let existing = staged.queue(&self.client.vhost, &name).map(|queue| queue.declared_again(now.monotonic));
         let (messages, consumers) = existing.unwrap_or_default();
         self.channel(channel)?.last_queue = Some(name.clone());
         let answer = if declare.nowait {
@@ -101,12 +102,12 @@ impl Session {
             bind.routing_key.as_bytes().into()
         };
         let command = Bind {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             source: (&*arguments::declared_name("exchange", bind.exchange)?).into(),
             destination: DestinationName::Queue(name),
             routing_key: key,
             arguments: arguments::arguments(bind.arguments)?,
-            connection: Some(self.id),
+            connection: Some(self.client.id),
         };
         self.submit_binding(command, true, answer, now)
     }
@@ -114,12 +115,12 @@ impl Session {
     /// `queue.unbind`.
     pub(crate) fn queue_unbind(&mut self, channel: u16, unbind: &queue::Unbind<'_>, now: Now) -> Result<()> {
         let command = Bind {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             source: (&*arguments::declared_name("exchange", unbind.exchange)?).into(),
             destination: DestinationName::Queue(self.declared_queue_name(channel, unbind.queue)?),
             routing_key: unbind.routing_key.as_bytes().into(),
             arguments: arguments::arguments(unbind.arguments)?,
-            connection: Some(self.id),
+            connection: Some(self.client.id),
         };
         self.submit_binding(command, false, Answer::QueueUnbindOk { channel }, now)
     }
@@ -136,7 +137,7 @@ impl Session {
         let permit =
             self.authorize(Action::Bind { source: &bind.source, destination, routing_key: &bind.routing_key })?;
         let command = if add { Command::Bind(bind) } else { Command::Unbind(bind) };
-        let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
+        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
         self.answer_when_durable(submitted.position, answer);
         Ok(())
     }
@@ -157,10 +158,10 @@ impl Session {
     pub(crate) fn queue_delete(&mut self, channel: u16, delete: &queue::Delete<'_>, now: Now) -> Result<()> {
         let name = self.declared_queue_name(channel, delete.queue)?;
         let permit = self.authorize(Action::DeleteQueue(&name))?;
-        let command = DeleteQueue { vhost: self.vhost.clone(), name, connection: Some(self.id) };
+        let command = DeleteQueue { vhost: self.client.vhost.clone(), name, connection: Some(self.client.id) };
         let condition = DeleteIf { unused: delete.if_unused, empty: delete.if_empty, expired: false };
-        let submitted = self.broker.registry.delete_queue(permit, command, condition, None, now.monotonic)?;
-        self.counters.queues_deleted.add(submitted.deleted.len() as u64);
+        let submitted = self.client.broker.registry.delete_queue(permit, command, condition, None, now.monotonic)?;
+        self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
         let answer =
             if delete.nowait { Answer::Nothing } else { Answer::QueueDeleteOk { channel, deleted: submitted.deleted } };
         self.answer_when_durable(submitted.position, answer);
@@ -169,7 +170,7 @@ impl Session {
 
     /// The permit for what this connection's user wants to do in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit> {
-        let snapshot = self.broker.registry.snapshot();
-        Ok(authorize(&snapshot.topology, &self.user, &self.vhost, action)?)
+        let snapshot = self.client.broker.registry.snapshot();
+        Ok(authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)?)
     }
 }

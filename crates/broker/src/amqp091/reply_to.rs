@@ -28,8 +28,8 @@ impl Session {
     /// `basic.consume` from the pseudo queue.
     pub(crate) fn consume_replies(&mut self, channel: u16, consume: &basic::Consume<'_>) -> Result<()> {
         let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
-        let key = self.broker.fresh_id();
-        let (targets, outbox) = (self.broker.replies.clone(), self.outbox.clone());
+        let key = self.client.broker.fresh_id();
+        let (targets, outbox) = (self.client.broker.replies.clone(), self.client.outbox.clone());
         let entry = self.channel(channel)?;
         if entry.reply.is_some() {
             return Err(precondition("reply consumer already set"));
@@ -49,7 +49,7 @@ impl Session {
     /// The tag of a new consumer: the client's, if the channel has none of that name, or one of ours.
     pub(crate) fn free_consumer_tag(&mut self, channel: u16, given: ShortStr<'_>) -> Result<Arc<[u8]>> {
         if given.as_bytes().is_empty() {
-            return Ok(self.broker.names.next("amq.ctag-").into_bytes().into());
+            return Ok(self.client.broker.names.next("amq.ctag-").into_bytes().into());
         }
         let tag = given.as_bytes();
         let entry = self.channel(channel)?;
@@ -77,8 +77,8 @@ impl Session {
 
     /// `queue.declare` of the pseudo queue or a volatile name, passive or not: it is there, or it isn't.
     pub(crate) fn declare_reply_queue(&mut self, channel: u16, name: &str, nowait: bool) -> Result<()> {
-        if name != REPLY_TO && self.broker.replies.find(name.as_bytes()).is_none() {
-            return Err(Refused::no_queue(&self.vhost, name).into());
+        if name != REPLY_TO && self.client.broker.replies.find(name.as_bytes()).is_none() {
+            return Err(Refused::no_queue(&self.client.vhost, name).into());
         }
         if !nowait {
             let answer = queue::DeclareOk { queue: short(name.as_bytes()), message_count: 0, consumer_count: 1 };
@@ -100,10 +100,10 @@ impl Session {
 
     /// Only its own channel gets from a volatile name what is sent to it; for others there is no such queue.
     pub(crate) fn refuse_reply_queue(&self, name: &str, method: &str) -> ProtocolError {
-        if self.broker.replies.find(name.as_bytes()).is_none() {
-            return Refused::no_queue(&self.vhost, name).into();
+        if self.client.broker.replies.find(name.as_bytes()).is_none() {
+            return Refused::no_queue(&self.client.vhost, name).into();
         }
-        let vhost = &self.vhost;
+        let vhost = &self.client.vhost;
         match method {
             "basic.consume" => {
                 precondition(format!("only creator channel may consume from queue '{name}' in vhost '{vhost}'"))
@@ -131,7 +131,7 @@ impl Session {
     /// Encodes answers that have come, until the output holds one write's worth.
     pub(crate) fn deliver_replies(&mut self, now: Now) {
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
-        while self.output.len() < TURN_BYTES_MAX
+        while self.client.output.len() < TURN_BYTES_MAX
             && self.contents.behind_bytes() < TURN_BYTES_MAX
             && let Some(reply) = self.replies.pop_front()
         {
@@ -145,17 +145,17 @@ impl Session {
             let Some(channel) = self.channels.get_mut(&number).filter(|channel| owner(channel)) else { continue };
             let Some(consumer) = &channel.reply else { continue };
             let tag = consumer.tag.clone();
-            let sent_ms = self.broker.settings.sent_ms(now);
+            let sent_ms = self.client.broker.settings.sent_ms(now);
             let to = Recipient { channel: number, tag: &tag, frame_max, properties_max, sent_ms };
-            let out = self.contents.out(&mut self.output, number);
+            let out = self.contents.out(&mut self.client.output, number);
             for at in 0..reply.batch.len() {
                 let message = reply.batch.message(at).view();
                 if let Err(bytes) = encode_delivery(out, &to, channel.next_tag(), false, &message) {
                     return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
                 }
             }
-            self.counters.delivered_no_ack.add(reply.batch.len() as u64);
-            self.counters.delivered_replies.add(reply.batch.len() as u64);
+            self.client.counters.delivered_no_ack.add(reply.batch.len() as u64);
+            self.client.counters.delivered_replies.add(reply.batch.len() as u64);
         }
     }
 }

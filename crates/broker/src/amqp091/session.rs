@@ -1,12 +1,9 @@
 //! A connection's states and the dispatch of its frames.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use leveret_amqp091::{ContentHeader, Frame, FrameKind, HEADER_OVERHEAD, Method, ReplyCode, decode_frame};
-use leveret_log::Position;
-use leveret_model::ConnectionId;
-use leveret_queue::{Signal, Taken};
+use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::channel::{ByQueue, Channel};
@@ -18,20 +15,12 @@ use super::handshake::ClientProperties;
 use super::held::Held;
 use super::publish::{BodyRef, PublishRun};
 use super::unfinished::Unfinished;
-use crate::bodies::Unwritten;
-use crate::broker::Broker;
-use crate::outbox::{Event, Outbox};
-use crate::output::Output;
-use crate::partial::PartialMessages;
-use crate::peer::Peer;
-use crate::quota::Account;
+use crate::client_connection::ClientConnection;
+use crate::outbox::Event;
 use crate::reply::Reply;
-use crate::route::RouteCache;
 use crate::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
 use crate::time::{Nanos, Now};
-use crate::traffic::Traffic;
-use crate::turn_budget::{CONTROL, EVENT, TurnBudget};
-use crate::undurable::Undurable;
+use crate::turn_budget::{CONTROL, EVENT};
 
 /// Where a connection is (specification 2.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,20 +43,8 @@ pub(crate) enum Phase {
 
 /// See the module.
 pub(crate) struct Session {
-    pub(crate) broker: Arc<Broker>,
-    pub(crate) id: ConnectionId,
-    pub(crate) name: Arc<str>,
-    pub(crate) peer: Peer,
-    pub(crate) outbox: Arc<Outbox>,
-    pub(crate) counters: Box<Traffic>,
-    /// When it was accepted.
-    pub(crate) connected: Nanos,
-    /// How its user logged in.
-    pub(crate) mechanism: Arc<str>,
-    pub(crate) output: Output,
+    pub(crate) client: ClientConnection,
     pub(crate) phase: Phase,
-    pub(crate) user: Arc<str>,
-    pub(crate) vhost: Arc<str>,
     pub(crate) client_properties: ClientProperties,
     pub(crate) client_knows_cancel: bool,
     pub(crate) client_knows_blocked: bool,
@@ -75,133 +52,59 @@ pub(crate) struct Session {
     pub(crate) told_blocked: bool,
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
-    pub(crate) has_exclusive_queues: bool,
-    pub(crate) account: Account,
     pub(crate) frame_max: u32,
-    pub(crate) channel_max: u16,
     /// Negotiated interval; 0 is off.
     pub(crate) heartbeat: Nanos,
-    pub(crate) last_input: Nanos,
-    pub(crate) last_output: Nanos,
-    pub(crate) deadline: Option<Nanos>,
     pub(crate) channels: FxHashMap<u16, Box<Channel>>,
     pub(crate) consumers: FxHashMap<u64, Box<Consumer>>,
-    pub(crate) scheduled: VecDeque<u64>,
-    pub(crate) starved: Vec<u64>,
     /// Channels whose waiting consumers are being woken.
     pub(super) waking: Vec<u16>,
     /// The channels of consumers of direct reply-to, by key.
     pub(crate) reply_channels: FxHashMap<u64, u16>,
     /// Answers that wait for the socket.
     pub(crate) replies: VecDeque<Reply>,
-    pub(crate) taken: Vec<Taken>,
     /// Large bodies on their way out.
     pub(crate) contents: Contents,
-    /// Of large bodies on their way in.
-    pub(crate) unwritten: Unwritten,
     pub(crate) run: PublishRun,
-    pub(crate) partial: PartialMessages,
-    pub(crate) routes: RouteCache,
     /// Acknowledgements that came in one read and go to their queues together.
     pub(crate) acks: ByQueue,
     pub(super) unfinished: VecDeque<Unfinished>,
-    pub(super) budget: TurnBudget,
-    /// The rest of the input comes in the next turn.
-    paused: bool,
     pub(crate) held: Held,
-    pub(crate) undurable: Undurable,
-    /// Publishes had to wait for the log when this connection last left word with it. Who decides anew later, without
-    /// leaving word, may decide to wait for what nobody tells it.
-    pub(crate) waits_for_log: bool,
     /// Channels after `tx.select`.
     pub(crate) transactions: u32,
     /// Memory of what waits for `tx.commit`.
     pub(crate) transaction_bytes: u64,
     pub(crate) confirming: Vec<u16>,
-    pub(crate) registered: Option<Position>,
-    pub(crate) registered_written: Option<Position>,
-    events: VecDeque<Event>,
-    pub(crate) gone: bool,
 }
 
 impl Session {
-    pub(crate) fn new(
-        broker: Arc<Broker>,
-        id: ConnectionId,
-        peer: Peer,
-        outbox: Arc<Outbox>,
-        counters: Box<Traffic>,
-        deadline: Nanos,
-        now: Now,
-    ) -> Self {
-        let alarm = broker.alarms.publishing_blocked();
-        let partial = PartialMessages::new(&broker.settings);
-        let undurable = Undurable::new(broker.commit.allowance().clone());
-        let budget = TurnBudget::new(broker.settings.turn_work_max);
-        let initial_frame_max = broker.settings.initial_frame_max;
+    pub(crate) fn new(client: ClientConnection) -> Self {
+        let alarm = client.broker.alarms.publishing_blocked();
+        let frame_max = client.broker.settings.initial_frame_max;
         Self {
-            broker,
-            id,
-            name: peer.connection_name().into(),
-            peer,
-            outbox,
-            counters,
-            connected: now.monotonic,
-            mechanism: "".into(),
-            output: Output::default(),
+            client,
             phase: Phase::Start,
-            user: "".into(),
-            vhost: "".into(),
             client_properties: ClientProperties::new(),
             client_knows_cancel: false,
             client_knows_blocked: false,
             told_blocked: false,
             alarm,
-            has_exclusive_queues: false,
-            account: Account::default(),
-            frame_max: initial_frame_max,
-            channel_max: 0,
+            frame_max,
             heartbeat: 0,
-            last_input: now.monotonic,
-            last_output: now.monotonic,
-            deadline: Some(deadline),
             channels: FxHashMap::default(),
             consumers: FxHashMap::default(),
-            scheduled: VecDeque::new(),
-            starved: Vec::new(),
             waking: Vec::new(),
             reply_channels: FxHashMap::default(),
             replies: VecDeque::new(),
-            taken: Vec::new(),
             contents: Contents::default(),
-            unwritten: Unwritten::default(),
             run: PublishRun::default(),
-            partial,
-            routes: RouteCache::default(),
             acks: ByQueue::default(),
             unfinished: VecDeque::new(),
-            budget,
-            paused: false,
             held: Held::No,
-            undurable,
-            waits_for_log: false,
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
-            registered: None,
-            registered_written: None,
-            events: VecDeque::new(),
-            gone: false,
         }
-    }
-
-    pub(crate) fn output(&mut self) -> &mut Output {
-        &mut self.output
-    }
-
-    /// Somebody has proved who they are.
-    pub(crate) fn is_logged_in(&self) -> bool {
-        !self.user.is_empty()
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -216,13 +119,13 @@ impl Session {
     pub(crate) fn wants_read(&self) -> bool {
         // Under an alarm what comes next is read, at least, and held: its client has to be told.
         let has_to_be_told = self.alarm && !self.told_blocked;
-        let takes_publishes = has_to_be_told || !self.waits_for_log;
+        let takes_publishes = has_to_be_told || !self.client.waits_for_log;
         self.takes_input() && takes_publishes
     }
 
     fn takes_input(&self) -> bool {
         matches!(self.held, Held::No)
-            && !self.paused
+            && !self.client.paused
             && self.unfinished.is_empty()
             && !self.is_over()
             && !self.has_full_output()
@@ -240,17 +143,17 @@ impl Session {
 
     /// The client has to read before it is asked for more.
     fn has_full_output(&self) -> bool {
-        self.output.is_full() || self.contents.behind_bytes() >= OUTPUT_BYTES_MAX
+        self.client.output.is_full() || self.contents.behind_bytes() >= OUTPUT_BYTES_MAX
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
-        let has_content = self.contents.is_ready() && self.output.len() < TURN_BYTES_MAX;
+        let has_content = self.contents.is_ready() && self.client.output.len() < TURN_BYTES_MAX;
         has_content
-            || !self.events.is_empty()
+            || !self.client.events.is_empty()
             || self.is_ending()
-            || (self.delivers() && !(self.scheduled.is_empty() && self.waking.is_empty()))
-            || (!(self.starved.is_empty() && self.replies.is_empty())
-                && self.output.is_empty()
+            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
+            || (!(self.client.starved.is_empty() && self.replies.is_empty())
+                && self.client.output.is_empty()
                 && self.contents.behind_bytes() < TURN_BYTES_MAX)
     }
 
@@ -269,17 +172,17 @@ impl Session {
 
     /// See [`crate::Connection::receive`].
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        self.last_input = now.monotonic;
+        self.client.last_input = now.monotonic;
         // The outbox may have more to say first; an alarm holds from the next read on.
-        self.alarm = self.broker.alarms.publishing_blocked();
-        self.budget.renew();
+        self.alarm = self.client.broker.alarms.publishing_blocked();
+        self.client.budget.renew();
         let mut used = 0;
         while self.takes_input() {
-            if self.budget.is_spent() {
-                self.paused = true;
+            if self.client.budget.is_spent() {
+                self.client.paused = true;
                 break;
             }
-            if self.unwritten.is_full() {
+            if self.client.unwritten.is_full() {
                 self.hold(Held::Upload, now);
                 break;
             }
@@ -302,7 +205,7 @@ impl Session {
             }
             if self.asks_for_contents(&frame) {
                 self.flush_run(now);
-                if !self.undurable.is_empty() {
+                if !self.client.undurable.is_empty() {
                     self.hold(Held::OwnPublishes, now);
                     break;
                 }
@@ -316,7 +219,7 @@ impl Session {
         self.flush_run(now);
         self.flush_acks(now);
         self.register();
-        self.broker.commit.announce();
+        self.client.broker.commit.announce();
         if self.is_over() { input.len() } else { used }
     }
 
@@ -374,7 +277,7 @@ impl Session {
                 self.ack(number, ack, now)
             }
             _ => {
-                self.budget.spend(CONTROL);
+                self.client.budget.spend(CONTROL);
                 self.flush_run(now);
                 self.flush_acks(now);
                 self.channel_method(number, &method, now)
@@ -421,24 +324,24 @@ impl Session {
 
     /// See [`crate::Connection::turn`].
     pub(crate) fn turn(&mut self, now: Now) {
-        if !self.wants_read() && !self.output.is_full() {
+        if !self.wants_read() && !self.client.output.is_full() {
             // Heartbeats that aren't read aren't missed, unless it is the client who doesn't read.
-            self.last_input = now.monotonic;
+            self.client.last_input = now.monotonic;
         }
-        self.budget.renew();
-        self.paused = false;
+        self.client.budget.renew();
+        self.client.paused = false;
         self.go_on(now);
-        self.outbox.drain_after(&mut self.events);
-        while !self.budget.is_spent()
-            && let Some(event) = self.events.pop_front()
+        self.client.outbox.drain_after(&mut self.client.events);
+        while !self.client.budget.is_spent()
+            && let Some(event) = self.client.events.pop_front()
         {
-            self.budget.spend(EVENT);
+            self.client.budget.spend(EVENT);
             self.event(event, now);
         }
-        if self.gone {
+        if self.client.gone {
             // What ended in this turn may have published, and somebody has to apply that.
-            self.undurable.hand_over(&self.broker.commit);
-            self.broker.commit.announce();
+            self.client.hand_over();
+            self.client.broker.commit.announce();
             return;
         }
         self.durable_work(now);
@@ -449,13 +352,13 @@ impl Session {
         }
         self.keep_time(now);
         self.register();
-        self.counters.flush();
-        self.broker.commit.announce();
+        self.client.counters.flush();
+        self.client.broker.commit.announce();
     }
 
     fn event(&mut self, event: Event, now: Now) {
         match event {
-            Event::Queue(Signal::Scheduled(key)) => self.scheduled.push_back(key),
+            Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
             Event::Queue(Signal::Cancelled(key)) => self.cancelled(key),
             Event::Queue(Signal::Loaded(_)) if matches!(self.held, Held::Get { .. }) => {
                 if let Held::Get { channel, queue, no_ack } = std::mem::take(&mut self.held)
@@ -468,12 +371,12 @@ impl Session {
             Event::Queue(Signal::Loaded(_) | Signal::Drained { .. }) => {}
             // Whoever waits for it looks in this turn.
             Event::Body => {}
-            Event::Durable => self.registered = None,
-            Event::Written => self.registered_written = None,
+            Event::Durable => self.client.registered = None,
+            Event::Written => self.client.registered_written = None,
             Event::Alarm => self.alarm_changed(),
             Event::Reply(reply) => self.replies.push_back(reply),
             // One that isn't open yet is refused then.
-            Event::Maintenance if self.phase != Phase::Running || !self.broker.is_in_maintenance() => {}
+            Event::Maintenance if self.phase != Phase::Running || !self.client.broker.is_in_maintenance() => {}
             Event::Maintenance => {
                 let text = format!("CONNECTION_FORCED - {IN_MAINTENANCE}");
                 self.close(ReplyCode::ConnectionForced, &text, now);

@@ -10,14 +10,7 @@ impl Session {
     pub(crate) fn told(&self) -> Told<'_> {
         let named = self.client_properties.lookup("connection_name");
         let client_name = named.and_then(FieldValue::as_str).unwrap_or_default();
-        Told {
-            id: self.id,
-            name: &self.name,
-            client_name,
-            vhost: &self.vhost,
-            user: &self.user,
-            connected: self.connected,
-        }
+        self.client.told(client_name)
     }
 
     /// RabbitMQ's names.

@@ -15,8 +15,9 @@ use super::publish::Returned;
 use super::session::Session;
 use crate::reply_to::ReplyTarget;
 use crate::route::Route;
+use crate::settlement::Settlement;
 use crate::time::Now;
-use crate::transaction::{Committed, Settlement, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
+use crate::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
 /// What of a channel waits for its commit.
 #[derive(Default)]
@@ -88,7 +89,7 @@ impl Session {
             }
         }
         let Committed { ticket, refused } =
-            transaction.commit(&self.broker.commit, &mut self.undurable, &self.outbox, now);
+            transaction.commit(&self.client.broker.commit, &mut self.client.undurable, &self.client.outbox, now);
         for UnroutedMessage([exchange, routing_key, properties, body]) in &returns {
             self.return_message(number, &Returned { exchange, routing_key, properties, body });
         }
@@ -155,8 +156,8 @@ impl Session {
         tx.replies.extend(route.replies.iter().map(|reply| (reply.clone(), batch.clone())));
         let answers = route.replies.len() as u64 * batch.memory() as u64;
         self.transaction_bytes += tx.transaction.bytes() - before + answers;
-        self.counters.routed.add(batch.len() as u64);
-        self.counters.enqueued.add(batch.len() as u64 * route.queues.len() as u64);
+        self.client.counters.routed.add(batch.len() as u64);
+        self.client.counters.enqueued.add(batch.len() as u64 * route.queues.len() as u64);
         true
     }
 

@@ -10,13 +10,13 @@ use leveret_amqp091::{Method, encode_method, method::basic};
 use leveret_log::Position;
 use leveret_model::QueueId;
 
-use super::acknowledge::GiveBack;
 use super::channel::{ByQueue, Channel, OfQueue, Settled};
 use super::held::Answer;
 use super::session::{Phase, Session};
-use crate::quota::{Account, Kind};
+use crate::quota::Kind;
+use crate::settlement::Settlement;
 use crate::time::Now;
-use crate::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES, TurnBudget};
+use crate::turn_budget::{CONSUMER, TurnBudget};
 
 /// Something that was begun.
 pub(crate) enum Unfinished {
@@ -28,18 +28,11 @@ pub(crate) enum Unfinished {
     Connection(EndingConnection),
 }
 
-/// What becomes of deliveries that a client settles together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Acknowledge,
-    GiveBack(GiveBack),
-}
-
 pub(crate) struct Settling {
     pub channel: u16,
     /// The last delivery-tag that it is about.
     pub up_to: u64,
-    pub verdict: Verdict,
+    pub settlement: Settlement,
     /// `basic.recover-ok` follows.
     pub recover_ok: bool,
 }
@@ -80,7 +73,7 @@ impl Session {
 
     /// Does the next parts of what was begun.
     pub(super) fn go_on(&mut self, now: Now) {
-        while !self.budget.is_spent()
+        while !self.client.budget.is_spent()
             && let Some(mut unfinished) = self.unfinished.pop_front()
         {
             let is_done = match &mut unfinished {
@@ -103,7 +96,7 @@ impl Session {
                 Unfinished::Channel(EndingChannel { gone_at, answer, .. })
                 | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
             };
-            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.gone) {
+            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.gone) {
                 self.answer_when_durable(gone_at, answer);
             }
         }
@@ -115,18 +108,18 @@ impl Session {
         while let Some(at) = self.unfinished.iter().position(is_its)
             && let Some(Unfinished::Settling(mut settling)) = self.unfinished.remove(at)
         {
-            let budget = std::mem::replace(&mut self.budget, TurnBudget::unlimited());
+            let budget = std::mem::replace(&mut self.client.budget, TurnBudget::unlimited());
             self.settle_part(&mut settling, now);
-            self.budget = budget;
+            self.client.budget = budget;
         }
     }
 
     /// Settles deliveries, those with the lowest tags first. True when no more are left.
     fn settle_part(&mut self, settling: &mut Settling, now: Now) -> bool {
-        let Settling { channel, up_to, verdict, .. } = *settling;
+        let Settling { channel, up_to, settlement, .. } = *settling;
         let Some(entry) = self.channels.get_mut(&channel) else { return true };
-        let (settled, is_done) = entry.settle_part(up_to, &mut self.budget);
-        self.settled(channel, settled, verdict, now);
+        let (settled, is_done) = entry.settle_part(up_to, &mut self.client.budget);
+        self.settled(channel, settled, settlement, now);
         self.flush_acks(now);
         is_done
     }
@@ -145,12 +138,12 @@ impl Session {
             self.forget_reply_consumer(&reply);
         }
         if channel.has_published() {
-            self.counters.publishers_closed.increment();
+            self.client.counters.publishers_closed.increment();
         }
         // One whose close the client hasn't answered was counted when it was closed.
         if !channel.closing {
-            self.account.give(Kind::Channels, 1);
-            self.counters.channels_closed.add(1);
+            self.client.account.give(Kind::Channels, 1);
+            self.client.counters.channels_closed.add(1);
         }
         let consumers = std::mem::take(&mut channel.consumers).into_iter();
         EndingChannel { channel, consumers, gone_at: 0, answer }
@@ -159,18 +152,18 @@ impl Session {
     /// Gives deliveries back and ends consumers, each queue's in one step. True when none are left.
     fn end_channel_part(&mut self, ending: &mut EndingChannel, now: Now) -> bool {
         let mut by_queue = ByQueue::default();
-        let (settled, mut is_done) = ending.channel.settle_part(u64::MAX, &mut self.budget);
+        let (settled, mut is_done) = ending.channel.settle_part(u64::MAX, &mut self.client.budget);
         for Settled { source, runs } in settled {
             by_queue.add(ending.channel.source(source), runs);
         }
-        ending.channel.report(&mut self.account);
+        ending.channel.report(&mut self.client.account);
         while is_done && let Some((_, key)) = ending.consumers.next() {
             if let Some(consumer) = self.consumers.remove(&key) {
-                self.account.give(Kind::Consumers, 1);
+                self.client.account.give(Kind::Consumers, 1);
                 by_queue.of(&consumer.queue).ended.push(consumer.id);
             }
-            self.budget.spend(CONSUMER);
-            is_done = !self.budget.is_spent();
+            self.client.budget.spend(CONSUMER);
+            is_done = !self.client.budget.is_spent();
         }
         for OfQueue { queue, settled, ended } in by_queue.take() {
             // As RabbitMQ counts: a delivery that the client got and never settled has failed.
@@ -192,17 +185,17 @@ impl Session {
         if ending.left.is_none() {
             self.confirming.clear();
             self.contents.clear();
-            self.scheduled.clear();
+            self.client.scheduled.clear();
             self.replies.clear();
-            self.starved.clear();
-            let exclusive_queues = std::mem::take(&mut self.has_exclusive_queues).then_some(QueueId(0));
+            self.client.starved.clear();
+            let exclusive_queues = self.client.has_exclusive_queues.then_some(QueueId(0));
             let channels = std::mem::take(&mut self.channels).into_iter();
             ending.left = Some(Remains { channel: None, channels, exclusive_queues });
         }
         let Some(left) = &mut ending.left else { return true };
-        while !self.budget.is_spent() {
+        while !self.client.budget.is_spent() {
             let next = left.channel.take().or_else(|| {
-                self.budget.spend(CONSUMER);
+                self.client.budget.spend(CONSUMER);
                 left.channels.next().map(|(_, channel)| self.ending_channel(channel, None))
             });
             let Some(mut channel) = next else { break };
@@ -210,11 +203,10 @@ impl Session {
             ending.gone_at = ending.gone_at.max(channel.gone_at);
             left.channel = Some(channel).filter(|_| !is_done);
         }
-        while !self.budget.is_spent()
+        while !self.client.budget.is_spent()
             && let Some(next) = &mut left.exclusive_queues
         {
-            self.budget.spend(EXCLUSIVE_QUEUES);
-            match self.broker.delete_exclusive_queues(self.id, next, &self.counters, now) {
+            match self.client.delete_exclusive_queues(next, now) {
                 Some(gone_at) => ending.gone_at = ending.gone_at.max(gone_at),
                 None => left.exclusive_queues = None,
             }
@@ -222,8 +214,7 @@ impl Session {
         if left.channel.is_some() || left.channels.len() > 0 || left.exclusive_queues.is_some() {
             return false;
         }
-        self.account = Account::default();
-        self.broker.commit.announce();
+        self.client.left();
         true
     }
 }

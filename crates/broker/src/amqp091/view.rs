@@ -10,7 +10,7 @@ use crate::connection_state::ConnectionStatus;
 use crate::inquiry::Inquiry;
 use crate::time::{Now, SECOND};
 use crate::traffic::Protocol;
-use crate::views::{ChannelView, Client, ConnectionView};
+use crate::views::{ChannelView, ConnectionView};
 
 impl Session {
     /// Answers an inquiry, if the connection is open.
@@ -25,27 +25,25 @@ impl Session {
             .map(|(number, channel)| self.describe_channel(*number, channel))
             .collect();
         channels.sort_unstable_by_key(|channel| channel.number);
-        let client =
-            Client { id: self.id, name: self.name.clone(), user: self.user.clone(), vhost: self.vhost.clone() };
         let properties = || {
             let encoded = self.client_properties.encoded();
             super::arguments::arguments(encoded.as_table()).unwrap_or_default()
         };
         inquiry.answer(ConnectionView {
-            client: Arc::new(client),
-            peer: self.peer.clone(),
+            client: Arc::new(self.client.shown()),
+            peer: self.client.peer.clone(),
             protocol: Protocol::Amqp091,
-            mechanism: self.mechanism.clone(),
-            status: ConnectionStatus::new(self.outbox.wait(), self.alarm),
-            connected: self.connected,
-            channel_max: self.channel_max,
+            mechanism: self.client.mechanism.clone(),
+            status: ConnectionStatus::new(self.client.outbox.wait(), self.alarm),
+            connected: self.client.connected,
+            channel_max: self.client.channel_max,
             frame_max: self.frame_max,
             timeout_s: self.heartbeat / SECOND,
             client_properties: if inquiry.is_brief() { Arguments::default() } else { properties() },
             container_id: None,
-            totals: self.counters.totals(),
-            octet_rates: self.counters.octet_rates(now.monotonic),
-            queued_bytes: self.output.len(),
+            totals: self.client.counters.totals(),
+            octet_rates: self.client.counters.octet_rates(now.monotonic),
+            queued_bytes: self.client.output.len(),
             pending_frames: self.replies.len(),
             channels,
             sessions: Vec::new(),

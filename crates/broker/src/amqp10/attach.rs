@@ -71,10 +71,10 @@ impl Connection {
 
     /// Attaches a link if there may be one more.
     fn attach_counted(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
-        self.account.take(Kind::Links)?;
+        self.client.account.take(Kind::Links)?;
         let receives = attach.role == Role::Receiver;
-        if receives && let Err(reached) = self.account.take(Kind::Consumers) {
-            self.account.give(Kind::Links, 1);
+        if receives && let Err(reached) = self.client.account.take(Kind::Consumers) {
+            self.client.account.give(Kind::Links, 1);
             return Err(reached.into());
         }
         let attached = match attach.role {
@@ -87,8 +87,8 @@ impl Connection {
         };
         if !session.is_attached(attach.handle) {
             // Refused, or held until its queue is declared.
-            self.account.give(Kind::Links, 1);
-            self.account.give(Kind::Consumers, u64::from(receives));
+            self.client.account.give(Kind::Links, 1);
+            self.client.account.give(Kind::Consumers, u64::from(receives));
         }
         attached
     }
@@ -105,7 +105,7 @@ impl Connection {
         if let Some(source) = &attach.source {
             check_outcomes(source)?;
         }
-        let key = self.broker.fresh_id();
+        let key = self.client.broker.fresh_id();
         let mut destination_name = None;
         let destination = if target.dynamic {
             let capable = target.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
@@ -127,7 +127,7 @@ impl Connection {
             self.check_exchange(&exchange)?;
         }
         if let Some(queue) = queue {
-            queue.watch(key, self.outbox.clone());
+            queue.watch(key, self.client.outbox.clone());
             self.links.insert(key, (session.channel, attach.handle));
         }
         let settle_mode = attach.snd_settle_mode;
@@ -142,8 +142,8 @@ impl Connection {
             },
             destination,
             key,
-            grant: Grant::new(self.broker.settings.link_credit, initial),
-            assembly: Assembly::new(settle_mode, self.partial.clone()),
+            grant: Grant::new(self.client.broker.settings.link_credit, initial),
+            assembly: Assembly::new(settle_mode, self.client.partial.clone()),
             run: PublishRun::default(),
             unconfirmed: Unconfirmed::default(),
             flow_due: true,
@@ -151,7 +151,7 @@ impl Connection {
         };
         session.granted.push(attach.handle);
         session.put(attach.handle, Box::new(Link::Publisher(Box::new(publisher))));
-        self.counters.publishers_opened.increment();
+        self.client.counters.publishers_opened.increment();
         let properties = super::dynamic::properties();
         let effective = match &destination_name {
             Some(name) => super::dynamic::target(name, properties.as_map()),
@@ -165,7 +165,7 @@ impl Connection {
             rcv_settle_mode: ReceiverSettleMode::First,
             source: attach.source,
             target: Some(TargetArchetype::Target(effective)),
-            max_message_size: Some(self.broker.settings.max_message_size),
+            max_message_size: Some(self.client.broker.settings.max_message_size),
             ..Attach::default()
         };
         self.send_attach(session.channel, answer)?;
@@ -176,15 +176,15 @@ impl Connection {
     /// None while a queue is being declared for it: the attach is then handled again.
     fn destination(&mut self, target: &Target<'_>, now: Now) -> Result<Option<Destination>> {
         let Some(address) = target.address else { return Ok(Some(Destination::Anonymous)) };
-        let version_1 = self.broker.settings.amqp_address_v1;
+        let version_1 = self.client.broker.settings.amqp_address_v1;
         let parsed =
             address::target(address, version_1).map_err(|bad| Failure::link(condition::INVALID_FIELD, bad.0))?;
         let destination = match parsed {
             address::Target::Exchange { exchange, key } => Destination::Exchange { exchange, key: Some(key) },
             address::Target::Subject { exchange } => Destination::Exchange { exchange, key: None },
             address::Target::Queue(name) if is_volatile(name.as_bytes()) => {
-                if !self.broker.replies.find(name.as_bytes()).is_some_and(|requester| requester.is_open()) {
-                    return Err(leveret_model::Refused::no_queue(&self.vhost, &name).into());
+                if !self.client.broker.replies.find(name.as_bytes()).is_some_and(|requester| requester.is_open()) {
+                    return Err(leveret_model::Refused::no_queue(&self.client.vhost, &name).into());
                 }
                 Destination::Exchange { exchange: "".into(), key: Some(name) }
             }
@@ -200,9 +200,9 @@ impl Connection {
 
     fn check_exchange(&self, exchange: &str) -> Result<()> {
         self.authorize(Action::Publish(exchange))?;
-        let snapshot = self.broker.registry.snapshot();
-        let found = snapshot.topology.exchange(&self.vhost, exchange);
-        let found = found.ok_or_else(|| leveret_model::Refused::no_exchange(&self.vhost, exchange))?;
+        let snapshot = self.client.broker.registry.snapshot();
+        let found = snapshot.topology.exchange(&self.client.vhost, exchange);
+        let found = found.ok_or_else(|| leveret_model::Refused::no_exchange(&self.client.vhost, exchange))?;
         found.check_publish().map_err(|refused| {
             // RabbitMQ has another word for it here than over AMQP 0-9-1.
             let text = refused.text.replacen("cannot publish", "forbidden to publish", 1);
@@ -213,30 +213,22 @@ impl Connection {
     /// A queue to publish to. Another connection's exclusive queue is one as well, as it is for everybody who
     /// publishes to the default exchange: answers come to temporary queues so.
     fn target_queue(&self, name: &str) -> Result<QueueRef> {
-        let snapshot = self.broker.registry.snapshot();
-        let queue =
-            snapshot.queue(&self.vhost, name).ok_or_else(|| leveret_model::Refused::no_queue(&self.vhost, name))?;
-        self.running(queue.clone())
+        let snapshot = self.client.broker.registry.snapshot();
+        let queue = snapshot
+            .queue(&self.client.vhost, name)
+            .ok_or_else(|| leveret_model::Refused::no_queue(&self.client.vhost, name))?;
+        running(queue.clone())
     }
 
     /// A queue that this connection may use, for `action` if one is given.
     pub(crate) fn usable_queue(&self, name: &str, action: Option<Action<'_>>) -> Result<QueueRef> {
-        let snapshot = self.broker.registry.snapshot();
-        let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
+        let snapshot = self.client.broker.registry.snapshot();
+        let info = snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id))?;
         let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone();
         if let Some(action) = action {
             self.authorize(action)?;
         }
-        self.running(queue)
-    }
-
-    fn running(&self, queue: QueueRef) -> Result<QueueRef> {
-        if let leveret_queue::QueueState::Failed(reason) = queue.state() {
-            let name = &queue.info().name;
-            let text = format!("queue '{name}' in vhost '{}' has crashed and failed to restart: {reason}", self.vhost);
-            return Err(Failure::link(condition::ILLEGAL_STATE, text));
-        }
-        Ok(queue)
+        running(queue)
     }
 
     /// The client receives: from which queue.
@@ -265,7 +257,7 @@ impl Connection {
         let browses = source.distribution_mode == Some(DistributionMode::Copy);
         let priority =
             attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
-        let id = ConsumerId(self.broker.fresh_id());
+        let id = ConsumerId(self.client.broker.fresh_id());
         let key = id.0;
         self.links.insert(key, (session.channel, attach.handle));
         let consumer = Consumer {
@@ -283,16 +275,16 @@ impl Connection {
         };
         session.put(attach.handle, Box::new(Link::Consumer(consumer)));
         let options = ConsumerOptions {
-            link: self.outbox.clone(),
+            link: self.client.outbox.clone(),
             key,
             tag: attach.name.into(),
-            channel: format!("{} ({})", self.name, session.channel).into(),
+            channel: format!("{} ({})", self.client.name, session.channel).into(),
             automatic_ack: settled,
             flow: ConsumerFlow::Credit { delivery_count: INITIAL_DELIVERY_COUNT.0 },
             priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
             mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
             exclusive: false,
-            user: self.user.clone(),
+            user: self.client.user.clone(),
             arguments: leveret_model::Arguments::default(),
         };
         if let Err(reason) = queue.add_consumer(id, options, now.monotonic) {
@@ -300,9 +292,9 @@ impl Connection {
             session.take(attach.handle);
             let name = &queue.info().name;
             return Err(match reason {
-                NoConsumer::Gone => leveret_model::Refused::no_queue(&self.vhost, name).into(),
+                NoConsumer::Gone => leveret_model::Refused::no_queue(&self.client.vhost, name).into(),
                 NoConsumer::Exclusive => {
-                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.vhost);
+                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
                     Failure::link(condition::RESOURCE_LOCKED, text)
                 }
             });
@@ -342,7 +334,7 @@ impl Connection {
         let Some(address) = source.address else {
             return Err(bad_address("undefined"));
         };
-        let version_1 = self.broker.settings.amqp_address_v1;
+        let version_1 = self.client.broker.settings.amqp_address_v1;
         let parsed =
             address::source(address, version_1).map_err(|bad| Failure::link(condition::INVALID_FIELD, bad.0))?;
         let name = match parsed {
@@ -445,4 +437,9 @@ fn check_filters(source: &Source<'_>) -> Result<()> {
             format!("filter {name}: message selectors are not supported on queues"),
         )),
     }
+}
+
+fn running(queue: QueueRef) -> Result<QueueRef> {
+    queue.check_runs().map_err(|text| Failure::link(condition::ILLEGAL_STATE, text))?;
+    Ok(queue)
 }

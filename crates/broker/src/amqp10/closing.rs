@@ -31,7 +31,7 @@ impl Connection {
         debug_assert_eq!(failure.scope, Scope::Connection);
         self.told().failed(self.state(), &format!("{}: {}", failure.condition, failure.description));
         let has_left = self.leave(now);
-        let cuts_open = self.phase == Phase::Open && self.broker.settings.strict_compat;
+        let cuts_open = self.phase == Phase::Open && self.client.broker.settings.strict_compat;
         if cuts_open || matches!(self.phase, Phase::SaslInit | Phase::Refused | Phase::Header) {
             // Before `open` there is no frame that could say why. RabbitMQ 4.3 says it to nobody whom it refuses.
             self.phase = Phase::Finished;
@@ -51,7 +51,7 @@ impl Connection {
     /// Tells why we close, once nothing else will be said.
     pub(super) fn close_with(&mut self, failure: &Failure, now: Now) {
         self.send_close(Some(failure));
-        self.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+        self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
     }
 
     pub(crate) fn send_close(&mut self, failure: Option<&Failure>) {
@@ -73,7 +73,7 @@ impl Connection {
         performative: impl for<'e> Fn(Option<Error<'e>>) -> Performative<'e>,
     ) {
         match failure {
-            None => encode_performative(self.output.buffer(), channel, &performative(None)),
+            None => encode_performative(self.client.output.buffer(), channel, &performative(None)),
             Some(failure) => {
                 with_error(failure, |error| self.send_error(channel, error, |error| performative(Some(error))));
             }
@@ -132,7 +132,7 @@ impl Connection {
         if matches!(*link, Link::Detached) {
             return Ok(());
         }
-        let (unsettled, is_done) = session.unsettled.settle_link(handle, &mut self.budget);
+        let (unsettled, is_done) = session.unsettled.settle_link(handle, &mut self.client.budget);
         if !is_done && let Link::Consumer(consumer) = &*link {
             // The frame is handled again in the next turn, with the rest.
             if !consumer.browses {
@@ -177,11 +177,11 @@ impl Connection {
 
     /// Whether the answer to the frame at the head of the input has to wait until this is durable. It is handled again then.
     pub(crate) fn waits_for(&mut self, position: Position) -> bool {
-        if position > self.broker.commit.durable() {
+        if position > self.client.broker.commit.durable() {
             self.hold(position);
             return true;
         }
-        self.broker.registry.publish();
+        self.client.broker.registry.publish();
         false
     }
 
@@ -214,12 +214,12 @@ impl Connection {
             Link::Consumer(consumer) => {
                 if !session.leaving {
                     self.flush_settlements(now);
-                    self.budget.spend(TurnBudget::of_looks(self.answers.len()));
+                    self.client.budget.spend(TurnBudget::of_looks(self.answers.len()));
                     self.answers.forget_link(session.channel, handle);
                     self.transactions.forget_link(session.channel, handle);
                 }
                 let mut unsent = Vec::new();
-                session.unsettled.report(&mut self.account);
+                session.unsettled.report(&mut self.client.account);
                 for pending in session.pending.take_link(handle) {
                     if let Pending::Run { taken, .. } | Pending::Large { taken, .. } = pending
                         && !consumer.settled
@@ -265,20 +265,20 @@ impl Connection {
         match link {
             Link::Left | Link::Detached => {}
             Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => {
-                self.account.give(Kind::Links, 1);
-                self.account.give(Kind::Consumers, 1);
+                self.client.account.give(Kind::Links, 1);
+                self.client.account.give(Kind::Consumers, 1);
             }
             Link::Publisher(_) => {
-                self.account.give(Kind::Links, 1);
-                self.counters.publishers_closed.increment();
+                self.client.account.give(Kind::Links, 1);
+                self.client.counters.publishers_closed.increment();
             }
-            Link::Coordinator(_) | Link::Requests(_) => self.account.give(Kind::Links, 1),
+            Link::Coordinator(_) | Link::Requests(_) => self.client.account.give(Kind::Links, 1),
         }
     }
 
     /// See [`crate::Connection::disconnected`].
     pub(crate) fn disconnected(&mut self, now: Now) {
-        if std::mem::replace(&mut self.gone, true) {
+        if std::mem::replace(&mut self.client.gone, true) {
             return;
         }
         match self.phase {
@@ -287,12 +287,11 @@ impl Connection {
         }
         self.leave(now);
         self.phase = Phase::Finished;
-        self.counters.leave();
-        self.broker.forget_connection(self.id);
-        if let Held::Again { position } = std::mem::take(&mut self.held) {
-            self.broker.publish_later(position);
-        }
         self.hide_wait();
-        self.undurable.hand_over(&self.broker.commit);
+        let position = match std::mem::take(&mut self.held) {
+            Held::Again { position } => Some(position),
+            _ => None,
+        };
+        self.client.forget(position);
     }
 }

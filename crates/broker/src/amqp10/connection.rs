@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame, performative::Transfer};
 use leveret_log::Position;
-use leveret_model::{Action, authorize};
-use leveret_model::{ConnectionId, Permit, Refused};
-use leveret_queue::{Signal, Taken};
+use leveret_model::{Action, Permit, Refused, authorize};
+use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
@@ -21,19 +20,11 @@ use super::management::Waiting;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::unconfirmed::Due;
-use crate::bodies::Unwritten;
-use crate::broker::Broker;
-use crate::outbox::{Event, Outbox};
-use crate::output::Output;
-use crate::partial::PartialMessages;
-use crate::peer::Peer;
-use crate::quota::Account;
-use crate::route::RouteCache;
+use crate::client_connection::ClientConnection;
+use crate::outbox::Event;
 use crate::settings::TURN_BYTES_MAX;
 use crate::time::{Nanos, Now};
-use crate::traffic::Traffic;
-use crate::turn_budget::{CONSUMER, CONTROL, EVENT, TurnBudget};
-use crate::undurable::Undurable;
+use crate::turn_budget::{CONSUMER, CONTROL, EVENT};
 
 /// Where a connection is (2.4.6 and 5.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,56 +47,28 @@ pub(crate) enum Phase {
 
 /// See the module.
 pub(crate) struct Connection {
-    pub(crate) broker: Arc<Broker>,
-    pub(crate) id: ConnectionId,
-    /// RabbitMQ's name of it: addresses of both ends.
-    pub(crate) name: Arc<str>,
-    pub(crate) peer: Peer,
-    pub(crate) outbox: Arc<Outbox>,
-    pub(crate) counters: Box<Traffic>,
-    /// When it was accepted.
-    pub(crate) connected: Nanos,
-    /// How its user logged in.
-    pub(crate) mechanism: Arc<str>,
+    pub(crate) client: ClientConnection,
     /// What its client said of itself.
     pub(crate) client_properties: leveret_model::Arguments,
-    pub(crate) output: Output,
     pub(crate) phase: Phase,
-    pub(crate) user: Arc<str>,
-    pub(crate) vhost: Arc<str>,
     /// The client's container-id.
     pub(crate) container: Arc<str>,
     /// Largest frame that we take, in bytes.
     pub(crate) frame_max_in: u32,
     /// Largest frame that the client takes, in bytes.
     pub(crate) frame_max_out: u32,
-    pub(crate) channel_max: u16,
     /// The client wants to hear from us within this time; 0 is off.
     pub(crate) idle_out: Nanos,
     /// We want to hear from the client within this time; 0 is off.
     pub(crate) idle_in: Nanos,
-    pub(crate) last_input: Nanos,
-    pub(crate) last_output: Nanos,
-    pub(crate) deadline: Option<Nanos>,
     pub(super) sessions: Sessions,
     /// Links that are sent to, by the key that their queue's signals or waiting responses carry: channel and handle.
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
-    pub(crate) scheduled: VecDeque<u64>,
-    pub(crate) starved: Vec<u64>,
-    pub(crate) taken: Vec<Taken>,
     /// The last turn's output was full before everything that the windows let through was in it.
     pub(crate) unfinished: bool,
-    pub(crate) routes: RouteCache,
     /// Publishers that collect a run: channel and handle.
     pub(crate) collecting: Vec<(u16, u32)>,
     pub(crate) has_published: bool,
-    pub(crate) undurable: Undurable,
-    /// Publishes had to wait for the log when this connection last left word with it. Who decides anew later, without
-    /// leaving word, may decide to wait for what nobody tells it.
-    waits_for_log: bool,
-    /// Of large bodies on their way in.
-    pub(crate) unwritten: Unwritten,
-    pub(crate) partial: PartialMessages,
     pub(crate) settlements: Settlements,
     pub(crate) answers: Answers,
     /// Of management requests.
@@ -113,16 +76,8 @@ pub(crate) struct Connection {
     pub(crate) transactions: Transactions,
     pub(crate) held: Held,
     pub(crate) shown_wait: Option<ShownWait>,
-    pub(crate) has_exclusive_queues: bool,
-    pub(crate) account: Account,
     /// The client maintains the node and stays while that is in maintenance.
     pub(crate) ignores_maintenance: bool,
-    registered: Option<Position>,
-    registered_written: Option<Position>,
-    events: VecDeque<Event>,
-    pub(super) budget: TurnBudget,
-    /// The rest of the input comes in the next turn.
-    paused: bool,
     /// Sessions that we end and that aren't left yet, and what is said then.
     pub(super) ended: VecDeque<(u16, Failure)>,
     /// Why we close, to be said when all is left.
@@ -135,73 +90,32 @@ pub(crate) struct Connection {
     pub(crate) declaring: Option<Arc<str>>,
     /// Outcomes that are due, while they are put together.
     pub(crate) due: Vec<Due>,
-    pub(crate) gone: bool,
 }
 
 impl Connection {
-    pub(crate) fn new(
-        broker: Arc<Broker>,
-        id: ConnectionId,
-        peer: Peer,
-        outbox: Arc<Outbox>,
-        counters: Box<Traffic>,
-        deadline: Option<Nanos>,
-        now: Now,
-    ) -> Self {
-        let partial = PartialMessages::new(&broker.settings);
-        let undurable = Undurable::new(broker.commit.allowance().clone());
-        let budget = TurnBudget::new(broker.settings.turn_work_max);
-        let initial_frame_max = broker.settings.initial_frame_max;
+    pub(crate) fn new(client: ClientConnection) -> Self {
+        let initial_frame_max = client.broker.settings.initial_frame_max;
         Self {
-            broker,
-            id,
-            name: peer.connection_name().into(),
-            peer,
-            outbox,
-            counters,
-            connected: now.monotonic,
-            mechanism: "".into(),
+            client,
             client_properties: leveret_model::Arguments::default(),
-            output: Output::default(),
             phase: Phase::SaslInit,
-            user: "".into(),
-            vhost: "".into(),
             container: "".into(),
             frame_max_in: initial_frame_max,
             frame_max_out: initial_frame_max,
-            channel_max: 0,
             idle_out: 0,
             idle_in: 0,
-            last_input: now.monotonic,
-            last_output: now.monotonic,
-            deadline,
             sessions: Sessions::default(),
             links: FxHashMap::default(),
-            scheduled: VecDeque::new(),
-            starved: Vec::new(),
-            taken: Vec::new(),
             unfinished: false,
-            routes: RouteCache::default(),
             collecting: Vec::new(),
             has_published: false,
-            undurable,
-            waits_for_log: false,
-            unwritten: Unwritten::default(),
-            partial,
             settlements: Settlements::default(),
             answers: Answers::default(),
             responses: VecDeque::new(),
             transactions: Transactions::default(),
             held: Held::No,
             shown_wait: None,
-            has_exclusive_queues: false,
-            account: Account::default(),
             ignores_maintenance: false,
-            registered: None,
-            registered_written: None,
-            events: VecDeque::new(),
-            budget,
-            paused: false,
             ended: VecDeque::new(),
             close_due: None,
             leaving: Leaving::default(),
@@ -209,17 +123,7 @@ impl Connection {
             waking: Vec::new(),
             declaring: None,
             due: Vec::new(),
-            gone: false,
         }
-    }
-
-    pub(crate) fn output(&mut self) -> &mut Output {
-        &mut self.output
-    }
-
-    /// Somebody has proved who they are.
-    pub(crate) fn is_logged_in(&self) -> bool {
-        !self.user.is_empty()
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -232,37 +136,37 @@ impl Connection {
     }
 
     pub(crate) fn wants_read(&self) -> bool {
-        self.takes_input() && !self.output.is_full()
+        self.takes_input() && !self.client.output.is_full()
     }
 
     /// Nothing of ours holds the client's input back: what is missing then is its own fault.
     pub(crate) fn takes_input(&self) -> bool {
-        self.has_turn_for_input() && !self.waits_for_log
+        self.has_turn_for_input() && !self.client.waits_for_log
     }
 
     fn has_turn_for_input(&self) -> bool {
         let is_over = matches!(self.phase, Phase::Finished | Phase::Refused);
-        matches!(self.held, Held::No) && !self.paused && !self.is_ending() && !is_over
+        matches!(self.held, Held::No) && !self.client.paused && !self.is_ending() && !is_over
     }
 
     pub(crate) fn wants_turn(&self) -> bool {
         // What the socket doesn't take wakes the task when it does.
-        !self.events.is_empty()
+        !self.client.events.is_empty()
             || self.is_ending()
             || self.held == Held::NextTurn
-            || (self.phase == Phase::Running && !(self.scheduled.is_empty() && self.waking.is_empty()))
-            || (self.unfinished && self.output.len() < TURN_BYTES_MAX)
-            || (!self.starved.is_empty() && self.output.is_empty())
+            || (self.phase == Phase::Running && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
+            || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
+            || (!self.client.starved.is_empty() && self.client.output.is_empty())
     }
 
     /// See [`crate::Connection::receive`].
     pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        self.last_input = now.monotonic;
-        self.budget.renew();
+        self.client.last_input = now.monotonic;
+        self.client.budget.renew();
         let mut used = 0;
-        while self.has_turn_for_input() && !self.output.is_full() {
-            if self.budget.is_spent() {
-                self.paused = true;
+        while self.has_turn_for_input() && !self.client.output.is_full() {
+            if self.client.budget.is_spent() {
+                self.client.paused = true;
                 break;
             }
             if self.phase == Phase::Header {
@@ -276,7 +180,7 @@ impl Connection {
                 self.held = Held::LogRoom;
                 break;
             }
-            if self.unwritten.is_full() {
+            if self.client.unwritten.is_full() {
                 self.held = Held::Upload;
                 break;
             }
@@ -303,19 +207,19 @@ impl Connection {
         self.answer_requests(now);
         self.show_wait(now);
         self.register();
-        self.broker.commit.announce();
+        self.client.broker.commit.announce();
         if self.phase == Phase::Finished { input.len() } else { used }
     }
 
     fn header(&mut self, header: &[u8; 8]) {
         if *header == HEADER_AMQP {
-            self.output.buffer().extend_from_slice(&HEADER_AMQP);
+            self.client.output.buffer().extend_from_slice(&HEADER_AMQP);
             self.phase = Phase::Open;
             return;
         }
         let why = format!("bad_header: {header:?} after SASL; the answer is AMQP 1.0's");
         self.told().failed(self.state(), &why);
-        self.output.buffer().extend_from_slice(&HEADER_AMQP);
+        self.client.output.buffer().extend_from_slice(&HEADER_AMQP);
         self.phase = Phase::Finished;
     }
 
@@ -382,10 +286,10 @@ impl Connection {
     }
 
     fn session_frame(&mut self, channel: u16, performative: Performative<'_>, payload: &[u8], now: Now) -> Result<()> {
-        if channel > self.channel_max {
+        if channel > self.client.channel_max {
             return Err(Failure::connection(
                 condition::FRAMING_ERROR,
-                format!("channel number ({channel}) exceeds maximum channel number ({})", self.channel_max),
+                format!("channel number ({channel}) exceeds maximum channel number ({})", self.client.channel_max),
             ));
         }
         let Some(mut session) = self.sessions.take(channel) else {
@@ -408,10 +312,10 @@ impl Connection {
             return Ok(());
         }
         if !matches!(performative, Performative::Transfer(_) | Performative::Disposition(_)) {
-            self.budget.spend(CONTROL);
+            self.client.budget.spend(CONTROL);
         }
         if matches!(performative, Performative::Attach(_)) {
-            self.budget.spend(CONSUMER);
+            self.client.budget.spend(CONSUMER);
         }
         let handle = match &performative {
             Performative::Transfer(transfer) => Some(transfer.handle),
@@ -470,7 +374,8 @@ impl Connection {
         now: Now,
     ) -> Result<()> {
         // RabbitMQ 4.3 ends the session for what isn't allowed.
-        let is_strict = self.broker.settings.strict_compat && failure.condition == condition::UNAUTHORIZED_ACCESS;
+        let is_strict =
+            self.client.broker.settings.strict_compat && failure.condition == condition::UNAUTHORIZED_ACCESS;
         let handle = handle.filter(|_| !is_strict);
         match (failure.scope, handle) {
             (Scope::Link, Some(handle)) => self.fail_link(&mut session, handle, failure, now),
@@ -488,24 +393,24 @@ impl Connection {
 
     /// See [`crate::Connection::turn`].
     pub(crate) fn turn(&mut self, now: Now) {
-        self.budget.renew();
-        self.paused = false;
+        self.client.budget.renew();
+        self.client.paused = false;
         let is_held_by_end = self.held == Held::NextTurn;
         if is_held_by_end {
             self.held = Held::No;
         }
         self.go_on_ending(now);
-        self.outbox.drain_after(&mut self.events);
-        while !self.budget.is_spent()
-            && let Some(event) = self.events.pop_front()
+        self.client.outbox.drain_after(&mut self.client.events);
+        while !self.client.budget.is_spent()
+            && let Some(event) = self.client.events.pop_front()
         {
-            self.budget.spend(EVENT);
+            self.client.budget.spend(EVENT);
             self.event(event, now);
         }
-        if self.gone {
+        if self.client.gone {
             // What ended in this turn may have published, and somebody has to apply that.
-            self.undurable.hand_over(&self.broker.commit);
-            self.broker.commit.announce();
+            self.client.hand_over();
+            self.client.broker.commit.announce();
             return;
         }
         self.durable_work(now);
@@ -517,24 +422,24 @@ impl Connection {
         self.keep_time(now);
         self.show_wait(now);
         self.register();
-        self.counters.flush();
-        self.broker.commit.announce();
+        self.client.counters.flush();
+        self.client.broker.commit.announce();
     }
 
     fn event(&mut self, event: Event, now: Now) {
         match event {
-            Event::Queue(Signal::Scheduled(key)) => self.scheduled.push_back(key),
+            Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
             Event::Queue(Signal::Drained { key, delivery_count, available }) => {
                 self.drained(key, delivery_count, available)
             }
             Event::Queue(Signal::Cancelled(key)) => self.queue_gone(key, now),
             Event::Queue(Signal::Loaded(_)) => {}
-            Event::Alarm => self.set_alarm(self.broker.alarms.publishing_blocked()),
+            Event::Alarm => self.set_alarm(self.client.broker.alarms.publishing_blocked()),
             Event::Reply(reply) => self.deliver_replies(&reply, now),
             // Whoever waits for it looks in this turn.
             Event::Body => {}
-            Event::Durable => self.registered = None,
-            Event::Written => self.registered_written = None,
+            Event::Durable => self.client.registered = None,
+            Event::Written => self.client.registered_written = None,
             // One that isn't open yet is refused then.
             Event::Maintenance if self.phase == Phase::Running => {
                 if let Err(failure) = self.check_maintenance() {
@@ -544,7 +449,7 @@ impl Connection {
             Event::Maintenance => {}
             Event::Describe(inquiry) => self.answer_inquiry(&inquiry, now),
             Event::Shed(reason) => {
-                if !self.is_logged_in() {
+                if !self.client.is_logged_in() {
                     self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, &*reason), now);
                 }
             }
@@ -555,54 +460,28 @@ impl Connection {
         }
     }
 
-    /// Leaves word with the commit stream when something of this connection isn't durable.
+    /// Registers for a wake-up at the next position that this connection waits for.
     fn register(&mut self) {
-        let mut wanted = self.undurable.next_position();
-        let mut want = |position: Position| wanted = Some(wanted.map_or(position, |other| other.min(position)));
-        if let Some(position) = self.answers.next_position() {
-            want(position);
-        }
-        if let Some(position) = self.next_response_position() {
-            want(position);
-        }
-        if let Some(position) = self.transactions.next_position() {
-            want(position);
-        }
-        if let Held::Again { position } = self.held {
-            want(position);
-        }
-        self.waits_for_log = self.publishes_wait();
-        let for_room = wanted.is_none() && (matches!(self.held, Held::LogRoom) || self.waits_for_log);
-        if for_room {
-            wanted = Some(self.broker.commit.durable() + 1);
-        }
-        if let Some(position) = wanted
-            && self.registered.is_none_or(|registered| registered > position)
-        {
-            self.registered = Some(position);
-            self.broker.commit.notify(position, &self.outbox);
-        }
-        if let Some(position) = self.undurable.next_written()
-            && self.registered_written.is_none_or(|registered| registered > position)
-        {
-            self.registered_written = Some(position);
-            self.broker.commit.notify_written(position, &self.outbox);
-        }
-        if for_room && self.broker.commit.has_room() {
-            // It came between the look and the word, and nothing may become durable for long.
-            self.outbox.send(Event::Durable);
-        }
+        let held = match self.held {
+            Held::Again { position } => Some(position),
+            _ => None,
+        };
+        let positions =
+            [self.answers.next_position(), self.next_response_position(), self.transactions.next_position(), held];
+        self.client.waits_for_log = self.publishes_wait();
+        let wants_room = matches!(self.held, Held::LogRoom) || self.client.waits_for_log;
+        self.client.register(positions.into_iter().flatten().min(), wants_room);
     }
 
     /// True while this connection's publishes have to wait for the disk: the third level of flow control, which
     /// one that never published doesn't feel.
     pub(crate) fn publishes_wait(&self) -> bool {
-        self.has_published && (self.undurable.is_full() || !self.broker.commit.has_room())
+        self.has_published && self.client.is_log_full()
     }
 
     /// The permit for what this connection's user wants to do in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
-        let snapshot = self.broker.registry.snapshot();
-        authorize(&snapshot.topology, &self.user, &self.vhost, action)
+        let snapshot = self.client.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)
     }
 }

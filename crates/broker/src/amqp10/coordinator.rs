@@ -17,7 +17,6 @@ use rustc_hash::FxHashMap;
 
 use super::assembly::Assembly;
 use super::connection::Connection;
-use super::disposition::Wish;
 use super::error::{Failure, Result, Scope};
 use super::grant::{Grant, Pace};
 use super::link::Link;
@@ -29,7 +28,7 @@ use crate::route::Route;
 use crate::settings::LinkCredit;
 use crate::ticket::Ticket;
 use crate::time::Now;
-use crate::transaction::{Committed, Settlement, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
+use crate::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
 /// Requests that a coordinator's client may send ahead.
 const CREDIT: LinkCredit =
@@ -115,9 +114,9 @@ impl Connection {
     pub(crate) fn attach_coordinator(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
         let coordinator = Coordinator {
-            key: self.broker.fresh_id(),
+            key: self.client.broker.fresh_id(),
             grant: Grant::new(CREDIT, initial),
-            assembly: Assembly::new(attach.snd_settle_mode, self.partial.clone()),
+            assembly: Assembly::new(attach.snd_settle_mode, self.client.partial.clone()),
             flow_due: true,
         };
         session.put(attach.handle, Box::new(Link::Coordinator(coordinator)));
@@ -214,17 +213,13 @@ impl Connection {
             return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
         }
         let mut answers = Vec::new();
-        for Settled { queue, consumer, runs, wish, asked } in open.settled.into_settled() {
+        for Settled { queue, consumer, runs, settlement, asked } in open.settled.into_settled() {
             answers.push(asked);
-            let settlement = match wish {
-                Wish::Settle => Settlement::Acknowledge,
-                Wish::Reject => Settlement::Reject,
-                Wish::Requeue { failed } => Settlement::Requeue { failed },
-            };
             open.transaction.settle(&queue, Some(consumer), runs, settlement);
         }
-        let commit = &self.broker.commit;
-        let Committed { ticket, refused } = open.transaction.commit(commit, &mut self.undurable, &self.outbox, now);
+        let commit = &self.client.broker.commit;
+        let Committed { ticket, refused } =
+            open.transaction.commit(commit, &mut self.client.undurable, &self.client.outbox, now);
         answers.iter().for_each(|asked| self.answer(asked, &ticket));
         if refused {
             let text = "partial transaction completion: a queue refused a message (x-overflow=reject-publish)";
@@ -257,9 +252,9 @@ impl Connection {
 
     /// Answers the discharges that became durable.
     pub(crate) fn answer_discharges(&mut self) {
-        let mut durable = self.broker.commit.durable();
+        let mut durable = self.client.broker.commit.durable();
         if is_planted(Bug::DischargeEarly) {
-            durable = self.broker.commit.inspect(leveret_log::Log::appended);
+            durable = self.client.broker.commit.inspect(leveret_log::Log::appended);
         }
         while let Some(done) = self.transactions.discharged.pop_front_if(|done| done.ticket.is_durable(durable)) {
             self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted);
@@ -275,7 +270,7 @@ impl Connection {
             state: Some(state),
             batchable: false,
         };
-        encode_performative(self.output.buffer(), channel, &Performative::Disposition(answer));
+        encode_performative(self.client.output.buffer(), channel, &Performative::Disposition(answer));
     }
 
     /// Keeps a message for its transaction; the client is told the outcome that it will have.
@@ -346,7 +341,7 @@ impl Connection {
             }
         }
         let count: u64 = consumed.iter().flat_map(|(.., runs)| *runs).map(Run::count).sum();
-        let (held, max) = (self.transactions.settled + count, u64::from(self.broker.settings.unsettled_max));
+        let (held, max) = (self.transactions.settled + count, u64::from(self.client.broker.settings.unsettled_max));
         if held <= max {
             return Ok(());
         }

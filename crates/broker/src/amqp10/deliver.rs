@@ -31,24 +31,22 @@ pub(super) struct Waking {
 impl Connection {
     /// Serves scheduled consumers until the output holds one write's worth.
     pub(crate) fn deliver(&mut self, now: Now) {
-        if self.output.len() >= TURN_BYTES_MAX {
-            // The socket did not take the last turn's output: others may have these messages.
-            while let Some(key) = self.scheduled.pop_front() {
-                if self.with_consumer(key, |consumer| {
-                    consumer.starved = true;
-                    consumer.queue.set_room(consumer.id, false, now.monotonic);
-                }) {
-                    self.starved.push(key);
-                }
+        let (links, sessions) = (&self.links, &mut self.sessions);
+        let takes_more = self.client.tell_room(|key, has_room| {
+            let Some(&(channel, handle)) = links.get(&key) else { return false };
+            let Some(mut session) = sessions.take(channel) else { return false };
+            let link = session.link(handle);
+            let is_consumer = matches!(link, Some(Link::Consumer(_)));
+            if let Some(Link::Consumer(consumer)) = link {
+                consumer.starved = !has_room;
+                consumer.queue.set_room(consumer.id, has_room, now.monotonic);
             }
+            sessions.put(session);
+            is_consumer
+        });
+        if !takes_more {
             self.note_unfinished();
             return;
-        }
-        for key in std::mem::take(&mut self.starved) {
-            self.with_consumer(key, |consumer| {
-                consumer.starved = false;
-                consumer.queue.set_room(consumer.id, true, now.monotonic);
-            });
         }
         for channel in self.sessions.channels_with_work() {
             let Some(mut session) = self.sessions.take(channel) else { continue };
@@ -71,28 +69,11 @@ impl Connection {
     }
 
     fn serve_scheduled(&mut self, now: Now) {
-        while self.output.len() < TURN_BYTES_MAX && !self.budget.is_spent() {
-            let Some(key) = self.scheduled.pop_front() else { return };
-            self.budget.spend(CONSUMER);
+        while let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
-                self.scheduled.push_back(key);
+                self.client.scheduled.push_back(key);
             }
         }
-    }
-
-    /// Calls `call` with the consumer of this key; false when there is none.
-    fn with_consumer(&mut self, key: u64, call: impl FnOnce(&mut Consumer)) -> bool {
-        let Some(&(channel, handle)) = self.links.get(&key) else { return false };
-        let Some(mut session) = self.sessions.take(channel) else { return false };
-        let found = match session.link(handle) {
-            Some(Link::Consumer(consumer)) => {
-                call(consumer);
-                true
-            }
-            _ => false,
-        };
-        self.sessions.put(session);
-        found
     }
 
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
@@ -129,7 +110,7 @@ impl Connection {
     ) -> (TurnEnd, Option<Failure>) {
         let mut room = if session.pending.is_empty() { session.window.room() } else { 0 };
         if !consumer.settled {
-            let max = self.account.unsettled_allowed(self.broker.settings.unsettled_max);
+            let max = self.client.account.unsettled_allowed(self.client.broker.settings.unsettled_max);
             room = room.min(session.unsettled.room(session.next_delivery_id, max));
         }
         if room == 0 {
@@ -137,8 +118,8 @@ impl Connection {
             consumer.queue.set_window(consumer.id, false, now.monotonic);
             return (TurnEnd::Done, None);
         }
-        let most = room.min(self.broker.settings.max_queue_credit);
-        let mut taken = std::mem::take(&mut self.taken);
+        let most = room.min(self.client.broker.settings.max_queue_credit);
+        let mut taken = std::mem::take(&mut self.client.taken);
         let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
         let mut failure = None;
         for run in taken.drain(..) {
@@ -149,8 +130,8 @@ impl Connection {
             }
             failure = self.encode_run(session, handle, consumer, run, now);
         }
-        self.taken = taken;
-        session.unsettled.report(&mut self.account);
+        self.client.taken = taken;
+        session.unsettled.report(&mut self.client.account);
         (end, failure)
     }
 
@@ -168,7 +149,7 @@ impl Connection {
             redelivered: taken.redelivered,
             delivery_count: taken.failures,
             now_ms: now.wall_ms,
-            sent_time: self.broker.settings.sent_time,
+            sent_time: self.client.broker.settings.sent_time,
         });
         while encoded < taken.count {
             if !session.pending.is_empty() || session.window.room() == 0 {
@@ -185,12 +166,12 @@ impl Connection {
         }
         let count = u64::from(encoded);
         if consumer.settled {
-            self.counters.delivered_no_ack.add(count);
+            self.client.counters.delivered_no_ack.add(count);
         } else {
-            self.counters.delivered_ack.add(count);
+            self.client.counters.delivered_ack.add(count);
         }
         if taken.redelivered {
-            self.counters.redelivered.add(count);
+            self.client.counters.redelivered.add(count);
         }
         failure
     }
@@ -206,7 +187,7 @@ impl Connection {
     ) -> Option<Failure> {
         let message = taken.batch.message((taken.index + at) as usize);
         if let Some(file) = message.file {
-            let reader = Pieces::new(file, &self.broker.bodies, &consumer.queue, &self.outbox);
+            let reader = Pieces::new(file, &self.client.broker.bodies, &consumer.queue, &self.client.outbox);
             let reader = BodyReader::Pieces(reader);
             // It is the last one that was taken.
             session.pending.push_back(Pending::Large { handle, taken: taken.rest(at), reader });
@@ -214,7 +195,7 @@ impl Connection {
         }
         let tag = consumer.next_tag.to_be_bytes();
         let delivery_id = session.next_delivery_id;
-        let out = self.output.buffer();
+        let out = self.client.output.buffer();
         let before = out.len();
         let start = begin_delivery(out, session.channel, handle, delivery_id.0, tag, consumer.settled);
         let payload = out.len();
@@ -278,7 +259,7 @@ impl Connection {
                 transfer.message_format = Some(0);
                 transfer.settled = Some(rest.settled);
             }
-            let out = self.output.buffer();
+            let out = self.client.output.buffer();
             let before = out.len();
             let start = begin_frame(out, FrameKind::Amqp, session.channel);
             transfer.encode(out);
@@ -318,7 +299,7 @@ impl Connection {
         if session.leaving {
             return;
         }
-        while self.output.len() < TURN_BYTES_MAX {
+        while self.client.output.len() < TURN_BYTES_MAX {
             match session.pending.front() {
                 None => break,
                 Some(Pending::State(state)) => {
@@ -365,7 +346,7 @@ impl Connection {
         let count = waking.next.min(waking.left).min(session.parked.len());
         let rest = session.parked.split_off(count);
         for handle in std::mem::replace(&mut session.parked, rest) {
-            self.budget.spend(CONSUMER);
+            self.client.budget.spend(CONSUMER);
             if let Some(Link::Consumer(consumer)) = session.link(handle) {
                 consumer.queue.set_window(consumer.id, true, now.monotonic);
             }

@@ -17,25 +17,15 @@ use super::link::Link;
 use super::session::Session;
 use super::transacted::Settled;
 use crate::queue_handle::{QueueRef, Reason};
+use crate::settlement::Settlement;
 use crate::ticket::Ticket;
 use crate::time::Now;
 
-/// What the client wants done with deliveries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
-    /// They are done.
-    Settle,
-    /// They can't be handled: dead-letter or drop.
-    Reject,
-    /// Back to their place; with `failed` the attempt counts.
-    Requeue { failed: bool },
-}
-
 /// Deliveries of one link that share their fate, collected until the read's frames are used up.
-pub(crate) struct Settlement {
+pub(crate) struct LinkSettlement {
     queue: QueueRef,
     consumer: ConsumerId,
-    wish: Wish,
+    settlement: Settlement,
     runs: Vec<Run>,
     /// The client waits for our answer to these.
     asked: Asked,
@@ -87,31 +77,31 @@ impl Asked {
 /// Settlements in the order in which the first of each consumer came.
 #[derive(Default)]
 pub(crate) struct Settlements {
-    all: Vec<Settlement>,
+    all: Vec<LinkSettlement>,
     /// The last one of each consumer.
     last: FxHashMap<ConsumerId, usize>,
 }
 
 impl Settlements {
-    fn add(&mut self, settlement: Settlement) {
-        let Settlement { consumer, wish, .. } = settlement;
+    fn add(&mut self, added: LinkSettlement) {
+        let LinkSettlement { consumer, settlement, .. } = added;
         let last = match self.all.last() {
             Some(last) if last.consumer == consumer => Some(self.all.len() - 1),
             _ => self.last.get(&consumer).copied(),
         };
         if let Some(same) = last.map(|at| &mut self.all[at])
-            && same.wish == wish
-            && same.asked.state == settlement.asked.state
+            && same.settlement == settlement
+            && same.asked.state == added.asked.state
         {
-            settlement.runs.into_iter().for_each(|run| push_run(&mut same.runs, run));
-            same.asked.extend(settlement.asked);
+            added.runs.into_iter().for_each(|run| push_run(&mut same.runs, run));
+            same.asked.extend(added.asked);
             return;
         }
         self.last.insert(consumer, self.all.len());
-        self.all.push(settlement);
+        self.all.push(added);
     }
 
-    fn take(&mut self) -> Vec<Settlement> {
+    fn take(&mut self) -> Vec<LinkSettlement> {
         self.last.clear();
         std::mem::take(&mut self.all)
     }
@@ -136,14 +126,14 @@ impl Connection {
                 "disposition in a transaction that was never declared, or is discharged",
             ));
         }
-        let wish = match state {
-            Some(DeliveryState::Accepted) => Wish::Settle,
-            Some(DeliveryState::Rejected { .. }) => Wish::Reject,
-            Some(DeliveryState::Released) => Wish::Requeue { failed: false },
-            Some(DeliveryState::Modified { undeliverable_here: true, .. }) => Wish::Reject,
-            Some(DeliveryState::Modified { delivery_failed, .. }) => Wish::Requeue { failed: delivery_failed },
+        let settlement = match state {
+            Some(DeliveryState::Accepted) => Settlement::Acknowledge,
+            Some(DeliveryState::Rejected { .. }) => Settlement::Reject,
+            Some(DeliveryState::Released) => Settlement::Requeue { failed: false },
+            Some(DeliveryState::Modified { undeliverable_here: true, .. }) => Settlement::Reject,
+            Some(DeliveryState::Modified { delivery_failed, .. }) => Settlement::Requeue { failed: delivery_failed },
             // The client has forgotten it and named no outcome: our sources' default one.
-            None | Some(DeliveryState::Received { .. }) if disposition.settled => Wish::Requeue { failed: false },
+            None | Some(DeliveryState::Received { .. }) if disposition.settled => Settlement::Requeue { failed: false },
             None | Some(DeliveryState::Received { .. }) => return Ok(()),
             Some(other) => {
                 return Err(Failure::session(
@@ -153,12 +143,12 @@ impl Connection {
             }
         };
         let repeated = repeated(state);
-        let (settled, is_done) = session.unsettled.settle(first, last, &mut self.budget);
+        let (settled, is_done) = session.unsettled.settle(first, last, &mut self.client.budget);
         if !is_done {
             // What is settled by now isn't there any more when the frame is handled again.
             self.held = Held::NextTurn;
         }
-        session.unsettled.report(&mut self.account);
+        session.unsettled.report(&mut self.client.account);
         if let Some(transaction) = transaction {
             self.check_transaction_limit(session, transaction, &settled, now)?;
         }
@@ -174,13 +164,13 @@ impl Connection {
                 continue;
             }
             if let Some(transaction) = transaction {
-                let settled = Settled { queue, consumer: id, runs: part.runs, wish, asked };
+                let settled = Settled { queue, consumer: id, runs: part.runs, settlement, asked };
                 self.settle_in_transaction(transaction, settled)?;
                 continue;
             }
-            self.settlements.add(Settlement { queue, consumer: id, wish, runs: part.runs, asked });
+            self.settlements.add(LinkSettlement { queue, consumer: id, settlement, runs: part.runs, asked });
         }
-        if wish != Wish::Settle {
+        if settlement != Settlement::Acknowledge {
             self.flush_settlements(now);
         }
         if made_room {
@@ -193,14 +183,14 @@ impl Connection {
     /// Hands collected settlements to their queues.
     pub(crate) fn flush_settlements(&mut self, now: Now) {
         for settlement in self.settlements.take() {
-            let Settlement { queue, consumer, wish, runs, asked } = settlement;
+            let LinkSettlement { queue, consumer, settlement, runs, asked } = settlement;
             let count: u64 = runs.iter().map(Run::count).sum();
             let is_asked = !asked.ids.is_empty();
             let wait = if is_asked { Wait::Confirm } else { Wait::Lazy };
             let now = now.monotonic;
-            let ticket = match wish {
-                Wish::Settle => {
-                    self.counters.acked.add(count);
+            let ticket = match settlement {
+                Settlement::Acknowledge => {
+                    self.client.counters.acked.add(count);
                     match queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now) {
                         Some(position) => Ticket::at(position),
                         // It failed in this very call: the messages are in its log, and back after a restart.
@@ -208,12 +198,14 @@ impl Connection {
                         None => Ticket::default(),
                     }
                 }
-                Wish::Reject if is_asked => queue.reject(Some(consumer), &runs, &self.outbox, Reason::Settlement, now),
-                Wish::Reject => {
+                Settlement::Reject if is_asked => {
+                    queue.reject(Some(consumer), &runs, &self.client.outbox, Reason::Settlement, now)
+                }
+                Settlement::Reject => {
                     queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now);
                     Ticket::default()
                 }
-                Wish::Requeue { failed } => {
+                Settlement::Requeue { failed } => {
                     queue.requeue(Some(consumer), &runs, failed, now);
                     Ticket::default()
                 }
@@ -233,7 +225,7 @@ impl Connection {
 
     /// Answers the settlements that became durable.
     pub(crate) fn answer_settlements(&mut self) {
-        for answer in self.answers.take_due(self.broker.commit.durable()) {
+        for answer in self.answers.take_due(self.client.broker.commit.durable()) {
             self.send_settled(&answer);
         }
     }
@@ -248,7 +240,7 @@ impl Connection {
             state: Some(state),
             batchable: false,
         };
-        encode_performative(self.output.buffer(), channel, &Performative::Disposition(answer));
+        encode_performative(self.client.output.buffer(), channel, &Performative::Disposition(answer));
     }
 }
 

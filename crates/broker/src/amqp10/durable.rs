@@ -17,8 +17,8 @@ use crate::time::Now;
 impl Connection {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
-        let reached = self.broker.commit.reached();
-        self.undurable.apply(reached);
+        let reached = self.client.broker.commit.reached();
+        self.client.undurable.apply(reached);
         self.confirm(now);
         self.answer_settlements();
         self.answer_discharges();
@@ -26,15 +26,15 @@ impl Connection {
         let goes_on = match self.held {
             Held::Again { position } => position <= reached.durable,
             Held::LogRoom => !self.publishes_wait(),
-            Held::Upload => self.unwritten.is_low(),
+            Held::Upload => self.client.unwritten.is_low(),
             Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
             Held::No | Held::NextTurn => false,
         };
         if goes_on {
-            self.broker.registry.publish();
+            self.client.broker.registry.publish();
             self.held = Held::No;
             // It was us who didn't read.
-            self.last_input = now.monotonic;
+            self.client.last_input = now.monotonic;
         }
     }
 
@@ -61,11 +61,11 @@ impl Connection {
     }
 
     pub(crate) fn confirm_session(&mut self, session: &mut Session, now: Now) {
-        let mut reached = self.broker.commit.reached();
+        let mut reached = self.client.broker.commit.reached();
         if is_planted(Bug::AcceptWhenWritten) {
             reached.durable = reached.written;
         }
-        let sync = self.broker.commit.sync_time();
+        let sync = self.client.broker.commit.sync_time();
         let mut due = std::mem::take(&mut self.due);
         for handle in std::mem::take(&mut session.confirming) {
             let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
@@ -84,7 +84,7 @@ impl Connection {
         merge(&mut due);
         for Due { first, last, outcome } in due.drain(..) {
             if outcome == Outcome::Accepted {
-                self.counters.confirmed.add(u64::from(last.since(first)) + 1);
+                self.client.counters.confirmed.add(u64::from(last.since(first)) + 1);
             }
             self.send_outcome(session.channel, first, last, &outcome);
         }
@@ -112,11 +112,11 @@ impl Connection {
         match outcome {
             Outcome::Accepted => {
                 let accepted = disposition(first, last, DeliveryState::Accepted);
-                encode_performative(self.output.buffer(), channel, &accepted);
+                encode_performative(self.client.output.buffer(), channel, &accepted);
             }
             Outcome::Released => {
                 let released = disposition(first, last, DeliveryState::Released);
-                encode_performative(self.output.buffer(), channel, &released);
+                encode_performative(self.client.output.buffer(), channel, &released);
             }
             Outcome::Rejected { queue, reason } => rejection::with_refusal(queue, reason, rejected),
             Outcome::Unroutable(failure) => rejection::with_error(failure, rejected),

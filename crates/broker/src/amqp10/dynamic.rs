@@ -51,12 +51,12 @@ impl Connection {
             Some(name) => name.clone(),
             None => {
                 let part: String = format!("{}-{}", self.container, attach.name).chars().take(NAME_PART_MAX).collect();
-                self.broker.names.next(&format!("amq.dyn-{part}-")).into()
+                self.client.broker.names.next(&format!("amq.dyn-{part}-")).into()
             }
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
         self.authorize(Action::Consume(&name))?;
-        self.has_exclusive_queues = true;
+        self.client.has_exclusive_queues = true;
         self.ensure_queue(permit, &name, false, true, now)
     }
 
@@ -77,26 +77,26 @@ impl Connection {
         exclusive: bool,
         now: Now,
     ) -> Result<Option<QueueRef>> {
-        if self.broker.registry.snapshot().queue(&self.vhost, name).is_none() {
+        if self.client.broker.registry.snapshot().queue(&self.client.vhost, name).is_none() {
             let command = Command::DeclareQueue(DeclareQueue {
-                vhost: self.vhost.clone(),
+                vhost: self.client.vhost.clone(),
                 name: name.clone(),
                 server_named: name.starts_with("amq."),
                 durable,
                 auto_delete: false,
                 exclusive,
-                connection: Some(self.id),
+                connection: Some(self.client.id),
                 arguments: Arguments::default(),
             });
-            let submitted = self.broker.registry.submit(permit, command, now.monotonic)?;
-            self.counters.queues_declared.increment();
-            self.counters.queues_created.increment();
-            if submitted.position > self.broker.commit.durable() {
+            let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
+            self.client.counters.queues_declared.increment();
+            self.client.counters.queues_created.increment();
+            if submitted.position > self.client.broker.commit.durable() {
                 self.declaring = Some(name.clone());
                 self.hold(submitted.position);
                 return Ok(None);
             }
-            self.broker.registry.publish();
+            self.client.broker.registry.publish();
         }
         self.declaring = None;
         self.usable_queue(name, None).map(Some)
@@ -110,12 +110,12 @@ impl Connection {
         durable: bool,
         now: Now,
     ) -> Result<Option<Arc<str>>> {
-        if self.broker.registry.snapshot().topology.exchange(&self.vhost, exchange).is_none() {
-            return Err(leveret_model::Refused::no_exchange(&self.vhost, exchange).into());
+        if self.client.broker.registry.snapshot().topology.exchange(&self.client.vhost, exchange).is_none() {
+            return Err(leveret_model::Refused::no_exchange(&self.client.vhost, exchange).into());
         }
         let name: Arc<str> = match &self.declaring {
             Some(name) => name.clone(),
-            None => self.broker.names.next("amq.gen-").into(),
+            None => self.client.broker.names.next("amq.gen-").into(),
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
         if self.ensure_queue(permit, &name, durable, false, now)?.is_none() {
@@ -124,27 +124,27 @@ impl Connection {
         let destination = Resource::Queue(&name);
         let permit = self.authorize(Action::Bind { source: exchange, destination, routing_key: key.as_bytes() })?;
         let bind = Bind {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             source: exchange.clone(),
             destination: DestinationName::Queue(name.clone()),
             routing_key: key.as_bytes().into(),
             arguments: Arguments::default(),
-            connection: Some(self.id),
+            connection: Some(self.client.id),
         };
-        let submitted = self.broker.registry.submit(permit, Command::Bind(bind), now.monotonic)?;
-        if submitted.position > self.broker.commit.durable() {
+        let submitted = self.client.broker.registry.submit(permit, Command::Bind(bind), now.monotonic)?;
+        if submitted.position > self.client.broker.commit.durable() {
             self.declaring = Some(name);
             self.hold(submitted.position);
             return Ok(None);
         }
-        self.broker.registry.publish();
+        self.client.broker.registry.publish();
         Ok(Some(name))
     }
 
     /// Deletes a queue that has to go with its link, its last consumer or its connection, if this holds. Returns the position
     /// from which on it is gone.
     pub(crate) fn delete_queue(&self, queue: &Queue, condition: DeleteIf, now: Now) -> Position {
-        self.broker.delete_queue(queue, condition, &self.counters, now)
+        self.client.broker.delete_queue(queue, condition, &self.client.counters, now)
     }
 }
 

@@ -117,7 +117,7 @@ impl Connection {
             drain: state.drain,
             ..session.window.flow()
         };
-        encode_performative(self.output.buffer(), session.channel, &Performative::Flow(flow));
+        encode_performative(self.client.output.buffer(), session.channel, &Performative::Flow(flow));
     }
 
     /// Sends the flows that are due: windows that opened, credit that was granted.
@@ -153,11 +153,11 @@ impl Connection {
                 ..base
             };
             session.flow_due = false;
-            encode_performative(self.output.buffer(), channel, &Performative::Flow(flow));
+            encode_performative(self.client.output.buffer(), channel, &Performative::Flow(flow));
         }
         if std::mem::take(&mut session.flow_due) | std::mem::take(&mut session.echo_due) {
             let flow = session.window.flow();
-            encode_performative(self.output.buffer(), channel, &Performative::Flow(flow));
+            encode_performative(self.client.output.buffer(), channel, &Performative::Flow(flow));
         }
     }
 

@@ -46,9 +46,9 @@ impl Connection {
         }
         self.hide_wait();
         let Some(reason) = reason else { return };
-        self.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
+        self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
         let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
-        let queues = match for_log && self.broker.commit.has_room() {
+        let queues = match for_log && self.client.broker.commit.has_room() {
             // It is this connection's own share that is used up.
             true => SmallVec::new(),
             false => self.published_to(),
@@ -60,19 +60,19 @@ impl Connection {
     /// Nothing waits any more.
     pub(crate) fn hide_wait(&mut self) {
         let Some(ShownWait { reason, queues }) = self.shown_wait.take() else { return };
-        self.outbox.set_wait(None);
+        self.client.outbox.set_wait(None);
         queues.iter().for_each(|queue| queue.publisher_released(reason));
     }
 
     fn publishes_wait_for(&self) -> Option<WaitReason> {
-        if !self.has_published || self.gone || self.is_finished() {
+        if !self.has_published || self.client.gone || self.is_finished() {
             None
-        } else if self.broker.alarms.publishing_blocked() {
+        } else if self.client.broker.alarms.publishing_blocked() {
             Some(WaitReason::Alarm)
         } else if matches!(self.held, Held::Upload | Held::Body { .. }) {
             Some(WaitReason::BodyFile)
         } else {
-            self.publishes_wait().then(|| self.broker.commit.publish_wait())
+            self.publishes_wait().then(|| self.client.broker.commit.publish_wait())
         }
     }
 

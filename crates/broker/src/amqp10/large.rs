@@ -26,9 +26,7 @@ enum Begun {
 
 /// A queue whose message can't be read has stopped, and the link that was to get it ends.
 pub(super) fn unreadable(queue: &QueueRef, reason: &str) -> Failure {
-    let info = queue.info();
-    let text = format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost);
-    Failure::link(condition::INTERNAL_ERROR, text)
+    Failure::link(condition::INTERNAL_ERROR, queue.crashed(reason))
 }
 
 impl Connection {
@@ -56,7 +54,7 @@ impl Connection {
             return;
         }
         let transfer = Transfer { handle: rest.handle, aborted: true, ..Transfer::default() };
-        let out = self.output.buffer();
+        let out = self.client.output.buffer();
         let start = begin_frame(out, FrameKind::Amqp, session.channel);
         transfer.encode(out);
         end_frame(out, start);
@@ -72,7 +70,7 @@ impl Connection {
         reader: BodyReader,
         now: Now,
     ) -> Result<bool, Failure> {
-        let (payload, body) = match read_start(reader, &taken, self.broker.settings.sent_time, now)
+        let (payload, body) = match read_start(reader, &taken, self.client.broker.settings.sent_time, now)
             .map_err(|reason| unreadable(&consumer.queue, &reason))?
         {
             Begun::Yes(payload, body) => (payload, body),
@@ -96,7 +94,7 @@ impl Connection {
         if !consumer.settled {
             let bytes = taken.batch.body_length(taken.index as usize);
             session.unsettled.add(delivery_id, handle, taken.first, bytes, taken.durable);
-            session.unsettled.report(&mut self.account);
+            session.unsettled.report(&mut self.client.account);
         }
         let body = body.map(|pieces| (pieces, consumer.queue.clone()));
         let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0, body };

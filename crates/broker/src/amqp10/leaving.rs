@@ -8,9 +8,9 @@ use leveret_model::QueueId;
 use super::connection::Connection;
 use super::link::Link;
 use super::session::Session;
-use crate::quota::{Account, Kind};
+use crate::quota::Kind;
 use crate::time::Now;
-use crate::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES};
+use crate::turn_budget::CONSUMER;
 
 /// How far a connection is with the end of all that is its own.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Connection {
     }
 
     fn leave_session_part(&mut self, session: &mut Session, now: Now) -> bool {
-        let (settled, is_done) = session.unsettled.settle_oldest(&mut self.budget);
+        let (settled, is_done) = session.unsettled.settle_oldest(&mut self.client.budget);
         for part in settled {
             if let Some(Link::Consumer(consumer)) = session.link(part.handle)
                 && !consumer.browses
@@ -61,15 +61,15 @@ impl Connection {
         if !is_done {
             return false;
         }
-        while !self.budget.is_spent() {
+        while !self.client.budget.is_spent() {
             let Some((handle, link)) = session.pop() else {
                 session.pending.clear();
                 session.left = true;
-                self.account.give(Kind::Channels, 1);
-                self.counters.channels_closed.add(1);
+                self.client.account.give(Kind::Channels, 1);
+                self.client.counters.channels_closed.add(1);
                 return true;
             };
-            self.budget.spend(2 * CONSUMER);
+            self.client.budget.spend(2 * CONSUMER);
             let gone_at = self.leave_link(session, handle, *link, Vec::new(), now);
             self.gone_at = self.gone_at.max(gone_at);
         }
@@ -85,10 +85,10 @@ impl Connection {
             self.leaving = Leaving::Sessions { next: 0 };
         }
         while let Leaving::Sessions { next } = self.leaving {
-            if self.budget.is_spent() {
+            if self.client.budget.is_spent() {
                 return false;
             }
-            self.budget.spend(CONSUMER);
+            self.client.budget.spend(CONSUMER);
             let Some(slot) = self.sessions.slot(next) else {
                 self.begin_end_of_queues();
                 break;
@@ -101,20 +101,13 @@ impl Connection {
             }
             self.leaving = Leaving::Sessions { next: next + 1 };
         }
-        while !self.budget.is_spent() {
+        while !self.client.budget.is_spent() {
             let Leaving::Queues { mut next } = self.leaving else { break };
-            self.budget.spend(EXCLUSIVE_QUEUES);
-            let gone_at = match std::mem::take(&mut self.has_exclusive_queues) {
-                true => self.broker.delete_exclusive_queues(self.id, &mut next, &self.counters, now),
-                false => None,
-            };
-            let Some(gone_at) = gone_at else {
-                self.account = Account::default();
-                self.broker.commit.announce();
+            let Some(gone_at) = self.client.delete_exclusive_queues(&mut next, now) else {
+                self.client.left();
                 self.leaving = Leaving::No;
                 return true;
             };
-            self.has_exclusive_queues = true;
             self.leaving = Leaving::Queues { next };
             self.gone_at = self.gone_at.max(gone_at);
         }
@@ -124,18 +117,18 @@ impl Connection {
     /// No session is left: the exclusive queues are next.
     fn begin_end_of_queues(&mut self) {
         self.ended.clear();
-        self.scheduled.clear();
-        self.starved.clear();
+        self.client.scheduled.clear();
+        self.client.starved.clear();
         self.answers = Default::default();
         if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
-            self.broker.publish_later(position);
+            self.client.broker.publish_later(position);
         }
         self.leaving = Leaving::Queues { next: QueueId(0) };
     }
 
     /// Goes on with what we ended, in the order in which we did.
     pub(super) fn go_on_ending(&mut self, now: Now) {
-        while !self.budget.is_spent()
+        while !self.client.budget.is_spent()
             && let Some((channel, failure)) = self.ended.pop_front()
         {
             let Some(mut session) = self.sessions.take(channel) else { continue };
@@ -148,10 +141,10 @@ impl Connection {
             self.send_end(channel, Some(&failure));
         }
         if self.leaving.is_under_way()
-            && !self.budget.is_spent()
+            && !self.client.budget.is_spent()
             && self.leave(now)
             && let Some(failure) = self.close_due.take()
-            && !self.gone
+            && !self.client.gone
         {
             self.close_with(&failure, now);
         }

@@ -16,7 +16,6 @@ use super::window::{OUTGOING_WINDOW, Window};
 use crate::quota::{Kind, OwnLimits};
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
-use crate::views::Client;
 
 /// Every peer takes frames of this many bytes (2.7.1).
 const FRAME_MAX_LOWEST: u32 = 512;
@@ -33,13 +32,13 @@ impl Connection {
         self.container = open.container_id.into();
         let vhost: Arc<str> = match open.hostname.and_then(|name| name.strip_prefix("vhost:")) {
             Some(vhost) => vhost.into(),
-            None => self.broker.settings.default_vhost.as_str().into(),
+            None => self.client.broker.settings.default_vhost.as_str().into(),
         };
-        self.vhost = vhost;
+        self.client.vhost = vhost;
         let ignores = open.properties.and_then(|properties| properties.lookup(IGNORE_MAINTENANCE));
         self.ignores_maintenance = ignores.and_then(|value| value.as_bool()).unwrap_or(false);
         self.check_maintenance()?;
-        if let Err(refused) = self.broker.check_connection_limit() {
+        if let Err(refused) = self.client.broker.check_connection_limit() {
             return Err(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, refused.text));
         }
         if let Err(refused) = self.authorize(Action::Enter) {
@@ -65,39 +64,28 @@ impl Connection {
                 format!("idle-time-out ({idle} ms) < minimum idle-time-out ({IDLE_LOWEST_MS} ms)"),
             ));
         }
-        let own = OwnLimits::of_connections(&self.broker.registry.snapshot().topology, &self.vhost, &self.user);
-        self.account = self
-            .broker
-            .quota
-            .open(&self.vhost, &self.user, own)
-            .map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
-        let settings = &self.broker.settings;
+        let vhost = self.client.vhost.clone();
+        self.client.enter(vhost).map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
+        let settings = &self.client.broker.settings;
         self.frame_max_out = frame_max_out;
         self.frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
-        self.channel_max = open.channel_max.min(settings.session_max.saturating_sub(1));
+        self.client.channel_max = open.channel_max.min(settings.session_max.saturating_sub(1));
         self.idle_out = u64::from(idle) * 1_000_000;
         self.idle_in = u64::from(settings.heartbeat_s) * SECOND;
-        self.deadline = None;
-        self.last_input = now.monotonic;
+        self.client.deadline = None;
+        self.client.last_input = now.monotonic;
         self.phase = Phase::Running;
-        self.counters.enter(self.broker.vhost_counters(&self.vhost));
-        self.broker.opened(Client {
-            id: self.id,
-            name: self.name.clone(),
-            user: self.user.clone(),
-            vhost: self.vhost.clone(),
-        });
         if let Some(properties) = open.properties {
             self.client_properties = super::view::arguments(properties);
         }
         self.send_open();
-        self.told().opened_by(&self.container, &self.mechanism);
+        self.told().opened_by(&self.container, &self.client.mechanism);
         Ok(())
     }
 
     /// Whether the connection may stay.
     pub(crate) fn check_maintenance(&self) -> Result<()> {
-        if self.ignores_maintenance || !self.broker.is_in_maintenance() {
+        if self.ignores_maintenance || !self.client.broker.is_in_maintenance() {
             return Ok(());
         }
         let text = format!("Connection forced: {IN_MAINTENANCE}");
@@ -106,14 +94,14 @@ impl Connection {
 
     /// Our side of the opening.
     pub(crate) fn send_open(&mut self) {
-        let broker = self.broker.clone();
+        let broker = self.client.broker.clone();
         let settings = &broker.settings;
         let properties = properties(settings);
         let answer = Open {
             container_id: &settings.cluster_name,
             hostname: None,
             max_frame_size: self.frame_max_in,
-            channel_max: self.channel_max,
+            channel_max: self.client.channel_max,
             // Half of what we tolerate (2.4.5).
             idle_time_out: (self.idle_in > 0).then(|| u32::from(settings.heartbeat_s) * 500),
             outgoing_locales: Symbols::NONE,
@@ -122,7 +110,7 @@ impl Connection {
             desired_capabilities: Symbols::NONE,
             properties: Some(properties.as_map()),
         };
-        encode_performative(self.output.buffer(), 0, &Performative::Open(answer));
+        encode_performative(self.client.output.buffer(), 0, &Performative::Open(answer));
     }
 
     /// The client begins a session.
@@ -135,11 +123,11 @@ impl Connection {
                 ),
             ));
         }
-        let settings = &self.broker.settings;
+        let settings = &self.client.broker.settings;
         let mut window =
             Window::new(Serial(begin.next_outgoing_id), begin.incoming_window, settings.max_incoming_window);
         window.set_remote_outgoing(begin.outgoing_window);
-        window.set_shut(self.broker.alarms.publishing_blocked());
+        window.set_shut(self.client.broker.alarms.publishing_blocked());
         // We answer on the client's handles, so that its limit is one for both.
         let handle_max = settings.link_max.saturating_sub(1).min(begin.handle_max);
         let mut session = Box::new(Session::new(channel, window, handle_max));
@@ -154,10 +142,10 @@ impl Connection {
             desired_capabilities: Symbols::NONE,
             properties: None,
         };
-        encode_performative(self.output.buffer(), channel, &Performative::Begin(answer));
-        let own = OwnLimits::of_channels(&self.broker.registry.snapshot().topology, &self.user);
-        match self.account.take_within(Kind::Channels, own) {
-            Ok(()) => self.counters.channels_opened.add(1),
+        encode_performative(self.client.output.buffer(), channel, &Performative::Begin(answer));
+        let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, &self.client.user);
+        match self.client.account.take_within(Kind::Channels, own) {
+            Ok(()) => self.client.counters.channels_opened.add(1),
             // Only a session that has begun can end with the reason.
             Err(reached) => self.refuse_session(&mut session, &reached.into()),
         }

@@ -24,7 +24,7 @@ impl Connection {
         payload: &[u8],
         now: Now,
     ) -> Result<bool> {
-        let settings = &self.broker.settings;
+        let settings = &self.client.broker.settings;
         if !publisher.assembly.is_whole(transfer)
             || payload.len() >= settings.body_file_from
             || settings.stamps.is_some()
@@ -34,12 +34,12 @@ impl Connection {
         let Some(message) = Plain::read(payload) else { return Ok(false) };
         let Publisher { destination, assembly, grant, run, .. } = publisher;
         let Some((exchange, key)) = destination.fixed() else { return Ok(false) };
-        if !run.goes_on(message.is_durable(), message.has_headers(), self.broker.registry.generation()) {
+        if !run.goes_on(message.is_durable(), message.has_headers(), self.client.broker.registry.generation()) {
             return Ok(false);
         }
         let (id, settled) = assembly.receive_whole(transfer, payload.len(), settings.max_message_size, grant)?;
         grant.received(payload.len() as u64);
-        self.counters.published(payload.len() as u64);
+        self.client.counters.published(payload.len() as u64);
         if run.messages.is_empty() {
             self.collecting.push((session.channel, transfer.handle));
         }

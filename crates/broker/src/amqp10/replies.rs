@@ -68,8 +68,8 @@ impl Connection {
                 ),
             ));
         }
-        let key = self.broker.fresh_id();
-        let registration = self.broker.replies.register(self.outbox.clone(), key);
+        let key = self.client.broker.fresh_id();
+        let registration = self.client.broker.replies.register(self.client.outbox.clone(), key);
         // The name is the broker's choice, and the permission to read from it the user's.
         self.authorize(Action::Consume(registration.target().name()))?;
         let address = format!("/queues/{}", percent_encode(registration.target().name()));
@@ -143,7 +143,7 @@ impl Connection {
         }
         let delivery = leveret_message::deliver::Delivery {
             now_ms: now.wall_ms,
-            sent_time: self.broker.settings.sent_time,
+            sent_time: self.client.broker.settings.sent_time,
             ..Default::default()
         };
         let mut payload = Vec::new();
@@ -156,8 +156,8 @@ impl Connection {
         let tag = replies.next_tag.to_be_bytes();
         replies.next_tag = replies.next_tag.wrapping_add(1);
         let delivery_id = session.next_delivery_id.advance();
-        self.counters.delivered_no_ack.add(1);
-        self.counters.delivered_replies.add(1);
+        self.client.counters.delivered_no_ack.add(1);
+        self.client.counters.delivered_replies.add(1);
         session.pending.push_back(Pending::Rest(Rest {
             handle,
             delivery_id,

@@ -7,21 +7,21 @@ use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result};
 use crate::amqplain;
-use crate::authenticate::{claimed, offered};
+use crate::authenticate::offered;
 use crate::time::Now;
 
 impl Connection {
     /// The SASL header came: ours, and the mechanisms that we offer.
     pub(crate) fn start(&mut self) {
-        self.output.buffer().extend_from_slice(&HEADER_SASL);
-        let broker = self.broker.clone();
+        self.client.output.buffer().extend_from_slice(&HEADER_SASL);
+        let broker = self.client.broker.clone();
         let names: Vec<Symbol<'_>> =
-            offered(&broker.settings, &self.peer).into_iter().filter_map(Symbol::checked).collect();
+            offered(&broker.settings, &self.client.peer).into_iter().filter_map(Symbol::checked).collect();
         self.send_sasl(&SaslFrame::Mechanisms(sasl::Mechanisms { sasl_server_mechanisms: Symbols::of(&names) }));
     }
 
     fn send_sasl(&mut self, frame: &SaslFrame<'_>) {
-        frame.encode(self.output.buffer());
+        frame.encode(self.client.output.buffer());
     }
 
     /// A SASL frame of the client. All our mechanisms need one step.
@@ -30,7 +30,7 @@ impl Connection {
             return Err(Failure::connection(condition::ILLEGAL_STATE, "expected sasl-init"));
         };
         let mechanism = init.mechanism.as_str();
-        let offered = offered(&self.broker.settings, &self.peer);
+        let offered = offered(&self.client.broker.settings, &self.client.peer);
         if !offered.contains(&mechanism) {
             let offered = offered.join(" ");
             let why = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
@@ -48,20 +48,14 @@ impl Connection {
             self.refuse_login(now);
             return Ok(());
         };
-        let claimed = claimed(&response).map(str::to_owned);
-        self.counters.auth_attempts.increment();
-        match self.broker.log_in(&self.peer, mechanism, response) {
+        match self.client.check_login(mechanism, response) {
             Ok(user) => {
-                self.counters.auth_succeeded.increment();
                 self.told().authenticated(&user);
-                self.user = user.into();
-                self.mechanism = init.mechanism.as_str().into();
+                self.client.log_in(&user, mechanism);
                 self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Ok, additional_data: None }));
                 self.phase = Phase::Header;
             }
             Err(reason) => {
-                self.counters.auth_failed.increment();
-                self.told().not_authenticated(claimed.as_deref(), &reason);
                 self.told().failed(self.state(), &reason);
                 self.refuse_login(now);
             }
@@ -72,7 +66,7 @@ impl Connection {
     /// The client is told after a while, so that passwords can't be tried in quick succession.
     fn refuse_login(&mut self, now: Now) {
         self.phase = Phase::Refused;
-        self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * 1_000_000);
+        self.client.delay_refusal(now);
     }
 
     /// The while is over.

@@ -17,7 +17,7 @@ impl Connection {
     /// When it doesn't fit into the client's frames.
     pub(crate) fn send(&mut self, channel: u16, performative: &Performative<'_>) -> Result<(), TooLarge> {
         let most = self.frame_max_out as usize;
-        let out = self.output.buffer();
+        let out = self.client.output.buffer();
         let before = out.len();
         encode_performative(out, channel, performative);
         let size = out.len() - before;

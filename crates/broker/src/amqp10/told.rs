@@ -5,14 +5,7 @@ use crate::told::Told;
 
 impl Connection {
     pub(crate) fn told(&self) -> Told<'_> {
-        Told {
-            id: self.id,
-            name: &self.name,
-            client_name: "",
-            vhost: &self.vhost,
-            user: &self.user,
-            connected: self.connected,
-        }
+        self.client.told("")
     }
 
     /// RabbitMQ's names.

@@ -4,14 +4,15 @@ use leveret_queue::{ConsumerId, Run, push_run};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::disposition::{Asked, Wish};
+use super::disposition::Asked;
+use crate::settlement::Settlement;
 
 /// Deliveries of one link that share their fate and their answer.
 pub(crate) struct Settled<Q> {
     pub queue: Q,
     pub consumer: ConsumerId,
     pub runs: Vec<Run>,
-    pub wish: Wish,
+    pub settlement: Settlement,
     /// The client waits for our answer to these, which the discharge brings.
     pub asked: Asked,
 }
@@ -38,7 +39,7 @@ impl<Q> Transacted<Q> {
         let places = self.places.entry(settled.consumer).or_default();
         let same = |at: &&usize| {
             let other = &self.settled[**at];
-            other.wish == settled.wish && other.asked.is_like(&settled.asked)
+            other.settlement == settled.settlement && other.asked.is_like(&settled.asked)
         };
         if let Some(at) = places.iter().find(same) {
             let other = &mut self.settled[*at];
@@ -73,13 +74,13 @@ mod tests {
 
     use super::*;
 
-    fn settled(consumer: u64, number: u64, wish: Wish, state: DeliveryState<'static>) -> Settled<()> {
+    fn settled(consumer: u64, number: u64, settlement: Settlement, state: DeliveryState<'static>) -> Settled<()> {
         let id = Serial(number as u32);
         Settled {
             queue: (),
             consumer: ConsumerId(consumer),
             runs: vec![Run { first: number, last: number, bytes: 1, durable: true }],
-            wish,
+            settlement,
             asked: Asked { channel: 0, handle: consumer as u32, ids: vec![(id, id)], state },
         }
     }
@@ -88,20 +89,20 @@ mod tests {
     fn what_shares_its_fate_is_one_entry() {
         let mut transacted = Transacted::default();
         for number in 0..100 {
-            transacted.add(settled(0, number, Wish::Reject, DeliveryState::Rejected { error: None }));
-            transacted.add(settled(1, number, Wish::Settle, DeliveryState::Accepted));
+            transacted.add(settled(0, number, Settlement::Reject, DeliveryState::Rejected { error: None }));
+            transacted.add(settled(1, number, Settlement::Acknowledge, DeliveryState::Accepted));
         }
-        transacted.add(settled(0, 200, Wish::Settle, DeliveryState::Accepted));
+        transacted.add(settled(0, 200, Settlement::Acknowledge, DeliveryState::Accepted));
         assert_eq!(transacted.count(), 201);
         let all = transacted.into_settled();
-        let shape = all.iter().map(|one| (one.consumer.0, one.wish, one.runs.len(), one.asked.ids.clone()));
+        let shape = all.iter().map(|one| (one.consumer.0, one.settlement, one.runs.len(), one.asked.ids.clone()));
         let range = vec![(Serial(0), Serial(99))];
         assert_eq!(
             shape.collect::<Vec<_>>(),
             [
-                (0, Wish::Reject, 1, range.clone()),
-                (1, Wish::Settle, 1, range),
-                (0, Wish::Settle, 1, vec![(Serial(200), Serial(200))]),
+                (0, Settlement::Reject, 1, range.clone()),
+                (1, Settlement::Acknowledge, 1, range),
+                (0, Settlement::Acknowledge, 1, vec![(Serial(200), Serial(200))]),
             ]
         );
     }
@@ -113,7 +114,7 @@ mod tests {
             DeliveryState::Modified { delivery_failed: true, undeliverable_here: true, message_annotations: None };
         for number in 0..4 {
             let state = if number < 2 { DeliveryState::Rejected { error: None } } else { modified };
-            transacted.add(settled(0, number, Wish::Reject, state));
+            transacted.add(settled(0, number, Settlement::Reject, state));
         }
         transacted.forget_link(0, 1);
         assert_eq!(transacted.into_settled().iter().map(|one| one.asked.ids.len()).collect::<Vec<_>>(), [1, 1]);

@@ -65,7 +65,7 @@ impl Connection {
         if !self.receive_plain(session, publisher, transfer, payload, now)? {
             self.receive_any(session, publisher, transfer, payload, now)?;
         }
-        publisher.top_up(now.monotonic, self.broker.commit.sync_time());
+        publisher.top_up(now.monotonic, self.client.broker.commit.sync_time());
         if publisher.flow_due {
             session.granted.push(transfer.handle);
         }
@@ -82,7 +82,7 @@ impl Connection {
         payload: &[u8],
         now: Now,
     ) -> Result<()> {
-        let size_max = self.broker.settings.max_message_size;
+        let size_max = self.client.broker.settings.max_message_size;
         let Some(mut complete) = publisher.receive(transfer, payload, size_max)? else {
             return self.begin_large(publisher);
         };
@@ -97,22 +97,22 @@ impl Connection {
     /// has in memory anyway, or whose publisher did something wrong, stays until it is whole, and so does one of which too
     /// little is known yet.
     fn begin_large(&mut self, publisher: &mut Publisher) -> Result<()> {
-        let from = self.broker.settings.body_file_from;
+        let from = self.client.broker.settings.body_file_from;
         let Publisher { assembly, destination, .. } = publisher;
         let Some(payload) = assembly.large(from) else { return Ok(()) };
         let Ok(Some((message, body))) = incoming::amqp10_start(payload) else { return Ok(()) };
-        if !message.durable || message.user_id.is_some_and(|user| user != self.user.as_bytes()) {
+        if !message.durable || message.user_id.is_some_and(|user| user != self.client.user.as_bytes()) {
             return Ok(());
         }
         let Ok((exchange, key)) = address_of(destination, &message) else { return Ok(()) };
         let Ok(route) = self.route(exchange.as_bytes(), key.as_bytes(), &message) else { return Ok(()) };
-        if !route.streams(&self.broker.shared, true, payload.len()) {
+        if !route.streams(&self.client.broker.shared, true, payload.len()) {
             return Ok(());
         }
         let address = Address { exchange: exchange.as_ref().into(), key: key.as_ref().into(), route };
-        let file = self.broker.bodies.begin(&self.unwritten, &self.outbox);
+        let file = self.client.broker.bodies.begin(&self.client.unwritten, &self.client.outbox);
         let bare = payload.len() - message.body_length();
-        let large = LargeMessage::begin(payload, (bare, body), address, file, &self.partial)?;
+        let large = LargeMessage::begin(payload, (bare, body), address, file, &self.client.partial)?;
         assembly.goes_to_file(large);
         Ok(())
     }
@@ -132,20 +132,18 @@ impl Connection {
             return self.publish_large(session, handle, publisher, complete, now);
         }
         let bytes = complete.payload.bytes();
-        self.counters.published(bytes.len() as u64);
+        self.client.counters.published(bytes.len() as u64);
         self.has_published = true;
         let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
-        if let Some(user) = message.user_id
-            && user != self.user.as_bytes()
-        {
-            self.check_impersonation(user)?;
+        if let Some(user) = message.user_id {
+            self.check_user_id(user)?;
         }
         let (exchange, key) = match address_of(destination, &message) {
             Ok(found) => found,
             Err(failure) => return self.misaddressed(session, handle, publisher, destination, complete, failure, now),
         };
         let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
-        let generation = self.broker.registry.generation();
+        let generation = self.client.broker.registry.generation();
         let goes_on = complete.transaction.is_none() && publisher.run.goes_on_with(&message, generation);
         if !goes_on {
             let address = (exchange, key);
@@ -154,7 +152,7 @@ impl Connection {
             }
         }
         let Some(route) = &publisher.run.route else { return Ok(()) };
-        let to_file = route.wants_file(&self.broker.shared, message.durable, bytes.len());
+        let to_file = route.wants_file(&self.client.broker.shared, message.durable, bytes.len());
         if to_file {
             self.flush_run(session, handle, publisher, now);
         }
@@ -165,9 +163,9 @@ impl Connection {
         let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
         if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
             let body = bytes::Bytes::copy_from_slice(stored.body);
-            let file = self.broker.bodies.write(&body, &self.outbox);
+            let file = self.client.broker.bodies.write(&body, &self.client.outbox);
             let route = publisher.run.route.as_ref();
-            match route.is_some_and(|route| route.streams(&self.broker.shared, true, body.len())) {
+            match route.is_some_and(|route| route.streams(&self.client.broker.shared, true, body.len())) {
                 true => publisher.run.builder.push_file(&stored, file.body()),
                 false => publisher.run.builder.push_large(&stored, body),
             }
@@ -222,9 +220,9 @@ impl Connection {
         if route.is_unroutable() {
             route.count_unroutable(!complete.settled, now.monotonic);
             if complete.settled {
-                self.counters.unroutable_dropped.add(1);
+                self.client.counters.unroutable_dropped.add(1);
             } else {
-                self.counters.unroutable_returned.add(1);
+                self.client.counters.unroutable_returned.add(1);
             }
             // Those before it keep their place in the order of outcomes.
             self.flush_run(session, handle, publisher, now);
@@ -258,7 +256,7 @@ impl Connection {
         };
         let LargeMessage { start, address, file, .. } = *large;
         let Address { exchange, key, route } = address;
-        self.counters.published(complete.size as u64);
+        self.client.counters.published(complete.size as u64);
         self.has_published = true;
         let message =
             incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
@@ -281,20 +279,20 @@ impl Connection {
         if message.has_further_keys() {
             encode_keys(&mut overlay, message.further_keys(), []);
         }
-        if let Some(stamps) = &self.broker.settings.stamps {
+        if let Some(stamps) = &self.client.broker.settings.stamps {
             stamps.encode_amqp10(message, now.wall_ms, &mut overlay);
         }
         overlay
     }
 
     fn route(&mut self, exchange: &[u8], key: &[u8], message: &Incoming<'_>) -> Result<Arc<Route>> {
-        let publisher = route::Publisher { user: &self.user, vhost: &self.vhost };
-        let snapshot = self.broker.registry.snapshot();
+        let publisher = route::Publisher { user: &self.client.user, vhost: &self.client.vhost };
+        let snapshot = self.client.broker.registry.snapshot();
         let headers = MessageHeaders(message.headers);
         let headers = (!message.headers.is_empty()).then_some(&headers as &dyn Headers);
         let mut further = message.further_keys().peekable();
         if further.peek().is_none() {
-            return Ok(self.routes.find(&snapshot, &publisher, exchange, key, headers)?);
+            return Ok(self.client.routes.find(&snapshot, &publisher, exchange, key, headers)?);
         }
         let mut keys = vec![key];
         keys.extend(further);
@@ -328,17 +326,9 @@ impl Connection {
         Ok(())
     }
 
-    /// A user-id that isn't the client's own.
-    fn check_impersonation(&self, user_id: &[u8]) -> Result<()> {
-        let snapshot = self.broker.registry.snapshot();
-        if snapshot.topology.user(&self.user).is_some_and(|user| user.has_tag("impersonator")) {
-            return Ok(());
-        }
-        let claimed = String::from_utf8_lossy(user_id);
-        Err(Failure::link(
-            condition::UNAUTHORIZED_ACCESS,
-            format!("user_id property set to '{claimed}' but authenticated user was '{}'", self.user),
-        ))
+    fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
+        let checked = self.client.broker.check_user_id(&self.client.user, claimed);
+        checked.map_err(|text| Failure::link(condition::UNAUTHORIZED_ACCESS, text))
     }
 
     /// Hands all collected runs to their queues, but for those of a session that is taken out.
@@ -386,8 +376,12 @@ impl Connection {
         let Some(route) = &run.route else { return };
         let mut bytes = batch.memory() as u64;
         let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
-        let shared =
-            self.broker.shared.share(&batch, queues, run.persistent, file.filter(|_| !is_refused).map(|file| *file));
+        let shared = self.client.broker.shared.share(
+            &batch,
+            queues,
+            run.persistent,
+            file.filter(|_| !is_refused).map(|file| *file),
+        );
         let mut accepted = if is_refused { 0 } else { count };
         let mut awaited = Awaited::default();
         let mut refusing = None;
@@ -401,20 +395,20 @@ impl Connection {
             }
             if published.awaited.position > 0 {
                 awaited = awaited.and(published.awaited);
-                self.undurable.note_published(published, queue, bytes);
+                self.client.undurable.note_published(published, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
                 }
             }
         }
         if let Some(last) = queues.last() {
-            self.undurable.note_confirm(awaited, last);
+            self.client.undurable.note_confirm(awaited, last);
         }
         for reply in &route.replies {
             reply.send(&batch);
         }
-        self.counters.routed.add(u64::from(count));
-        self.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
+        self.client.counters.routed.add(u64::from(count));
+        self.client.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
         route.count(u64::from(count), now.monotonic);
         // Any of its queues: the disk is full for all of them.
         let refusing = refusing.or(route.queues.first().filter(|_| is_refused));
@@ -434,7 +428,7 @@ impl Connection {
             for alike in messages.chunk_by(|before, next| before.is_followed_by(next)) {
                 let (first, count) = (alike[0], alike.len() as u32);
                 if !first.settled {
-                    self.counters.published_with_confirm.add(u64::from(count));
+                    self.client.counters.published_with_confirm.add(u64::from(count));
                 }
                 publisher.unconfirmed.add(first.id, count, first.settled, awaited, outcome, now.monotonic);
             }

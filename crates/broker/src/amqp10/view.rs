@@ -12,7 +12,7 @@ use crate::connection_state::ConnectionStatus;
 use crate::inquiry::Inquiry;
 use crate::time::{Now, SECOND};
 use crate::traffic::Protocol;
-use crate::views::{Client, ConnectionView, IncomingView, OutgoingView, SessionView};
+use crate::views::{ConnectionView, IncomingView, OutgoingView, SessionView};
 
 /// What of a client's properties can be shown.
 pub(super) fn arguments(properties: MapRef<'_>) -> Arguments {
@@ -31,23 +31,21 @@ impl Connection {
             .filter(|session| !session.ending)
             .map(|session| self.describe_session(session))
             .collect();
-        let client =
-            Client { id: self.id, name: self.name.clone(), user: self.user.clone(), vhost: self.vhost.clone() };
         inquiry.answer(ConnectionView {
-            client: Arc::new(client),
-            peer: self.peer.clone(),
+            client: Arc::new(self.client.shown()),
+            peer: self.client.peer.clone(),
             protocol: Protocol::Amqp10,
-            mechanism: self.mechanism.clone(),
-            status: ConnectionStatus::new(self.outbox.wait(), self.broker.alarms.publishing_blocked()),
-            connected: self.connected,
-            channel_max: self.channel_max,
+            mechanism: self.client.mechanism.clone(),
+            status: ConnectionStatus::new(self.client.outbox.wait(), self.client.broker.alarms.publishing_blocked()),
+            connected: self.client.connected,
+            channel_max: self.client.channel_max,
             frame_max: self.frame_max_out.min(self.frame_max_in),
             timeout_s: self.idle_in / SECOND,
             client_properties: if inquiry.is_brief() { Arguments::default() } else { self.client_properties.clone() },
             container_id: Some(self.container.clone()),
-            totals: self.counters.totals(),
-            octet_rates: self.counters.octet_rates(now.monotonic),
-            queued_bytes: self.output.len(),
+            totals: self.client.counters.totals(),
+            octet_rates: self.client.counters.octet_rates(now.monotonic),
+            queued_bytes: self.client.output.len(),
             pending_frames: self.responses.len() + sessions.iter().map(|session| session.pending).sum::<usize>(),
             channels: Vec::new(),
             sessions,
@@ -57,7 +55,7 @@ impl Connection {
     fn describe_session(&self, session: &Session) -> SessionView {
         let flow = session.window.flow();
         let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
-        let max_message_size = self.broker.settings.max_message_size;
+        let max_message_size = self.client.broker.settings.max_message_size;
         for (handle, link) in session.attached() {
             match link {
                 Link::Publisher(publisher) => incoming.push(IncomingView {

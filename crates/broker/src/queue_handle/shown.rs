@@ -55,4 +55,21 @@ impl QueueHandle {
     pub fn state(&self) -> QueueState {
         self.inner.lock().state().clone()
     }
+
+    /// Checks that the queue hasn't failed.
+    ///
+    /// # Errors
+    /// The text for clients, see [`QueueHandle::crashed`].
+    pub(crate) fn check_runs(&self) -> Result<(), String> {
+        match self.state() {
+            QueueState::Failed(reason) => Err(self.crashed(&reason)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The text for clients that need a queue that has failed, in RabbitMQ's words.
+    pub(crate) fn crashed(&self, reason: &str) -> String {
+        let info = self.info();
+        format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost)
+    }
 }

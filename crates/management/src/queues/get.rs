@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use leveret_broker::direct::{Disposal, Got, Held, PlainMessage};
+use leveret_broker::direct::{Got, Held, PlainMessage};
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::settlement::Settlement;
 use leveret_model::Action;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -26,10 +27,10 @@ pub(crate) async fn get(call: Call) -> Answer {
     let body = call.object()?;
     fields::require(&body, &["ackmode", "count", "encoding"])?;
     let count = fields::count(&body["count"])?;
-    let disposal = match fields::text(&body, "ackmode")? {
-        "ack_requeue_true" | "reject_requeue_true" => Disposal::Requeue,
-        "ack_requeue_false" => Disposal::Acknowledge,
-        "reject_requeue_false" => Disposal::Reject,
+    let settlement = match fields::text(&body, "ackmode")? {
+        "ack_requeue_true" | "reject_requeue_true" => Settlement::Requeue { failed: false },
+        "ack_requeue_false" => Settlement::Acknowledge,
+        "reject_requeue_false" => Settlement::Reject,
         other => {
             return Err(Error::BadRequest(format!(
                 "Invalid ackmode value: {other}. Valid values are: ack_requeue_true, ack_requeue_false, \
@@ -68,7 +69,7 @@ pub(crate) async fn get(call: Call) -> Answer {
             }
         }
     }
-    let position = taken.dispose(disposal);
+    let position = taken.dispose(settlement);
     call.api.durable(position).await?;
     json(Value::Array(shown))
 }
@@ -82,16 +83,16 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    fn dispose(&mut self, disposal: Disposal) -> u64 {
+    fn dispose(&mut self, settlement: Settlement) -> u64 {
         let held = std::mem::take(&mut self.held);
-        self.api.broker().dispose(self.queue, &held, disposal, self.api.node().clock().monotonic())
+        self.api.broker().dispose(self.queue, &held, settlement, self.api.node().clock().monotonic())
     }
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         if !self.held.is_empty() {
-            self.dispose(Disposal::Requeue);
+            self.dispose(Settlement::Requeue { failed: false });
         }
     }
 }

@@ -81,6 +81,7 @@ impl Connection {
         let permit = self.check_binding(&source, &destination, key.as_bytes())?;
         let bind = self.bind_command(&source, &destination, key.as_bytes(), arguments);
         let submitted = self
+            .client
             .broker
             .registry
             .submit(permit, Command::Bind(bind), now.monotonic)
@@ -92,14 +93,15 @@ impl Connection {
     pub(super) fn remove_binding(&mut self, segment: &str, now: Now) -> Result<Done> {
         let location = Location::parse(segment)?;
         let permit = self.check_binding(&location.source, &location.destination, location.key.as_bytes())?;
-        let (snapshot, position) = self.broker.registry.staged();
-        let bindings = between(&snapshot.topology, &self.vhost, &location.source, &location.destination);
+        let (snapshot, position) = self.client.broker.registry.staged();
+        let bindings = between(&snapshot.topology, &self.client.vhost, &location.source, &location.destination);
         let Some(binding) = bindings.into_iter().find(|binding| location.is_of(binding)) else {
             return Ok(Done::no_content(position));
         };
         let arguments = binding.arguments.clone();
         let unbind = self.bind_command(&location.source, &location.destination, &binding.routing_key, arguments);
         let submitted = self
+            .client
             .broker
             .registry
             .submit(permit, Command::Unbind(unbind), now.monotonic)
@@ -118,8 +120,8 @@ impl Connection {
             (None, None) => return Err(missing("'dste' or 'dstq'")),
         };
         self.check_binding(&source, &destination, key.as_bytes())?;
-        let (snapshot, position) = self.broker.registry.staged();
-        let list = between(&snapshot.topology, &self.vhost, &source, &destination)
+        let (snapshot, position) = self.client.broker.registry.staged();
+        let list = between(&snapshot.topology, &self.client.vhost, &source, &destination)
             .into_iter()
             .filter(|binding| *binding.routing_key == *key.as_bytes())
             .filter_map(|binding| describe(binding))
@@ -139,7 +141,7 @@ impl Connection {
 
     fn bind_command(&self, source: &str, destination: &End, key: &[u8], arguments: Arguments) -> Bind {
         Bind {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             source: source.into(),
             destination: match destination {
                 End::Queue(name) => DestinationName::Queue(name.as_str().into()),
@@ -147,7 +149,7 @@ impl Connection {
             },
             routing_key: key.into(),
             arguments,
-            connection: Some(self.id),
+            connection: Some(self.client.id),
         }
     }
 }

@@ -52,12 +52,12 @@ impl Connection {
         names::check_not_default(name)?;
         let alternate = fields::exchange_name(&arguments, ALTERNATE)?;
         let permit = self.permit(Action::DeclareExchange { exchange: name, alternate: alternate.as_deref() })?;
-        if self.broker.registry.staged().0.topology.exchange(&self.vhost, name).is_none() {
+        if self.client.broker.registry.staged().0.topology.exchange(&self.client.vhost, name).is_none() {
             names::check_text(name)?;
-            names::check_not_reserved("exchange", &self.vhost, name)?;
+            names::check_not_reserved("exchange", &self.client.vhost, name)?;
         }
         let command = Command::DeclareExchange(DeclareExchange {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             name: name.into(),
             kind,
             durable,
@@ -65,7 +65,8 @@ impl Connection {
             internal,
             arguments,
         });
-        let submitted = self.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
+        let submitted =
+            self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
         Ok(Done::no_content(submitted.position))
     }
 
@@ -73,12 +74,15 @@ impl Connection {
     pub(super) fn remove_exchange(&mut self, name: &str, now: Now) -> Result<Done> {
         names::check_text(name)?;
         names::check_not_default(name)?;
-        names::check_not_reserved("exchange", &self.vhost, name)?;
+        names::check_not_reserved("exchange", &self.client.vhost, name)?;
         let permit = self.permit(Action::DeleteExchange(name))?;
-        let command =
-            Command::DeleteExchange(DeleteExchange { vhost: self.vhost.clone(), name: name.into(), if_unused: false });
+        let command = Command::DeleteExchange(DeleteExchange {
+            vhost: self.client.vhost.clone(),
+            name: name.into(),
+            if_unused: false,
+        });
         let submitted =
-            self.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::without_conflict)?;
+            self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::without_conflict)?;
         Ok(Done::no_content(submitted.position))
     }
 }

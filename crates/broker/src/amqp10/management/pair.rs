@@ -73,9 +73,9 @@ impl Connection {
         check_other_half(session, &pair, attach.role)?;
         self.check_unanswered(session, &pair)?;
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
-        session.put(attach.handle, Box::new(Link::Requests(Requests::new(pair, initial, self.partial.clone()))));
+        session.put(attach.handle, Box::new(Link::Requests(Requests::new(pair, initial, self.client.partial.clone()))));
         session.granted.push(attach.handle);
-        let max_message_size = Some(self.broker.settings.max_message_size);
+        let max_message_size = Some(self.client.broker.settings.max_message_size);
         self.answer_half(session, attach, Attach { role: Role::Receiver, max_message_size, ..Attach::default() })?;
         self.send_session_flows(session);
         Ok(())
@@ -90,7 +90,7 @@ impl Connection {
         };
         let pair = PairName::new(attach, client);
         check_other_half(session, &pair, attach.role)?;
-        let key = self.broker.fresh_id();
+        let key = self.client.broker.fresh_id();
         self.links.insert(key, (session.channel, attach.handle));
         let responses = Responses::new(pair, key, attach.max_message_size.unwrap_or(0));
         session.put(attach.handle, Box::new(Link::Responses(responses)));

@@ -55,9 +55,9 @@ impl Connection {
         if self.is_live_requester(name) {
             return Ok(Done { status: Status::Ok, body: self.describe_requester(name), position: 0 });
         }
-        let (snapshot, position) = self.broker.registry.staged();
-        let Some(queue) = snapshot.queue(&self.vhost, name) else {
-            let text = format!("queue '{name}' in vhost '{}' not found", self.vhost);
+        let (snapshot, position) = self.client.broker.registry.staged();
+        let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
+            let text = format!("queue '{name}' in vhost '{}' not found", self.client.vhost);
             return Err(Refusal::Answer(Status::NotFound, text));
         };
         let body = self.describe(queue.info(), queue.counts());
@@ -71,31 +71,32 @@ impl Connection {
             return Err(Refusal::bad_request("declare queue with empty name not allowed"));
         }
         names::check_text(name)?;
-        names::check_not_reserved("queue", &self.vhost, name)?;
+        names::check_not_reserved("queue", &self.client.vhost, name)?;
         let dead_letter_exchange = fields::exchange_name(&arguments, DEAD_LETTER_EXCHANGE)?;
         let permit =
             self.permit(Action::DeclareQueue { queue: name, dead_letter_exchange: dead_letter_exchange.as_deref() })?;
         let command = Command::DeclareQueue(DeclareQueue {
-            vhost: self.vhost.clone(),
+            vhost: self.client.vhost.clone(),
             name: name.into(),
             server_named: false,
             durable,
             auto_delete,
             exclusive,
-            connection: Some(self.id),
+            connection: Some(self.client.id),
             arguments,
         });
-        let submitted = self.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
-        self.counters.queues_declared.increment();
+        let submitted =
+            self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
+        self.client.counters.queues_declared.increment();
         let created = submitted.outcome == Outcome::Created;
         if created {
-            self.counters.queues_created.increment();
+            self.client.counters.queues_created.increment();
         }
-        self.has_exclusive_queues |= exclusive;
-        let (snapshot, _) = self.broker.registry.staged();
-        let Some(queue) = snapshot.queue(&self.vhost, name) else {
+        self.client.has_exclusive_queues |= exclusive;
+        let (snapshot, _) = self.client.broker.registry.staged();
+        let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
             // Another connection deleted it in between.
-            return Err(Refusal::bad_request(format!("no queue '{name}' in vhost '{}'", self.vhost)));
+            return Err(Refusal::bad_request(format!("no queue '{name}' in vhost '{}'", self.client.vhost)));
         };
         let body = self.describe(queue.info(), queue.declared_again(now.monotonic));
         let status = if created { Status::Created } else { Status::Ok };
@@ -106,10 +107,12 @@ impl Connection {
     pub(super) fn remove_queue(&mut self, name: &str, now: Now) -> Result<Done> {
         names::check_text(name)?;
         let permit = self.permit(Action::DeleteQueue(name))?;
-        let command = DeleteQueue { vhost: self.vhost.clone(), name: name.into(), connection: Some(self.id) };
-        let deleted = self.broker.registry.delete_queue(permit, command, DeleteIf::default(), None, now.monotonic);
+        let command =
+            DeleteQueue { vhost: self.client.vhost.clone(), name: name.into(), connection: Some(self.client.id) };
+        let deleted =
+            self.client.broker.registry.delete_queue(permit, command, DeleteIf::default(), None, now.monotonic);
         let submitted = deleted.map_err(Refusal::without_conflict)?;
-        self.counters.queues_deleted.add(submitted.deleted.len() as u64);
+        self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
         Ok(Done { status: Status::Ok, body: Body::Deleted(submitted.deleted), position: submitted.position })
     }
 
@@ -120,14 +123,19 @@ impl Connection {
             // Answers that wait for it are its connection's already.
             return Ok(Done { status: Status::Ok, body: Body::Value(message_count(0)), position: 0 });
         }
-        let (snapshot, staged) = self.broker.registry.staged();
+        let (snapshot, staged) = self.client.broker.registry.staged();
         let info =
-            snapshot.topology.usable_queue(&self.vhost, name, Some(self.id)).map_err(|refused| match refused.kind {
-                RefusedKind::NotFound => Refusal::Answer(Status::NotFound, refused.text),
-                _ => Refusal::of_model(refused),
+            snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id)).map_err(|refused| {
+                match refused.kind {
+                    RefusedKind::NotFound => Refusal::Answer(Status::NotFound, refused.text),
+                    _ => Refusal::of_model(refused),
+                }
             })?;
         let Some(queue) = snapshot.queues.get(&info.id) else {
-            return Err(Refusal::Answer(Status::NotFound, format!("no queue '{name}' in vhost '{}'", self.vhost)));
+            return Err(Refusal::Answer(
+                Status::NotFound,
+                format!("no queue '{name}' in vhost '{}'", self.client.vhost),
+            ));
         };
         let (count, position) = queue.purge(now.monotonic);
         let body = Body::Value(message_count(count));
@@ -136,16 +144,16 @@ impl Connection {
 
     /// Whether somebody waits for answers under this name (direct reply-to).
     fn is_live_requester(&self, name: &str) -> bool {
-        self.broker.replies.find(name.as_bytes()).is_some()
+        self.client.broker.replies.find(name.as_bytes()).is_some()
     }
 
     fn describe_requester(&self, name: &str) -> Body {
         let mut map = OwnedMap::default();
-        map.push("leader", self.broker.settings.node_name.as_str())
+        map.push("leader", self.client.broker.settings.node_name.as_str())
             .push("message_count", 0u64)
             .push("consumer_count", 1u32)
             .push("name", name)
-            .push("vhost", &*self.vhost)
+            .push("vhost", &*self.client.vhost)
             .push("durable", false)
             .push("auto_delete", true)
             .push("exclusive", false)
@@ -156,7 +164,7 @@ impl Connection {
     }
 
     fn describe(&self, queue: &Arc<Queue>, (messages, consumers): (u64, usize)) -> Body {
-        let node = self.broker.settings.node_name.as_str();
+        let node = self.client.broker.settings.node_name.as_str();
         let replicas = OwnedArray::new(vec![OwnedValue::from(node)]).expect("items of one type");
         let mut map = OwnedMap::default();
         map.push("leader", node)

@@ -68,7 +68,7 @@ impl Connection {
         payload: &[u8],
         now: Now,
     ) -> Result<()> {
-        let size_max = self.broker.settings.max_message_size;
+        let size_max = self.client.broker.settings.max_message_size;
         if let Some(complete) = requests.assembly.receive(transfer, payload, size_max, &mut requests.grant)? {
             let Some(handle) = session.half(&requests.pair, Role::Receiver) else {
                 return Err(Failure::link(
@@ -95,8 +95,8 @@ impl Connection {
         let served = self.serve_request(&request, now);
         if let Err(refusal) = &served {
             tracing::warn!(
-                connection = %self.name,
-                user = %self.user,
+                connection = %self.client.name,
+                user = %self.client.user,
                 "request {} {} failed: {}",
                 cut(request.method.unwrap_or_default()),
                 cut(request.target.unwrap_or_default()),

@@ -77,11 +77,11 @@ impl Connection {
 
     /// Sends the responses whose changes became durable.
     pub(crate) fn answer_requests(&mut self, now: Now) {
-        let durable = self.broker.commit.durable();
+        let durable = self.client.broker.commit.durable();
         let mut published = false;
         while let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.response.position <= durable) {
             if waiting.response.position > 0 && !std::mem::replace(&mut published, true) {
-                self.broker.registry.publish();
+                self.client.broker.registry.publish();
             }
             let Some(&(channel, handle)) = self.links.get(&waiting.key) else { continue };
             let Some(mut session) = self.sessions.take(channel) else { continue };

@@ -1,0 +1,16 @@
+//! The decision of a consumer on messages that it got.
+
+/// The decision of a consumer on messages that it got, in any protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Settlement {
+    /// They leave their queue.
+    Acknowledge,
+    /// They can't be handled: they leave their queue, for its dead-letter exchange if it has one.
+    Reject,
+    /// They go back to their place.
+    Requeue {
+        /// Whether the delivery counts as failed, as AMQP 1.0's delivery-count shows (3.2.1). RabbitMQ 4.3 counts
+        /// `basic.reject` and the end of a channel so, `basic.nack` and `basic.recover` not.
+        failed: bool,
+    },
+}
