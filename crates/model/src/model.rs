@@ -5,8 +5,8 @@ use crate::id::TRANSIENT;
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
     Change, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId, ExchangeType,
-    LimitOwner, Limits, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind, SetPermissions,
-    Submitted, Topology, User,
+    Home, LimitOwner, Limits, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind,
+    SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission, queue_arguments};
 
@@ -428,6 +428,8 @@ impl Model {
             auto_delete,
             exclusive_owner: owner,
             options: QueueOptions::effective(&arguments),
+            queue_type: queue_arguments::queue_type(&arguments),
+            home: Home::default(),
             arguments,
             declared_by: permit.user().cloned().unwrap_or_default(),
         });
