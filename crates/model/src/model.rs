@@ -420,6 +420,7 @@ impl Model {
         let arguments = queue_arguments::complete(&arguments);
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         self.check_queue_limit(&vhost, &name)?;
+        let options = QueueOptions::effective(&arguments);
         let queue = Arc::new(Queue {
             id: self.queue_id(durable && !exclusive),
             vhost,
@@ -427,8 +428,8 @@ impl Model {
             durable,
             auto_delete,
             exclusive_owner: owner,
-            options: QueueOptions::effective(&arguments),
-            queue_type: queue_arguments::queue_type(&arguments),
+            queue_type: options.queue_type,
+            options,
             home: Home::default(),
             arguments,
             declared_by: permit.user().cloned().unwrap_or_default(),

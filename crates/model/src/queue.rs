@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, ConnectionId, Home, QueueId, QueueType};
+use crate::{Arguments, ConnectionId, Home, QueueId, QueueType, queue_arguments};
 
 /// What a queue was declared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +125,8 @@ pub struct DeadLetterOptions {
 /// The effective arguments of a queue: one function of its arguments (later: and of policies).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueOptions {
+    /// The machine behind the queue.
+    pub queue_type: QueueType,
     /// Most ready messages.
     pub max_length: Option<u64>,
     /// Most bytes of bodies of ready messages.
@@ -147,6 +149,7 @@ impl QueueOptions {
         let limit = |key| arguments.get(key)?.as_int().and_then(|n| u64::try_from(n).ok());
         let text = |key| arguments.get(key).and_then(|value| value.as_str());
         QueueOptions {
+            queue_type: queue_arguments::queue_type(arguments),
             max_length: limit("x-max-length"),
             max_length_bytes: limit("x-max-length-bytes"),
             overflow: match text("x-overflow") {

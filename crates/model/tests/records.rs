@@ -56,6 +56,7 @@ fn type_and_home_survive_a_snapshot() {
         .replace("\"arguments\"", "\"type\":\"quorum\",\"home\":{\"owner\":65535},\"arguments\"");
     let (model, queue) = replayed(record.as_bytes());
     assert_eq!((queue.queue_type(), queue.home), (QueueType::Quorum, Home::Owner(MemberNumber(u16::MAX))));
+    assert_eq!(queue.options.queue_type, QueueType::Quorum);
     let restored = Model::restore(&model.snapshot()).expect("is a snapshot");
     assert_eq!(restored.topology().queue("/", "q"), Some(&queue));
 }
