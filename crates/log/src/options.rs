@@ -1,5 +1,6 @@
 //! Every limit and delay of the log, by name. [`Options::default`] is production.
 
+use crate::names;
 use crate::types::Nanos;
 
 const MICROSECOND: Nanos = 1_000;
@@ -40,7 +41,7 @@ pub struct Options {
     /// collect others for as long as the last sync took (the last write, if none was waited for), and for no longer than
     /// this.
     pub confirm_delay_max: Nanos,
-    /// Id of the node, part of every salt.
+    /// Id of the node that began the directory, part of every salt. 0 in directories that were begun before nodes had ids.
     pub node_id: u64,
     /// Id of this WAL on its node.
     pub wal_id: u16,
@@ -175,6 +176,12 @@ impl Options {
     #[must_use]
     pub fn disk_reserve(&self) -> u64 {
         self.disk_reserve.unwrap_or(self.file_bytes / 2 * 5)
+    }
+
+    /// The name of the file that keeps space for when there is no other.
+    #[must_use]
+    pub fn reserve_file(&self) -> String {
+        names::reserve(self.wal_id)
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

@@ -31,6 +31,12 @@ id! {
     ConnectionId
 }
 
+/// Names a member of a cluster in all that is replicated; never given twice. A node that never joined another one is
+/// member 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MemberNumber(pub u16);
+
 /// Objects that aren't logged count from here, with a counter that starts again with the process, so
 /// that the numbers of logged objects follow from the log alone.
 pub(crate) const TRANSIENT: u64 = 1 << 63;

@@ -15,6 +15,7 @@ mod binding;
 mod change;
 mod command;
 mod exchange;
+mod home;
 mod id;
 mod limits;
 mod line_ends;
@@ -41,7 +42,8 @@ pub use command::{
     SetPermissions, SetTopicPermissions,
 };
 pub use exchange::{Exchange, ExchangeType, HeadersMatch};
-pub use id::{ConnectionId, ExchangeId, QueueId};
+pub use home::Home;
+pub use id::{ConnectionId, ExchangeId, MemberNumber, QueueId};
 pub use limits::Limits;
 pub use line_ends::without_line_ends;
 pub use model::Model;

@@ -5,8 +5,8 @@ use crate::id::TRANSIENT;
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
     Change, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange, ExchangeId, ExchangeType,
-    LimitOwner, Limits, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind, SetPermissions,
-    Submitted, Topology, User,
+    Home, LimitOwner, Limits, Outcome, Permit, PutUser, Queue, QueueId, QueueOptions, Refused, RefusedKind,
+    SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission, queue_arguments};
 
@@ -420,6 +420,7 @@ impl Model {
         let arguments = queue_arguments::complete(&arguments);
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         self.check_queue_limit(&vhost, &name)?;
+        let options = QueueOptions::effective(&arguments);
         let queue = Arc::new(Queue {
             id: self.queue_id(durable && !exclusive),
             vhost,
@@ -427,7 +428,9 @@ impl Model {
             durable,
             auto_delete,
             exclusive_owner: owner,
-            options: QueueOptions::effective(&arguments),
+            queue_type: options.queue_type,
+            options,
+            home: Home::default(),
             arguments,
             declared_by: permit.user().cloned().unwrap_or_default(),
         });

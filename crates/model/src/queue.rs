@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, ConnectionId, QueueId, QueueType, queue_arguments};
+use crate::{Arguments, ConnectionId, Home, QueueId, QueueType, queue_arguments};
 
 /// What a queue was declared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,12 @@ pub struct Queue {
     /// The user who declared it; empty for the broker itself, and on what was declared before this was noted.
     #[serde(default = "nobody", skip_serializing_if = "str::is_empty")]
     pub declared_by: Arc<str>,
+    /// The machine behind it.
+    #[serde(rename = "type", default, skip_serializing_if = "is_default")]
+    pub queue_type: QueueType,
+    /// The place of its messages.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub home: Home,
     /// What the arguments mean.
     #[serde(skip)]
     pub options: QueueOptions,
@@ -32,6 +38,11 @@ pub struct Queue {
 
 fn nobody() -> Arc<str> {
     "".into()
+}
+
+/// Whether a record leaves the field out: one of a release that didn't have the field reads the same.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Queue {
@@ -42,7 +53,7 @@ impl Queue {
 
     /// The machine behind it.
     pub fn queue_type(&self) -> QueueType {
-        self.options.queue_type
+        self.queue_type
     }
 
     /// What a confirm means, on a node whose queues have this durability unless they say otherwise.

@@ -1,5 +1,8 @@
+use serde::{Deserialize, Serialize};
+
 /// The machine behind a queue, which the argument `x-queue-type` of its declaration names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum QueueType {
     /// One member.
     #[default]
@@ -51,6 +54,7 @@ mod tests {
     fn names_lead_back_to_their_types() {
         for queue_type in QueueType::ALL {
             assert_eq!(QueueType::parse(queue_type.name()), Some(queue_type));
+            assert_eq!(serde_json::to_value(queue_type).expect("has a JSON form"), queue_type.name());
             assert_eq!(queue_type.label(), format!("rabbit_{}_queue", queue_type.name()));
         }
         assert_eq!(QueueType::parse("Classic"), None);

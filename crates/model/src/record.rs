@@ -218,7 +218,7 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         }
         Effect::Queue(queue) => {
             let mut queue = Arc::unwrap_or_clone(queue);
-            queue.options = QueueOptions::effective(&queue.arguments);
+            queue.options = QueueOptions { queue_type: queue.queue_type, ..QueueOptions::effective(&queue.arguments) };
             // Each record has names of its own; thousands of queues share them.
             if let Some(vhost) = topology.vhost(&queue.vhost) {
                 queue.vhost = vhost.clone();

@@ -11,6 +11,7 @@ use leveret_model::{Command, Topology, VhostDefaults};
 
 use crate::clock::Clock;
 use crate::first_user::FirstUser;
+use crate::identity::Identity;
 use crate::node::StartError;
 
 /// The global parameter that tells clusters apart.
@@ -28,6 +29,7 @@ pub(crate) fn begin(
     broker: &Arc<Broker>,
     first_user: Option<&FirstUser>,
     defaults: &VhostDefaults,
+    identity: &Identity,
     clock: Clock,
 ) -> Result<(), StartError> {
     let topology = broker.registry.staged_topology();
@@ -40,16 +42,22 @@ pub(crate) fn begin(
         }
         _ => {}
     }
-    finish(broker, clock)
+    finish(broker, identity, clock)
 }
 
-/// Gives the directory its cluster's id, unless it has one.
+/// The id of the cluster as a global parameter shows it, if the directory has one.
+pub(crate) fn cluster_id(topology: &Topology) -> Option<&str> {
+    topology.global_parameter(CLUSTER_ID)?.as_str()
+}
+
+/// Gives the directory the cluster id of its identity, unless it has one.
 ///
 /// # Errors
 /// It is refused.
-pub(crate) fn finish(broker: &Arc<Broker>, clock: Clock) -> Result<(), StartError> {
+pub(crate) fn finish(broker: &Arc<Broker>, identity: &Identity, clock: Clock) -> Result<(), StartError> {
     let is_named = broker.registry.staged_topology().global_parameter(CLUSTER_ID).is_some();
-    let name = || Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: cluster_id().into() };
+    let value = || identity.cluster_id_text().into();
+    let name = || Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: value() };
     carry_out(broker, (!is_named).then(name).into_iter().collect(), clock)
 }
 
@@ -84,14 +92,6 @@ fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: Clock) -> Resu
     Ok(())
 }
 
-/// An id that no other cluster has, in RabbitMQ's form. The standard library seeds its hashers from the system's
-/// randomness.
-fn cluster_id() -> String {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    let random = || RandomState::new().build_hasher().finish();
-    format!("rabbitmq-cluster-id-{:016x}{:016x}", random(), random())
-}
-
 #[cfg(test)]
 mod tests {
     use leveret_model::{Model, Permit};
@@ -123,7 +123,7 @@ mod tests {
     fn a_directory_with_a_cluster_id_is_never_taken_for_empty() {
         let (first, defaults) = (FirstUser::default(), VhostDefaults::default());
         let mut commands = first.commands(&defaults);
-        commands.push(Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: cluster_id().into() });
+        commands.push(Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: "rabbitmq-cluster-id-1".into() });
         commands.push(Command::DeleteUser { name: "guest".into() });
         commands.push(Command::DeleteVhost { name: "/".into() });
         assert!(!is_fresh(&after(&commands), Some(&first), &defaults));

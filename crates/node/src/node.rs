@@ -23,10 +23,12 @@ use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_start;
 use crate::first_user::{self, FirstUser};
 use crate::http::SideRuntime;
+use crate::identity::{IDENTITY_FILE, Identity, IdentityError};
 use crate::local_socket::{LocalSocket, LocalSocketError};
 use crate::lock::DirectoryLock;
 use crate::offline::STORE;
 use crate::ports::{Listening, Ports, PortsFile};
+use crate::random;
 use crate::signals;
 use crate::tls::{Tls, TlsError, watch};
 use crate::volume::{self, SmallVolume};
@@ -79,6 +81,14 @@ pub enum StartError {
     /// There isn't enough of it.
     #[error(transparent)]
     SmallVolume(#[from] SmallVolume),
+    /// The node's identity can't be read or written.
+    #[error("cannot use {path}: {source}")]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: IdentityError,
+    },
     /// What is in the data directory can't be recovered.
     #[error(transparent)]
     Recovery(#[from] leveret_broker::StartError),
@@ -124,6 +134,7 @@ pub struct Node {
     stop_signal: Receiver<&'static str>,
     population: Arc<Population>,
     sockets: SocketOptions,
+    identity: Identity,
     lock: DirectoryLock,
 }
 
@@ -170,22 +181,28 @@ impl Node {
         PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
         PortsFile::reserve(&data_directory);
         let store = data_directory.join(STORE);
-        let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store))?);
+        let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store.clone()))?);
         let log_options = match options.fits_log_to_volume {
             true => volume::fitted(options.log, &data_directory)?,
             false => options.log,
         };
+        let identity_error = |source| StartError::Identity { path: store.join(IDENTITY_FILE), source };
+        let mut identity = Identity::begin(&*disk, &log_options, &mut random::fill).map_err(identity_error)?;
+        let log_options = LogOptions { node_id: identity.log_node_id, ..log_options };
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
         // Names that an earlier start gave are never given again, whatever the configuration says.
         let settings = Settings { name_secret: fresh_secret()?, ..options.broker };
         let (broker, report) =
-            Broker::recover(&*disk, log_options, settings, options.authenticate, counters, clock.now())?;
+            Broker::recover(&*disk, log_options.clone(), settings, options.authenticate, counters, clock.now())?;
+        if let Some(shown) = first_start::cluster_id(&broker.registry.staged_topology()) {
+            identity.follow(shown, &*disk, &log_options).map_err(identity_error)?;
+        }
         let fatal: Fatal = options.fatal;
         let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
         let alarm_limits = SharedLimits::new(options.alarms);
         let alarm_monitor = AlarmMonitor::start(&broker, &data_directory, &alarm_limits)?;
-        first_start::begin(&broker, options.first_user.as_ref(), &vhost_defaults, clock)?;
+        first_start::begin(&broker, options.first_user.as_ref(), &vhost_defaults, &identity, clock)?;
         tell_of_weaker_queues(&broker);
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
@@ -217,6 +234,7 @@ impl Node {
             stop_signal,
             population,
             sockets: options.sockets,
+            identity,
             lock,
         };
         Ok((node, report))
@@ -273,7 +291,7 @@ impl Node {
     /// # Errors
     /// The model refuses the cluster's id.
     pub fn finish_first_start(&self) -> Result<(), StartError> {
-        first_start::finish(&self.inner.broker, self.inner.clock)
+        first_start::finish(&self.inner.broker, &self.identity, self.inner.clock)
     }
 
     /// Says where others listen that are spawned on this node, for [`NodeHandle::listening`]. To be called before
@@ -494,10 +512,7 @@ fn tell_of_weaker_queues(broker: &Broker) {
 /// Bytes of the operating system's randomness. Early in a machine's boot it may take a moment to gather them.
 fn fresh_secret() -> io::Result<NameSecret> {
     let mut secret = NameSecret::default();
-    let mut have = 0;
-    while have < secret.len() {
-        have += rustix::rand::getrandom(&mut secret[have..], rustix::rand::GetRandomFlags::empty())?;
-    }
+    random::fill(&mut secret)?;
     Ok(secret)
 }
 

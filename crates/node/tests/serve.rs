@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
+use leveret_node::offline::{OfflineDirectory, verify};
 use leveret_node::{
     AlarmLimits, DirectoryLock, FirstUser, Listener, LoopbackUsers, Node, NodeOptions, Ports, SocketOptions,
 };
@@ -137,4 +138,89 @@ fn a_second_node_on_the_directory_is_refused() {
     let refused = DirectoryLock::acquire(directory.path()).expect_err("is held").to_string();
     assert!(refused.contains("is in use by process"), "{refused}");
     node.stop("test");
+}
+
+/// The files of a data directory that a release without identities left.
+fn unpack_fixture(directory: &Path) {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/data-1/clean");
+    let lengths = std::fs::read(fixture.join("lengths.json")).expect("is there");
+    let lengths: std::collections::BTreeMap<String, usize> = serde_json::from_slice(&lengths).expect("JSON");
+    std::fs::create_dir(directory.join("store")).expect("is made");
+    for (name, length) in lengths {
+        let mut content = std::fs::read(fixture.join("store").join(&name)).expect("is there");
+        content.resize(length, 0);
+        std::fs::write(directory.join("store").join(&name), content).expect("is written");
+    }
+}
+
+fn identity_of(directory: &Path) -> Vec<u8> {
+    std::fs::read(directory.join("store/identity")).expect("is there")
+}
+
+/// The shown cluster id, once this node has started on the directory and stopped.
+fn start_and_stop(directory: &Path) -> String {
+    let (node, _) = start(directory, 1);
+    let topology = node.handle().broker().registry.staged_topology();
+    let shown = topology.global_parameter("internal_cluster_id").and_then(|id| id.as_str()).expect("is set").to_owned();
+    node.stop("test");
+    shown
+}
+
+/// A cluster id as it is shown.
+fn shown(identity: &[u8]) -> String {
+    let digits: String = identity[16..32].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("rabbitmq-cluster-id-{digits}")
+}
+
+#[test]
+fn each_start_counts_and_keeps_the_identity_of_its_directory() {
+    let (new, old) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    unpack_fixture(old.path());
+    for (directory, keeps_0) in [(new.path(), false), (old.path(), true)] {
+        let cluster = start_and_stop(directory);
+        let first = identity_of(directory);
+        assert_eq!(shown(&first), cluster);
+        assert_eq!(start_and_stop(directory), cluster);
+        let second = identity_of(directory);
+        assert_eq!((first[32], second[32]), (1, 2), "starts are counted");
+        assert_eq!([&first[..32], &first[33..60]], [&second[..32], &second[33..60]]);
+        let log = if keeps_0 { &[0; 8][..] } else { &first[8..16] };
+        assert_eq!(&first[48..56], log, "the node id in the log");
+    }
+}
+
+#[test]
+fn a_damaged_identity_refuses_the_start_and_a_copy_gets_a_new_one() {
+    let (new, old) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let copies = tempfile::tempdir().expect("a directory");
+    unpack_fixture(old.path());
+    for (name, directory) in [("new", new.path()), ("old", old.path())] {
+        let cluster = start_and_stop(directory);
+        let whole = identity_of(directory);
+        let check = |copy: &Path| {
+            let offline = OfflineDirectory::open(directory).expect("is one");
+            verify(&offline, Some(copy)).expect("is checked and copied")
+        };
+        let sound = check(&copies.path().join(format!("{name}-sound")));
+        assert!(sound.is_sound(), "{:?}", sound.verified);
+        assert_eq!(identity_of(&copies.path().join(format!("{name}-sound"))), whole, "a copy keeps it");
+        assert_eq!(start_and_stop(&copies.path().join(format!("{name}-sound"))), cluster);
+
+        let file = directory.join("store/identity");
+        std::fs::write(&file, &whole[..12]).expect("is written");
+        let lock = DirectoryLock::acquire(directory).expect("is free");
+        let Err(refused) = Node::start(lock, options(1)) else { panic!("it starts with half an identity") };
+        let expected = format!("cannot use {}: it has 12 bytes, not 64; restore ", file.display());
+        assert!(refused.to_string().starts_with(&expected), "{refused}");
+
+        let copy = copies.path().join(name);
+        let checked = check(&copy);
+        let [damage] = &checked.verified.damaged[..] else { panic!("{:?}", checked.verified) };
+        assert_eq!((&*damage.file, damage.range.clone()), ("identity", 0..12));
+        assert_eq!(checked.copied, sound.copied, "no message is lost with it");
+        assert_eq!(start_and_stop(&copy), cluster);
+        let copied = identity_of(&copy);
+        assert_ne!(copied[8..16], whole[8..16], "the node is another one");
+        assert_eq!(copied[48..56], whole[48..56], "the log's files keep their id");
+    }
 }

@@ -25,7 +25,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// What tests of a crate may use beyond that.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("broker", &["strict-client"]),
-    ("node", &["strict-client"]),
+    // Its power cuts: what a start writes before the log has to survive them, too.
+    ("node", &["strict-client", "sim"]),
     ("management", &["amqp091", "log", "strict-client"]),
 ];
 /// The binary, which puts the parts together.

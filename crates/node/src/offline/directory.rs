@@ -6,6 +6,7 @@ use leveret_broker::offline::NotRepairable;
 use leveret_log::{Disk, Options, StorageError};
 
 use crate::disk::FsDisk;
+use crate::identity::{Found, IDENTITY_FILE, IdentityError, log_node_id};
 use crate::lock::{LOCK_FILE, lock_itself, process_on};
 
 /// Why a directory can't be checked, shown or repaired.
@@ -35,6 +36,14 @@ pub enum CannotCheck {
         /// What is missing.
         reason: &'static str,
     },
+    /// A newer release wrote its identity.
+    #[error("cannot use {path}: {source}")]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: IdentityError,
+    },
     /// The disk failed, or another version or node wrote the directory.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -56,6 +65,9 @@ pub enum CannotCheck {
 pub struct OfflineDirectory {
     path: PathBuf,
     pub(super) disk: FsDisk,
+    pub(super) identity: Found,
+    /// Those with which a node would read the log.
+    pub(super) options: Options,
     _locks: Vec<File>,
 }
 
@@ -88,17 +100,21 @@ impl OfflineDirectory {
         if !names.iter().any(|name| name.starts_with("wal-") || name.starts_with("checkpoint-")) {
             return Err(not_one("its `store` holds no file of a log"));
         }
-        Ok(OfflineDirectory { path: path.to_owned(), disk, _locks: locks })
+        let mut options = Options::default();
+        let identity_error = |source| CannotCheck::Identity { path: store.join(IDENTITY_FILE), source };
+        let identity = Found::read(&disk, &options).map_err(identity_error)?;
+        options.node_id = match &identity {
+            Found::Here(identity) => identity.log_node_id,
+            Found::Empty | Found::Before => 0,
+            Found::Unusable(_) => log_node_id(&disk, &options),
+        };
+        Ok(OfflineDirectory { path: path.to_owned(), disk, identity, options, _locks: locks })
     }
 
     /// As it was given.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    pub(super) fn options() -> Options {
-        Options::default()
     }
 }
 

@@ -32,21 +32,21 @@ pub struct DumpOptions {
 /// # Errors
 /// It can't be read, or `out` takes nothing any more.
 pub fn dump(directory: &OfflineDirectory, options: &DumpOptions, out: &mut dyn Write) -> Result<(), CannotCheck> {
-    let log_options = OfflineDirectory::options();
+    let log_options = &directory.options;
     let mut offline = Offline::default();
     // For the names of the queues only: what refuses a start doesn't keep anything from being shown.
-    let looked = leveret_log::look(&directory.disk, &log_options, &mut offline);
+    let looked = leveret_log::look(&directory.disk, log_options, &mut offline);
     if let Err(error @ leveret_log::StorageError::Version { .. }) = looked {
         return Err(error.into());
     }
     let logs = options.queue.as_ref().map(|name| offline.logs_named(name));
     let files = match &options.file {
         Some(file) => vec![file.clone()],
-        None => leveret_log::files(&directory.disk, &log_options)?,
+        None => leveret_log::files(&directory.disk, log_options)?,
     };
     let mut dump = Dump { offline, options, logs, left: options.limit, out, failed: None };
     for file in files {
-        leveret_log::dump(&directory.disk, &log_options, &file, &mut |found| dump.show(&file, &found))?;
+        leveret_log::dump(&directory.disk, log_options, &file, &mut |found| dump.show(&file, &found))?;
         if dump.left == 0 || dump.failed.is_some() {
             break;
         }

@@ -3,10 +3,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use leveret_broker::offline::Offline;
-use leveret_log::{BodyFiles, StorageError, Verified};
+use leveret_log::{BodyFiles, Damage, Disk, Hit, StorageError, Verified};
 
 use super::directory::{CannotCheck, OfflineDirectory, STORE};
 use crate::disk::FsDisk;
+use crate::identity::{Found, IDENTITY_FILE, Identity, IdentityError};
+use crate::random;
 
 /// What `leveret verify` found.
 pub struct Checked {
@@ -26,9 +28,9 @@ pub struct Checked {
 /// It can't be checked, or the copy can't be made.
 pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Checked, CannotCheck> {
     let begin = Instant::now();
-    let options = OfflineDirectory::options();
+    let options = &directory.options;
     let mut offline = Offline::default();
-    let mut verified = leveret_log::verify(&directory.disk, &options, &mut offline)?;
+    let mut verified = leveret_log::verify(&directory.disk, options, &mut offline)?;
     if let Err(error) = offline.check()
         && verified.refused.is_none()
     {
@@ -51,18 +53,47 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
         }
     }
     let took = begin.elapsed();
+    if let Found::Unusable(reason) = &directory.identity {
+        verified.damaged.push(damaged_identity(directory, reason));
+    }
     let mut copied = None;
     if let Some(path) = copy {
         offline.salvage(&verified)?;
         bad.into_iter().for_each(|number| offline.leave_out(number));
         let disk = new_directory(path)?;
+        let refused = |source: IdentityError| CannotCheck::Copy { path: path.to_owned(), reason: source.to_string() };
         for id in sound {
             files.copy(&directory.disk, &disk, id).map_err(StorageError::from)?;
         }
-        leveret_log::repair(&directory.disk, &disk, &options, &verified, &mut offline)?;
+        leveret_log::repair(&directory.disk, &disk, options, &verified, &mut offline)?;
+        // Last: without it a copy that was cut off can't be started.
+        if let Some(identity) = copied_identity(directory).map_err(refused)? {
+            identity.write(&disk, options).map_err(refused)?;
+        }
         copied = Some(offline.copied());
     }
     Ok(Checked { verified, offline, copied, took })
+}
+
+fn damaged_identity(directory: &OfflineDirectory, reason: &str) -> Damage {
+    Damage {
+        file: IDENTITY_FILE.into(),
+        range: 0..directory.disk.len(IDENTITY_FILE).unwrap_or(0),
+        reason: format!("the identity of the node can't be taken: {reason}"),
+        logs: Hit::Logs(Vec::new()),
+        messages: Vec::new(),
+        unknown: 0,
+    }
+}
+
+/// The identity of a copy; none if the log was begun without one. A node that can't say which one it is becomes another
+/// one, whose log goes on under the id that it has.
+fn copied_identity(directory: &OfflineDirectory) -> Result<Option<Identity>, IdentityError> {
+    match &directory.identity {
+        Found::Here(identity) => Ok(Some(*identity)),
+        Found::Unusable(_) => Identity::new(directory.options.node_id, &mut random::fill).map(Some),
+        Found::Empty | Found::Before => Ok(None),
+    }
 }
 
 /// Nothing is ever written to what is there.
