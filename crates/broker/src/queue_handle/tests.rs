@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_log::{BodyFiles, Lane, Log, MemoryDisk, Next, Options, Position, Wait};
 use leveret_message::{BatchBuilder, Envelope};
-use leveret_model::{Arguments, DeadLetterOptions, Durability, Queue, QueueId, QueueOptions};
+use leveret_model::{Arguments, DeadLetterOptions, Durability, Home, Queue, QueueId, QueueOptions, QueueType};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadTurn, GetOutcome, Ledger, Link, MemoryBudget, Outcome, QueueState, Run, Signal};
 
@@ -57,6 +57,8 @@ impl Fixture {
             exclusive_owner: None,
             arguments: Arguments::default(),
             declared_by: "".into(),
+            queue_type: QueueType::default(),
+            home: Home::default(),
             options,
         };
         let budget = Arc::new(MemoryBudget::new(1 << 20));
