@@ -226,14 +226,18 @@ impl Process<'_> {
 
     /// Says that clients may come.
     fn announce(&mut self, node: &Node, ports: Ports, config: &Config, start: &Start) {
+        let is_first = !std::mem::replace(&mut self.has_started, true);
+        if is_first {
+            let cores = node.handle().connections_per_core().len();
+            let banner = Banner { ports, data_directory: &start.data_dir, durability: durability(config), cores };
+            // A closed stdout is no reason not to serve. Before the line of the log, which another thread writes: whoever
+            // waits for that has read the banner.
+            let _ = writeln!(std::io::stdout(), "{banner}");
+        }
         info!("Server startup complete");
-        if std::mem::replace(&mut self.has_started, true) {
+        if !is_first {
             return;
         }
-        let cores = node.handle().connections_per_core().len();
-        let banner = Banner { ports, data_directory: &start.data_dir, durability: durability(config), cores };
-        // A closed stdout is no reason not to serve.
-        let _ = writeln!(std::io::stdout(), "{banner}");
         if !self.log.is_on_stdout(LogLevel::Info) {
             let _ = writeln!(std::io::stdout(), "Server startup complete");
         }

@@ -38,18 +38,22 @@ impl SmallDisk {
     /// When something else than space is missing.
     pub fn fill(&self, but: u64) {
         let mut ballast = self.open();
-        let mut length = ballast.metadata().expect("the ballast").len();
-        for piece in [1 << 20, 4096, 1] {
-            let piece = vec![0xba; piece];
-            loop {
-                match ballast.write(&piece) {
-                    Ok(written) => length += written as u64,
-                    Err(error) if error.kind() == ErrorKind::StorageFull => break,
-                    Err(error) => panic!("the ballast: {error}"),
-                }
+        let free = self.free_bytes();
+        if free < but {
+            let length = ballast.metadata().expect("the ballast").len();
+            return ballast.set_len(length.saturating_sub(but - free)).expect("the ballast shrinks");
+        }
+        // No byte more meanwhile: a node that looks then would find no space at all.
+        let piece = vec![0xba; 1 << 20];
+        loop {
+            let more = self.free_bytes().saturating_sub(but).min(piece.len() as u64);
+            match ballast.write(&piece[..more as usize]) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::StorageFull => return,
+                Err(error) => panic!("the ballast: {error}"),
             }
         }
-        ballast.set_len(length.saturating_sub(but)).expect("the ballast shrinks");
     }
 
     /// Gives all space back.
