@@ -16,12 +16,10 @@ use rustc_hash::FxHashMap;
 use crate::outbox::Wake;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::time::Nanos;
+use crate::turn_budget::DELETED_QUEUES;
 
 /// Bytes of messages that a length limit refused and that wait for a core to be dead-lettered; more are dropped.
 const REFUSED_BYTES_MAX: u64 = 16 << 20;
-
-/// Queues that go in one turn.
-const DELETED_IN_TURN: usize = 256;
 
 /// Messages that a queue refused (`x-overflow=reject-publish-dlx`): they were never in it.
 pub(crate) struct Refused {
@@ -46,7 +44,7 @@ pub(crate) enum Work {
     Refused(Refused),
     /// Consumers are told that their queue is gone.
     Ended(Ended),
-    /// Nobody finds these any more.
+    /// Deleted queues that no snapshot has any more.
     Deleted(Vec<QueueRef>),
 }
 
@@ -153,11 +151,17 @@ impl Deferred {
         self.cores[core].waiting.lock().ended.push_back(ended);
     }
 
-    /// `queue` was deleted together with many others: it goes when its core comes to it.
-    pub(crate) fn delete(&self, queue: QueueRef) {
-        let core = self.home(&queue);
-        self.cores[core].waiting.lock().deleted.push(queue);
-        self.wake_if_able(core);
+    /// These queues were deleted together with others: each goes when its core comes to it.
+    pub(crate) fn delete(&self, queues: Vec<QueueRef>) {
+        if queues.is_empty() {
+            return;
+        }
+        let mut by_core = vec![Vec::new(); self.cores.len()];
+        queues.into_iter().for_each(|queue| by_core[self.home(&queue)].push(queue));
+        for (core, queues) in by_core.into_iter().enumerate().filter(|(_, queues)| !queues.is_empty()) {
+            self.cores[core].waiting.lock().deleted.extend(queues);
+            self.wake_if_able(core);
+        }
     }
 
     /// A queue refused messages, which are dead letters now.
@@ -251,7 +255,7 @@ impl Deferred {
             return Some(Work::Ended(ended));
         }
         if !waiting.deleted.is_empty() {
-            let left = waiting.deleted.len().saturating_sub(DELETED_IN_TURN);
+            let left = waiting.deleted.len().saturating_sub(DELETED_QUEUES);
             return Some(Work::Deleted(waiting.deleted.split_off(left)));
         }
         let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());

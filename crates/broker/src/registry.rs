@@ -26,6 +26,7 @@ use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::time::{Nanos, Now};
 use crate::told::changes;
+use crate::turn_budget::DELETED_QUEUES;
 
 /// Everything that routing and lookups need, immutable.
 #[derive(Clone)]
@@ -130,7 +131,7 @@ pub struct Registry {
     published: ArcSwap<Snapshot>,
     /// Of the published snapshot, for those who only ask whether it is still the same.
     generation: AtomicU64,
-    /// What large changes left behind.
+    /// The remains of large changes, to be freed.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
     services: Services,
     /// Wall time of monotonic zero.
@@ -140,11 +141,8 @@ pub struct Registry {
 /// From one queue in so many on, walking through all is the faster way to find them.
 const WALK_FROM_SHARE: usize = 8;
 
-/// What a change of so many parts leaves behind takes too long to be freed in a client's turn.
+/// The remains of a change of so many parts take too long to be freed in a client's turn.
 const LARGE_FROM: usize = 1000;
-
-/// Queues of one change that are deleted at once.
-const DELETED_AT_ONCE: usize = 256;
 
 /// A change of many objects that others overtake so often is made while they wait.
 const TRIES: u32 = 3;
@@ -367,7 +365,7 @@ impl Registry {
         next.generation += 1;
         let is_large = changes.len() >= LARGE_FROM;
         if is_large {
-            // Who holds what is gone last frees it.
+            // Whatever holds the removed objects last frees them.
             self.retired.lock().push(Box::new(changes));
         }
         Some(Next { snapshot: Arc::new(next), declared, deleted, is_large })
@@ -398,7 +396,7 @@ impl Registry {
             let mut is_large = false;
             while let Some(mut due) = staged.unpublished.pop_front_if(|next| next.position <= durable) {
                 let passed_over = newest.replace(due.snapshot);
-                left.extend(due.deleted.drain(due.deleted.len().min(DELETED_AT_ONCE)..));
+                left.extend(due.deleted.drain(due.deleted.len().min(DELETED_QUEUES)..));
                 deleted.extend(due.deleted);
                 is_large |= due.is_large;
                 self.retire(passed_over, is_large);
@@ -410,7 +408,7 @@ impl Registry {
                 self.retire(Some(old), is_large);
             }
         }
-        left.into_iter().for_each(|queue| self.services.deferred.delete(queue));
+        self.services.deferred.delete(left);
         deleted.iter().for_each(|queue| self.finish_deletion(queue));
     }
 
@@ -420,7 +418,7 @@ impl Registry {
         }
     }
 
-    /// Frees what large changes left behind. It may take long: a thread calls it now and then that serves nobody.
+    /// Frees the remains of large changes. It may take long: a thread calls it now and then that serves no client.
     pub fn free_retired(&self) {
         let retired = std::mem::take(&mut *self.retired.lock());
         drop(retired);

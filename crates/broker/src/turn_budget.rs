@@ -20,6 +20,8 @@ pub(crate) const TOPOLOGY: u32 = 300;
 /// How many exclusive queues are deleted together, and what that costs.
 pub(crate) const EXCLUSIVE_QUEUES_PART: usize = 32;
 pub(crate) const EXCLUSIVE_QUEUES: u32 = EXCLUSIVE_QUEUES_PART as u32 * TOPOLOGY;
+/// How many queues of one change are deleted in a turn.
+pub(crate) const DELETED_QUEUES: usize = 256;
 
 /// So many small things that lie side by side are looked at in a unit of time.
 const LOOKS: usize = 32;
@@ -46,7 +48,7 @@ impl TurnBudget {
         Self { share: u32::MAX, left: u32::MAX }
     }
 
-    /// What it costs to look at so many small things that lie side by side.
+    /// The cost of a look at so many small things that lie side by side.
     pub(crate) fn of_looks(count: usize) -> u32 {
         u32::try_from(count / LOOKS).unwrap_or(u32::MAX)
     }
