@@ -124,8 +124,9 @@ impl Session {
             return Err(ProtocolError::new(ReplyCode::ConnectionForced, IN_MAINTENANCE));
         }
         self.client.broker.check_connection_limit()?;
-        authorize(&self.client.broker.registry.snapshot().topology, &self.client.user, vhost, Action::Enter)?;
-        self.client.enter(vhost.into()).map_err(|reached| not_allowed(reached.to_string()))?;
+        let snapshot = self.client.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.client.user, vhost, Action::Enter)?;
+        self.client.enter(&snapshot.topology, vhost.into()).map_err(|reached| not_allowed(reached.to_string()))?;
         self.phase = Phase::Running;
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };
         encode_method(self.client.output.buffer(), 0, &Method::ConnectionOpenOk(answer));

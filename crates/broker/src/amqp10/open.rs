@@ -65,7 +65,10 @@ impl Connection {
             ));
         }
         let vhost = self.client.vhost.clone();
-        self.client.enter(vhost).map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
+        let snapshot = self.client.broker.registry.snapshot();
+        self.client
+            .enter(&snapshot.topology, vhost)
+            .map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
         let settings = &self.client.broker.settings;
         self.frame_max_out = frame_max_out;
         self.frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };

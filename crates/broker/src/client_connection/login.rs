@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use leveret_model::Topology;
+
 use super::ClientConnection;
 use crate::authenticate::claimed;
 use crate::quota::{LimitReached, OwnLimits};
@@ -44,12 +46,12 @@ impl ClientConnection {
         self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * 1_000_000);
     }
 
-    /// Enters a vhost, which the user may: from now on the connection is listed and counted as open.
+    /// Enters a vhost of this topology, which the user may: from now on the connection is listed and counted as open.
     ///
     /// # Errors
     /// A limit on the connections of the vhost, the user or the node is reached.
-    pub(crate) fn enter(&mut self, vhost: Arc<str>) -> Result<(), LimitReached> {
-        let own = OwnLimits::of_connections(&self.broker.registry.snapshot().topology, &vhost, &self.user);
+    pub(crate) fn enter(&mut self, topology: &Topology, vhost: Arc<str>) -> Result<(), LimitReached> {
+        let own = OwnLimits::of_connections(topology, &vhost, &self.user);
         self.account = self.broker.quota.open(&vhost, &self.user, own)?;
         self.vhost = vhost;
         self.counters.enter(self.broker.vhost_counters(&self.vhost));
