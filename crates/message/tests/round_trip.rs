@@ -112,6 +112,11 @@ impl Message {
         raw
     }
 
+    /// The message as AMQP 0-9-1 stores it, with its encoded `properties`.
+    fn stored<'a>(&'a self, properties: &'a [u8]) -> StoredMessage<'a> {
+        StoredMessage { envelope: self.envelope(), properties, body: &self.body, ..StoredMessage::default() }
+    }
+
     fn envelope(&self) -> Envelope<'static> {
         Envelope {
             durable: self.persistent,
@@ -150,12 +155,7 @@ proptest! {
     #[test]
     fn the_hub_form_is_the_same_from_both_encodings(message in message()) {
         let properties = message.properties();
-        let stored = StoredMessage {
-            envelope: message.envelope(),
-            properties: &properties,
-            body: &message.body,
-            ..StoredMessage::default()
-        };
+        let stored = message.stored(&properties);
         let payload = payload_of(&stored);
         let incoming = incoming::amqp10(&payload).unwrap();
         let converted = incoming.stored(b"exchange", b"key", NOW_MS, Overlay::default());
@@ -177,12 +177,7 @@ proptest! {
     #[test]
     fn from_amqp_091_and_back(message in message()) {
         let properties = message.properties();
-        let stored = StoredMessage {
-            envelope: message.envelope(),
-            properties: &properties,
-            body: &message.body,
-            ..StoredMessage::default()
-        };
+        let stored = message.stored(&properties);
         let payload = payload_of(&stored);
         let incoming = incoming::amqp10(&payload).unwrap();
         let again = incoming.stored(b"exchange", b"key", NOW_MS, Overlay::default());

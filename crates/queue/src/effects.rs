@@ -90,6 +90,11 @@ impl Taken {
         size
     }
 
+    /// How many of `bytes` are left for others beside these, which have `size` body bytes: none behind a body in a file.
+    pub(crate) fn left_of(&self, bytes: u64, size: u64) -> u64 {
+        if self.ends_in_file() { 0 } else { bytes.saturating_sub(size + 64 * u64::from(self.count)) }
+    }
+
     /// Their numbers, as they leave the queue together or go back to it.
     pub fn run(&self) -> Run {
         Run {

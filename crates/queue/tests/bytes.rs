@@ -1,28 +1,17 @@
 //! Body bytes: what is logged of messages that leave is what a replay has to take away, whatever it was counted with.
 
+mod plain;
+
 use std::sync::Arc;
 
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    DeadTurn, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Placement, Queue, Recovered, Rejection, Run,
-    Signal, StoredRead, Surroundings, Taken,
+    DeadTurn, Effects, GetOutcome, Ledger, Link, MemoryBudget, Outcome, Queue, Recovered, Rejection, Run, Signal,
+    StoredRead, Taken,
 };
-use roaring::RoaringTreemap;
 
-fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
-    Surroundings { budget, epoch_ms: 0, strict_compat: false }
-}
-
-fn placement(position: Option<u64>) -> Placement<'static> {
-    position.map_or(Placement::Volatile, Placement::At)
-}
-
-/// What a checkpoint calls alive, and its bytes.
-fn live(queue: &Queue) -> (RoaringTreemap, u64) {
-    let checkpoint = queue.checkpoint();
-    (checkpoint.live, checkpoint.bytes)
-}
+use crate::plain::{live, placement, surroundings};
 
 struct Nobody;
 

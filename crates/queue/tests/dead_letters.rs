@@ -1,5 +1,7 @@
 //! Messages that died, from their queue's side: what a turn takes, what is read back, what a checkpoint sees.
 
+mod plain;
+
 use std::sync::Arc;
 
 use leveret_message::{Batch, BatchBuilder, Envelope, Reason};
@@ -7,23 +9,10 @@ use leveret_model::{DeadLetterOptions, Overflow, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
     DeadRun, DeadTurn, Effects, GetOutcome, GroupPosition, Link, MemoryBudget, Placement, Queue, Recovered, Rejection,
-    Run, Signal, StoredRead, Surroundings,
+    Run, Signal, StoredRead,
 };
-use roaring::RoaringTreemap;
 
-fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
-    Surroundings { budget, epoch_ms: 0, strict_compat: false }
-}
-
-fn placement(position: Option<u64>) -> Placement<'static> {
-    position.map_or(Placement::Volatile, Placement::At)
-}
-
-/// What a checkpoint calls alive, and its bytes.
-fn live(queue: &Queue) -> (RoaringTreemap, u64) {
-    let checkpoint = queue.checkpoint();
-    (checkpoint.live, checkpoint.bytes)
-}
+use crate::plain::{live, placement, surroundings};
 
 struct Nobody;
 

@@ -1,5 +1,7 @@
 //! The classic queue against a naive reference: a list of messages with a state each.
 
+mod plain;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -7,25 +9,12 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Effects, Flow, GetOutcome, Link,
-    MemoryBudget, Outcome, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, Surroundings, TurnEnd,
-    WaitReason, Waits,
+    MemoryBudget, Outcome, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd, WaitReason,
+    Waits,
 };
 use proptest::prelude::*;
-use roaring::RoaringTreemap;
 
-fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
-    Surroundings { budget, epoch_ms: 0, strict_compat: false }
-}
-
-fn placement(position: Option<u64>) -> Placement<'static> {
-    position.map_or(Placement::Volatile, Placement::At)
-}
-
-/// What a checkpoint calls alive, and its bytes.
-fn live(queue: &Queue) -> (RoaringTreemap, u64) {
-    let checkpoint = queue.checkpoint();
-    (checkpoint.live, checkpoint.bytes)
-}
+use crate::plain::{live, placement, surroundings};
 
 #[derive(Default)]
 struct Recorder(Mutex<Vec<Signal>>);

@@ -60,8 +60,7 @@ impl ClassicQueue {
             };
             let size = taken.clip(bytes_left);
             left -= taken.count;
-            bytes_left =
-                if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
+            bytes_left = taken.left_of(bytes_left, size);
             browser.advance(number + u64::from(taken.count));
             out.push(taken);
         }

@@ -120,8 +120,7 @@ impl ClassicQueue {
             taken.count = self.not_over(&taken, now).max(1);
             let size = taken.clip(bytes_left);
             left -= u64::from(taken.count);
-            bytes_left =
-                if taken.ends_in_file() { 0 } else { bytes_left.saturating_sub(size + 64 * u64::from(taken.count)) };
+            bytes_left = taken.left_of(bytes_left, size);
             let what = if automatic { Count::DeliverNoAck } else { Count::Deliver };
             self.count_out(&taken, what, now);
             self.hand_out(&taken, size, automatic, effects);

@@ -1,0 +1,22 @@
+//! Queues without a node around them, as several tests build and look at them.
+
+use std::sync::Arc;
+
+use leveret_queue::{MemoryBudget, Placement, Queue, Surroundings};
+use roaring::RoaringTreemap;
+
+/// A node whose clock begins with the epoch.
+pub(crate) fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
+    Surroundings { budget, epoch_ms: 0, strict_compat: false }
+}
+
+/// At this position of the log; volatile without one.
+pub(crate) fn placement(position: Option<u64>) -> Placement<'static> {
+    position.map_or(Placement::Volatile, Placement::At)
+}
+
+/// The numbers that a checkpoint keeps as live, and their body bytes.
+pub(crate) fn live(queue: &Queue) -> (RoaringTreemap, u64) {
+    let checkpoint = queue.checkpoint();
+    (checkpoint.live, checkpoint.bytes)
+}
