@@ -231,7 +231,7 @@ impl Connection {
 }
 
 impl Unknown {
-    /// What every protocol's connection begins with.
+    /// The common part of a new connection of this protocol.
     fn client(&self, protocol: Protocol, now: Now) -> ClientConnection {
         let counters = self.counters.by_protocol[protocol as usize].clone();
         let counters = Box::new(Traffic::new(counters, self.counters.sizes[protocol as usize].clone(), now.monotonic));

@@ -190,7 +190,7 @@ fn each_start_counts_and_keeps_the_identity_of_its_directory() {
 }
 
 #[test]
-fn a_damaged_identity_refuses_the_start_and_a_copy_gets_a_new_one() {
+fn a_damaged_identity_refuses_the_start_and_a_copy_has_another() {
     let (new, old) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let copies = tempfile::tempdir().expect("a directory");
     unpack_fixture(old.path());

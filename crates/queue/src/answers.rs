@@ -18,7 +18,7 @@ pub enum QueueState {
     Deleted,
 }
 
-/// What phase one decided about messages offered together.
+/// Phase one's decision about messages offered together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Submission {
     /// Number of the first accepted message.
@@ -27,7 +27,7 @@ pub struct Submission {
     pub accepted: u32,
 }
 
-/// What became of rejected deliveries.
+/// The outcome of rejected deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
     /// There is no dead-letter exchange: nothing has happened, and they are to be settled as dropped.
@@ -56,7 +56,7 @@ pub enum TurnEnd {
     Done,
 }
 
-/// What a get found.
+/// The result of a get.
 #[derive(Debug)]
 pub enum GetOutcome {
     /// One message, and how many stay ready.

@@ -1,4 +1,4 @@
-//! What a queue begins with.
+//! The beginning of a queue: its recovered state, and its node.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Recovered {
     pub references: References,
 }
 
-/// What a queue gets from its node.
+/// The parts of its node that a queue works with.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// The memory that all queues share.

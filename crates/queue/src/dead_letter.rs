@@ -188,7 +188,7 @@ impl DeadLetters {
         too_many
     }
 
-    /// What the next turn moves.
+    /// The messages that the next turn moves.
     pub(crate) fn turn(&mut self, effects: &mut Effects) -> DeadTurn {
         if self.waiting.is_empty() {
             return DeadTurn::Nothing;
@@ -240,7 +240,7 @@ impl DeadLetters {
         self.find_loaded(number)
     }
 
-    /// What the last turn took is gone. Returns the runs of durable messages, which have to be logged.
+    /// The messages of the last turn are gone. Returns the runs of durable messages, which have to be logged.
     pub(crate) fn moved(&mut self, effects: &mut Effects) -> Vec<Run> {
         let mut logged = Vec::new();
         // After a deletion or failure nothing is left.
@@ -281,7 +281,7 @@ impl DeadLetters {
         logged
     }
 
-    /// What the last turn took stays where it is, on disk if it came from there.
+    /// The messages of the last turn stay where they are, on disk if they came from there.
     pub(crate) fn stay(&mut self) {
         self.taken = 0;
         self.taken_bytes.clear();

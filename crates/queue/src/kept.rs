@@ -35,7 +35,7 @@ pub enum KeptError {
 }
 
 impl Kept {
-    /// What [`crate::Queue::kept`] wrote.
+    /// The bytes that [`crate::Queue::kept`] wrote.
     ///
     /// # Errors
     /// [`KeptError`] when it is of another version or length.

@@ -209,15 +209,15 @@ impl Queue {
         pass!(self, queue => queue.cancel(id, now, effects))
     }
 
-    /// What a consumer can take has changed. Returns its link's state for [`Flow::Credit`]; none for others, and when the
-    /// consumer is gone.
+    /// The flow of a consumer has changed: room, window or credit. Returns its link's state for [`Flow::Credit`]; none for
+    /// others, and when the consumer is gone.
     #[inline]
     pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
         pass!(self, queue => queue.flow(id, flow, now, effects))
     }
 
     /// A read is done that [`Effects`] asked for: stored messages in ascending order, each run with consecutive numbers.
-    /// Those that left meanwhile are dropped.
+    /// Messages that left meanwhile are dropped.
     pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
         pass!(self, queue => queue.loaded(read, runs, now, effects));
     }
@@ -239,18 +239,19 @@ impl Queue {
         pass!(self, queue => queue.used(now));
     }
 
-    /// What the next turn moves to the dead-letter exchange. [`Queue::moved`] or [`Queue::dead_stay`] has to follow.
+    /// The messages that the next turn moves to the dead-letter exchange. [`Queue::moved`] or [`Queue::dead_stay`] has to
+    /// follow.
     pub fn dead_turn(&mut self, effects: &mut Effects) -> DeadTurn {
         pass!(self, queue => queue.dead_turn(effects))
     }
 
-    /// What the last turn took is gone; `dropped` of it had nowhere to go. Returns the runs of durable messages, which have
-    /// to be logged.
+    /// The messages of the last turn are gone; `dropped` of them had nowhere to go. Returns the runs of durable messages,
+    /// which have to be logged.
     pub fn moved(&mut self, dropped: u64, effects: &mut Effects) -> Vec<Run> {
         pass!(self, queue => queue.moved(dropped, effects))
     }
 
-    /// What the last turn took can't be moved now: it stays where it is, on disk if it came from there.
+    /// The messages of the last turn can't be moved now: they stay where they are, on disk if they came from there.
     pub fn dead_stay(&mut self) {
         pass!(self, queue => queue.dead_stay());
     }
@@ -280,7 +281,7 @@ impl Queue {
     }
 
     /// The queue cannot go on; its consumers are cancelled and every later call is refused. A deleted one stays so.
-    /// What the log was given before is still applied when it is durable: a retirement asks for a state that reflects
+    /// Records appended before are still applied when they are durable: a retirement asks for a state that reflects
     /// it, and would wait for ever.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
         pass!(self, queue => queue.fail(reason, effects));
@@ -331,17 +332,17 @@ impl Queue {
         pass!(self, queue => queue.gauges())
     }
 
-    /// What a listing shows.
+    /// The queue as a listing shows it.
     pub fn status(&self) -> QueueStatus {
         pass!(self, queue => queue.status())
     }
 
-    /// What a listing shows of one consumer.
+    /// One consumer as a listing shows it.
     pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
         pass!(self, queue => queue.consumer_status(id))
     }
 
-    /// What it counted, with rates; none if nothing has been counted at all.
+    /// Its counts, with rates; none if nothing has been counted at all.
     pub fn counts(&self) -> Option<QueueCounts> {
         pass!(self, queue => queue.counts_if_any())
     }

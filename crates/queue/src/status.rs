@@ -8,7 +8,7 @@ use crate::counts::QueueCounts;
 use crate::ledger::Conservation;
 use crate::wait::QueueWait;
 
-/// What a listing shows of one consumer.
+/// One consumer as a listing shows it.
 #[derive(Debug, Clone)]
 pub struct ConsumerStatus {
     /// Its tag.

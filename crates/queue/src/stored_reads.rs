@@ -6,7 +6,7 @@ use crate::Nanos;
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Link, Signal};
 
-/// What stored messages were read for.
+/// The purpose of a read of stored messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredRead {
     /// To be handed out: [`Effects::read`].

@@ -15,7 +15,7 @@ fn placement(position: Option<u64>) -> Placement<'static> {
     position.map_or(Placement::Volatile, Placement::At)
 }
 
-/// What a checkpoint calls alive, and its bytes.
+/// The numbers that a checkpoint keeps as live, and their body bytes.
 fn live(queue: &Queue) -> (RoaringTreemap, u64) {
     let checkpoint = queue.checkpoint();
     (checkpoint.live, checkpoint.bytes)

@@ -161,7 +161,7 @@ fn exclusive_queues_are_gone_when_their_connection_closes() {
     assert_eq!(stage.broker.registry.snapshot_full().queues.len(), 0);
 }
 
-/// Whoever deletes them isn't held up by their number, nor is a core.
+/// Their number holds up neither the client that deletes them nor a core.
 #[test]
 fn the_queues_of_a_deleted_vhost_go_in_parts() {
     const QUEUES: u64 = 2000;

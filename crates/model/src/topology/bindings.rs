@@ -88,12 +88,12 @@ impl Bindings {
         self.by_source.values().flat_map(|to| to.values().flat_map(Few::iter))
     }
 
-    /// Those that lead out of an exchange.
+    /// The bindings that lead out of an exchange.
     pub(crate) fn of_source(&self, exchange: &str) -> impl Iterator<Item = &Arc<Binding>> {
         self.by_source.get(exchange).into_iter().flat_map(|to| to.values().flat_map(Few::iter))
     }
 
-    /// Those that lead to a queue or exchange, by source.
+    /// The bindings that lead to a queue or exchange, by source.
     pub(crate) fn of_destination(&self, destination: &Destination) -> impl Iterator<Item = &Arc<Binding>> {
         let sources = self.sources.get(&EndId::from(destination)).into_iter().flat_map(Few::iter);
         let between = sources.filter_map(|source| self.by_source.get(source)?.get(destination));

@@ -104,7 +104,7 @@ fn an_identity_of_a_newer_version_is_refused_by_its_version() {
 }
 
 #[test]
-fn a_start_on_an_empty_directory_draws_an_identity_and_later_ones_keep_it() {
+fn a_start_on_an_empty_directory_draws_an_identity_for_good() {
     let disk = MemoryDisk::new();
     let mut zeros_first = 8;
     let mut count = counting();

@@ -66,7 +66,7 @@ pub struct OfflineDirectory {
     path: PathBuf,
     pub(super) disk: FsDisk,
     pub(super) identity: Found,
-    /// Those with which a node would read the log.
+    /// The options with which a node would read the log.
     pub(super) options: Options,
     _locks: Vec<File>,
 }

@@ -68,7 +68,7 @@ impl Expiry {
         out
     }
 
-    /// What [`crate::Queue::kept`] wrote.
+    /// The bytes that [`crate::Queue::kept`] wrote.
     ///
     /// # Errors
     /// [`ExpiryStateError`] when it is of another version or its counts don't add up.

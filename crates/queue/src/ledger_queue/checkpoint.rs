@@ -20,7 +20,7 @@ impl ClassicQueue {
         self.ready.cursor()
     }
 
-    /// What of the ledger outlives this process: the live durable messages and their body bytes.
+    /// The part of the ledger that outlives this process: the live durable messages and their body bytes.
     fn durable_live(&self) -> (RoaringTreemap, u64) {
         let mut live = self.ledger.live_set();
         let mut bytes = self.ledger.bytes();

@@ -39,7 +39,7 @@ impl ClassicQueue {
         was_there.then(|| self.consumers.len())
     }
 
-    /// What a consumer can take has changed. Returns its link's state if its credit has.
+    /// The flow of a consumer has changed: room, window or credit. Returns its link's state if its credit has.
     pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
         let (known, open) = match flow {
             Flow::Credit { delivery_count, link_credit, drain } => {

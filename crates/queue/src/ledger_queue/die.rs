@@ -53,7 +53,7 @@ impl ClassicQueue {
         (self.dead.len(), self.dead.moved_so_far())
     }
 
-    /// What the next turn moves.
+    /// The messages that the next turn moves.
     pub fn dead_turn(&mut self, effects: &mut Effects) -> DeadTurn {
         if self.state != QueueState::Running {
             return DeadTurn::Nothing;
@@ -61,14 +61,14 @@ impl ClassicQueue {
         self.dead.turn(effects)
     }
 
-    /// What the last turn took is gone, `dropped` of it for good.
+    /// The messages of the last turn are gone, `dropped` of them for good.
     pub fn moved(&mut self, dropped: u64, effects: &mut Effects) -> Vec<Run> {
         let logged = self.dead.moved(effects);
         self.ledger.had_nowhere_to_go(dropped);
         logged
     }
 
-    /// What the last turn took can't be moved now.
+    /// The messages of the last turn can't be moved now.
     pub fn dead_stay(&mut self) {
         self.dead.stay();
     }

@@ -19,7 +19,7 @@ impl ClassicQueue {
     }
 
     /// The queue cannot go on; its consumers are cancelled and every later call is refused. A deleted one stays so.
-    /// What the log was given before is still applied when it is durable: a retirement asks for a state that reflects
+    /// Records appended before are still applied when they are durable: a retirement asks for a state that reflects
     /// it, and would wait for ever.
     pub fn fail(&mut self, reason: String, effects: &mut Effects) {
         if self.state == QueueState::Deleted {

@@ -119,7 +119,7 @@ impl ReadyMessages {
         self.cursor
     }
 
-    /// Those that came back, the lowest first.
+    /// The numbers that came back, the lowest first.
     pub(crate) fn returned(&self) -> &NumberSet {
         &self.returned
     }

@@ -1,4 +1,4 @@
-//! What operators see of the queue.
+//! The queue as operators see it.
 
 use crate::answers::QueueState;
 use crate::consumer::{Consumer, ConsumerFlow};
@@ -11,7 +11,7 @@ use crate::status::{ConsumerStatus, QueueStatus};
 use crate::wait::{QueueWait, WaitReason};
 
 impl ClassicQueue {
-    /// What a listing shows.
+    /// The queue as a listing shows it.
     pub fn status(&self) -> QueueStatus {
         let mut consumers: Vec<_> = self.consumers.iter().collect();
         consumers.sort_by_key(|(id, _)| **id);
@@ -43,7 +43,7 @@ impl ClassicQueue {
             in_memory: self.contents.messages().min(messages),
         }
     }
-    /// What a listing shows of one consumer.
+    /// One consumer as a listing shows it.
     pub fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
         Some(self.status_of(self.consumers.look(id)?))
     }
@@ -86,7 +86,7 @@ impl ClassicQueue {
         }
     }
 
-    /// What holds a consumer that has credit and room: `shared` what holds all that take messages.
+    /// The reason that holds a consumer with credit and room: `shared` holds all that take messages.
     fn wait_of(&self, consumer: &Consumer, shared: Option<QueueWait>) -> Option<QueueWait> {
         let Some(browser) = &consumer.browser else { return shared };
         let wait = |reason| Some(QueueWait { reason, since: consumer.changed });
@@ -176,12 +176,12 @@ impl ClassicQueue {
         self.counts.any().then(|| self.counts.total(what))
     }
 
-    /// What it counted, if it has counted anything at all.
+    /// Its counts, if it has counted anything at all.
     pub fn counts_if_any(&self) -> Option<QueueCounts> {
         self.counts.any().then(|| self.counted())
     }
 
-    /// What it counted, with its lengths of now.
+    /// Its counts, with its lengths of now.
     fn counted(&self) -> QueueCounts {
         self.counts.with_lengths(self.lengths())
     }

@@ -237,7 +237,7 @@ impl Bench {
         found.map(|(id, _)| ConsumerId(*id)).ok_or_else(|| format!("there was no consumer `{name}`"))
     }
 
-    /// What holds after every step: messages are accounted for, and sums are those of single messages.
+    /// The rules that hold after every step: messages are accounted for, and sums are those of single messages.
     fn check(&mut self) -> Result<(), String> {
         let queue = self.queue();
         if *queue.state() != QueueState::Running {

@@ -1,4 +1,4 @@
-//! What each command of [`super::bench`] does.
+//! The commands of [`super::bench`].
 
 use std::fmt::Write as _;
 use std::sync::Arc;

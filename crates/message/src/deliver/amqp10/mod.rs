@@ -63,7 +63,7 @@ pub(super) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
     hub.body
 }
 
-/// What is left of a time to live (3.2.1 asks intermediaries to count it down).
+/// The rest of a time to live (3.2.1 asks intermediaries to count it down).
 fn remaining(expiry_ms: u64, now_ms: u64) -> u32 {
     u32::try_from(expiry_ms.saturating_sub(now_ms)).unwrap_or(u32::MAX)
 }
