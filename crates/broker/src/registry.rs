@@ -365,6 +365,7 @@ impl Registry {
         next.generation += 1;
         let size = |change: &Change| match change {
             Change::Unbound(gone) => gone.len(),
+            Change::SourceUnbound(gone) => gone.len(),
             _ => 1,
         };
         let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Binding, BindingsBetween, Exchange, LimitOwner, LimitValues, Permission, Queue, TopicPermission, User,
-    VhostSettings,
+    Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Permission, Queue, TopicPermission,
+    User, VhostSettings,
 };
 
 /// One thing that a command changed, in the order in which it happened.
@@ -28,6 +28,8 @@ pub enum Change {
     ExchangeDeleted(Arc<Exchange>),
     /// A binding exists.
     Bound(Arc<Binding>),
+    /// All bindings that led out of an exchange are gone, since it is.
+    SourceUnbound(BindingsOfSource),
     /// Bindings between two ends are gone.
     Unbound(BindingsBetween),
     /// A user was created or changed.

@@ -226,7 +226,7 @@ impl Model {
             let text = format!("Refusing to delete virtual host '{name}' because it is protected from deletion");
             return Err(Refused::new(RefusedKind::Protected, text));
         }
-        let mut changes: Vec<Change> = self.topology.bindings_between(name).map(Change::Unbound).collect();
+        let mut changes: Vec<Change> = self.topology.bindings_of_sources(name).map(Change::SourceUnbound).collect();
         let queues = self.topology.queues(name).map(|queue| Change::QueueDeleted(queue.clone()));
         changes.extend(queues);
         let exchanges = self.topology.exchanges(name);

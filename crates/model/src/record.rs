@@ -115,6 +115,8 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
                 match change {
                     // With the object that they belonged to.
                     Change::Unbound(_) if drops_object => {}
+                    // It goes with its exchange, and is logged only if that is.
+                    Change::SourceUnbound(_) => {}
                     Change::Unbound(gone) => {
                         effects.extend(gone.iter().filter(|one| one.logged).cloned().map(Effect::DropBinding));
                     }
@@ -162,6 +164,7 @@ fn effect_of(change: &Change) -> Option<Effect> {
         | Change::ExchangeDeclared(_)
         | Change::ExchangeDeleted(_)
         | Change::Bound(_)
+        | Change::SourceUnbound(_)
         | Change::Unbound(_) => return None,
     })
 }
@@ -174,7 +177,7 @@ fn drops_object(all: &[Change]) -> bool {
         _ => false,
     };
     // That object is the first to go, after its bindings.
-    all.iter().find(|change| !matches!(change, Change::Unbound(_))).is_some_and(logged_drop)
+    all.iter().find(|change| !matches!(change, Change::Unbound(_) | Change::SourceUnbound(_))).is_some_and(logged_drop)
 }
 
 /// Everything in `topology` that survives a restart, such that each effect finds what it refers to.

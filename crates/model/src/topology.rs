@@ -10,7 +10,7 @@ mod edit;
 mod settings;
 
 use bindings::Bindings;
-pub use bindings::BindingsBetween;
+pub use bindings::{BindingsBetween, BindingsOfSource};
 
 type ByName<T> = OrdMap<Arc<str>, T>;
 
@@ -148,9 +148,9 @@ impl Topology {
         self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.iter())
     }
 
-    /// The bindings of a vhost, by the pair of their ends.
-    pub(crate) fn bindings_between(&self, vhost: &str) -> impl Iterator<Item = BindingsBetween> {
-        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.between())
+    /// The bindings of a vhost, those of a source together.
+    pub(crate) fn bindings_of_sources(&self, vhost: &str) -> impl Iterator<Item = BindingsOfSource> {
+        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.of_sources())
     }
 
     /// The bindings that lead out of an exchange. The default exchange has none of its own: it knows

@@ -79,6 +79,7 @@ fn kinds(submitted: &Submitted) -> Vec<String> {
             Change::ExchangeDeclared(exchange) => format!("exchange {}", exchange.name),
             Change::ExchangeDeleted(exchange) => format!("-exchange {}", exchange.name),
             Change::Bound(binding) => ends("", binding),
+            Change::SourceUnbound(gone) => return gone.iter().map(|binding| ends("-", binding)).collect(),
             Change::Unbound(gone) => return gone.iter().map(|binding| ends("-", binding)).collect(),
             other => format!("{other:?}"),
         }]

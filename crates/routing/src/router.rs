@@ -200,6 +200,8 @@ impl Router {
             }
             Change::Bound(binding) => self.bind(binding),
             Change::Unbound(gone) => self.unbind(gone, None),
+            // Its exchange goes with it.
+            Change::SourceUnbound(_) => {}
             Change::UserPut(_)
             | Change::UserDeleted(_)
             | Change::PermissionsSet(_)

@@ -80,10 +80,7 @@ impl Model {
     /// Takes an exchange away with its bindings, and with the auto-delete exchanges that they were the
     /// last to lead out of.
     pub(super) fn drop_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) {
-        let removed = self.topology.remove_exchange(&exchange);
-        let sources = sources_of(&removed);
-        changes.extend(removed.into_iter().map(Change::Unbound));
-        changes.push(Change::ExchangeDeleted(exchange));
+        let sources = self.take_exchange(exchange, changes);
         self.auto_delete(sources, changes);
     }
 
@@ -99,11 +96,18 @@ impl Model {
             if self.topology.bindings_of_source(&source.vhost, &source.name).next().is_some() {
                 continue;
             }
-            let more = self.topology.remove_exchange(&exchange);
-            sources.extend(sources_of(&more));
-            changes.extend(more.into_iter().map(Change::Unbound));
-            changes.push(Change::ExchangeDeleted(exchange));
+            sources.extend(self.take_exchange(exchange, changes));
         }
+    }
+
+    /// Takes an exchange away with its bindings. Returns the exchanges that were bound to it.
+    fn take_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) -> VecDeque<Source> {
+        let (from, to) = self.topology.remove_exchange(&exchange);
+        let sources = sources_of(&to);
+        changes.extend(from.map(Change::SourceUnbound));
+        changes.extend(to.into_iter().map(Change::Unbound));
+        changes.push(Change::ExchangeDeleted(exchange));
+        sources
     }
 }
 

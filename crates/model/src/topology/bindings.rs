@@ -6,11 +6,14 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::{Binding, Destination, ExchangeId, QueueId};
 
+/// A destination with so many sources is looked through for those that are none any more.
+const SOURCES_MIN: usize = 16;
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bindings {
     by_source: OrdMap<Arc<str>, OrdMap<Destination, Few<Arc<Binding>>>>,
-    /// The sources of each destination.
+    /// The sources of each destination, and some exchanges that were: those aren't looked for when an exchange goes.
     sources: OrdMap<EndId, Few<Arc<str>>>,
     len: u64,
 }
@@ -58,10 +61,7 @@ impl BindingsBetween {
     /// How many they are.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Few::One(_) => 1,
-            Few::Many(set) => set.len(),
-        }
+        self.0.len()
     }
 
     /// Takes one out; none when it is the last one.
@@ -72,6 +72,32 @@ impl BindingsBetween {
             self.0 = Few::One(last);
         }
         Some(one)
+    }
+}
+
+/// All bindings that led out of an exchange, which go together: as many as there are cost no more than one. There is one at
+/// least.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BindingsOfSource {
+    source: ExchangeId,
+    to: OrdMap<Destination, Few<Arc<Binding>>>,
+}
+
+impl BindingsOfSource {
+    /// The exchange that they led out of.
+    pub fn source(&self) -> ExchangeId {
+        self.source
+    }
+
+    /// Every one, by destination.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
+        self.to.values().flat_map(Few::iter)
+    }
+
+    /// How many they are.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.to.values().map(Few::len).sum()
     }
 }
 
@@ -112,6 +138,13 @@ impl<T: Ord + Clone> Few<T> {
         }
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Few::One(_) => 1,
+            Few::Many(set) => set.len(),
+        }
+    }
+
     fn iter(&self) -> impl Iterator<Item = &T> {
         let (one, many) = match self {
             Few::One(have) => (Some(have), None),
@@ -132,9 +165,9 @@ impl Bindings {
         self.by_source.values().flat_map(|to| to.values().flat_map(Few::iter))
     }
 
-    /// All, by the pair of their ends.
-    pub(crate) fn between(&self) -> impl Iterator<Item = BindingsBetween> {
-        self.by_source.values().flat_map(|to| to.values().cloned().map(BindingsBetween))
+    /// All, by source.
+    pub(crate) fn of_sources(&self) -> impl Iterator<Item = BindingsOfSource> {
+        self.by_source.values().filter_map(of_source)
     }
 
     /// The bindings that lead out of an exchange.
@@ -178,6 +211,16 @@ impl Bindings {
         match self.sources.get_mut(&id) {
             Some(sources) => {
                 sources.insert(binding.source.clone());
+                if let Few::Many(set) = sources
+                    && set.len() >= SOURCES_MIN
+                    && set.len().is_power_of_two()
+                {
+                    // So that those that are none any more are never more than half of them.
+                    let is_left = |source: &&Arc<str>| {
+                        self.by_source.get(*source).is_some_and(|to| to.contains_key(&binding.destination))
+                    };
+                    *set = set.iter().filter(is_left).cloned().collect();
+                }
             }
             None => {
                 self.sources.insert(id, Few::One(binding.source.clone()));
@@ -209,13 +252,9 @@ impl Bindings {
     }
 
     /// Takes out those that lead out of an exchange.
-    pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Vec<BindingsBetween> {
-        let to = self.by_source.remove(exchange).unwrap_or_default();
-        for destination in to.keys() {
-            self.forget_source(destination, exchange);
-        }
-        let removed: Vec<_> = to.values().cloned().map(BindingsBetween).collect();
-        self.len -= count(&removed);
+    pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Option<BindingsOfSource> {
+        let removed = self.by_source.remove(exchange).as_ref().and_then(of_source);
+        self.len -= removed.as_ref().map_or(0, BindingsOfSource::len) as u64;
         removed
     }
 
@@ -233,6 +272,11 @@ impl Bindings {
         self.len -= count(&removed);
         removed
     }
+}
+
+fn of_source(to: &OrdMap<Destination, Few<Arc<Binding>>>) -> Option<BindingsOfSource> {
+    let source = to.values().next()?.iter().next()?.source_id;
+    Some(BindingsOfSource { source, to: to.clone() })
 }
 
 /// How many bindings these are.
@@ -298,6 +342,26 @@ mod tests {
         gone
     }
 
+    #[test]
+    fn a_destination_forgets_most_exchanges_that_are_gone() {
+        let mut bindings = Bindings::default();
+        let to = |source: u32| {
+            let one = Arc::unwrap_or_clone(binding(0, 0, 0));
+            Arc::new(Binding { source: format!("source-{source}").into(), ..one })
+        };
+        for source in 0..1000 {
+            let one = to(source);
+            assert!(bindings.insert(&one));
+            if source > 0 {
+                assert_eq!(bindings.remove_source(&one.source).map(|removed| removed.len()), Some(1));
+            }
+        }
+        let left = bindings.sources.values().map(Few::len).sum::<usize>();
+        assert!(left <= 2 * SOURCES_MIN, "{left} sources");
+        let removed = bindings.remove_destination(&to(0).destination);
+        assert_eq!((each(&removed), bindings.len()), (vec![to(0)], 0));
+    }
+
     proptest! {
         #[test]
         fn it_is_a_set_of_bindings(steps in prop::collection::vec(step(), 0..120)) {
@@ -316,7 +380,10 @@ mod tests {
                     Step::RemoveSource(source) => {
                         let name: Arc<str> = format!("source-{source}").into();
                         let gone = out(&mut plain, |binding| binding.source == name);
-                        prop_assert_eq!(each(&bindings.remove_source(&name)), gone);
+                        let removed = bindings.remove_source(&name);
+                        prop_assert_eq!(removed.as_ref().map_or(0, BindingsOfSource::len), gone.len());
+                        let removed = removed.iter().flat_map(BindingsOfSource::iter);
+                        prop_assert!(removed.eq(&gone));
                     }
                     Step::RemoveDestination(to) => {
                         let end = binding(0, to, 0).destination.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::bindings::{Bindings, BindingsBetween, count};
+use super::bindings::{Bindings, BindingsBetween, BindingsOfSource, count};
 use super::{Topology, Vhost};
 use crate::{Binding, Destination, Exchange, Permission, Queue, TopicPermission, User};
 
@@ -90,16 +90,16 @@ impl Topology {
     }
 
     /// Takes an exchange away and returns the bindings from and to it, which are gone too.
-    pub(crate) fn remove_exchange(&mut self, exchange: &Exchange) -> Vec<BindingsBetween> {
+    pub(crate) fn remove_exchange(&mut self, exchange: &Exchange) -> (Option<BindingsOfSource>, Vec<BindingsBetween>) {
         let Some(vhost) = self.vhost_mut(&exchange.vhost) else {
-            return Vec::new();
+            return Default::default();
         };
         let known = vhost.exchanges.remove(&exchange.name).is_some();
-        let mut removed = vhost.bindings.remove_source(&exchange.name);
-        removed.extend(vhost.bindings.remove_destination(&exchange.destination()));
-        self.bindings -= count(&removed);
+        let from = vhost.bindings.remove_source(&exchange.name);
+        let to = vhost.bindings.remove_destination(&exchange.destination());
+        self.bindings -= from.as_ref().map_or(0, BindingsOfSource::len) as u64 + count(&to);
         self.exchanges -= u64::from(known);
-        removed
+        (from, to)
     }
 
     pub(crate) fn insert_binding(&mut self, binding: Arc<Binding>) {
