@@ -117,9 +117,9 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
                     Change::Unbound(_) if drops_object => {}
                     // It goes with its exchange, and is logged only if that is.
                     Change::SourceUnbound(_) => {}
-                    Change::Unbound(gone) => {
-                        effects.extend(gone.iter().filter(|one| one.logged).cloned().map(Effect::DropBinding));
-                    }
+                    // Its ends decide, which are the same for all of them.
+                    Change::Unbound(gone) if !gone.first().logged => {}
+                    Change::Unbound(gone) => effects.extend(gone.iter().cloned().map(Effect::DropBinding)),
                     _ => effects.extend(effect_of(change)),
                 }
             }

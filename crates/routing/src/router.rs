@@ -9,8 +9,8 @@ use crate::exchange::Table;
 use crate::headers::Headers;
 use crate::targets::Target;
 
-/// So many bindings of a queue that is gone are taken out with one change.
-const TIDIED_MAX: usize = 1000;
+/// So many bindings of a queue that is gone are taken out with one change: each copies a part of the table.
+const TIDIED_MAX: usize = 256;
 
 /// The queues of a message, in the order of their ids, each once.
 pub type Routes = SmallVec<[QueueId; 4]>;

@@ -293,7 +293,7 @@ fn bindings_of_a_deleted_queue_lead_nowhere_before_they_are_out() {
             router.tidy();
             steps += 1;
         }
-        assert!((3..10).contains(&steps), "{steps} steps");
+        assert!((10..30).contains(&steps), "{steps} steps");
         // What is left is what was never bound to it.
         submit(&mut model, &mut router, delete("few"));
         assert_eq!(routes(&router, "e", "k0"), naive(&model.topology(), "e", &["k0"]));
