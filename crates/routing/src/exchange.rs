@@ -1,5 +1,5 @@
-//! One file per exchange type. Each table takes bindings in and out in logarithmic time and shares the
-//! rest with its clones.
+//! One file per exchange type. Each table adds and removes bindings in logarithmic time and shares the rest with its
+//! clones.
 
 mod direct;
 mod fanout;
@@ -31,7 +31,7 @@ impl Table {
         }
     }
 
-    /// A table of the same kind without bindings.
+    /// A table of the same type without bindings.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(match self {
             Table::Direct(_) => ExchangeType::Direct,
@@ -61,12 +61,12 @@ impl Table {
         }
     }
 
-    /// Whether routing keys decide.
+    /// Whether it looks at routing keys.
     pub(crate) fn looks_at_keys(&self) -> bool {
         matches!(self, Table::Direct(_) | Table::Topic(_))
     }
 
-    /// Shows every target that the message goes to, some maybe more than once.
+    /// Passes every target that the message goes to to `visit`, some possibly more than once.
     pub(crate) fn matches<'a>(&'a self, routing_key: &[u8], headers: &dyn Headers, visit: &mut dyn FnMut(&'a Target)) {
         match self {
             Table::Direct(table) => table.matches(routing_key, visit),

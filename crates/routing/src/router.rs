@@ -9,15 +9,15 @@ use crate::exchange::Table;
 use crate::headers::Headers;
 use crate::targets::Target;
 
-/// The queues of a message, in the order of their ids, each once.
+/// The queues of a message, in the order of their ids, without duplicates.
 pub type Routes = SmallVec<[QueueId; 4]>;
 
-/// What decided where a message goes.
+/// The parts of a message that determined its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutedBy {
-    /// Exchange and routing key alone: whatever has the same goes to the same queues.
+    /// Exchange and routing key alone: any message with the same ones goes to the same queues.
     Key,
-    /// Its headers, too.
+    /// Its headers as well.
     Headers,
 }
 
@@ -26,8 +26,8 @@ pub enum RoutedBy {
 #[error("no such exchange")]
 pub struct NoExchange;
 
-/// The routing tables of all vhosts. A clone is a snapshot and costs one reference count; a change costs
-/// the path to it, in logarithmic time.
+/// The routing tables of all vhosts. A clone is a snapshot and costs one reference count; a change copies the path to
+/// it, in logarithmic time.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     vhosts: HashMap<Arc<str>, Arc<Vhost>>,
@@ -35,7 +35,7 @@ pub struct Router {
 
 #[derive(Clone, Debug, Default)]
 struct Vhost {
-    /// What the default exchange knows.
+    /// The queues by name, for the default exchange.
     queues: HashMap<Arc<str>, QueueId>,
     exchanges: HashMap<Arc<str>, Arc<Node>>,
 }
@@ -43,13 +43,13 @@ struct Vhost {
 #[derive(Clone, Debug)]
 struct Node {
     table: Table,
-    /// How many bindings are in the table.
+    /// Number of bindings in the table.
     bindings: usize,
     alternate: Option<Arc<str>>,
 }
 
 impl Router {
-    /// The tables of everything in a topology.
+    /// Builds the tables for a topology.
     pub fn new(topology: &Topology) -> Self {
         let mut router = Router::default();
         for name in topology.vhosts() {
@@ -67,8 +67,8 @@ impl Router {
         router
     }
 
-    /// Follows changes of the model that came together. The bindings of an exchange that goes aren't taken out one by one,
-    /// nor are all that an exchange has.
+    /// Applies changes that the model made together. If an exchange is deleted or loses all its bindings, these
+    /// aren't removed one by one.
     pub fn apply_all(&mut self, changes: &[Change]) {
         let mut gone = FxHashSet::default();
         if changes.len() > 1 {
@@ -90,7 +90,7 @@ impl Router {
         }
     }
 
-    /// Takes out bindings of one exchange.
+    /// Removes bindings of one exchange.
     fn unbind(&mut self, changes: &[Change]) {
         let bindings = changes.iter().filter_map(|change| match change {
             Change::Unbound(binding) => Some(&**binding),
@@ -105,7 +105,7 @@ impl Router {
         node.bindings = node.bindings.saturating_sub(changes.len());
     }
 
-    /// Follows a change of the model.
+    /// Applies a change of the model.
     fn apply(&mut self, change: &Change) {
         match change {
             Change::VhostCreated(name) => {
@@ -146,14 +146,14 @@ impl Router {
         }
     }
 
-    /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and
-    /// without duplicates; says what they were found by.
+    /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and without
+    /// duplicates. Returns which parts of the message determined them.
     ///
-    /// An exchange that finds no destination hands the message to its alternate exchange, if it has one
-    /// and that exists. No exchange sees the message twice, so loops end.
+    /// An exchange that finds no destination passes the message to its alternate exchange, if it has one and that
+    /// exists. No exchange sees a message twice, so loops end.
     ///
     /// # Errors
-    /// There is no such exchange or vhost. That `out` stays empty is no error.
+    /// The exchange or vhost doesn't exist. An empty `out` is no error.
     pub fn route(
         &self,
         vhost: &str,
@@ -165,11 +165,11 @@ impl Router {
         self.route_by(vhost, exchange, &[routing_key], headers, out)
     }
 
-    /// As [`Router::route`] for a message with several routing keys (`CC`, `BCC`). Each exchange on its way looks at all of
-    /// them: one may lead to an exchange, and another one on from there.
+    /// As [`Router::route`] for a message with several routing keys (`CC`, `BCC`). Each exchange on the way matches
+    /// all of them: one key may lead to another exchange, and another key on from there.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Router::route`].
     pub fn route_by(
         &self,
         vhost: &str,
@@ -206,7 +206,7 @@ impl Router {
         }
     }
 
-    /// The exchange that a binding leads out of.
+    /// The source exchange of a binding.
     fn node_mut(&mut self, binding: &Binding) -> Option<&mut Node> {
         self.vhost_mut(&binding.vhost)?.exchanges.get_mut(&binding.source).map(Arc::make_mut)
     }
@@ -248,7 +248,7 @@ impl Vhost {
                     todo.push(next);
                 }
             };
-            // Where keys don't count, one of them will do.
+            // If the exchange doesn't look at keys, any one of them is enough.
             let keys = if node.table.looks_at_keys() { routing_keys } else { &routing_keys[..1] };
             for key in keys {
                 node.table.matches(key, headers, &mut |target| {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use leveret_model::{Binding, Destination, QueueId};
 
-/// Where a binding leads, as routing follows it.
+/// The destination of a binding, as routing needs it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     Queue(QueueId),
@@ -19,8 +19,8 @@ impl From<&Binding> for Target {
     }
 }
 
-/// The targets of one key, each with the number of bindings that lead to it: bindings may differ in
-/// arguments only. Most keys have one target, and a map for each would cost half a kilobyte.
+/// The targets of one key, each with its number of bindings, which may differ in arguments only. Most keys have one
+/// target, and a map for each would cost half a kilobyte.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Targets {
     #[default]

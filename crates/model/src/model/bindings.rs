@@ -32,7 +32,7 @@ impl Model {
         Ok((Outcome::Created, vec![Change::Bound(binding)]))
     }
 
-    /// Takes a binding away. As in RabbitMQ it is no error if it or one of its ends doesn't exist.
+    /// Deletes a binding. As in RabbitMQ, it is no error if the binding or one of its ends doesn't exist.
     pub(super) fn unbind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
         check_default(&command)?;
         let Some(binding) = self.find(command)? else {
@@ -74,8 +74,7 @@ impl Model {
         Ok(Some(binding))
     }
 
-    /// Takes an exchange away with its bindings, and with the auto-delete exchanges that they were the
-    /// last to lead out of.
+    /// Deletes an exchange with its bindings, and the auto-delete exchanges that lose their last binding by that.
     pub(super) fn drop_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) {
         let removed = self.topology.remove_exchange(&exchange);
         let sources = sources_of(&removed);
@@ -84,7 +83,8 @@ impl Model {
         self.auto_delete(sources, changes);
     }
 
-    /// Deletes those of `sources` that are auto-delete exchanges and have lost their last binding, and so on.
+    /// Deletes those of `sources` that are auto-delete exchanges and have no bindings left, and repeats that for
+    /// their sources.
     pub(super) fn auto_delete(&mut self, mut sources: VecDeque<Source>, changes: &mut Vec<Change>) {
         while let Some(source) = sources.pop_front() {
             let Some(exchange) = self.topology.exchange(&source.vhost, &source.name).cloned() else {
@@ -111,7 +111,7 @@ pub(super) struct Source {
     id: ExchangeId,
 }
 
-/// The exchanges that bindings led out of, once for those that stand together.
+/// The source exchanges of bindings; consecutive bindings of the same source give one entry.
 pub(super) fn sources_of(bindings: &[Arc<Binding>]) -> VecDeque<Source> {
     let of_each = bindings.chunk_by(|one, next| one.source_id == next.source_id).map(|together| &together[0]);
     let source = |one: &Arc<Binding>| Source { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };

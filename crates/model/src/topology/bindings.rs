@@ -1,4 +1,5 @@
-//! The bindings of a vhost, by the pair of their ends: all bindings between two ends go at once, however many there are.
+//! The bindings of a vhost, by their pair of ends: all bindings between two ends are removed at once, however many
+//! there are.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::{Binding, Destination, ExchangeId, QueueId};
 
-/// See the module.
+/// The bindings of a vhost.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bindings {
     by_source: OrdMap<Arc<str>, OrdMap<Destination, Few<Arc<Binding>>>>,
@@ -31,7 +32,7 @@ impl From<&Destination> for EndId {
     }
 }
 
-/// A set that isn't empty. Most have one element, and a tree for each would cost half a kilobyte.
+/// A non-empty set. Most have one element, and a tree for each would cost half a kilobyte.
 #[derive(Clone, Debug)]
 enum Few<T: Ord> {
     One(T),
@@ -39,7 +40,7 @@ enum Few<T: Ord> {
 }
 
 impl<T: Ord + Clone> Few<T> {
-    /// True when it is new.
+    /// Returns whether the element is new.
     fn insert(&mut self, element: T) -> bool {
         match self {
             Few::One(have) if *have == element => false,
@@ -51,7 +52,8 @@ impl<T: Ord + Clone> Few<T> {
         }
     }
 
-    /// Whether it was there, and whether it was the last one; that stays to be dropped with the set.
+    /// Returns whether the element was there, and whether it was the last one. The last one isn't removed: the caller
+    /// drops the set.
     fn remove(&mut self, element: &T) -> (bool, bool) {
         match self {
             Few::One(have) => {
@@ -78,22 +80,22 @@ impl<T: Ord + Clone> Few<T> {
 }
 
 impl Bindings {
-    /// How many there are.
+    /// Number of bindings.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// All, by source.
+    /// All bindings, by source.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
         self.by_source.values().flat_map(|to| to.values().flat_map(Few::iter))
     }
 
-    /// The bindings that lead out of an exchange.
+    /// The bindings whose source is this exchange.
     pub(crate) fn of_source(&self, exchange: &str) -> impl Iterator<Item = &Arc<Binding>> {
         self.by_source.get(exchange).into_iter().flat_map(|to| to.values().flat_map(Few::iter))
     }
 
-    /// The bindings that lead to a queue or exchange, by source.
+    /// The bindings whose destination is this queue or exchange, by source.
     pub(crate) fn of_destination(&self, destination: &Destination) -> impl Iterator<Item = &Arc<Binding>> {
         let sources = self.sources.get(&EndId::from(destination)).into_iter().flat_map(Few::iter);
         let between = sources.filter_map(|source| self.by_source.get(source)?.get(destination));
@@ -109,7 +111,7 @@ impl Bindings {
         }
     }
 
-    /// True when it is new.
+    /// Returns whether the binding is new.
     pub(crate) fn insert(&mut self, binding: &Arc<Binding>) -> bool {
         let to = self.by_source.entry(binding.source.clone()).or_default();
         let is_new = match to.get_mut(&binding.destination) {
@@ -136,7 +138,7 @@ impl Bindings {
         }
     }
 
-    /// True when it was there.
+    /// Returns whether the binding was there.
     pub(crate) fn remove(&mut self, binding: &Arc<Binding>) -> bool {
         let Some(to) = self.by_source.get_mut(&binding.source) else { return false };
         let Some(between) = to.get_mut(&binding.destination) else { return false };
@@ -159,7 +161,7 @@ impl Bindings {
         }
     }
 
-    /// Takes out those that lead out of an exchange.
+    /// Removes and returns the bindings whose source is this exchange.
     pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Vec<Arc<Binding>> {
         let to = self.by_source.remove(exchange).unwrap_or_default();
         for destination in to.keys() {
@@ -170,7 +172,7 @@ impl Bindings {
         removed
     }
 
-    /// Takes out those that lead to a queue or exchange, by source.
+    /// Removes and returns the bindings whose destination is this queue or exchange, by source.
     pub(crate) fn remove_destination(&mut self, destination: &Destination) -> Vec<Arc<Binding>> {
         let Some(sources) = self.sources.remove(&EndId::from(destination)) else { return Vec::new() };
         let mut removed = Vec::new();

@@ -4,7 +4,7 @@ use imbl::HashMap;
 
 use crate::targets::{Target, Targets};
 
-/// Bindings by their key.
+/// Bindings by key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Direct {
     keys: HashMap<Arc<[u8]>, Targets>,

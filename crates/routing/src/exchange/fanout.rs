@@ -1,6 +1,6 @@
 use crate::targets::{Target, Targets};
 
-/// All bindings, whatever their key.
+/// All bindings; keys are ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fanout {
     targets: Targets,

@@ -5,23 +5,23 @@ use smallvec::SmallVec;
 use crate::headers::{Header, Headers};
 use crate::targets::{Target, Targets};
 
-/// Bindings by their arguments; a message is compared with each different set of them.
+/// Bindings by their arguments; a message is compared with each distinct set of arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeadersTable {
     patterns: OrdMap<Arguments, Bound>,
 }
 
-/// Where a set of arguments leads.
+/// The targets of a set of arguments.
 #[derive(Clone, Debug)]
 struct Bound {
     pattern: Pattern,
     targets: Targets,
 }
 
-/// What arguments ask for, read when they are bound and not for each message.
+/// The conditions in a binding's arguments, parsed once when it is bound rather than for each message.
 #[derive(Clone, Debug)]
 struct Pattern {
-    /// One of the headers is enough.
+    /// Whether one matching header is enough.
     any: bool,
     headers: Arguments,
 }
@@ -60,7 +60,7 @@ impl Bound {
 
 impl Pattern {
     fn new(arguments: &Arguments) -> Self {
-        // The model refused what can't be parsed.
+        // The model has refused arguments that can't be parsed.
         let how = HeadersMatch::of(arguments).unwrap_or_default();
         let with_x = matches!(how, HeadersMatch::AllWithX | HeadersMatch::AnyWithX);
         let compared = |name: &str| if with_x { name != "x-match" } else { !name.starts_with("x-") };
@@ -74,10 +74,10 @@ impl Pattern {
     }
 }
 
-/// Names that are remembered of a message: to look through more of them takes longer than to ask.
+/// Most header names remembered for a message: searching more of them takes longer than another lookup.
 const NAMES_MAX: usize = 8;
 
-/// What patterns ask of one message. They mostly ask for the same names, and each look goes through its headers.
+/// Cached header lookups of one message. Patterns mostly look up the same names, and each lookup scans the headers.
 struct Asked<'a> {
     headers: &'a dyn Headers,
     found: SmallVec<[(&'a str, Option<Header<'a>>); NAMES_MAX]>,

@@ -12,17 +12,17 @@ pub(crate) struct Topic {
     root: Arc<Node>,
 }
 
-/// What follows after some words of a binding key.
+/// A node of the trie: what may follow some words of a binding key.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// The bindings that end here.
+    /// Targets of the bindings whose key ends here.
     targets: Targets,
     words: Words,
     star: Option<Arc<Node>>,
     hash: Option<Arc<Node>>,
 }
 
-/// The nodes after one more literal word. Most nodes have one, which shouldn't cost a map.
+/// Children by the next literal word. Most nodes have one, for which a map would be too much.
 #[derive(Clone, Debug, Default)]
 enum Words {
     #[default]
@@ -48,8 +48,8 @@ impl Topic {
         Arc::make_mut(&mut self.root).unbind(words(key), target);
     }
 
-    /// Follows all keys at once, word by word, through the set of nodes that the words so far lead to, so
-    /// that the time is linear in the words, whatever the `#`s in the keys.
+    /// Matches all keys at once, word by word, by the set of nodes that the words so far lead to. So the time is
+    /// linear in the number of words, however many `#` the keys have.
     pub(crate) fn matches<'a>(&'a self, key: &[u8], visit: &mut dyn FnMut(&'a Target)) {
         // Once reached, the node after a `#` is reached by every longer prefix too.
         let mut hashes = NodeSet::default();
@@ -58,7 +58,7 @@ impl Topic {
         reach(&self.root, &mut here, &mut hashes);
         for word in words(key) {
             next.clear();
-            // Those after a `#` that are reached in this round see the next word first.
+            // Nodes after a `#` that are reached in this round see the next word first.
             let reached = hashes.list.len();
             for at in 0..reached {
                 step(hashes.list[at], word, &mut next, &mut hashes);
@@ -83,8 +83,8 @@ fn step<'a>(node: &'a Node, word: &[u8], next: &mut SmallVec<[&'a Node; 16]>, ha
     }
 }
 
-/// Adds a node, and those that follow it by a `#` that matches no word. A node that doesn't follow a `#`
-/// has one parent and is thus reached at most once a round.
+/// Adds a node, and the nodes after it that follow a `#` matching no word. A node that doesn't follow a `#` has one
+/// parent, so it is reached at most once a round.
 fn reach<'a>(node: &'a Node, next: &mut SmallVec<[&'a Node; 16]>, hashes: &mut NodeSet<'a>) {
     next.push(node);
     let mut node = node;
@@ -96,7 +96,7 @@ fn reach<'a>(node: &'a Node, next: &mut SmallVec<[&'a Node; 16]>, hashes: &mut N
     }
 }
 
-/// Nodes in the order in which they were reached, each once.
+/// Nodes in the order in which they were reached, without duplicates.
 #[derive(Default)]
 struct NodeSet<'a> {
     list: SmallVec<[&'a Node; 16]>,
@@ -128,7 +128,7 @@ impl Node {
     }
 
     fn unbind<'k>(&mut self, mut rest: impl Iterator<Item = &'k [u8]>, target: &Target) {
-        // Recursion is as deep as a key has words, 128 at most in 255 bytes.
+        // Recursion is as deep as a key has words, at most 128 in 255 bytes.
         let Some(word) = rest.next() else {
             self.targets.remove(target);
             return;
@@ -209,7 +209,7 @@ impl Words {
     }
 }
 
-/// The words of a key: none in the empty one, else one more than there are dots.
+/// The words of a key: none for the empty key, else one more than there are dots.
 fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
 }
@@ -240,7 +240,7 @@ mod tests {
         ids
     }
 
-    /// The definition, word by word.
+    /// The definition of matching, word by word.
     fn naive(key: &[&str], routing_key: &[&str]) -> bool {
         match key {
             [] => routing_key.is_empty(),
@@ -286,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn matches_what_the_definition_matches(
+        fn matching_follows_the_definition(
             keys in prop::collection::vec(key(), 1..40),
             removed in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
             routing_key in prop::collection::vec(prop::sample::select(vec!["a", "b", "", "*", "#"]), 0..8),
