@@ -1,4 +1,4 @@
-//! From a command line to a command with its options.
+//! Parses a command line into a command with its options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,15 +15,15 @@ use crate::place::Place;
 use crate::tool::Tool;
 use crate::usage::{Part, parts};
 
-/// What a command line asks for.
+/// A parsed command line.
 pub(crate) enum Parsed {
     /// A text that needs no node.
     Help(String),
-    /// A command with its options and words.
+    /// A command with its options and arguments.
     Command(&'static Command, Options, ArgMatches),
 }
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
     pub(crate) place: Place,
@@ -36,7 +36,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Whether tables have a line with the names of their columns.
+    /// Whether tables have a header line.
     pub(crate) fn shows_headers(&self) -> bool {
         !self.silent && !self.no_table_headers
     }
@@ -45,7 +45,7 @@ impl Options {
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         let seconds = match text("timeout").as_deref() {
             None => None,
-            // Thirty years.
+            // About thirty years, in seconds.
             Some("infinity") => Some(1e9),
             Some(text) => {
                 Some(text.parse::<f64>().ok().filter(|seconds| (0.001..=1e9).contains(seconds)).ok_or_else(|| {
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// Options of single commands with one letter.
+/// Options of single commands that have a one-letter form.
 const SHORT: &[(&str, char)] = &[
     ("duration", 'd'),
     ("enabled", 'E'),
@@ -86,7 +86,7 @@ const SHORT: &[(&str, char)] = &[
     ("verbose", 'v'),
 ];
 
-/// The command line of a tool, for parsing, completion and manual pages.
+/// The command line of a tool, used for parsing, completion and manual pages.
 #[must_use]
 pub fn command_line(tool: Tool) -> clap::Command {
     let value = |name: &'static str| Arg::new(name).long(name).global(true).num_args(1);
@@ -130,10 +130,10 @@ fn subcommand(command: &'static Command) -> clap::Command {
     line
 }
 
-/// Reads a command line.
+/// Parses a command line.
 ///
 /// # Errors
-/// It names no command, or one with words that it doesn't take.
+/// It names no command, or has arguments that the command doesn't take.
 pub(crate) fn parse(tool: Tool, arguments: Vec<OsString>) -> Result<Parsed, Failure> {
     let given: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let line = std::iter::once(OsString::from(tool.name())).chain(arguments);
@@ -151,7 +151,7 @@ pub(crate) fn parse(tool: Tool, arguments: Vec<OsString>) -> Result<Parsed, Fail
     Ok(Parsed::Command(command, Options::of(inner)?, inner.clone()))
 }
 
-/// What clap refuses, in RabbitMQ's words as far as it has some.
+/// The error for a command line refused by clap, with RabbitMQ's text where it has one.
 fn refuse(tool: Tool, given: &[String], error: &clap::Error) -> Result<Parsed, Failure> {
     let command = given.iter().find_map(|word| commands::find(tool, word));
     if let Some(command) = command.filter(|_| given.iter().any(|word| word == "--help" || word == "-?")) {

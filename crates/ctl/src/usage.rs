@@ -1,28 +1,28 @@
-//! The usage line of a command, which says what it takes: `<name>` has to be there, `[<name>]` may be, `[<name>...]` may
-//! be often, `[--flag]` and `[--option <value>]` are options.
+//! The usage line of a command, which defines its arguments: `<name>` is mandatory, `[<name>]` optional,
+//! `[<name>...]` repeatable, `[--flag]` and `[--option <value>]` are options.
 
 /// A part of a usage line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A word in its place.
+    /// A positional argument.
     Word {
-        /// What it is.
+        /// Its name.
         name: &'static str,
-        /// Whether it has to be there.
+        /// Whether it is mandatory.
         required: bool,
-        /// Whether more than one may be.
+        /// Whether it is repeatable.
         many: bool,
     },
     /// An option.
     Option {
-        /// Without its dashes.
+        /// Its name without dashes.
         name: &'static str,
-        /// Whether a value stands behind it.
+        /// Whether it takes a value.
         takes_value: bool,
     },
 }
 
-/// The parts of a line.
+/// The parts of a usage line.
 pub(crate) fn parts(line: &'static str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = line.trim();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_a_command_takes() {
+    fn a_usage_line_defines_the_arguments() {
         let line = "<username> [<password>] [--pre-hashed-password] [--unit <unit>] [<column>...]";
         let word = |name, required, many| Part::Word { name, required, many };
         let expected = [

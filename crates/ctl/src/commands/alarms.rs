@@ -1,4 +1,4 @@
-//! Alarms that hold publishers back, and the limits beyond which they are raised.
+//! Alarms, which block publishers, and their limits.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) fn raised(node: &Client) -> Result<Vec<String>, Failure> {
     Ok(alarms.iter().filter_map(|alarm| alarm["resource"].as_str().map(str::to_owned)).collect())
 }
 
-/// In RabbitMQ's words.
+/// The description of an alarm, in RabbitMQ's words.
 pub(super) fn described(resource: &str, node: &str) -> String {
     match resource {
         "memory" => format!("Memory alarm on node {node}"),
@@ -122,7 +122,7 @@ fn bad() -> Failure {
     Failure::bad_argument("Bad argument.")
 }
 
-/// A number of bytes with a unit as in rabbitmq.conf.
+/// Parses a number of bytes with a unit as in rabbitmq.conf.
 fn bytes(text: &str) -> Option<u64> {
     let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..split].parse().ok()?;

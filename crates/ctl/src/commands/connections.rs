@@ -73,7 +73,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "close_all_user_connections", Group::Operations, "<username> <explanation>", "Closes all connections of a user", close_of_user),
 ];
 
-/// Protocols as RabbitMQ's tools write them.
+/// The name of a protocol in RabbitMQ's tools.
 fn protocol(name: &str) -> Option<Value> {
     match name {
         "AMQP 0-9-1" => Some(json!([0, 9, 1])),

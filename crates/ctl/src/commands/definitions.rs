@@ -1,4 +1,4 @@
-//! Definitions: all that is declared, as JSON.
+//! Definitions: all declared objects, as JSON.
 
 use std::fs;
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_are_unchanged_if_all_of_them_are_there() {
+    fn definitions_are_unchanged_if_all_objects_exist() {
         let all = json!({"users": [{"name": "a"}, {"name": "b"}], "product_version": "4"});
         assert!(contains(&all, &json!({"users": [{"name": "b"}], "product_version": "3"})));
         assert!(!contains(&all, &json!({"users": [{"name": "c"}]})));

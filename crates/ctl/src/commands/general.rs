@@ -41,7 +41,7 @@ fn version(_: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Text(RABBITMQ_VERSION.to_owned()))
 }
 
-/// The version whose tools these are like.
+/// The RabbitMQ version whose tools these follow.
 pub(super) const RABBITMQ_VERSION: &str = "4.3.6";
 
 fn ping(call: &mut Call<'_>) -> Result<Answer, Failure> {

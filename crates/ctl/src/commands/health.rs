@@ -1,4 +1,4 @@
-//! Checks that need only a question over HTTP.
+//! Checks that consist of one HTTP request.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "force_gc", Group::Operations, "", "Does nothing: there is no garbage to collect", force_gc),
 ];
 
-/// Asks for a check; 69 if it has failed.
+/// Requests a check; exits with 69 if it failed.
 fn check(call: &Call<'_>, path: &str, well: &str) -> Result<Answer, Failure> {
     let node = call.node()?;
     let response = node.request("GET", &format!("/api/health/checks/{path}"), None)?;

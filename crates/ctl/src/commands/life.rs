@@ -1,4 +1,4 @@
-//! A node's life: it is waited for, stopped, taken out of service and back.
+//! Lifecycle of a node: waiting for it, stopping it, taking it out of service and back.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -14,10 +14,10 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::failure::Failure;
 
-/// How often a node that isn't there yet, or still is, is looked for.
+/// Interval of polling for a node to start or stop.
 const STEP: Duration = Duration::from_millis(20);
 
-/// How long RabbitMQ's tools wait by default for a node to start or stop.
+/// Default timeout of RabbitMQ's tools for the start or stop of a node.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 #[rustfmt::skip]
@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_running", Group::Monitoring, "", "Exits with a non-zero code if the node isn't running", check_running),
 ];
 
-/// Waits for a node to answer.
+/// Waits for a node to respond.
 fn until_started(call: &Call<'_>) -> Result<Client, Failure> {
     let patience = call.options.timeout.unwrap_or(PATIENCE);
     let deadline = Instant::now() + patience;
@@ -44,7 +44,7 @@ fn until_started(call: &Call<'_>) -> Result<Client, Failure> {
         match call.process() {
             Err(Failure::Unavailable(_)) if Instant::now() < deadline => thread::sleep(STEP),
             Err(Failure::Unavailable(text)) => return Err(Failure::Timeout(text)),
-            // RabbitMQ's answer; it doesn't wait either.
+            // RabbitMQ's error; it doesn't wait either.
             Ok(process) if !process.is_running() => return Err(Failure::check("rabbit_is_not_running")),
             other => return other,
         }
@@ -73,7 +73,7 @@ fn await_online_nodes(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-/// Waits for the pid file, for its process to answer, and fails at once when that process has ended.
+/// Waits for the pid file and for its process to respond. Fails at once if that process has ended.
 fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let deadline = Instant::now() + call.options.timeout.unwrap_or(PATIENCE);
     let pid: u32 = match (call.given("pid").map(str::to_owned), call.given("pidfile").map(str::to_owned)) {
@@ -91,7 +91,7 @@ fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
         match call.process() {
             Ok(node) if node.is_running() => {
                 let found = node.node["pid"].as_u64().unwrap_or_default();
-                // A pid file may name a process that has the node for a child, such as a shell.
+                // The process in a pid file may be the parent of the node, such as a shell.
                 if found != u64::from(pid) && !is_alive(pid) {
                     return Err(Failure::check(&format!("process {pid} is not the node, which is {found}")));
                 }
@@ -111,7 +111,7 @@ fn wait(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-/// The process id in a file that may still have to be written.
+/// The process id in a file that may not be written yet.
 fn pid_of(file: &Path, deadline: Instant) -> Result<u32, Failure> {
     loop {
         match std::fs::read_to_string(file) {
@@ -158,7 +158,7 @@ fn stop_app(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Done)
 }
 
-/// Asks the process for something that ends whoever answers: the answer may be lost.
+/// Sends a request that ends the responding process: the response may be lost.
 fn ask(process: &Client, path: &str) -> Result<(), Failure> {
     match process.change("POST", path, json!({})) {
         Err(Failure::Unavailable(_)) => Ok(()),
@@ -166,7 +166,7 @@ fn ask(process: &Client, path: &str) -> Result<(), Failure> {
     }
 }
 
-/// Waits until the process is as it should be. Between two states nobody answers.
+/// Waits until the process has reached a state. Between two states it doesn't respond.
 fn until(call: &Call<'_>, is_there: impl Fn(&Client) -> Result<bool, Failure>) -> Result<(), Failure> {
     let patience = call.options.timeout.unwrap_or(PATIENCE);
     let deadline = Instant::now() + patience;
@@ -203,7 +203,7 @@ fn end(call: &mut Call<'_>, waits: bool) -> Result<Answer, Failure> {
     let node = call.process()?;
     call.say(&format!("Stopping and halting node {} ...", node.name()));
     match node.change("POST", "/local/stop", json!({})) {
-        // It answered a moment ago: a node without anything to close may be gone before it can say so.
+        // It responded a moment ago: a node without anything to close may be gone before it can respond.
         Ok(_) | Err(Failure::Unavailable(_)) => {}
         Err(failure) => return Err(failure),
     }
@@ -214,7 +214,7 @@ fn end(call: &mut Call<'_>, waits: bool) -> Result<Answer, Failure> {
     Ok(Answer::Done)
 }
 
-/// Waits until nobody holds the lock on the data directory: the kernel takes it back when the process has ended.
+/// Waits until the lock on the data directory is free: the kernel releases it when the process has ended.
 fn until_stopped(directory: &Path, patience: Duration) -> Result<(), Failure> {
     let deadline = Instant::now() + patience;
     let lock = File::open(directory)

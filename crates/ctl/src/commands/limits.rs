@@ -73,7 +73,7 @@ fn list_of_vhost(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Report { text: format!("{text}\n"), value })
 }
 
-/// Limits of one object; nothing if it has none.
+/// Formats the limits of one object; empty if it has none.
 fn text(found: &[Value]) -> String {
     found.first().map(|limits| limits["value"].to_string()).unwrap_or_default()
 }

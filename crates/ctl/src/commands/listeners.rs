@@ -1,4 +1,4 @@
-//! Where the node listens.
+//! The node's listeners.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -19,13 +19,13 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_protocol_listener", Group::Monitoring, "<protocol>", "Exits with a non-zero code if nobody speaks a protocol", check_protocol),
 ];
 
-/// How long a connection may take.
+/// Timeout for connecting.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A listener as the node says it.
+/// A listener as reported by the node.
 struct Found {
     protocol: String,
-    /// In RabbitMQ's form: an address of IPv6 in brackets.
+    /// The address in RabbitMQ's form: IPv6 in brackets.
     interface: String,
     address: IpAddr,
     port: u16,
@@ -45,11 +45,11 @@ fn found(node: &Client) -> Vec<Found> {
 }
 
 impl Found {
-    /// Addresses at which it can be reached from this machine. One that listens everywhere is reached by any.
+    /// Addresses at which it can be reached from this machine. A listener on all addresses can be reached at any.
     fn reached_at(&self) -> Vec<IpAddr> {
         match self.address {
             IpAddr::V4(any) if any.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into()],
-            // Also with IPv4, unless the system was told otherwise.
+            // IPv4 is included, unless the system is configured otherwise.
             IpAddr::V6(any) if any.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
             one => vec![one],
         }
@@ -68,7 +68,7 @@ fn purpose(protocol: &str) -> &'static str {
     }
 }
 
-/// As programs get them.
+/// The listeners for programs.
 pub(super) fn values(node: &Client) -> Vec<Value> {
     let name = node.name();
     let value = |Found { protocol, interface, port, .. }: Found| {
@@ -78,7 +78,7 @@ pub(super) fn values(node: &Client) -> Vec<Value> {
     found(node).into_iter().map(value).collect()
 }
 
-/// As people get them, a line each.
+/// The listeners for people, one per line.
 pub(super) fn lines(node: &Client) -> Vec<String> {
     let line = |Found { protocol, interface, port, .. }: &Found| {
         format!("Interface: {interface}, port: {port}, protocol: {protocol}, purpose: {}", purpose(protocol))

@@ -1,4 +1,4 @@
-//! Logins, as they were counted since the node started.
+//! Counters of logins since the node started.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What the node logs, and what it has logged.
+//! The node's log and its level.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "log_tail_stream", Group::Monitoring, "[--duration <seconds>]", "Prints lines of the log's file as they come", stream),
 ];
 
-/// RabbitMQ's; Leveret has six of them and takes the others for the next that says less.
+/// RabbitMQ's levels. Leveret has six of them and maps the others to the next less verbose one.
 const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none"];
 
-/// How often the node is asked for new lines.
+/// Interval of polling for new lines.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 fn set_level(call: &mut Call<'_>) -> Result<Answer, Failure> {
@@ -38,7 +38,7 @@ fn set_level(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Done)
 }
 
-/// RabbitMQ's does nothing but say that it is gone; who has scripts that call it wants this.
+/// RabbitMQ's command only says that it was removed; scripts that call it want the log to be rotated.
 fn rotate(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let node = call.node()?;
     call.say(&format!("Rotating logs on node {} ...", node.name()));
@@ -64,7 +64,7 @@ fn tail(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Text(lines.join("\n")))
 }
 
-/// Whoever reads along wants lines as they come, so that they don't wait for the end of the command.
+/// Lines are written as they come, not at the end of the command.
 fn stream(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let duration = number(call, "duration")?.map(Duration::from_secs);
     let node = call.node()?;
@@ -75,7 +75,7 @@ fn stream(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let mut out = io::stdout();
     let mut told = call.take_output();
     loop {
-        // Whoever closed the pipe has read enough.
+        // A closed pipe means that its reader has read enough.
         if out.write_all(told.as_bytes()).and_then(|()| out.flush()).is_err() {
             return Ok(Answer::Done);
         }
@@ -89,7 +89,7 @@ fn stream(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-/// Lines, and where it goes on.
+/// Log lines, and the position to continue from.
 fn lines(node: &Client, query: &str) -> Result<(Vec<String>, u64), Failure> {
     let body = node.get(&format!("/local/log/tail?{query}"))?;
     let lines = body["lines"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Commands of RabbitMQ that aren't there: they say so, and exit with 64.
+//! RabbitMQ's commands that aren't supported: they say so, and exit with 64.
 
 use super::{CHECK, CTL, Command, Group, LOOK};
 use crate::answer::Answer;
@@ -67,7 +67,7 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CHECK, "list_network_interfaces", "use the system's tools, such as 'ip address'"),
 ];
 
-/// It is refused before it runs, with its reason.
+/// Never called: the command is refused before it runs.
 fn refuse(_: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Done)
 }

@@ -1,4 +1,4 @@
-//! Names of hosts. The node runs on this machine and asks the same resolver.
+//! Host names. The node runs on this machine and uses the same resolver.
 
 use std::net::{IpAddr, ToSocketAddrs};
 

@@ -1,4 +1,4 @@
-//! Parameters of the cluster. Those of components, shovels and federation, aren't built.
+//! Global parameters of the cluster. Those of components (shovels and federation) aren't supported.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
     call.say("Listing global runtime parameters ...");
     let columns = ["name", "value"].map(str::to_owned);
     Ok(listed::rows(&columns, node.list("/api/global-parameters")?, |parameter| {
-        // As JSON, which it was set as.
+        // As JSON text, as it was given when it was set.
         parameter["value"] = json!(parameter["value"].to_string());
     }))
 }

@@ -1,4 +1,4 @@
-//! What users may touch.
+//! Permissions of users.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
 
 fn put(call: &Call<'_>, node: &Client, path: &str) -> Result<(), Failure> {
     let patterns = json!({"configure": call.word("conf"), "write": call.word("write"), "read": call.word("read")});
-    // A pattern that can't be is RabbitMQ's 69.
+    // RabbitMQ exits with 69 for an invalid pattern.
     let response = node.request("PUT", path, Some(&patterns))?;
     match response.status {
         200..=299 => Ok(()),

@@ -1,5 +1,5 @@
-//! Plugins. What RabbitMQ has as plugins is built in here, or isn't there. Which of them a node lets listen is what the
-//! file enabled_plugins lists, if it has one.
+//! Plugins. RabbitMQ's plugins are either built in here or unavailable. The file enabled_plugins, if there is one,
+//! lists those whose listeners are enabled.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,10 +22,10 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(PLUGINS, "directories", Group::Monitoring, "[--offline] [--online]", "Says which file lists the plugins, and that there are no directories of them", directories),
 ];
 
-/// RabbitMQ's plugins: name, whether it is there, what it enables, what it is.
+/// RabbitMQ's plugins: name, availability, plugins enabled with it, description.
 const TABLE: &str = include_str!("../../../config/src/plugins.tsv");
 
-/// A line of the table.
+/// A row of the table.
 struct Plugin {
     name: &'static str,
     /// `core`, `built` or `absent`.
@@ -50,22 +50,22 @@ fn is_there(name: &str) -> bool {
     find(name).is_some_and(|plugin| plugin.state != "absent")
 }
 
-/// What is enabled, and where that stands.
+/// The enabled plugins, and the file that lists them.
 struct Enabled {
-    /// The node's name; none if none was asked.
+    /// The node's name; `None` if no node was asked.
     node: Option<String>,
-    /// The version that plugins have.
+    /// The version reported for plugins.
     version: String,
-    /// The file that lists them, if there may be one.
+    /// The file that lists them, if known.
     file: Option<PathBuf>,
-    /// What it lists; none if it isn't there, and all is on.
+    /// The plugins in the file; `None` if it doesn't exist and all are enabled.
     listed: Option<BTreeSet<String>>,
-    /// What the node does; none if none was asked.
+    /// The plugins in effect; `None` if no node was asked.
     running: Option<BTreeSet<String>>,
 }
 
 impl Enabled {
-    /// Of the node, or without one where it needn't run.
+    /// Reads them from the node, or without a node unless `needs_node`.
     fn of(call: &Call<'_>, needs_node: bool) -> Result<Self, Failure> {
         let node = match call.has("offline") {
             true => None,
@@ -86,7 +86,7 @@ impl Enabled {
         Ok(Enabled { node: Some(node.name()), version, file, listed, running: Some(running.collect()) })
     }
 
-    /// Those that were asked for.
+    /// The plugins enabled explicitly.
     fn explicit(&self) -> BTreeSet<String> {
         match &self.listed {
             Some(listed) => listed.clone(),
@@ -94,7 +94,7 @@ impl Enabled {
         }
     }
 
-    /// Those, what they need, and what can't be taken out, as far as it is there.
+    /// These, their dependencies, and those that are always available, as far as they are built in.
     fn all(&self) -> BTreeSet<String> {
         let mut wanted = self.explicit();
         let mut open: Vec<String> = wanted.iter().cloned().collect();
@@ -115,7 +115,7 @@ impl Enabled {
         self.node.as_deref().unwrap_or("offline")
     }
 
-    /// Writes another list, and says what it comes to.
+    /// Writes another list to the file, and reports the result.
     fn change(&self, call: &mut Call<'_>, names: BTreeSet<String>) -> Result<Answer, Failure> {
         let unchanged = match (&self.listed, &self.file) {
             (Some(listed), _) => *listed == names,
@@ -198,7 +198,7 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Report { text, value })
 }
 
-/// The plugins that were named.
+/// The plugins given as arguments.
 fn named(call: &Call<'_>) -> Result<Vec<String>, Failure> {
     match call.words("plugin") {
         names if names.is_empty() => {
@@ -208,8 +208,7 @@ fn named(call: &Call<'_>) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Those of these names that are there: others of RabbitMQ are refused, and of names that it doesn't know it warns and
-/// goes on.
+/// The available ones of these names. RabbitMQ's other plugins are refused; unknown names give a warning.
 fn check(call: &mut Call<'_>, names: &[String]) -> Result<BTreeSet<String>, Failure> {
     warn_of_unknown(call, names);
     let known = || names.iter().filter(|name| find(name).is_some());
@@ -231,7 +230,7 @@ fn warn_of_unknown(call: &mut Call<'_>, names: &[String]) {
     }
 }
 
-/// Needs no node, as scripts call it before they start one.
+/// Works without a node, because scripts call it before they start one.
 fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let names = match call.has("all") {
         true => table().filter(|plugin| plugin.state == "built").map(|plugin| plugin.name.to_owned()).collect(),
@@ -242,7 +241,7 @@ fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let enabled = Enabled::of(call, false)?;
     match &enabled.listed {
         Some(listed) => enabled.change(call, listed | &names),
-        // All that is there is on, and stays on.
+        // All available plugins are on, and stay on.
         None => enabled.change(call, enabled.explicit()),
     }
 }

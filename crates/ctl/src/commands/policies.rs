@@ -1,4 +1,4 @@
-//! Policies, of which there are none yet: lists are empty, and nothing matches.
+//! Policies, which aren't supported yet: lists are empty, and no policy matches.
 
 use super::{Command, Group, LOOK, listed};
 use crate::answer::Answer;

@@ -1,4 +1,4 @@
-//! The node as a process of the system.
+//! The node's process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,9 +20,9 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "runtime_thread_stats", Group::Monitoring, "[--sample-interval <seconds>]", "Displays how much of the processors each thread of the node takes", threads),
 ];
 
-/// How long threads are watched by default, as in RabbitMQ.
+/// Default time for sampling threads, in seconds, as in RabbitMQ.
 const SAMPLE_SECONDS: u64 = 5;
-/// And at most: a day.
+/// Longest time for sampling threads: a day.
 const SAMPLE_SECONDS_MAX: u64 = 86_400;
 
 fn environment(call: &mut Call<'_>) -> Result<Answer, Failure> {
@@ -75,22 +75,22 @@ fn threads(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Rows::pick(&columns, after.iter().map(of).collect()).into())
 }
 
-/// What the kernel counts of a thread, in nanoseconds.
+/// The kernel's counters of a thread, in nanoseconds.
 struct Thread {
     name: String,
     ran: u64,
-    /// Time in which it could have run, and another did.
+    /// Time in which the thread was runnable but waited for a processor.
     waited: u64,
 }
 
-/// The threads of a process by their ids.
+/// The threads of a process by id.
 fn sample(pid: u64) -> Result<BTreeMap<u64, Thread>, Failure> {
     let directory = format!("/proc/{pid}/task");
     let unreadable = |reason| Failure::refused(&format!("the threads of process {pid} can't be seen: {reason}"));
     let mut threads = BTreeMap::new();
     for entry in fs::read_dir(directory).map_err(unreadable)?.flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // A thread may end meanwhile.
+        // A thread may have ended meanwhile.
         let read = |file: &str| fs::read_to_string(entry.path().join(file));
         let (Ok(name), Ok(counted)) = (read("comm"), read("schedstat")) else { continue };
         let mut numbers = counted.split_ascii_whitespace().map_while(|number| number.parse().ok());

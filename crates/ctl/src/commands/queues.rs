@@ -64,7 +64,7 @@ fn find(call: &Call<'_>, columns: &[String]) -> Result<Vec<Value>, Failure> {
     let node = call.node()?;
     let vhost = word(&call.vhost());
     let is_detailed = columns.iter().any(|column| DETAILS.contains(&column.as_str()));
-    // The detailed list is of all virtual hosts.
+    // The detailed list covers all virtual hosts.
     let response = match is_detailed {
         true => node.request("GET", "/api/queues/detailed", None)?,
         false => node.request("GET", &format!("/api/queues/{vhost}"), None)?,
@@ -74,13 +74,13 @@ fn find(call: &Call<'_>, columns: &[String]) -> Result<Vec<Value>, Failure> {
             queues.retain(|queue| queue["vhost"] == json!(call.vhost()));
             Ok(queues)
         }
-        // None there, none listed, as in RabbitMQ.
+        // A missing vhost gives an empty list, as in RabbitMQ.
         _ if response.status == 404 => Ok(Vec::new()),
         _ => Err(Failure::refused(&response.reason())),
     }
 }
 
-/// Names that the HTTP API has otherwise.
+/// Adds columns that have other names in the HTTP API.
 fn rename(queue: &mut Value) {
     for (from, to) in [("/node", "pid"), ("/node", "leader")] {
         listed::copy(queue, from, to);
@@ -100,7 +100,7 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
     call.say(&format!("Timeout: {seconds:?} seconds ..."));
     call.say(&format!("Listing queues for vhost {} ...", call.vhost()));
     if call.has("offline") {
-        // Queues of nodes that can't be reached: there is one node, and it answers.
+        // Queues of unreachable nodes: there is only one node, and it responds.
         found.clear();
     }
     Ok(listed::rows(&columns, found, rename))

@@ -1,4 +1,4 @@
-//! Queues that have replicas, of which there are none yet: what is asked of another one is refused as in RabbitMQ.
+//! Commands for replicated queues, which aren't supported yet: for other queues they are refused as in RabbitMQ.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_if_new_quorum_queue_replicas_have_finished_initial_sync", Group::Monitoring, "", "Exits with a non-zero code if a replica of a quorum queue hasn't caught up yet", new_replicas),
 ];
 
-/// The kind of a queue.
+/// The type of a queue.
 fn kind(call: &Call<'_>, queue: &str, absent: Failure) -> Result<String, Failure> {
     let path = format!("/api/queues/{}/{}", word(&call.vhost()), word(queue));
     let found = call.node()?.find(&path)?.ok_or(absent)?;

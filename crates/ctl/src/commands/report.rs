@@ -1,4 +1,4 @@
-//! Everything that somebody who helps wants to know, in one text.
+//! A report with everything needed for support, in one text.
 
 use std::ffi::OsString;
 
@@ -15,10 +15,10 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(LOOK, "report", Group::Monitoring, "", "Displays the status, the configuration and all lists of the node, for support", report),
 ];
 
-/// Of the node.
+/// Commands about the node.
 const NODE: &[&str] = &["status", "cluster_status", "environment", "list_connections", "list_channels"];
 
-/// Of each virtual host.
+/// Commands about each virtual host.
 const VHOST: &[&str] = &[
     "list_queues",
     "list_exchanges",
@@ -48,7 +48,8 @@ fn report(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Text(text))
 }
 
-/// What a command says of the same node, with all its columns. What one can't say is told in its place.
+/// Appends the output of a command about this node, with all its columns. An error is reported in place of the
+/// output.
 fn part(call: &Call<'_>, node: &Client, name: &str, vhost: Option<&str>, text: &mut String) -> Result<(), Failure> {
     let columns = find(call.tool, name).map_or(&[][..], |command| command.columns);
     let words = std::iter::once(name).chain(columns.iter().copied()).map(OsString::from).collect();

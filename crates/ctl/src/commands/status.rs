@@ -1,4 +1,4 @@
-//! What the node is and does.
+//! Status of the node.
 
 use std::fmt::Write;
 
@@ -81,7 +81,7 @@ fn status(call: &mut Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Report { text, value })
 }
 
-/// The sections of RabbitMQ's, as far as there is something to say.
+/// RabbitMQ's sections, as far as they have content here.
 fn described(
     value: &Value,
     name: &str,

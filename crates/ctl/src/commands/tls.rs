@@ -1,4 +1,4 @@
-//! TLS: what the node can speak, and with which certificates.
+//! TLS: the node's versions, ciphers and certificates.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "certificates", Group::Configuration, "", "Displays the certificates of every listener with TLS", certificates),
 ];
 
-/// The parts of a suite's name, as Erlang has them.
+/// The parts of a cipher suite, with Erlang's names.
 struct Suite {
     key_exchange: String,
     cipher: String,
@@ -25,7 +25,7 @@ struct Suite {
 }
 
 impl Suite {
-    /// OpenSSL's names are `TLS_CIPHER_HASH` since TLS 1.3, and `KEY-EXCHANGE-CIPHER-HASH` before.
+    /// Parses OpenSSL's name: `TLS_CIPHER_HASH` since TLS 1.3, `KEY-EXCHANGE-CIPHER-HASH` before.
     fn of(openssl: &str) -> Option<Self> {
         let lower = openssl.to_ascii_lowercase().replace('-', "_");
         let (key_exchange, rest) = match lower.strip_prefix("tls_") {
@@ -35,7 +35,7 @@ impl Suite {
                 .find_map(|exchange| Some((exchange, lower.strip_prefix(exchange)?.strip_prefix('_')?)))?,
         };
         let (cipher, hash) = match rest.strip_suffix("chacha20_poly1305") {
-            // Its hash goes without saying.
+            // The hash is implied.
             Some(_) => (rest, "sha256"),
             None => rest.rsplit_once('_')?,
         };

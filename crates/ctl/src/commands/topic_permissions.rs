@@ -1,4 +1,4 @@
-//! Which routing keys users may use at topic exchanges.
+//! Topic permissions of users.
 
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn list_of_user(call: &mut Call<'_>) -> Result<Answer, Failure> {
-    // RabbitMQ's has no names of columns here.
+    // RabbitMQ's output has no header line here.
     call.options.no_table_headers = true;
     TOPIC_PERMISSIONS.list_of_user(call)
 }

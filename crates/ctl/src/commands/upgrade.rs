@@ -1,4 +1,4 @@
-//! What is done before a node is upgraded, and after it was.
+//! Commands before and after the upgrade of a node.
 
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn await_mirrors(call: &mut Call<'_>) -> Result<Answer, Failure> {
     alone(call, "Will wait for a synchronised mirror be online for all classic mirrored queues...")
 }
 
-/// RabbitMQ's answer for a node without others.
+/// RabbitMQ's output for a node without a cluster.
 fn alone(call: &mut Call<'_>, what: &str) -> Result<Answer, Failure> {
     call.node()?;
     call.say(what);

@@ -1,4 +1,4 @@
-//! Users of the node's own database.
+//! Users of the internal database.
 
 use serde_json::{Value, json};
 
@@ -21,13 +21,15 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "hash_password", Group::Users, "[<plaintext>]", "Hashes a plaintext password", hash),
 ];
 
-/// Where a user is.
+/// Path of a user in the HTTP API.
 pub(super) fn path(name: &str) -> String {
     format!("/api/users/{}", word(name))
 }
 
+/// Finds a user.
+///
 /// # Errors
-/// There is none.
+/// The user doesn't exist.
 pub(super) fn find(node: &Client, name: &str) -> Result<Value, Failure> {
     node.find(&path(name))?.ok_or_else(|| Failure::no_user(name))
 }
@@ -61,7 +63,7 @@ fn delete(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let name = call.word("username").to_owned();
     let node = call.node()?;
     call.say(&format!("Deleting user \"{name}\" ..."));
-    // One that isn't there is no error, as in RabbitMQ.
+    // As in RabbitMQ, it is no error if the user doesn't exist.
     if node.find(&path(&name))?.is_some() {
         node.delete(&path(&name))?;
     }

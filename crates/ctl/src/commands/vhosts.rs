@@ -28,13 +28,15 @@ fn path(vhost: &str) -> String {
     format!("/api/vhosts/{}", word(vhost))
 }
 
+/// Finds a virtual host.
+///
 /// # Errors
-/// There is none of this name.
+/// The virtual host doesn't exist.
 pub(super) fn check(node: &Client, vhost: &str) -> Result<Value, Failure> {
     node.find(&path(vhost))?.ok_or_else(|| Failure::no_vhost(vhost))
 }
 
-/// What the options say.
+/// The metadata given by options.
 fn metadata(call: &Call<'_>) -> Result<Value, Failure> {
     let mut body = json!({});
     if let Some(kind) = call.given("default-queue-type") {

@@ -1,4 +1,4 @@
-//! How an answer is written.
+//! Formatters of a command's output.
 
 mod csv;
 mod erlang;
@@ -11,24 +11,24 @@ use std::fmt::Write;
 
 use crate::answer::Answer;
 
-/// A way to write an answer.
+/// A format of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Formatter {
-    /// Tabs between columns.
+    /// Columns separated by tabs.
     #[default]
     Table,
-    /// Lines between them.
+    /// Columns separated by lines.
     PrettyTable,
-    /// An object a row.
+    /// One JSON object per row.
     Json,
     /// As in RFC 4180.
     Csv,
-    /// Terms, each list of pairs a row.
+    /// Erlang terms: one list of pairs per row.
     Erlang,
 }
 
 impl Formatter {
-    /// All with their names.
+    /// All formatters by name.
     pub(crate) const ALL: [(&'static str, Formatter); 5] = [
         ("table", Formatter::Table),
         ("pretty_table", Formatter::PrettyTable),
@@ -37,7 +37,7 @@ impl Formatter {
         ("erlang", Formatter::Erlang),
     ];
 
-    /// The one with this name.
+    /// The formatter with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Formatter::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, formatter)| formatter)
     }
@@ -47,13 +47,13 @@ impl Formatter {
         self.is_for_programs() || self == Formatter::Erlang
     }
 
-    /// Whether nothing may be written but the answer.
+    /// Whether the output must contain nothing but the result.
     pub(crate) fn is_for_programs(self) -> bool {
         matches!(self, Formatter::Json | Formatter::Csv)
     }
 }
 
-/// Writes an answer.
+/// Formats a result.
 pub(crate) fn show(answer: Answer, formatter: Formatter, headers: bool) -> String {
     match (answer, formatter) {
         (Answer::Done, _) => String::new(),
@@ -71,8 +71,8 @@ pub(crate) fn show(answer: Answer, formatter: Formatter, headers: bool) -> Strin
     }
 }
 
-/// A text that a terminal shows and doesn't obey: of what could move its cursor, change its colours or its title, or turn
-/// the direction of the text, the code is written, as JSON does. Names are chosen by clients.
+/// Makes a text safe for terminals: characters that could move the cursor, change colours or the title, or reverse
+/// the direction of text are replaced by their code, as in JSON. Names are chosen by clients.
 pub(crate) fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -87,12 +87,12 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
-/// The same for part of a line: a line feed or a tab in it would make rows and columns that nobody listed.
+/// As [`harmless`], for a part of a line: line feeds and tabs in it would add rows and columns.
 fn in_one_line(text: &str) -> String {
     harmless(text).replace('\n', "\\u000a").replace('\t', "\\u0009")
 }
 
-/// Marks that turn the direction of a text, and separators that some terminals take for the end of a line.
+/// Marks that change the direction of text, and separators that some terminals treat as line ends.
 const TURNING: [char; 13] = [
     '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
     '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
