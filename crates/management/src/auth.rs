@@ -22,13 +22,13 @@ pub(crate) async fn attempts(call: Call) -> Answer {
     list::values(&call.query, shown)
 }
 
-/// GET: logins by source, which aren't tracked, as in RabbitMQ by default.
+/// GET: logins by source. They aren't tracked, as in RabbitMQ by default.
 pub(crate) async fn attempts_by_source(call: Call) -> Answer {
     check_node(&call)?;
     list::values(&call.query, Vec::new())
 }
 
-/// DELETE: counters only grow here; there is nothing to forget.
+/// DELETE: accepted without effect, because counters only grow here.
 pub(crate) async fn forget_attempts(call: Call) -> Answer {
     check_node(&call)?;
     no_content()

@@ -21,12 +21,12 @@ fn failed(mut body: Value) -> Answer {
     Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response())
 }
 
-/// What is always so where one node is the cluster.
+/// A check that always succeeds if the cluster is a single node.
 pub(crate) async fn always(_: Call) -> Answer {
     ok()
 }
 
-/// Whether the node isn't in maintenance. It runs: a storage error ends it.
+/// Whether the node is out of maintenance. The node itself runs: a storage error ends it.
 pub(crate) async fn in_service(call: Call) -> Answer {
     match call.api.broker().is_in_maintenance() {
         true => failed(json!({"reason": "this rabbit node is not currently available to serve"})),
@@ -34,12 +34,12 @@ pub(crate) async fn in_service(call: Call) -> Answer {
     }
 }
 
-/// Whether an alarm of any node holds publishers back.
+/// Whether an alarm of any node blocks publishers.
 pub(crate) async fn alarms(call: Call) -> Answer {
     alarms_or(&call.api, "There are alarms in effect in the cluster")
 }
 
-/// Whether an alarm of this node holds publishers back.
+/// Whether an alarm of this node blocks publishers.
 pub(crate) async fn local_alarms(call: Call) -> Answer {
     alarms_or(&call.api, "There are alarms in effect on the node")
 }
@@ -50,12 +50,12 @@ fn alarms_or(api: &Api, reason: &str) -> Answer {
     if raised.is_empty() { ok() } else { failed(json!({"reason": reason, "alarms": raised})) }
 }
 
-/// A node that is alone is no member of a quorum that its stop could break.
+/// A single node isn't a member of a quorum that its stop could break.
 pub(crate) async fn quorum_critical(_: Call) -> Answer {
     json(json!({"status": "ok", "reason": "single node cluster"}))
 }
 
-/// Whether no certificate of a listener expires in a time.
+/// Whether no certificate of a listener expires within a time.
 pub(crate) async fn certificates(call: Call) -> Answer {
     let Ok(count) = call.word(0).parse::<u32>() else {
         return Err(Error::BadRequest("Invalid expiration value.".to_owned()));
@@ -80,7 +80,7 @@ pub(crate) async fn certificates(call: Call) -> Answer {
     }
 }
 
-/// Protocol and place of a listener with TLS; the first if there are several.
+/// Protocol and address of a listener with TLS; the first if there are several.
 pub(crate) fn listener_of(api: &Api, tls: &Tls) -> (&'static str, Option<Listening>) {
     let protocol = match tls.prefix() {
         "ssl_options" => "amqp/ssl",
@@ -90,7 +90,7 @@ pub(crate) fn listener_of(api: &Api, tls: &Tls) -> (&'static str, Option<Listeni
     (protocol, api.node().listening().into_iter().find(|listening| listening.protocol == protocol))
 }
 
-/// A listener one of whose certificates ends before this.
+/// A listener with a certificate that expires before this time.
 fn expiring(api: &Api, tls: &Tls, until_s: u64) -> Option<Value> {
     let (certificate, roots) = tls.ends();
     if ![certificate, roots].into_iter().flatten().any(|end| end < until_s) {
@@ -123,7 +123,7 @@ pub(crate) async fn ready(call: Call) -> Answer {
     }
 }
 
-/// Whether there may be more connections than there are.
+/// Whether more connections are allowed than there are.
 pub(crate) async fn connection_limit(call: Call) -> Answer {
     let broker = call.api.broker();
     let (connections, limit) = (broker.connection_count() as u64, broker.settings.max_connections);
@@ -135,12 +135,12 @@ pub(crate) async fn connection_limit(call: Call) -> Answer {
     }
 }
 
-/// Whether every vhost is up. A queue that failed doesn't take its vhost down.
+/// Whether every vhost is up. A failed queue doesn't take its vhost down.
 pub(crate) async fn virtual_hosts(_: Call) -> Answer {
     ok()
 }
 
-/// Whether somebody listens on a port.
+/// Whether there is a listener on a port.
 pub(crate) async fn port(call: Call) -> Answer {
     let port: u16 = call.word(0).parse().map_err(|_| Error::BadRequest("Invalid port".to_owned()))?;
     let ports: Vec<u16> = call.api.listeners().into_iter().map(|listening| listening.address.port()).collect();
@@ -150,7 +150,7 @@ pub(crate) async fn port(call: Call) -> Answer {
     }
 }
 
-/// Whether somebody speaks each of these protocols.
+/// Whether there is a listener for each of these protocols.
 pub(crate) async fn protocol(call: Call) -> Answer {
     let spoken: Vec<&str> = call.api.listeners().into_iter().map(|listening| listening.protocol).collect();
     let asked = call.word(0).to_lowercase();
@@ -162,7 +162,7 @@ pub(crate) async fn protocol(call: Call) -> Answer {
     }
 }
 
-/// The name of the listener for what people and tools call a protocol, in lower case. AMQP 1.0 shares its listener.
+/// The name of the listener for a protocol, in lower case. AMQP 1.0 shares its listener.
 fn listener(protocol: &str) -> &str {
     match protocol {
         "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp0_9_1" | "amqp10" | "amqp1.0" | "amqp1-0" | "amqp1_0" => "amqp",
@@ -172,7 +172,7 @@ fn listener(protocol: &str) -> &str {
     }
 }
 
-/// The old check of a vhost, which does nothing; monitors that may touch nothing call it.
+/// The old check of a vhost, which does nothing; monitors without any permission call it.
 pub(crate) async fn aliveness(call: Call) -> Answer {
     call.permit(call.word(0), leveret_model::Action::Enter)?;
     ok()

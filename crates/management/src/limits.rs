@@ -7,7 +7,7 @@ use crate::call::{Answer, Call, no_content};
 use crate::error::Error;
 use crate::{fields, list};
 
-/// GET: of all vhosts that the user sees.
+/// GET: limits of all vhosts visible to the user.
 pub(crate) async fn of_vhosts(call: Call) -> Answer {
     let topology = call.api.topology();
     let seen = topology.all_limits().filter_map(|(owner, values)| match owner {
@@ -19,7 +19,7 @@ pub(crate) async fn of_vhosts(call: Call) -> Answer {
     list::values(&call.query, seen.collect())
 }
 
-/// GET: of one vhost.
+/// GET: limits of one vhost.
 pub(crate) async fn of_vhost(call: Call) -> Answer {
     let vhost = call.word(0);
     let topology = call.api.topology();
@@ -27,7 +27,7 @@ pub(crate) async fn of_vhost(call: Call) -> Answer {
     list::values(&call.query, values.map(|values| json!({"vhost": vhost, "value": values})).into_iter().collect())
 }
 
-/// GET: of all users that have some.
+/// GET: limits of all users that have some.
 pub(crate) async fn of_users(call: Call) -> Answer {
     let topology = call.api.topology();
     let users = topology.all_limits().filter_map(|(owner, values)| match owner {
@@ -37,7 +37,7 @@ pub(crate) async fn of_users(call: Call) -> Answer {
     list::values(&call.query, users.collect())
 }
 
-/// GET: of one user.
+/// GET: limits of one user.
 pub(crate) async fn of_user(call: Call) -> Answer {
     let topology = call.api.topology();
     let user = topology.user(call.word(0)).ok_or(Error::NotFound)?;
@@ -45,7 +45,7 @@ pub(crate) async fn of_user(call: Call) -> Answer {
     list::values(&call.query, values.map(|values| json!({"user": user.name, "value": values})).into_iter().collect())
 }
 
-/// PUT of one limit of a vhost.
+/// PUT: sets one limit of a vhost.
 pub(crate) async fn put_of_vhost(call: Call) -> Answer {
     let (vhost, name) = (call.word(0), call.word(1));
     if call.staged().vhost(vhost).is_none() {
@@ -54,7 +54,7 @@ pub(crate) async fn put_of_vhost(call: Call) -> Answer {
     put(&call, LimitOwner::Vhost(vhost.into()), name).await
 }
 
-/// PUT of one limit of a user.
+/// PUT: sets one limit of a user.
 pub(crate) async fn put_of_user(call: Call) -> Answer {
     let (user, name) = (call.word(0), call.word(1));
     if call.staged().user(user).is_none() {
@@ -63,14 +63,14 @@ pub(crate) async fn put_of_user(call: Call) -> Answer {
     put(&call, LimitOwner::User(user.into()), name).await
 }
 
-/// DELETE of one limit of a vhost.
+/// DELETE: removes one limit of a vhost.
 pub(crate) async fn delete_of_vhost(call: Call) -> Answer {
     let vhost = call.word(0);
     call.staged().vhost(vhost).ok_or(Error::NotFound)?;
     clear(&call, LimitOwner::Vhost(vhost.into())).await
 }
 
-/// DELETE of one limit of a user.
+/// DELETE: removes one limit of a user.
 pub(crate) async fn delete_of_user(call: Call) -> Answer {
     let user = call.word(0);
     call.staged().user(user).ok_or(Error::NotFound)?;
@@ -94,7 +94,7 @@ async fn clear(call: &Call, owner: LimitOwner) -> Answer {
     no_content()
 }
 
-/// RabbitMQ's form of a reason: limits of vhosts are parameters there.
+/// RabbitMQ's format of a reason: limits of vhosts are parameters there.
 fn framed(owner: &LimitOwner, reason: &str) -> String {
     match owner {
         LimitOwner::Vhost(_) => format!("Validation failed\n\n{reason}\n"),
@@ -102,10 +102,10 @@ fn framed(owner: &LimitOwner, reason: &str) -> String {
     }
 }
 
-/// The value of a limit.
+/// Checks the value of a limit.
 ///
 /// # Errors
-/// There is no such limit, or this is no number.
+/// The limit doesn't exist, or the value isn't a number.
 pub(crate) fn checked(owner: &LimitOwner, name: &str, value: &Value) -> Result<i64, String> {
     let erlang = match value {
         Value::String(text) => format!("<<\"{text}\">>"),
@@ -118,7 +118,7 @@ pub(crate) fn checked(owner: &LimitOwner, name: &str, value: &Value) -> Result<i
     value.as_i64().ok_or_else(|| format!("{name} should be a number, actually was {erlang}"))
 }
 
-/// Limits as parameters and exports have them.
+/// Limits in the form of parameters and exports.
 pub(crate) fn parameter(vhost: &str, values: &LimitValues) -> Value {
     json!({"vhost": vhost, "component": "vhost-limits", "name": "limits", "value": values})
 }

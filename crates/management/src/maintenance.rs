@@ -1,5 +1,5 @@
-//! `/api/nodes/:node/maintenance`: a node that is about to be stopped or upgraded lets its clients go first. For
-//! administrators; monitors may look.
+//! `/api/nodes/:node/maintenance`: maintenance mode, in which a node that is about to be stopped or upgraded
+//! disconnects its clients. Administrators may change it; monitors may read it.
 
 use serde_json::json;
 
@@ -11,14 +11,14 @@ pub(crate) async fn show(call: Call) -> Answer {
     state(&call)
 }
 
-/// PUT: listeners are suspended, client connections closed. A node that is in maintenance stays so.
+/// PUT: suspends listeners and closes client connections. No effect if the node is in maintenance.
 pub(crate) async fn drain(call: Call) -> Answer {
     check_name(&call)?;
     call.api.node().drain().await;
     state(&call)
 }
 
-/// DELETE: listeners are resumed. A node that isn't in maintenance stays as it is.
+/// DELETE: resumes listeners. No effect if the node isn't in maintenance.
 pub(crate) async fn revive(call: Call) -> Answer {
     check_name(&call)?;
     let revived = call.api.node().revive();

@@ -1,5 +1,5 @@
-//! `/api/parameters` and `/api/global-parameters`. Components aren't built yet; limits of vhosts are shown among them, as
-//! in RabbitMQ.
+//! `/api/parameters` and `/api/global-parameters`. Components aren't supported yet; limits of vhosts are shown as
+//! parameters, as in RabbitMQ.
 
 use leveret_model::{Command, LimitOwner};
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::call::{Answer, Call, json, no_content, put as created};
 use crate::error::Error;
 use crate::{fields, limits, list};
 
-/// The component under which limits of vhosts are shown.
+/// The component of vhosts' limits.
 const VHOST_LIMITS: &str = "vhost-limits";
 
-/// GET: of all components, or of `{component}`, maybe in `{vhost}` only.
+/// GET: parameters of all components, or of `{component}`, optionally only in `{vhost}`.
 pub(crate) async fn all(call: Call) -> Answer {
     let topology = call.api.topology();
     let (component, vhost) = (call.path.first(), call.path.get(1));
@@ -19,7 +19,7 @@ pub(crate) async fn all(call: Call) -> Answer {
         return list::values(&call.query, Vec::new());
     }
     let shown = topology.all_limits().filter_map(|(owner, values)| match owner {
-        // A vhost whose last limit was cleared has an entry among limits, and no parameter.
+        // A vhost whose last limit was cleared has an entry among limits, but no parameter.
         LimitOwner::Vhost(name)
             if !values.is_empty()
                 && vhost.is_none_or(|vhost| **vhost == *name)
@@ -55,20 +55,20 @@ pub(crate) async fn put(call: Call) -> Answer {
     }
 }
 
-/// GET: of the whole cluster.
+/// GET: global parameters.
 pub(crate) async fn global(call: Call) -> Answer {
     let topology = call.api.topology();
     let shown = topology.global_parameters().map(|(name, value)| view(name, value));
     list::values(&call.query, shown.collect())
 }
 
-/// GET of one of the whole cluster.
+/// GET of one global parameter.
 pub(crate) async fn global_one(call: Call) -> Answer {
     let topology = call.api.topology();
     json(view(call.word(0), topology.global_parameter(call.word(0)).ok_or(Error::NotFound)?))
 }
 
-/// PUT of one of the whole cluster.
+/// PUT of one global parameter.
 pub(crate) async fn put_global(call: Call) -> Answer {
     let mut body = call.object()?;
     fields::require(&body, &["value"])?;
@@ -78,7 +78,7 @@ pub(crate) async fn put_global(call: Call) -> Answer {
     created(is_new)
 }
 
-/// DELETE of one of the whole cluster.
+/// DELETE of one global parameter.
 pub(crate) async fn delete_global(call: Call) -> Answer {
     let name = call.word(0);
     call.staged().global_parameter(name).ok_or(Error::NotFound)?;

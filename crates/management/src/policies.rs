@@ -1,4 +1,4 @@
-//! Policies aren't built yet: lists are empty, single ones don't exist, and changes are refused with their name.
+//! Policies aren't supported yet: lists are empty, single policies don't exist, and changes are refused by name.
 
 use axum::http::StatusCode;
 
@@ -33,8 +33,10 @@ pub(crate) async fn delete_operator(call: Call) -> Answer {
     Err(Error::NotFound)
 }
 
+/// Checks that operator policies may be changed.
+///
 /// # Errors
-/// `management.restrictions.operator_policy_changes.disabled`.
+/// The change is disabled by `management.restrictions.operator_policy_changes.disabled`.
 fn operator_policies_may_change(call: &Call) -> Result<(), Error> {
     match call.api.rules().operator_policy_changes_disabled && !call.identity.is_local() {
         true => Err(restricted("Broker settings disallow editing of operator policies.", "operator_policy_changes")),
@@ -47,7 +49,7 @@ fn restricted(what: &str, restriction: &str) -> Error {
     Error::Of(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", reason)
 }
 
-/// Requests that change members of quorum queues. The configuration may refuse them, except those of local tools.
+/// Requests that change members of quorum queues. They may be disabled by the configuration, except for local tools.
 pub(crate) async fn change_quorum(call: Call) -> Answer {
     match call.api.rules().quorum_queue_replica_operations_disabled && !call.identity.is_local() {
         true => Err(restricted(
@@ -58,12 +60,12 @@ pub(crate) async fn change_quorum(call: Call) -> Answer {
     }
 }
 
-/// What concerns members of quorum queues.
+/// Requests about members of quorum queues.
 pub(crate) async fn quorum(_: Call) -> Answer {
     Err(Error::NotImplemented("quorum queues aren't built yet".to_owned()))
 }
 
-/// What concerns streams.
+/// Requests about streams.
 pub(crate) async fn streams(_: Call) -> Answer {
     Err(Error::NotImplemented("streams aren't built yet".to_owned()))
 }

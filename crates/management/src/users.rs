@@ -21,7 +21,7 @@ pub(crate) async fn all(call: Call) -> Answer {
     list::values(&call.query, topology.users().map(|user| view(&topology, user)).collect())
 }
 
-/// GET: those who may enter no vhost.
+/// GET: users without access to any vhost.
 pub(crate) async fn without_permissions(call: Call) -> Answer {
     let topology = call.api.topology();
     let locked_out = |user: &&Arc<User>| !topology.permissions().any(|permission| permission.user == user.name);
@@ -34,7 +34,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     json(view(&topology, topology.user(call.word(0)).ok_or(Error::NotFound)?))
 }
 
-/// PUT: made, or changed.
+/// PUT: creates or changes a user.
 pub(crate) async fn put(call: Call) -> Answer {
     let (name, body) = (call.word(0), call.object()?);
     let permit = call.administers()?;
@@ -46,7 +46,7 @@ pub(crate) async fn put(call: Call) -> Answer {
     created(is_new)
 }
 
-/// DELETE; the user's connections are closed.
+/// DELETE: deletes a user and closes its connections.
 pub(crate) async fn delete(call: Call) -> Answer {
     let name = call.word(0);
     let permit = call.administers()?;
@@ -58,7 +58,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-/// POST: several are deleted at once. Those that don't exist are no error.
+/// POST: deletes several users. Missing ones are no error.
 pub(crate) async fn delete_many(call: Call) -> Answer {
     let body = call.object()?;
     fields::require(&body, &["users"])?;
@@ -74,7 +74,7 @@ pub(crate) async fn delete_many(call: Call) -> Answer {
     no_content()
 }
 
-/// GET: the hash of a password, as definitions may have it.
+/// GET: the hash of a password in the form used by definitions.
 pub(crate) async fn hash(call: Call) -> Answer {
     json(json!({"ok": hash_password(call.word(0).as_bytes(), random_salt())}))
 }
@@ -86,13 +86,13 @@ fn check_unprotected(topology: &Topology, name: &str) -> Result<(), Error> {
     }
 }
 
-/// The user that a body of the API or an entry of definitions describes.
+/// Parses a body of the API or an entry of definitions.
 ///
 /// # Errors
-/// It describes none.
+/// It doesn't describe a user.
 pub(crate) fn parse(name: &str, body: &Map<String, Value>) -> Result<PutUser, Error> {
     let bad = |reason: &str| Err(Error::BadRequest(reason.to_owned()));
-    // The older name of tags.
+    // The older name of the field.
     let Some(tags) = body.get("tags").or_else(|| body.get("administrator").map(|_| &Value::Null)) else {
         return bad("tags_not_present");
     };
@@ -122,7 +122,7 @@ pub(crate) fn parse(name: &str, body: &Map<String, Value>) -> Result<PutUser, Er
     Ok(PutUser { name: name.into(), password_hash: hash.map(Into::into), hashing_algorithm: algorithm.into(), tags })
 }
 
-/// A user as lists and exports have it.
+/// A user in lists and exports.
 pub(crate) fn view(topology: &Topology, user: &User) -> Value {
     let limits = topology.limits_of(&LimitOwner::User(user.name.clone())).cloned().unwrap_or_default();
     json!({

@@ -1,4 +1,4 @@
-//! Connections that are closed many at a time.
+//! Closing many connections at a time.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::call::{Answer, Call, json};
 use crate::error::Error;
 use crate::fields;
 
-/// POST of `reason` and maybe `vhost`, `user` and `limit`: `closed` says how many were asked to close.
+/// POST of `reason` and optionally `vhost`, `user` and `limit`: responds with the number of connections in `closed`.
 pub(crate) async fn close(call: Call) -> Answer {
     let body = call.object()?;
     let reason = fields::text(&body, "reason")?;

@@ -1,4 +1,4 @@
-//! Limits of alarms, which hold until the node stops: what a start begins with stands in its configuration.
+//! Limits of alarms, valid until the node stops: a start uses its configuration.
 
 use leveret_broker::AlarmSource;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::call::{Answer, Call, json, no_content};
 use crate::error::Error;
 
-/// PUT of `bytes`, or of `factor` of the memory that there is.
+/// PUT of `bytes`, or of `factor` of the available memory.
 pub(crate) async fn memory(call: Call) -> Answer {
     let bytes = limit(&call, &call.object()?)?;
     call.api.node().change_alarm_limits(|limits| limits.memory_bytes = Some(bytes));
@@ -14,7 +14,7 @@ pub(crate) async fn memory(call: Call) -> Answer {
     json(json!({"bytes": bytes}))
 }
 
-/// PUT of `bytes`, or of `factor` of the memory that there is.
+/// PUT of `bytes`, or of `factor` of the available memory.
 pub(crate) async fn disk(call: Call) -> Answer {
     let bytes = limit(&call, &call.object()?)?;
     call.api.node().change_alarm_limits(|limits| limits.disk_free_bytes = bytes);
@@ -22,12 +22,12 @@ pub(crate) async fn disk(call: Call) -> Answer {
     json(json!({"bytes": bytes}))
 }
 
-/// PUT: publishers wait until it is released.
+/// PUT: raises an alarm, which blocks publishers until it is cleared.
 pub(crate) async fn raise(call: Call) -> Answer {
     force(&call, true)
 }
 
-/// DELETE: it stays if what is measured asks for it.
+/// DELETE: clears the alarm, unless the measured value keeps it raised.
 pub(crate) async fn release(call: Call) -> Answer {
     force(&call, false)
 }

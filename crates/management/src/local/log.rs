@@ -1,4 +1,4 @@
-//! What is logged, and what was.
+//! The log and its level.
 
 use std::io;
 
@@ -14,7 +14,7 @@ fn log(call: &Call) -> Result<&Log, Error> {
     call.api.log().ok_or_else(|| Error::Unavailable("this node's log is kept by somebody else".to_owned()))
 }
 
-/// PUT of `level`, which holds until the node stops: what a start begins with stands in its configuration.
+/// PUT of `level`, valid until the node stops: a start uses its configuration.
 pub(crate) async fn change(call: Call) -> Answer {
     let body = call.object()?;
     let name = fields::text(&body, "level")?;
@@ -28,7 +28,7 @@ pub(crate) async fn change(call: Call) -> Answer {
     json(json!({"level": name}))
 }
 
-/// POST: files are put aside as their rotation says, or opened again.
+/// POST: rotates files according to their settings, or reopens them.
 pub(crate) async fn rotate(call: Call) -> Answer {
     let log = log(&call)?.clone();
     on_a_thread(move || {
@@ -58,7 +58,7 @@ pub(crate) async fn tail(call: Call) -> Answer {
     }
 }
 
-/// Files are read where they may take their time.
+/// Runs blocking file access on a thread.
 async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).and_then(|done| done);
     done.map_err(|reason| Error::Unavailable(format!("cannot read the log: {reason}")))

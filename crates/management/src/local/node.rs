@@ -38,13 +38,13 @@ pub(crate) async fn show(call: Call) -> Answer {
     }))
 }
 
-/// POST. The answer comes before the end.
+/// POST: stops the node after the response.
 pub(crate) async fn stop(call: Call) -> Answer {
     call.api.node().ask_to_stop("rabbitmqctl");
     no_content()
 }
 
-/// POST. The answer comes before the stop; the process goes on without a node, see [`stopped`](crate::stopped()).
+/// POST: stops the node after the response; the process continues without a node, see [`stopped`](crate::stopped()).
 pub(crate) async fn stop_app(call: Call) -> Answer {
     call.api.node().ask_to_stop(STOP_APP);
     no_content()
@@ -55,7 +55,7 @@ pub(crate) async fn start_app(_: Call) -> Answer {
     no_content()
 }
 
-/// POST: nobody can connect any more; who is connected stays.
+/// POST: suspends listeners; open connections stay.
 pub(crate) async fn suspend(call: Call) -> Answer {
     call.api.node().suspend_listeners().await;
     no_content()

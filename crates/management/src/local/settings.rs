@@ -1,4 +1,4 @@
-//! Settings that commands change until the node stops: what a start begins with stands in its configuration.
+//! Settings that commands change until the node stops: a start uses its configuration.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     }))
 }
 
-/// PUT of those that are to change. New connections and logins find them changed.
+/// PUT of settings to change. They apply to new connections and logins.
 pub(crate) async fn change(call: Call) -> Answer {
     let body = call.object()?;
     let wrong = |key: &str, expected: &str| Error::BadRequest(format!("{key}: expected {expected}"));
@@ -28,7 +28,7 @@ pub(crate) async fn change(call: Call) -> Answer {
     });
     let (channel_max, users): (Option<u16>, Option<Vec<String>>) = (channel_max.transpose()?, users.transpose()?);
     if let Some(channel_max) = channel_max {
-        // 0 is "no limit but the protocol's".
+        // 0 means the protocol's limit only.
         call.api.broker().set_channel_max(if channel_max == 0 { u16::MAX } else { channel_max });
         tracing::info!("channel_max set to {channel_max}");
     }

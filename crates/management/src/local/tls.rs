@@ -1,4 +1,4 @@
-//! What the node can speak with TLS, and with which certificates.
+//! The node's TLS versions, ciphers and certificates.
 
 use leveret_broker::PeerCertificate;
 use leveret_node::{cipher_suites, tls_versions};

@@ -1,4 +1,4 @@
-//! Families that RabbitMQ doesn't have: durability, waits, syncs, links.
+//! Families that only we have: durability, waits, syncs, links.
 
 use leveret_broker::quota::Kind as Counted;
 use leveret_broker::{ConnectionState, WaitReason};
@@ -11,7 +11,7 @@ use super::node::Node;
 
 type Of = Family<()>;
 
-/// Those without labels.
+/// Families without labels.
 pub(super) const OWN: Group<()> = Group {
     name: "",
     labels: &[],
@@ -55,7 +55,7 @@ fn in_state(node: &Node, state: ConnectionState) -> u64 {
     node.statuses.iter().filter(|status| status.state == state).count() as u64
 }
 
-/// Those with labels: name, kind, meaning, label.
+/// Families with labels: name, kind, help text, label.
 pub(super) const LABELLED: [(&str, Kind, &str, &str); 7] = [
     ("durability_info", Untyped, "What a confirm of a durable message means", "mode"),
     ("durability_queues", Gauge, "Queues by what a confirm means in them", "durability"),
@@ -74,7 +74,7 @@ pub(super) const LABELLED: [(&str, Kind, &str, &str); 7] = [
 /// Our prefix.
 pub(super) const PREFIX: &str = "leveret_";
 
-/// Writes all of them.
+/// Writes all families.
 pub(super) fn write(node: &Node, text: &mut Text) {
     OWN.totals(PREFIX, node, text);
     let [info, queues, messages, waiting, connections, build, sync] = LABELLED;

@@ -8,7 +8,7 @@ use crate::call::{Answer, Call, no_content, put as created};
 use crate::error::Error;
 use crate::fields;
 
-/// PUT: 201 for a new queue, 204 for one that is the same.
+/// PUT: responds with 201 for a new queue, 204 for an equivalent existing one.
 pub(crate) async fn declare(call: Call) -> Answer {
     let (vhost, name) = (call.word(0), &*without_line_ends(call.word(1)));
     let body = call.object()?;
@@ -28,7 +28,7 @@ pub(crate) async fn declare(call: Call) -> Answer {
     created(call.api.submit(permit, command).await? == Outcome::Created)
 }
 
-/// DELETE, maybe only if it is unused or empty.
+/// DELETE, optionally only if it is unused or empty.
 pub(crate) async fn delete(call: Call) -> Answer {
     let (vhost, name) = (call.word(0), call.word(1));
     let registry = &call.api.broker().registry;
@@ -41,7 +41,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-/// DELETE of the contents.
+/// DELETE of the contents: purges the queue.
 pub(crate) async fn purge(call: Call) -> Answer {
     let (vhost, name) = (call.word(0), call.word(1));
     let snapshot = call.api.broker().registry.staged_snapshot();
@@ -53,7 +53,7 @@ pub(crate) async fn purge(call: Call) -> Answer {
     no_content()
 }
 
-/// POST: what RabbitMQ once did to mirrors. There are no actions left.
+/// POST: actions that RabbitMQ once had for mirrors. None are left.
 pub(crate) async fn actions(call: Call) -> Answer {
     let body = call.object()?;
     fields::require(&body, &["action"])?;

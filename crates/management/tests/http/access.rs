@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Access rules.
 
 use crate::stage::Stage;
 
@@ -12,7 +12,7 @@ fn users_without_a_tag_are_kept_out() {
 }
 
 #[test]
-fn a_user_sees_its_own_vhosts_only() {
+fn a_user_sees_only_its_own_vhosts() {
     let stage = Stage::new();
     for path in ["/api/queues/%2F/q", "/api/queues/v/x"] {
         assert_eq!(stage.ask("PUT", path, "").0, 201);
@@ -45,13 +45,13 @@ fn permissions_hold_as_over_amqp() {
     let (status, body) = stage.ask_as(Some("user:user"), "POST", "/api/exchanges/v/amq.topic/publish", message);
     let reason = "403 ACCESS_REFUSED - write access to exchange 'amq.topic' in vhost 'v' refused for user 'user'";
     assert_eq!((status, &body["reason"]), (400, &reason.into()));
-    // Probes may touch nothing.
+    // Probes without any permissions.
     assert_eq!(as_user("GET", "/api/aliveness-test/v").0, 200);
     stage.node.stop("test");
 }
 
 #[test]
-fn every_route_but_the_unknown_asks_who_is_there() {
+fn every_known_route_requires_authentication() {
     let stage = Stage::new();
     for path in [
         "/api/overview",
@@ -78,7 +78,7 @@ fn every_route_but_the_unknown_asks_who_is_there() {
 }
 
 #[test]
-fn what_is_not_built_says_so_and_what_does_not_exist_too() {
+fn unsupported_and_missing_objects_have_errors_of_their_own() {
     let stage = Stage::new();
     assert_eq!(stage.ask("GET", "/api/policies", ""), (200, serde_json::json!([])));
     assert_eq!(stage.ask("GET", "/api/policies/v/p", "").0, 404);

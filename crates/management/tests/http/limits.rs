@@ -1,4 +1,4 @@
-//! Limits and protection.
+//! Limits, and protection from deletion.
 
 use leveret_strict_client::amqp091::Event;
 use serde_json::json;
@@ -59,7 +59,7 @@ fn connections_are_listed_counted_and_closed() {
 }
 
 #[test]
-fn a_client_is_told_the_reason_of_whoever_closes_its_connection() {
+fn a_client_gets_the_reason_for_closing_its_connection() {
     let stage = Stage::new();
     let mut amqp = Amqp::connect(stage.amqp);
     let (_, list) = stage.ask("GET", "/api/connections", "");
@@ -79,8 +79,8 @@ fn a_client_is_told_the_reason_of_whoever_closes_its_connection() {
 }
 
 #[test]
-fn a_node_takes_so_many_vhosts() {
-    // There are two.
+fn a_node_has_a_limit_of_vhosts() {
+    // There are two vhosts already.
     let stage = Stage::with("vhost_max=3");
     assert_eq!(stage.ask("PUT", "/api/vhosts/third", "").0, 201);
     let (status, answer) = stage.ask("PUT", "/api/vhosts/fourth", "");

@@ -1,4 +1,4 @@
-//! Publishing, getting and looking over HTTP.
+//! Publishing, getting and browsing messages over HTTP.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn payloads(answer: &Value) -> Vec<(&str, bool)> {
 }
 
 #[test]
-fn looking_changes_nothing_and_getting_does() {
+fn browsing_changes_nothing_and_getting_does() {
     let stage = Stage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
     let large = "x".repeat(300_000);
@@ -63,7 +63,7 @@ fn a_message_without_a_queue_is_not_routed() {
 }
 
 #[test]
-fn what_is_published_over_http_is_in_the_totals() {
+fn messages_published_over_http_are_in_the_totals() {
     let stage = Stage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/%2F/q", r#"{"durable": true}"#).0, 201);
     publish(&stage, "one");

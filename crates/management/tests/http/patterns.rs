@@ -1,10 +1,10 @@
-//! Regular expressions that can't be taken: the answer names the object, the part and the pattern.
+//! Refused regular expressions: the response names the object, the part and the pattern.
 
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-/// Patterns that are refused, and a part of the reason.
+/// Refused patterns, and a part of the reason.
 fn refused_patterns() -> [(String, &'static str); 4] {
     [
         ("[".to_owned(), "unclosed character class"),
@@ -56,7 +56,7 @@ fn a_refused_topic_permission_names_its_exchange_as_well() {
 }
 
 #[test]
-fn definitions_with_a_refused_pattern_name_it_and_change_nothing() {
+fn definitions_with_a_refused_pattern_change_nothing() {
     let stage = Stage::new();
     let before = stage.ask("GET", "/api/permissions", "");
     let (pattern, why) = &refused_patterns()[1];

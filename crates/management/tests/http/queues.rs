@@ -1,4 +1,4 @@
-//! What a queue's answers say of messages and waits.
+//! Messages and waits in responses about queues.
 
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ fn purge_and_delete_if_empty() {
 }
 
 #[test]
-fn an_exclusive_queue_is_its_connections_only() {
+fn an_exclusive_queue_can_only_be_used_by_its_connection() {
     let stage = Stage::new();
     let mut amqp = Amqp::connect(stage.amqp);
     let flags = QueueDeclare { exclusive: true, ..Default::default() };
@@ -114,7 +114,7 @@ fn pages_names_and_columns() {
     assert_eq!(ask("columns=name,vhost").1[0], serde_json::json!({"name": "a1", "vhost": "v"}));
     assert_eq!(ask("page=3&page_size=2").0, 400);
     assert_eq!(ask("page=1&page_size=501").0, 400);
-    // A pattern that isn't one matches nothing, as in RabbitMQ.
+    // An invalid pattern matches nothing, as in RabbitMQ.
     assert_eq!(ask("page=1&use_regex=true&name=%28").1["filtered_count"], 0);
     assert_eq!(ask("sort=name&sort_reverse=true").1[0]["name"], "b1");
     assert_eq!(ask("sort=messages&page=1&page_size=1").1["items"][0]["name"], "a1");

@@ -1,4 +1,4 @@
-//! Status and body of answers as recorded from RabbitMQ.
+//! Status and body of responses as recorded from RabbitMQ.
 
 use leveret_strict_client::amqp091::Event;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ macro_rules! recorded {
     };
 }
 
-/// Keys and types of `ours` where `theirs` has them.
+/// Compares keys and types of `ours` where `theirs` has them.
 fn compare(path: &str, ours: &Value, theirs: &Value, differences: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
@@ -118,7 +118,7 @@ fn a_full_node_fails_its_check_until_a_connection_is_closed() {
 }
 
 #[test]
-fn flags_of_what_is_not_built_are_named() {
+fn flags_of_unsupported_features_are_named() {
     let stage = Stage::new();
     let enable = |flag: &str| {
         let (status, answer) = stage.ask("PUT", &format!("/api/feature-flags/{flag}/enable"), "");
@@ -132,7 +132,7 @@ fn flags_of_what_is_not_built_are_named() {
     stage.node.stop("test");
 }
 
-/// What a queue's answer lacks of RabbitMQ's: Erlang's internals.
+/// Keys of RabbitMQ's response that a queue doesn't have here: Erlang's internals.
 const LACKING: &[&str] = &["garbage_collection", "reductions"];
 
 #[test]

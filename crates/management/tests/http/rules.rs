@@ -1,4 +1,4 @@
-//! Rules of the management API for bodies, names and passwords, as they are configured.
+//! Configured rules of the management API for bodies, names and passwords.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use crate::stage::{Stage, request};
 
 #[test]
-fn a_name_that_is_no_text_is_refused_on_every_route() {
+fn an_undecodable_name_is_refused_on_every_route() {
     let stage = Stage::new();
     for (method, path) in [
         ("PUT", "/api/queues/%2F/u%ff"),
@@ -61,7 +61,7 @@ fn a_body_is_no_longer_than_configured() {
     stage.node.stop("test");
 }
 
-/// Two that have begun don't fit together: the second one is told to come again, and does when the first is done.
+/// Two bodies in progress exceed the limit: the second request is told to retry, and succeeds once the first is done.
 #[test]
 fn bodies_of_all_requests_have_a_limit() {
     let stage = Stage::with_all(&["management.http.max_bodies_size=1000"]);
@@ -75,7 +75,7 @@ fn bodies_of_all_requests_have_a_limit() {
         "x".repeat(800)
     )
     .expect("is sent");
-    // Nothing tells when the node has read that but the answers to others.
+    // Only responses to other requests reveal that the node has read it.
     let refused = std::iter::repeat_with(ask).find(|(status, _)| *status != 204);
     let (status, answer) = refused.expect("it is read at last");
     assert_eq!(status, 503);
@@ -97,13 +97,13 @@ fn a_body_of_small_values_is_refused_before_it_takes_memory() {
     let (status, answer) = stage.ask("PUT", "/api/queues/%2F/q", &body);
     assert_eq!(status, 400);
     assert!(answer["reason"].as_str().is_some_and(|reason| reason.contains("bytes of memory")), "{answer}");
-    // Definitions don't look at what they don't know.
+    // Definitions ignore unknown parts.
     assert_eq!(stage.ask("POST", "/api/definitions", &body).0, 204);
     stage.node.stop("test");
 }
 
 #[test]
-fn no_password_lets_anybody_in_where_that_is_off() {
+fn no_password_is_accepted_if_basic_authentication_is_off() {
     let stage = Stage::with("management.disable_basic_auth=true");
     let (status, answer) = stage.ask("GET", "/api/whoami", "");
     assert_eq!(status, 401);

@@ -35,7 +35,7 @@ fn they_are_set_shown_and_cleared_as_in_rabbitmq() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_rabbitmqs_words() {
+fn invalid_bodies_are_refused_in_rabbitmqs_words() {
     let stage = Stage::new();
     let refused = |path: &str, body: &str| {
         let (status, answer) = stage.ask("PUT", path, body);
@@ -55,7 +55,7 @@ fn what_makes_no_sense_is_refused_in_rabbitmqs_words() {
 }
 
 #[test]
-fn only_administrators_come_near_them() {
+fn only_administrators_have_access_to_topic_permissions() {
     let stage = Stage::new();
     let not_allowed = (401, json!({"error": "not_authorised", "reason": "Not administrator user"}));
     let body = r#"{"exchange": "amq.topic", "write": "^a", "read": ""}"#;

@@ -1,4 +1,4 @@
-//! What stands on the pages.
+//! The contents of the pages.
 
 use base64::Engine;
 use leveret_management::MetricsOptions;
@@ -68,7 +68,7 @@ fn sums_are_exact_and_need_no_password() {
 }
 
 #[test]
-fn what_is_gone_is_no_longer_in_the_sums_and_stays_in_the_totals() {
+fn deleted_objects_leave_the_sums_and_stay_in_the_totals() {
     let stage = Stage::new();
     let mut amqp = traffic(&stage);
     amqp.client.delete_queue(1, b"q");
@@ -102,7 +102,7 @@ fn every_object_has_its_samples() {
     assert_eq!(value(&text, "rabbitmq_queue_messages_ready{vhost=\"v\",queue=\"a\\\"b\"}"), 0.0);
     assert_eq!(value(&text, "rabbitmq_queue_messages_published_total{queue_vhost=\"/\",queue=\"q\"}"), 4.0);
     assert_eq!(value(&text, "rabbitmq_exchange_messages_published_total{vhost=\"/\",exchange=\"amq.direct\"}"), 1.0);
-    // The queue that nothing happened in has no counts.
+    // A queue without any activity has no counters.
     assert!(!text.contains("rabbitmq_queue_messages_acked_total{vhost=\"v\""));
     let channel =
         text.lines().find(|line| line.starts_with("rabbitmq_channel_messages_published_total{")).expect("one");
@@ -181,7 +181,7 @@ const MORTAL: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn deaths_are_counted_by_reason_and_by_whether_anybody_takes_the_dead() {
+fn deaths_are_counted_by_reason_and_dead_letter_exchange() {
     let stage = Stage::new();
     let mut amqp = Amqp::connect(stage.amqp);
     for (queue, arguments) in MORTAL.into_iter().chain([("dead", "{}")]) {
