@@ -12,7 +12,7 @@ use crate::{Scenario, rows, scenario};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = scenarios())]
 pub struct BenchArgs {
-    /// What to run, see below [default: classic]
+    /// The scenarios to run, see below [default: classic]
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<Scenario>,
 
@@ -69,11 +69,11 @@ pub struct BenchArgs {
     #[arg(long)]
     pub perf: bool,
 
-    /// Whom to trust over TLS, in PEM [default: the system's certificates]
+    /// Certificates to trust over TLS, in PEM [default: the system's]
     #[arg(long, value_name = "FILE")]
     pub cacertfile: Option<PathBuf>,
 
-    /// The certificate to show to a broker that asks for one, in PEM
+    /// The certificate to send to a broker that requests one, in PEM
     #[arg(long, value_name = "FILE", requires = "keyfile")]
     pub certfile: Option<PathBuf>,
 
@@ -86,7 +86,7 @@ pub struct BenchArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
-    /// What a load is made of
+    /// The load
     #[command(flatten)]
     pub load: LoadArgs,
 
@@ -124,7 +124,8 @@ pub struct BenchArgs {
     pub from_json: Vec<PathBuf>,
 }
 
-/// What a load is made of: what isn't given is the scenario's. Options that PerfTest or quiver have are called as there, too.
+/// The options of a load; the scenario's values apply to those that aren't given. Options that PerfTest or quiver
+/// have, too, have the same names.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct LoadArgs {
     /// Messages per round [default: 1,000,000, or 10 seconds' worth at a fixed rate]
@@ -197,8 +198,8 @@ pub struct LoadArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub routing_key_cache_size: Option<u32>,
 
-    /// What a confirm of a durable message shall mean in Leveret, as its x-durability; no other broker is asked. With
-    /// two of them durable loads run in each [default: what the node says]
+    /// The meaning of a confirm of a durable message in Leveret, as its x-durability; other brokers don't get it.
+    /// With two of them durable loads run in each [default: the node's setting]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub durability: Vec<Durability>,
 
@@ -224,7 +225,7 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// These, and those of `row` where nothing is given.
+    /// These options, with those of `row` where none are given.
     pub(crate) fn or(&self, row: &Self) -> Self {
         let is_counted = self.messages.is_some() || self.seconds.is_some();
         Self {

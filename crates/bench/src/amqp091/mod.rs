@@ -36,7 +36,7 @@ impl connection::Client for Client {
     }
 
     fn heartbeat_every(&self) -> Option<Duration> {
-        // Twice in the time after which the broker takes it for dead.
+        // Twice in the time after which the broker considers it dead.
         (self.heartbeat() > 0).then(|| Duration::from_secs(self.heartbeat().into()) / 2)
     }
 

@@ -21,9 +21,9 @@ use crate::settings::Settings;
 const CHANNEL: u16 = 0;
 /// The handle of the load's link.
 const HANDLE: u32 = 0;
-/// The handle of the link that carries requests; answers come on the next one.
+/// The handle of the link for management requests; responses come on the next one.
 const MANAGEMENT: u32 = 1;
-/// Credit for answers, and where it is renewed: a topic exchange takes thousands of requests.
+/// Credit for responses, renewed when used up: a topic exchange takes thousands of requests.
 const ANSWERS: u32 = 100;
 const ANSWERS_LOW: u32 = 50;
 
@@ -43,7 +43,7 @@ impl connection::Client for Client {
     }
 
     fn heartbeat_every(&self) -> Option<Duration> {
-        // Twice in the time after which the broker takes it for dead.
+        // Twice in the time after which the broker considers it dead.
         self.remote_idle_time_out().map(|millis| Duration::from_millis(millis.into()) / 2)
     }
 
@@ -161,7 +161,7 @@ impl Connection<Client> {
         self.attached(MANAGEMENT + 1, false)
     }
 
-    /// Asks for something and waits for the answer, which must be good. Messages that come meanwhile are counted.
+    /// Sends a request and waits for a successful response. Messages that arrive meanwhile are counted.
     fn request(
         &mut self,
         method: &str,

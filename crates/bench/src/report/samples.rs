@@ -59,7 +59,7 @@ pub(super) fn load() -> Record {
     }
 }
 
-/// Connections that do nothing.
+/// Idle connections.
 pub(super) fn idle() -> Record {
     Record {
         scenario: "idle-row".into(),
@@ -81,7 +81,7 @@ pub(super) fn idle() -> Record {
     }
 }
 
-/// One that doesn't count.
+/// A void round.
 pub(super) fn void() -> Record {
     Record { void: Some("1 lost, \"first\": <2>".into()), ..without_figures() }
 }

@@ -1,4 +1,4 @@
-//! Results as one page that needs nothing beside it: no script, no font, no picture, no style of elsewhere.
+//! Results as one self-contained page: no external script, font, picture or style.
 
 mod axis;
 mod charts;
@@ -13,7 +13,7 @@ use super::record::Results;
 use super::summary::{Group, distinct};
 
 const STYLE: &str = include_str!("style.css");
-/// Colours of the brokers that are measured; those behind them are for the one that they are compared with.
+/// Number of colours for the measured broker; those after them are for the one that it is compared with.
 const COLOURS_OF_FIRST: usize = 3;
 const COLOURS: usize = 6;
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_blank() {
+    fn unknown_values_are_blank() {
         let bare = Record { scenario: "x".into(), target: "A".into(), ..Record::default() };
         let page = page(vec![bare]);
         assert!(page.contains("<td></td><td></td>") && !page.contains("<td>0"), "{page}");
