@@ -1,4 +1,4 @@
-//! Links come and go.
+//! Attaching and detaching links.
 
 use leveret_amqp10::performative::{Attach, Detach};
 use leveret_amqp10::{Serial, encode_performative};
@@ -57,7 +57,7 @@ impl Session {
         let handle = link.handle;
         let by_peer = match link.state {
             LinkState::Detaching { closed } => {
-                // One with an error was under way when the client's was sent.
+                // A detach with an error was in flight when the client's was sent.
                 if closed && !detach.closed && detach.error.is_none() {
                     let text = format!("detach of handle {} without closed", detach.handle);
                     return Err(self.refuse(Rule::DetachAnswer, text));
@@ -66,7 +66,7 @@ impl Session {
             }
             LinkState::Attaching | LinkState::Attached => true,
         };
-        // Nothing follows the client's end.
+        // Nothing is sent after the client's end.
         if by_peer && self.state != SessionState::Ending {
             let answer = Detach { handle, closed: detach.closed, error: None };
             encode_performative(around.out, self.channel, &answer.into());

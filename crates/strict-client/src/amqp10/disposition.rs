@@ -1,4 +1,4 @@
-//! States of deliveries that arrive.
+//! Dispositions from the peer.
 
 use leveret_amqp10::performative::Disposition;
 use leveret_amqp10::{Role, Serial};
@@ -47,7 +47,7 @@ impl Session {
         Ok(())
     }
 
-    /// Settles deliveries that came, whoever settled them.
+    /// Settles received deliveries, whichever side settled them.
     pub(crate) fn settle_incoming(&mut self, first: Serial, last: Serial) {
         let Some(incoming) = &mut self.incoming else { return };
         let links = &mut self.links;

@@ -1,4 +1,4 @@
-//! Transfers that arrive.
+//! Transfers from the peer.
 
 use leveret_amqp10::performative::Transfer;
 use leveret_amqp10::{SenderSettleMode, Serial, encode_performative};
@@ -10,7 +10,7 @@ use super::session::{Session, SessionState, Surroundings};
 use super::window::Window;
 use crate::{Rule, Violation};
 
-/// What a transfer breaks, before it is put in words.
+/// A rule broken by a transfer, before it becomes a [`Violation`].
 type Broken = (Rule, &'static str);
 
 impl Session {
@@ -86,7 +86,7 @@ impl Session {
             end.parts = Vec::new();
             span
         };
-        // Nobody waits for what comes while the session ends.
+        // Deliveries are ignored while the session ends.
         if !ending {
             let tag = keep(around.arena, delivery.tag.as_bytes());
             around.events.push(Event::Delivered(Delivery {
