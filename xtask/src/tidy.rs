@@ -1,4 +1,4 @@
-//! The rules of the house, each a function from the repository to its complaints.
+//! The rules of the repository, each a function that returns complaints.
 
 mod directions;
 mod documents;
@@ -16,7 +16,7 @@ use std::path::Path;
 pub use self::modules::describe as describe_circles;
 pub use self::repository::{File, Repository};
 
-/// Every complaint about the repository at `root`; none in a tidy one.
+/// Every complaint about the repository at `root`.
 ///
 /// # Errors
 /// A file can't be read, or git can't be asked for the list of files.
