@@ -1,4 +1,4 @@
-//! Frameworks over AMQP 0-9-1, by what people use them for.
+//! Frameworks over AMQP 0-9-1, by use case.
 
 use super::{Client, Program, Scenario, Table, client, scenario};
 

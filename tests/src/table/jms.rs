@@ -1,4 +1,4 @@
-//! What JMS adds to AMQP 1.0. tests/clients/AMQP10.md says what each scenario does.
+//! JMS, as an addition to AMQP 1.0. tests/clients/AMQP10.md describes each scenario.
 
 use super::{Client, Program, Scenario, Table, client, scenario};
 
