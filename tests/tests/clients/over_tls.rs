@@ -1,4 +1,4 @@
-//! The table again over TLS, by the clients' own. `allow/tls.txt` has what can't be, which must then fail.
+//! The table over the clients' own TLS. `allow/tls.txt` lists the unsupported cells, which must then fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -53,7 +53,7 @@ fn again(client: &Client, scenario: &Scenario, must_fail: bool) -> Result<(), Fa
     }
 }
 
-/// A client that would take any certificate shows nothing of TLS.
+/// A client that accepted any certificate would prove nothing about TLS.
 fn trusts_no_other(client: &Client, scenario: &Scenario) -> Result<(), Failed> {
     for distrust in [Distrust::Authority, Distrust::Host] {
         if cell::run(crate::command(client.program), scenario, Transport::Untrusted(distrust)).is_ok() {

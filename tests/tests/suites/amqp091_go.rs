@@ -1,11 +1,11 @@
-//! amqp091-go's own integration tests. Its tests of recovery drop connections over the HTTP API at a fixed port: in
-//! the copy that port is the broker's own. One of its tests speaks to a server within itself and gives the client a
-//! millisecond to close six channels of its language, which it may not have beside other suites on two cores.
+//! amqp091-go's own integration tests. Its tests of recovery drop connections over the HTTP API at a fixed port,
+//! which is replaced by the broker's in the copy. One of its tests uses a server of its own and gives the client a
+//! millisecond to close six Go channels, which may be too short beside other suites on two cores.
 
 use leveret_tests::broker::Broker;
 use leveret_tests::go_suite::{Module, Run};
 
-/// How many names the pinned version has.
+/// Number of names in the pinned version.
 const NAMES: usize = 384;
 
 #[test]

@@ -1,4 +1,4 @@
-//! `leveret bench` over TLS: whom it trusts, and who it is.
+//! `leveret bench` over TLS: trusted certificates, and its own.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,11 +7,11 @@ use leveret_tests::node::binary;
 
 use crate::stage::{LATE, Stage};
 
-/// Runs a small load; its output if it counts, else what it says.
+/// Runs a small load. Returns its output if it is valid, otherwise the error.
 fn bench(uri: &str, arguments: &[&str], system: &Path) -> Result<String, String> {
     let mut command = Command::new(binary());
     command.args(["bench", "classic-amqp091", "classic-amqp10", "--messages", "500", "--size", "40000", "--uri", uri]);
-    // The system's certificates, wherever it has them.
+    // Overrides the system's certificates.
     command.args(arguments).env("SSL_CERT_FILE", system).env_remove("SSL_CERT_DIR").stdin(Stdio::null());
     let output = command.output().expect("is run");
     let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -19,7 +19,7 @@ fn bench(uri: &str, arguments: &[&str], system: &Path) -> Result<String, String>
 }
 
 #[test]
-fn the_load_trusts_the_system_or_who_is_named_and_the_certificate_must_be_the_hosts() {
+fn the_load_trusts_named_or_system_roots_and_checks_the_host() {
     let stage = Stage::new(|options, _| options);
     let port = stage.address("amqps").port();
     let root = stage.files.path().join("root.pem");

@@ -1,4 +1,4 @@
-//! Messages and requests through TLS.
+//! Messages and requests over TLS.
 
 use std::net::TcpStream;
 
@@ -9,7 +9,7 @@ use leveret_tests::wire::{Wire, publish};
 
 use crate::stage::Stage;
 
-/// More than sockets and sessions of TLS hold, so that both sides have to wait.
+/// More than sockets and TLS sessions can buffer, so that both sides have to wait.
 const LARGE: usize = 8 << 20;
 
 #[test]
@@ -68,7 +68,7 @@ fn http_and_metrics_answer_with_tls_and_are_listed() {
 
 #[test]
 fn silent_sockets_delay_no_other_clients_handshake() {
-    // They would be there for ten minutes, and there was room for 256 of them.
+    // They would stay for ten minutes, while at most 256 are allowed.
     let stage = Stage::new(|options, _| options.set("ssl_handshake_timeout", "10m"));
     for name in ["https", "prometheus_tls"] {
         let address = stage.address(name);

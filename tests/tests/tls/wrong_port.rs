@@ -1,4 +1,4 @@
-//! Clients who come to a port that speaks something else are told so, and so is the log.
+//! Clients on a port with another protocol get a hint, and the log does too.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -21,7 +21,7 @@ fn answer(address: SocketAddr, said: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn http_on_a_port_for_amqp_is_told_the_right_one() {
+fn http_on_a_port_for_amqp_gets_the_right_port() {
     let mut stage = Stage::new(|options, _| options);
     let http = stage.node.ports().http;
     for name in ["amqp", "amqps"] {
