@@ -1,4 +1,4 @@
-//! How long a core is busy at a stretch for a client that does something to many things at once.
+//! The longest uninterrupted time of a core for a client that does something to many objects at once.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_chan
 use crate::QUEUE;
 use crate::session::Stage;
 
-/// Things of one kind that a connection has.
+/// Objects of one kind on a connection.
 const MANY: u64 = 60_000;
-/// Deliveries that a channel may leave unacknowledged.
+/// Most unacknowledged deliveries of a channel.
 const UNACKNOWLEDGED: u64 = 1 << 18;
 
-/// Prints the longest turn of each whose name contains `part`.
+/// Prints the longest turn of each benchmark whose name contains `part`.
 pub(crate) fn print(part: &str) {
     measure(part, with_consumers, CONSUMER_ENDS);
     measure(part, with_deliveries, DELIVERY_ENDS);
