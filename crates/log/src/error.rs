@@ -86,7 +86,7 @@ pub enum StorageError {
     Checkpoint {
         /// The newest one.
         file: String,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
     /// A file that other files depend on is missing.
@@ -138,7 +138,7 @@ pub struct ReadError {
     pub range: Range<u64>,
     /// The log that the messages belong to.
     pub log: LogId,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 

@@ -14,7 +14,7 @@ use crate::format::record::{Head, RecordKind, encode_range};
 use crate::group::Groups;
 use crate::job::{Done, Event, JobId, Lane, Next};
 use crate::options::Options;
-use crate::read::{ReadPlan, Source};
+use crate::read::{ReadPlan, ReadSource};
 use crate::retire::Retirement;
 use crate::retire::gate::Gate;
 use crate::space::Space;
@@ -340,7 +340,7 @@ impl Log {
             return None;
         }
         if let Some((segment, part)) = self.store.find(log, from) {
-            let source = Source {
+            let source = ReadSource {
                 name: &segment.name,
                 pin: &segment.pin,
                 identity: segment.identity,
@@ -354,7 +354,7 @@ impl Log {
         for file in files {
             let found = file.index.log(log);
             if let Some(index) = found.filter(|index| index.messages > 0 && index.last >= from) {
-                let source = Source {
+                let source = ReadSource {
                     name: &file.name,
                     pin: &file.pin,
                     identity: file.identity,

@@ -46,7 +46,7 @@ pub struct ReadPlan {
 }
 
 /// A file to read from.
-pub(crate) struct Source<'a> {
+pub(crate) struct ReadSource<'a> {
     pub name: &'a Arc<str>,
     pub pin: &'a Arc<()>,
     pub identity: Identity,
@@ -56,7 +56,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl ReadPlan {
-    pub(crate) fn new(log: LogId, from: u64, max_bytes: usize, source: &Source<'_>) -> ReadPlan {
+    pub(crate) fn new(log: LogId, from: u64, max_bytes: usize, source: &ReadSource<'_>) -> ReadPlan {
         ReadPlan {
             log,
             from,

@@ -105,8 +105,8 @@ pub fn repair(
     Ok(())
 }
 
-/// Where parts begin in the existing segments, and after the last number of each log: the messages are copied in this
-/// order, whatever their numbers.
+/// The numbers at which parts begin in the existing segments, and those after the last number of each log: the
+/// messages are copied in this order, whatever their numbers.
 fn breaks(from: &dyn Disk, options: &Options, files: &[String]) -> Result<Breaks, StorageError> {
     let mut parts: Vec<(LogId, u64, u64)> = Vec::new();
     for file in files {

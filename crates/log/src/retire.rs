@@ -27,7 +27,7 @@ pub(crate) const LIVE_LOGS_MAX: usize = 256;
 
 /// The source of a move.
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum MoveSource {
     /// The oldest full WAL file.
     File,
     /// None: a log with segments was deleted.
@@ -39,7 +39,7 @@ pub(crate) enum What {
 /// A move of messages in progress.
 #[derive(Debug)]
 pub(crate) struct Retirement {
-    pub what: What,
+    pub what: MoveSource,
     phase: Phase,
     worker: Arc<Mutex<Worker>>,
     /// Deleted logs, each with the position up to which its records are void.
@@ -65,7 +65,7 @@ enum Phase {
 
 impl Retirement {
     /// A move that begins by asking these logs.
-    pub(crate) fn new(what: What, mut ask: Vec<LogId>, worker: Worker, now: Nanos) -> Retirement {
+    pub(crate) fn new(what: MoveSource, mut ask: Vec<LogId>, worker: Worker, now: Nanos) -> Retirement {
         ask.sort_unstable();
         ask.dedup();
         Retirement {
@@ -136,7 +136,7 @@ impl Log {
             _pin: None,
         });
         let worker = Worker::new(self.limits(), origin.into_iter().collect(), touched, self.store.next_segment.clone());
-        let what = if has_file { What::File } else { What::Garbage };
+        let what = if has_file { MoveSource::File } else { MoveSource::Garbage };
         self.retirement = Some(Retirement::new(what, ask, worker, now));
         true
     }
@@ -204,14 +204,14 @@ impl Log {
         }
         let mut skip = 0;
         match &retirement.what {
-            What::File => {
+            MoveSource::File => {
                 let file = &self.wal.full[0];
                 self.store.retired_position = self.store.retired_position.max(file.last_position);
                 self.store.retired_batch = self.store.retired_batch.max(file.last_batch);
                 skip = 1;
             }
-            What::Garbage => {}
-            What::Segments(old) => {
+            MoveSource::Garbage => {}
+            MoveSource::Segments(old) => {
                 let new = mem::take(&mut retirement.copied.segments);
                 let before: u64 = old.iter().filter_map(|id| self.store.segments.get(id)).map(|old| old.length).sum();
                 let after: u64 = new.iter().map(|new| new.segment.length).sum();
@@ -278,7 +278,7 @@ impl Log {
 
     /// Whether the retired file is damaged and therefore kept for inspection.
     fn keeps_file(&self) -> bool {
-        let is_file = |retirement: &&Retirement| matches!(retirement.what, What::File);
+        let is_file = |retirement: &&Retirement| matches!(retirement.what, MoveSource::File);
         let Some(retirement) = self.retirement.as_ref().filter(is_file) else {
             return false;
         };
@@ -294,7 +294,7 @@ impl Log {
         let Some(mut retirement) = self.slot(slot).take() else {
             return;
         };
-        let file = self.wal.full.front().filter(|_| matches!(retirement.what, What::File));
+        let file = self.wal.full.front().filter(|_| matches!(retirement.what, MoveSource::File));
         let mut again = Vec::new();
         for mut state in states {
             let reached = file.and_then(|file| file.index.reached(state.log));
@@ -435,7 +435,7 @@ impl Log {
         let Some(retirement) = self.end_move(Slot::Retirement, now) else {
             return;
         };
-        if !matches!(retirement.what, What::File) {
+        if !matches!(retirement.what, MoveSource::File) {
             return;
         }
         let Some(file) = self.wal.full.pop_front() else {

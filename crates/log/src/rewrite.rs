@@ -8,7 +8,7 @@ use crate::format::segment_index::LogIndex;
 use crate::index::Breaks;
 use crate::log::Log;
 use crate::retire::worker::{Limits, Origin, Worker};
-use crate::retire::{Retirement, What};
+use crate::retire::{MoveSource, Retirement};
 use crate::store::{Part, Store};
 use crate::types::{LogId, Nanos};
 use crate::wal::Known;
@@ -79,7 +79,7 @@ fn within(candidates: impl Iterator<Item = Candidate>, bytes: u64) -> impl Itera
     })
 }
 
-/// Where the parts of logs begin in the segment that replaces these, which are copied in this order.
+/// The numbers at which the parts of logs begin in the segment that replaces these, which are copied in this order.
 fn breaks(store: &Store, segments: &[u64], logs: &[LogId]) -> Breaks {
     let mut breaks = Breaks::default();
     let places: FxHashMap<u64, usize> = segments.iter().copied().zip(0..).collect();
@@ -150,7 +150,7 @@ impl Log {
         let limits = Limits { mixed_below: u64::MAX, ..self.limits() };
         let mut worker = Worker::new(limits, origins, touched, store.next_segment.clone());
         worker.breaks = breaks;
-        self.rewrite = Some(Retirement::new(What::Segments(chosen), ask, worker, now));
+        self.rewrite = Some(Retirement::new(MoveSource::Segments(chosen), ask, worker, now));
         true
     }
 
@@ -158,7 +158,7 @@ impl Log {
         let Some(rewrite) = self.end_move(Slot::Rewrite, now) else {
             return;
         };
-        if let What::Segments(old) = &rewrite.what {
+        if let MoveSource::Segments(old) = &rewrite.what {
             self.statistics.rewrites += 1;
             self.statistics.segments_rewritten += old.len() as u64;
         }

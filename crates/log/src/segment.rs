@@ -193,7 +193,7 @@ pub(crate) fn batches_end(disk: &dyn Disk, name: &str, length: u64) -> Result<u6
 mod tests {
     use super::*;
     use crate::memory_disk::MemoryDisk;
-    use crate::read::{ReadPlan, Source};
+    use crate::read::{ReadPlan, ReadSource};
 
     fn write(disk: &MemoryDisk) -> NewSegment {
         let mut writer = SegmentWriter::create(disk, 5, 0, 3, 4096, Breaks::default()).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_loaded_and_read() {
+    fn a_written_segment_is_loaded_and_read() {
         let disk = MemoryDisk::new();
         let NewSegment { id, segment, parts } = write(&disk);
         let loaded = load(&disk, 5, 0, id, segment.length).unwrap();
@@ -216,7 +216,7 @@ mod tests {
         let mut from = 1;
         let mut numbers = Vec::new();
         while numbers.len() < 250 {
-            let source = Source {
+            let source = ReadSource {
                 name: &loaded.name,
                 pin: &loaded.pin,
                 identity: loaded.identity,

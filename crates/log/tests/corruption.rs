@@ -9,10 +9,10 @@ mod small_log;
 
 use driver::{Driver, check};
 use leveret_log::{Disk, MemoryDisk, StorageError};
-use small_log::{Outcome, closed, expected, tiny, used};
+use small_log::{OpenOutcome, closed, expected, tiny, used};
 
 /// Asserts that a check names the file; returns the result of a start.
-fn is_found(what: &str, disk: &MemoryDisk, file: &str) -> Outcome {
+fn is_found(what: &str, disk: &MemoryDisk, file: &str) -> OpenOutcome {
     match check(disk, &tiny()) {
         Ok(found) => {
             assert!(!found.is_sound(), "{what} of {file} isn't found");
@@ -114,7 +114,7 @@ fn a_deleted_file_is_found() {
         }
         let found = check(&without, &tiny()).unwrap();
         assert!(!found.is_sound(), "{name} is gone and nothing says so");
-        if let Outcome::Refused(text) = small_log::start(&without, &expected()) {
+        if let OpenOutcome::Refused(text) = small_log::start(&without, &expected()) {
             assert!(text.starts_with("storage is damaged: "), "{text}");
             assert!(text.contains(&name) || text.contains("the checkpoint is missing"), "{text}");
             refused += 1;
@@ -176,7 +176,7 @@ fn a_refused_start_has_these_texts() {
         let changed = disk.clone();
         change(&changed);
         match small_log::start(&changed, &expected()) {
-            Outcome::Refused(text) => text,
+            OpenOutcome::Refused(text) => text,
             other => panic!("{other:?}"),
         }
     };
@@ -194,7 +194,7 @@ fn a_refused_start_has_these_texts() {
     // A missing segment is no reason to refuse: the logs with messages in it are notified.
     let changed = disk.clone();
     changed.remove(&segment).unwrap();
-    assert!(matches!(small_log::start(&changed, &expected()), Outcome::Told));
+    assert!(matches!(small_log::start(&changed, &expected()), OpenOutcome::Told));
     let text = refusal(&|disk| disk.remove(&checkpoint).unwrap());
     assert!(text.starts_with("storage is damaged: the checkpoint is missing (the log begins with batch "), "{text}");
     let version_2 = |name: &str, crc_at: usize| {

@@ -13,7 +13,7 @@ use driver::{Driver, Ledgers, body, check};
 use leveret_log::format::file_header::FILE_HEADER_BYTES;
 use leveret_log::format::{Identity, batch_check};
 use leveret_log::{Damage, Disk, Event, Hit, MemoryDisk, StorageError, Wait, recover, verify};
-use small_log::{LOGS, Outcome, closed, expected, start, tiny, used};
+use small_log::{LOGS, OpenOutcome, closed, expected, start, tiny, used};
 
 /// A disk on which one bit of one file is read wrong.
 struct FlippedDisk<'a> {
@@ -95,7 +95,7 @@ fn every_flipped_bit_is_found_by_a_check_that_names_its_file() {
 fn a_start_or_a_read_finds_every_flipped_bit() {
     let disk = closed();
     let expected = expected();
-    assert_eq!(start(&disk, &expected), Outcome::Silent);
+    assert_eq!(start(&disk, &expected), OpenOutcome::Silent);
     for (name, range) in used(&disk) {
         let content = disk.content(&name).unwrap();
         for at in range {
@@ -105,7 +105,7 @@ fn a_start_or_a_read_finds_every_flipped_bit() {
             flipped.put(&name, content);
             let outcome = start(&flipped, &expected);
             let only_read = name.starts_with("segment-");
-            assert!(outcome != Outcome::Silent || only_read, "{name}, byte {at}: nothing was said at the start");
+            assert!(outcome != OpenOutcome::Silent || only_read, "{name}, byte {at}: nothing was said at the start");
         }
     }
 }

@@ -134,7 +134,7 @@ fn retire_a_backlog(options: &Options) {
     assert!(driver.report.damaged.is_empty(), "{:?}", driver.report);
     for log in [A, B] {
         assert_eq!(driver.ledgers.0[&log].next, before[&log].next);
-        let live = |ledger: &driver::Ledger| ledger.live.keys().copied().collect::<Vec<_>>();
+        let live = |ledger: &driver::OwnedLog| ledger.live.keys().copied().collect::<Vec<_>>();
         assert_eq!(live(&driver.ledgers.0[&log]), live(&before[&log]));
         let stored = driver.read(log, 1, 1 << 20);
         let numbers: Vec<u64> = stored.iter().map(|(number, _)| *number).collect();

@@ -18,7 +18,7 @@ pub struct Fault {
     pub numbers: Option<(u64, u64)>,
     /// Records in them whose log and numbers can't be told.
     pub unknown: u64,
-    /// What is wrong.
+    /// The problem.
     pub reason: &'static str,
 }
 

@@ -109,7 +109,7 @@ pub(crate) fn renew(bytes: &mut [u8], seed: u32) -> &mut [u8] {
 /// The record at the start of `bytes`, and the bytes after it.
 ///
 /// # Errors
-/// What is wrong with the record.
+/// The problem with the record.
 pub fn split(bytes: &[u8], seed: u32) -> Result<(Record<'_>, &[u8]), &'static str> {
     if bytes.len() < RECORD_HEADER_BYTES {
         return Err("a record is cut off");

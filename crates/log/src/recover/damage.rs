@@ -21,7 +21,7 @@ pub struct Damage {
     pub messages: Vec<Numbers>,
     /// Records hit whose log and number are unknown.
     pub unknown: u64,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 

@@ -28,7 +28,7 @@ const CUT_BYTES_MAX: u64 = 1 << 20;
 /// more than checksums.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// An invalid batch. What follows it decides:
+/// An invalid batch. The data after it decides its meaning:
 ///
 /// - Nothing, or only batches that were written before it was durable: a power cut tore it.
 /// - A batch with the same sequence: an earlier recovery decided so.

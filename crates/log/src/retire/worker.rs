@@ -85,7 +85,7 @@ pub(crate) struct Limits {
 pub(crate) struct Worker {
     /// The answers of the logs' owners.
     pub states: BTreeMap<LogId, LiveState>,
-    /// Where the parts of logs begin in the new segments.
+    /// The numbers at which the parts of logs begin in the new segments.
     pub breaks: Breaks,
     limits: Limits,
     /// Files to copy from; the first one is being copied.

@@ -10,14 +10,14 @@ use leveret_log::{
 
 /// A log's state as its owner knows it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Ledger {
+pub(crate) struct OwnedLog {
     pub(crate) next: u64,
     pub(crate) position: Position,
     pub(crate) live: BTreeMap<u64, u64>,
     pub(crate) controls: Vec<(u8, Vec<u8>)>,
 }
 
-impl Ledger {
+impl OwnedLog {
     fn encode_controls(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (kind, payload) in &self.controls {
@@ -52,15 +52,15 @@ impl Ledger {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, Ledger>);
+pub(crate) struct Ledgers(pub(crate) BTreeMap<LogId, OwnedLog>);
 
 impl Replay for Ledgers {
     fn restore(&mut self, state: LiveState) {
-        let ledger = Ledger {
+        let ledger = OwnedLog {
             next: state.next,
             position: state.position,
             live: state.live.iter().map(|number| (number, 0)).collect(),
-            controls: Ledger::decode_controls(&state.state),
+            controls: OwnedLog::decode_controls(&state.state),
         };
         assert!(self.0.insert(state.log, ledger).is_none());
     }

@@ -57,7 +57,7 @@ pub(crate) fn expected() -> Vec<Vec<(u64, Bytes)>> {
     LOGS.iter().map(|log| driver.read(*log, 1, 4000)).collect()
 }
 
-/// Those of these messages of [`LOGS`] that aren't settled: dead messages may be in a file or not.
+/// The unsettled ones of these messages of [`LOGS`]: dead messages may be in a file or not.
 pub(crate) fn alive(driver: &Driver, messages: Vec<Vec<(u64, Bytes)>>) -> Vec<Vec<(u64, Bytes)>> {
     let live = |log: LogId, number: u64| driver.ledgers.0[&log].live.contains_key(&number);
     LOGS.into_iter()
@@ -92,7 +92,7 @@ pub(crate) fn used(disk: &MemoryDisk) -> Vec<(String, Range<usize>)> {
 
 /// The result of opening a log that isn't as written.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum OpenOutcome {
     /// The log isn't opened, with this text.
     Refused(String),
     /// The log is opened and reports the damage, or that it wasn't closed as far as it knows.
@@ -104,21 +104,21 @@ pub(crate) enum Outcome {
 }
 
 /// Opens the log and reads everything. Messages that are read must be as written.
-pub(crate) fn start(disk: &MemoryDisk, expected: &[Vec<(u64, Bytes)>]) -> Outcome {
+pub(crate) fn start(disk: &MemoryDisk, expected: &[Vec<(u64, Bytes)>]) -> OpenOutcome {
     let disk = disk.clone();
     let mut ledgers = Ledgers::default();
     let (log, report) = match recover(&disk, tiny(), &mut ledgers, 0) {
         Ok(opened) => opened,
-        Err(error) => return Outcome::Refused(error.to_string()),
+        Err(error) => return OpenOutcome::Refused(error.to_string()),
     };
-    let mut outcome = if report.clean { Outcome::Silent } else { Outcome::Told };
+    let mut outcome = if report.clean { OpenOutcome::Silent } else { OpenOutcome::Told };
     for (log_id, expected) in LOGS.iter().zip(expected) {
         let mut messages = Vec::new();
         let mut from = 1;
         while let Some(plan) = log.plan_read(*log_id, from, 4000) {
             let Ok(found) = plan.run(&disk) else {
-                if outcome == Outcome::Silent {
-                    outcome = Outcome::ToldByReader;
+                if outcome == OpenOutcome::Silent {
+                    outcome = OpenOutcome::ToldByReader;
                 }
                 // There may be more messages after unreadable ones.
                 from += 1;
@@ -127,7 +127,7 @@ pub(crate) fn start(disk: &MemoryDisk, expected: &[Vec<(u64, Bytes)>]) -> Outcom
             from = found.last().unwrap().number + 1;
             messages.extend(found.into_iter().map(|message| (message.number, message.payload)));
         }
-        if outcome == Outcome::Silent {
+        if outcome == OpenOutcome::Silent {
             assert_eq!(&messages, expected, "something else is read, and nothing said so");
         }
         for (number, payload) in messages {
