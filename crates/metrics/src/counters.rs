@@ -28,7 +28,7 @@ impl Counter {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// The counters of one core. Those of different cores are two cache lines apart, so that no two cores write
+        /// The counters of one core. Counters of different cores are two cache lines apart, so that no two cores write
         /// to the same line (false sharing).
         #[derive(Debug, Default)]
         #[repr(align(128))]

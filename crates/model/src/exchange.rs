@@ -53,7 +53,7 @@ impl fmt::Display for ExchangeType {
     }
 }
 
-/// How a binding of a headers exchange compares (argument `x-match`).
+/// The comparison of a headers exchange's binding (argument `x-match`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadersMatch {
     /// All headers of the binding have to match, except those that start with `x-`.

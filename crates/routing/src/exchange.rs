@@ -10,7 +10,7 @@ use leveret_model::{Binding, ExchangeType};
 
 use self::{direct::Direct, fanout::Fanout, headers::HeadersTable, topic::Topic};
 use crate::headers::Headers;
-use crate::targets::Target;
+use crate::targets::RouteTarget;
 
 /// The bindings of one exchange.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Table {
     }
 
     pub(crate) fn bind(&mut self, binding: &Binding) {
-        let target = Target::from(binding);
+        let target = RouteTarget::from(binding);
         match self {
             Table::Direct(table) => table.bind(&binding.routing_key, target),
             Table::Fanout(table) => table.bind(target),
@@ -52,7 +52,7 @@ impl Table {
     }
 
     pub(crate) fn unbind(&mut self, binding: &Binding) {
-        let target = Target::from(binding);
+        let target = RouteTarget::from(binding);
         match self {
             Table::Direct(table) => table.unbind(&binding.routing_key, &target),
             Table::Fanout(table) => table.unbind(&target),
@@ -67,7 +67,12 @@ impl Table {
     }
 
     /// Passes every target that the message goes to to `visit`, some possibly more than once.
-    pub(crate) fn matches<'a>(&'a self, routing_key: &[u8], headers: &dyn Headers, visit: &mut dyn FnMut(&'a Target)) {
+    pub(crate) fn matches<'a>(
+        &'a self,
+        routing_key: &[u8],
+        headers: &dyn Headers,
+        visit: &mut dyn FnMut(&'a RouteTarget),
+    ) {
         match self {
             Table::Direct(table) => table.matches(routing_key, visit),
             Table::Fanout(table) => table.matches(visit),

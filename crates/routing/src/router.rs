@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::exchange::Table;
 use crate::headers::Headers;
-use crate::targets::Target;
+use crate::targets::RouteTarget;
 
 /// The queues of a message, in the order of their ids, without duplicates.
 pub type Routes = SmallVec<[QueueId; 4]>;
@@ -254,8 +254,8 @@ impl Vhost {
                 node.table.matches(key, headers, &mut |target| {
                     found = true;
                     match target {
-                        Target::Queue(id) => out.push(*id),
-                        Target::Exchange(name) => go(name, out),
+                        RouteTarget::Queue(id) => out.push(*id),
+                        RouteTarget::Exchange(name) => go(name, out),
                     }
                 });
             }

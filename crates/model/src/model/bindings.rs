@@ -85,7 +85,7 @@ impl Model {
 
     /// Deletes those of `sources` that are auto-delete exchanges and have no bindings left, and repeats that for
     /// their sources.
-    pub(super) fn auto_delete(&mut self, mut sources: VecDeque<Source>, changes: &mut Vec<Change>) {
+    pub(super) fn auto_delete(&mut self, mut sources: VecDeque<SourceExchange>, changes: &mut Vec<Change>) {
         while let Some(source) = sources.pop_front() {
             let Some(exchange) = self.topology.exchange(&source.vhost, &source.name).cloned() else {
                 continue;
@@ -105,16 +105,17 @@ impl Model {
 }
 
 /// An exchange that lost bindings.
-pub(super) struct Source {
+pub(super) struct SourceExchange {
     vhost: Arc<str>,
     name: Arc<str>,
     id: ExchangeId,
 }
 
 /// The source exchanges of bindings; consecutive bindings of the same source give one entry.
-pub(super) fn sources_of(bindings: &[Arc<Binding>]) -> VecDeque<Source> {
+pub(super) fn sources_of(bindings: &[Arc<Binding>]) -> VecDeque<SourceExchange> {
     let of_each = bindings.chunk_by(|one, next| one.source_id == next.source_id).map(|together| &together[0]);
-    let source = |one: &Arc<Binding>| Source { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };
+    let source =
+        |one: &Arc<Binding>| SourceExchange { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };
     of_each.map(source).collect()
 }
 

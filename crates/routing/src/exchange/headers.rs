@@ -3,7 +3,7 @@ use leveret_model::{Arguments, HeadersMatch, Value};
 use smallvec::SmallVec;
 
 use crate::headers::{Header, Headers};
-use crate::targets::{Target, Targets};
+use crate::targets::{RouteTarget, Targets};
 
 /// Bindings by their arguments; a message is compared with each distinct set of arguments.
 #[derive(Clone, Debug, Default)]
@@ -27,12 +27,12 @@ struct Pattern {
 }
 
 impl HeadersTable {
-    pub(crate) fn bind(&mut self, arguments: &Arguments, target: Target) {
+    pub(crate) fn bind(&mut self, arguments: &Arguments, target: RouteTarget) {
         let bound = self.patterns.entry(arguments.clone());
         bound.or_insert_with(|| Bound::new(arguments)).targets.add(target);
     }
 
-    pub(crate) fn unbind(&mut self, arguments: &Arguments, target: &Target) {
+    pub(crate) fn unbind(&mut self, arguments: &Arguments, target: &RouteTarget) {
         let Some(bound) = self.patterns.get_mut(arguments) else {
             return;
         };
@@ -42,7 +42,7 @@ impl HeadersTable {
         }
     }
 
-    pub(crate) fn matches<'a>(&'a self, headers: &dyn Headers, visit: &mut dyn FnMut(&'a Target)) {
+    pub(crate) fn matches<'a>(&'a self, headers: &dyn Headers, visit: &mut dyn FnMut(&'a RouteTarget)) {
         let mut asked = Asked { headers, found: SmallVec::new() };
         for bound in self.patterns.values() {
             if bound.pattern.is_satisfied(&mut asked) {
@@ -165,20 +165,20 @@ mod tests {
             pairs.iter().map(|(name, value)| (*name, Value::Int(*value))).collect()
         };
         for queue in 0..10 {
-            table.bind(&pattern(&[("a", queue), ("b", 1)]), Target::Queue(QueueId(queue as u64)));
+            table.bind(&pattern(&[("a", queue), ("b", 1)]), RouteTarget::Queue(QueueId(queue as u64)));
         }
         let message = Counted(Message(pattern(&[("a", 7), ("b", 1)])), Cell::new(0));
         let mut found = Vec::new();
         table.matches(&message, &mut |target| found.push(target.clone()));
-        assert_eq!((found, message.1.get()), (vec![Target::Queue(QueueId(7))], 2));
+        assert_eq!((found, message.1.get()), (vec![RouteTarget::Queue(QueueId(7))], 2));
         // More names than are remembered.
         for number in 0..20 {
-            table.bind(&pattern(&[(&format!("name-{number}"), 1)]), Target::Queue(QueueId(100 + number)));
+            table.bind(&pattern(&[(&format!("name-{number}"), 1)]), RouteTarget::Queue(QueueId(100 + number)));
         }
         let message = Counted(Message(pattern(&[("name-3", 1), ("name-19", 1)])), Cell::new(0));
         let mut found = Vec::new();
         table.matches(&message, &mut |target| found.push(target.clone()));
         found.sort();
-        assert_eq!(found, [103, 119].map(|id| Target::Queue(QueueId(id))));
+        assert_eq!(found, [103, 119].map(|id| RouteTarget::Queue(QueueId(id))));
     }
 }

@@ -4,7 +4,7 @@ use imbl::HashMap;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::targets::{Target, Targets};
+use crate::targets::{RouteTarget, Targets};
 
 /// Binding keys as a trie of words.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ enum Words {
 }
 
 impl Topic {
-    pub(crate) fn bind(&mut self, key: &[u8], target: Target) {
+    pub(crate) fn bind(&mut self, key: &[u8], target: RouteTarget) {
         let mut node = Arc::make_mut(&mut self.root);
         for word in words(key) {
             node = match word {
@@ -44,13 +44,13 @@ impl Topic {
         node.targets.add(target);
     }
 
-    pub(crate) fn unbind(&mut self, key: &[u8], target: &Target) {
+    pub(crate) fn unbind(&mut self, key: &[u8], target: &RouteTarget) {
         Arc::make_mut(&mut self.root).unbind(words(key), target);
     }
 
     /// Matches all keys at once, word by word, by the set of nodes that the words so far lead to. So the time is
     /// linear in the number of words, however many `#` the keys have.
-    pub(crate) fn matches<'a>(&'a self, key: &[u8], visit: &mut dyn FnMut(&'a Target)) {
+    pub(crate) fn matches<'a>(&'a self, key: &[u8], visit: &mut dyn FnMut(&'a RouteTarget)) {
         // Once reached, the node after a `#` is reached by every longer prefix too.
         let mut hashes = NodeSet::default();
         let mut here: SmallVec<[&Node; 16]> = SmallVec::new();
@@ -127,7 +127,7 @@ impl Node {
         self.targets.is_empty() && self.star.is_none() && self.hash.is_none() && matches!(self.words, Words::None)
     }
 
-    fn unbind<'k>(&mut self, mut rest: impl Iterator<Item = &'k [u8]>, target: &Target) {
+    fn unbind<'k>(&mut self, mut rest: impl Iterator<Item = &'k [u8]>, target: &RouteTarget) {
         // Recursion is as deep as a key has words, at most 128 in 255 bytes.
         let Some(word) = rest.next() else {
             self.targets.remove(target);
@@ -151,7 +151,7 @@ impl Node {
     }
 }
 
-fn unbind_child(child: &mut Option<Arc<Node>>, rest: &mut dyn Iterator<Item = &[u8]>, target: &Target) {
+fn unbind_child(child: &mut Option<Arc<Node>>, rest: &mut dyn Iterator<Item = &[u8]>, target: &RouteTarget) {
     let Some(node) = child else { return };
     let node = Arc::make_mut(node);
     node.unbind(rest, target);
@@ -224,7 +224,7 @@ mod tests {
     fn matched(keys: &[&str], routing_key: &str) -> Vec<u64> {
         let mut topic = Topic::default();
         for (id, key) in keys.iter().enumerate() {
-            topic.bind(key.as_bytes(), Target::Queue(QueueId(id as u64)));
+            topic.bind(key.as_bytes(), RouteTarget::Queue(QueueId(id as u64)));
         }
         targets(&topic, routing_key)
     }
@@ -232,8 +232,8 @@ mod tests {
     fn targets(topic: &Topic, routing_key: &str) -> Vec<u64> {
         let mut ids = Vec::new();
         topic.matches(routing_key.as_bytes(), &mut |target| match target {
-            Target::Queue(id) => ids.push(id.0),
-            Target::Exchange(_) => panic!("no exchange was bound"),
+            RouteTarget::Queue(id) => ids.push(id.0),
+            RouteTarget::Exchange(_) => panic!("no exchange was bound"),
         });
         ids.sort_unstable();
         ids.dedup();
@@ -271,10 +271,10 @@ mod tests {
         let mut topic = Topic::default();
         let keys = ["a.b.c", "a.*.#", "#.x", "a.b"];
         for key in keys {
-            topic.bind(key.as_bytes(), Target::Queue(QueueId(1)));
+            topic.bind(key.as_bytes(), RouteTarget::Queue(QueueId(1)));
         }
         for key in keys {
-            topic.unbind(key.as_bytes(), &Target::Queue(QueueId(1)));
+            topic.unbind(key.as_bytes(), &RouteTarget::Queue(QueueId(1)));
         }
         assert!(topic.root.is_empty());
     }
@@ -294,7 +294,7 @@ mod tests {
             let routing_key = routing_key.join(".");
             let mut topic = Topic::default();
             for (id, key) in keys.iter().enumerate() {
-                topic.bind(key.as_bytes(), Target::Queue(QueueId(id as u64)));
+                topic.bind(key.as_bytes(), RouteTarget::Queue(QueueId(id as u64)));
             }
             let snapshot = topic.clone();
             let mut live: std::collections::BTreeMap<u64, &str> =
@@ -306,7 +306,7 @@ mod tests {
             for index in removed {
                 let id = index.index(keys.len()) as u64;
                 if let Some(key) = live.remove(&id) {
-                    topic.unbind(key.as_bytes(), &Target::Queue(QueueId(id)));
+                    topic.unbind(key.as_bytes(), &RouteTarget::Queue(QueueId(id)));
                 }
             }
             prop_assert_eq!(targets(&topic, &routing_key), expected(&live));
