@@ -64,10 +64,10 @@ impl<'a> Overlay<'a> {
     }
 
     /// The time at which it was received, if it was stamped.
-    pub fn received(&self) -> Option<Received> {
+    pub fn received(&self) -> Option<ReceivedStamp> {
         let (ms, flags) = self.entry(KIND_RECEIVED)?.split_first_chunk()?;
         let (ms, flags) = (u64::from_le_bytes(*ms), *flags.first()?);
-        Some(Received { ms, header: flags & RECEIVED_HEADER != 0, property: flags & RECEIVED_PROPERTY != 0 })
+        Some(ReceivedStamp { ms, header: flags & RECEIVED_HEADER != 0, property: flags & RECEIVED_PROPERTY != 0 })
     }
 
     /// The node that received it, if it was stamped.
@@ -90,7 +90,7 @@ impl<'a> Overlay<'a> {
 
 /// The stamp of the time at which a message was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedStamp {
     /// Wall time in milliseconds since the Unix epoch.
     pub ms: u64,
     /// Whether it is shown as a header or annotation.
@@ -150,7 +150,7 @@ pub(crate) fn deaths_entry(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) 
     end_entry(out, start);
 }
 
-pub(crate) fn received_entry(out: &mut Vec<u8>, received: &Received) {
+pub(crate) fn received_entry(out: &mut Vec<u8>, received: &ReceivedStamp) {
     let start = begin_entry(out, KIND_RECEIVED);
     out.extend_from_slice(&received.ms.to_le_bytes());
     let header = if received.header { RECEIVED_HEADER } else { 0 };

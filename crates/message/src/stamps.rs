@@ -6,7 +6,7 @@ use leveret_amqp091::Properties;
 
 use crate::annotations::{TIMESTAMP_IN_MS, X_ROUTED_BY};
 use crate::incoming::Incoming;
-use crate::overlay::{Received, received_entry, routed_by_entry};
+use crate::overlay::{ReceivedStamp, received_entry, routed_by_entry};
 
 /// The stamps that messages get.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,7 +71,7 @@ impl Stamps {
         if let Some(time) = self.received_time {
             let (header, property) = (time.stamps(given.time_header), time.stamps(given.timestamp));
             if header || property {
-                received_entry(overlay, &Received { ms: received_ms, header, property });
+                received_entry(overlay, &ReceivedStamp { ms: received_ms, header, property });
             }
         }
         if let Some((node, name)) = &self.routed_by

@@ -4,12 +4,12 @@ use leveret_amqp10::Value;
 use leveret_amqp091::FieldValue;
 
 use crate::annotations::{TIMESTAMP_IN_MS, X_OPT_RECEIVED_TIME, X_OPT_SENT_TIME, X_ROUTED_BY};
-use crate::overlay::{Overlay, Received};
+use crate::overlay::{Overlay, ReceivedStamp};
 
 /// The stamps of one delivery.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stamps<'a> {
-    received: Option<Received>,
+    received: Option<ReceivedStamp>,
     routed_by: Option<&'a [u8]>,
     sent_ms: Option<u64>,
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use leveret_amqp10::message::{BodyRef, SectionStart, Sections};
 
-/// How the bytes of a stored body are read.
+/// The way to read the bytes of a stored body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyForm {
     /// Plain bytes, in a protocol that has nothing else.
