@@ -37,7 +37,7 @@ pub enum DecodeError {
     /// A frame body, section or state begins with a descriptor that isn't allowed in this place.
     #[error("{place} begins with {problem}")]
     Descriptor {
-        /// What was being decoded.
+        /// The part being decoded.
         place: &'static str,
         /// The problem with its descriptor.
         problem: Problem,
@@ -45,7 +45,7 @@ pub enum DecodeError {
     /// A value outside of any composite type is malformed.
     #[error("cannot decode {place}: {problem}")]
     Value {
-        /// What was being decoded.
+        /// The part being decoded.
         place: &'static str,
         /// The problem.
         problem: Problem,

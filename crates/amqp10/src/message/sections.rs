@@ -45,7 +45,7 @@ pub struct Sections<'a> {
 
 /// Sections in their order; body sections of the same kind may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum SectionPlace {
     Start,
     Header,
     DeliveryAnnotations,
@@ -95,17 +95,17 @@ impl<'a> Sections<'a> {
     /// As [`parse`](Self::parse); sections located before the error are kept.
     pub fn read(&mut self, payload: &'a [u8]) -> Result<(), DecodeError> {
         let sections = self;
-        let mut place = Place::Start;
+        let mut place = SectionPlace::Start;
         let mut reader = Reader::new(payload);
         while !reader.is_empty() {
             let start = reader;
             let code = read_section_code(&mut reader)?;
             let next = place_of(code)?;
-            let repeated = next == place && !(next == Place::Body && sections.body_repeats(code));
+            let repeated = next == place && !(next == SectionPlace::Body && sections.body_repeats(code));
             if next < place || repeated {
                 return Err(DecodeError::SectionOrder { section: section_name(code) });
             }
-            if next >= Place::Properties && place < Place::Properties {
+            if next >= SectionPlace::Properties && place < SectionPlace::Properties {
                 sections.bare = start.rest();
             }
             place = next;
@@ -203,15 +203,15 @@ pub(super) fn read_section_code(reader: &mut Reader<'_>) -> Result<u64, DecodeEr
     descriptor_code(code, reader, "a message section").map_err(problem)
 }
 
-pub(super) fn place_of(code: u64) -> Result<Place, DecodeError> {
+pub(super) fn place_of(code: u64) -> Result<SectionPlace, DecodeError> {
     Ok(match code {
-        descriptor::HEADER => Place::Header,
-        descriptor::DELIVERY_ANNOTATIONS => Place::DeliveryAnnotations,
-        descriptor::MESSAGE_ANNOTATIONS => Place::MessageAnnotations,
-        descriptor::PROPERTIES => Place::Properties,
-        descriptor::APPLICATION_PROPERTIES => Place::ApplicationProperties,
-        descriptor::DATA | descriptor::AMQP_SEQUENCE | descriptor::AMQP_VALUE => Place::Body,
-        descriptor::FOOTER => Place::Footer,
+        descriptor::HEADER => SectionPlace::Header,
+        descriptor::DELIVERY_ANNOTATIONS => SectionPlace::DeliveryAnnotations,
+        descriptor::MESSAGE_ANNOTATIONS => SectionPlace::MessageAnnotations,
+        descriptor::PROPERTIES => SectionPlace::Properties,
+        descriptor::APPLICATION_PROPERTIES => SectionPlace::ApplicationProperties,
+        descriptor::DATA | descriptor::AMQP_SEQUENCE | descriptor::AMQP_VALUE => SectionPlace::Body,
+        descriptor::FOOTER => SectionPlace::Footer,
         received => {
             let problem = Problem::Descriptor { received, expected: "a message section" };
             return Err(DecodeError::Descriptor { place: "message section", problem });

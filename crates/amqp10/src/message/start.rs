@@ -2,7 +2,7 @@
 //! in pieces.
 
 use super::Sections;
-use super::sections::{Place, place_of, read_section_code, section_name};
+use super::sections::{SectionPlace, place_of, read_section_code, section_name};
 use crate::error::Problem;
 use crate::value::{code, read_constructor};
 use crate::wire::Reader;
@@ -31,7 +31,7 @@ impl SectionStart {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let start = Self::read(bytes).ok()?;
-        place_of(start.code).is_ok_and(|place| place == Place::Body).then_some(start)
+        place_of(start.code).is_ok_and(|place| place == SectionPlace::Body).then_some(start)
     }
 
     fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -73,7 +73,7 @@ impl<'a> Sections<'a> {
         loop {
             let at = payload.len() - reader.rest().len();
             let mut ahead = reader;
-            if place_of(read_section_code(&mut ahead).ok()?).ok()? >= Place::Body {
+            if place_of(read_section_code(&mut ahead).ok()?).ok()? >= SectionPlace::Body {
                 let mut sections = Self::parse(&payload[..at]).ok()?;
                 if sections.bare.is_empty() {
                     sections.bare = &payload[at..];
@@ -155,7 +155,7 @@ impl BodyWalk {
     fn enter(&mut self, code: u64) -> Result<(), DecodeError> {
         let may_repeat = matches!(code, descriptor::DATA | descriptor::AMQP_SEQUENCE);
         let is_in_order = match self.code {
-            None => place_of(code)? == Place::Body,
+            None => place_of(code)? == SectionPlace::Body,
             Some(first) => first == code && may_repeat,
         };
         if !is_in_order {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 /// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     Bool,
     Ubyte,
     Ushort,
@@ -48,21 +48,21 @@ pub enum Presence {
     DefaultSymbol(&'static str),
 }
 
-use Kind::*;
+use FieldKind::*;
 use Presence::*;
 
 pub struct Layout {
     pub name: &'static str,
     pub code: u64,
     pub symbol: &'static str,
-    pub fields: &'static [(&'static str, Kind, Presence)],
+    pub fields: &'static [(&'static str, FieldKind, Presence)],
 }
 
 const fn layout(
     name: &'static str,
     code: u64,
     symbol: &'static str,
-    fields: &'static [(&'static str, Kind, Presence)],
+    fields: &'static [(&'static str, FieldKind, Presence)],
 ) -> Layout {
     Layout { name, code, symbol, fields }
 }
@@ -70,7 +70,7 @@ const fn layout(
 const STATES: &[u64] = &[0x23, 0x24, 0x25, 0x26, 0x27, 0x33, 0x34];
 const OUTCOMES: &[u64] = &[0x24, 0x25, 0x26, 0x27];
 const EXPIRY: &[&str] = &["link-detach", "session-end", "connection-close", "never"];
-const ERROR: Kind = Composite(&[0x1D]);
+const ERROR: FieldKind = Composite(&[0x1D]);
 const NO: Presence = DefaultBool(false);
 
 /// Performatives.
@@ -352,7 +352,7 @@ pub fn composite(layout: &'static Layout, dialect: Dialect) -> BoxedStrategy<Own
         .boxed()
 }
 
-fn field(kind: Kind, dialect: Dialect) -> BoxedStrategy<OwnedValue> {
+fn field(kind: FieldKind, dialect: Dialect) -> BoxedStrategy<OwnedValue> {
     match kind {
         Bool => any::<bool>().prop_map(OwnedValue::Bool).boxed(),
         Ubyte => any::<u8>().prop_map(OwnedValue::Ubyte).boxed(),
