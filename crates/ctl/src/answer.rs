@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The result of a command.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum CommandOutput {
     /// Success without a result.
     Done,
     /// A text, whatever the formatter.
@@ -43,8 +43,8 @@ impl Rows {
     }
 }
 
-impl From<Rows> for Answer {
+impl From<Rows> for CommandOutput {
     fn from(rows: Rows) -> Self {
-        Answer::Rows(rows)
+        CommandOutput::Rows(rows)
     }
 }

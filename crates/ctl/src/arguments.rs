@@ -11,22 +11,22 @@ use crate::commands::{self, Command};
 use crate::failure::Failure;
 use crate::format::Formatter;
 use crate::help;
-use crate::place::Place;
+use crate::place::NodePlace;
 use crate::tool::Tool;
-use crate::usage::{Part, parts};
+use crate::usage::{UsagePart, parts};
 
 /// A parsed command line.
 pub(crate) enum Parsed {
     /// A text that needs no node.
     Help(String),
     /// A command with its options and arguments.
-    Command(&'static Command, Options, ArgMatches),
+    Command(&'static Command, CommonOptions, ArgMatches),
 }
 
 /// The options of every command.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Options {
-    pub(crate) place: Place,
+pub(crate) struct CommonOptions {
+    pub(crate) place: NodePlace,
     pub(crate) timeout: Option<Duration>,
     pub(crate) vhost: Option<String>,
     pub(crate) quiet: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     pub(crate) formatter: Formatter,
 }
 
-impl Options {
+impl CommonOptions {
     /// Whether tables have a header line.
     pub(crate) fn shows_headers(&self) -> bool {
         !self.silent && !self.no_table_headers
@@ -55,8 +55,8 @@ impl Options {
         };
         let named = text("formatter");
         let formatter = named.as_deref().map_or(Some(Formatter::default()), Formatter::named);
-        Ok(Options {
-            place: Place { data_dir: text("data-dir").map(PathBuf::from), node: text("node") },
+        Ok(CommonOptions {
+            place: NodePlace { data_dir: text("data-dir").map(PathBuf::from), node: text("node") },
             timeout: seconds.map(Duration::from_secs_f64),
             vhost: text("vhost"),
             quiet: matches.get_flag("quiet"),
@@ -117,12 +117,12 @@ fn subcommand(command: &'static Command) -> clap::Command {
     let short = |name| SHORT.iter().find(|(long, _)| *long == name).map(|(_, short)| *short);
     for part in parts(command.usage) {
         line = line.arg(match part {
-            Part::Word { name, required, many } => {
+            UsagePart::Word { name, required, many } => {
                 let arg = Arg::new(name).required(required);
                 if many { arg.num_args(0..).action(ArgAction::Append) } else { arg }
             }
-            Part::Option { name, takes_value: true } => Arg::new(name).long(name).short(short(name)).num_args(1),
-            Part::Option { name, takes_value: false } => {
+            UsagePart::Option { name, takes_value: true } => Arg::new(name).long(name).short(short(name)).num_args(1),
+            UsagePart::Option { name, takes_value: false } => {
                 Arg::new(name).long(name).short(short(name)).action(ArgAction::SetTrue)
             }
         });
@@ -148,7 +148,7 @@ pub(crate) fn parse(tool: Tool, arguments: Vec<OsString>) -> Result<Parsed, Fail
     if inner.get_flag("help") {
         return Ok(Parsed::Help(help::of_command(tool, command)));
     }
-    Ok(Parsed::Command(command, Options::of(inner)?, inner.clone()))
+    Ok(Parsed::Command(command, CommonOptions::of(inner)?, inner.clone()))
 }
 
 /// The error for a command line refused by clap, with RabbitMQ's text where it has one.

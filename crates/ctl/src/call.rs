@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 
-use crate::arguments::Options;
-use crate::client::Client;
+use crate::arguments::CommonOptions;
+use crate::client::NodeClient;
 use crate::failure::Failure;
 use crate::tool::Tool;
 
@@ -19,20 +19,20 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The invocation of a command: its options, arguments and output.
 pub(crate) struct Call<'a> {
     pub(crate) tool: Tool,
-    pub(crate) options: Options,
+    pub(crate) options: CommonOptions,
     matches: ArgMatches,
     output: &'a mut String,
     /// The node, if the caller has found it.
-    found: Option<Client>,
+    found: Option<NodeClient>,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(tool: Tool, options: Options, matches: ArgMatches, output: &'a mut String) -> Self {
+    pub(crate) fn new(tool: Tool, options: CommonOptions, matches: ArgMatches, output: &'a mut String) -> Self {
         Call { tool, options, matches, output, found: None }
     }
 
     /// The same invocation for a node that was found before.
-    pub(crate) fn to(mut self, node: &Client) -> Self {
+    pub(crate) fn to(mut self, node: &NodeClient) -> Self {
         self.found = Some(node.clone());
         self
     }
@@ -54,7 +54,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// No node answers, or its process has no node since `stop_app`.
-    pub(crate) fn node(&self) -> Result<Client, Failure> {
+    pub(crate) fn node(&self) -> Result<NodeClient, Failure> {
         let process = self.process()?;
         match process.is_running() {
             true => Ok(process),
@@ -71,11 +71,11 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// No process answers.
-    pub(crate) fn process(&self) -> Result<Client, Failure> {
+    pub(crate) fn process(&self) -> Result<NodeClient, Failure> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
-        Client::connect(&self.options.place, self.options.timeout.unwrap_or(TIMEOUT))
+        NodeClient::connect(&self.options.place, self.options.timeout.unwrap_or(TIMEOUT))
     }
 
     /// An argument or the value of an option, if given.

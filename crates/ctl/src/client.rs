@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::place::{Place, unreachable};
+use crate::place::{NodePlace, unreachable};
 
 /// Largest accepted response: a list of some millions of queues.
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
 
 /// A node that responds.
 #[derive(Debug, Clone)]
-pub(crate) struct Client {
+pub(crate) struct NodeClient {
     socket: PathBuf,
     timeout: Duration,
     /// The node's description of itself.
@@ -24,12 +24,12 @@ pub(crate) struct Client {
 
 /// A response of the node.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
 
-impl Response {
+impl HttpResponse {
     /// The body as JSON; null if it isn't JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -56,16 +56,16 @@ pub(crate) fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-impl Client {
+impl NodeClient {
     /// Finds the node.
     ///
     /// # Errors
     /// No node responds, or it has another name.
-    pub(crate) fn connect(place: &Place, timeout: Duration) -> Result<Self, Failure> {
+    pub(crate) fn connect(place: &NodePlace, timeout: Duration) -> Result<Self, Failure> {
         let (sockets, wanted) = (place.sockets()?, place.node());
         let mut other = None;
         for socket in &sockets {
-            let mut client = Client { socket: socket.clone(), timeout, node: Value::Null };
+            let mut client = NodeClient { socket: socket.clone(), timeout, node: Value::Null };
             let response = match client.request("GET", "/local/node", None) {
                 Ok(response) => response,
                 // A process accepts connections there, but doesn't respond.
@@ -104,21 +104,21 @@ impl Client {
     ///
     /// # Errors
     /// The node has gone, or doesn't respond in time.
-    pub(crate) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response, Failure> {
+    pub(crate) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<HttpResponse, Failure> {
         self.request_with(method, path, body, "")
     }
 
     /// Sends a request with further headers, each with its line end.
     ///
     /// # Errors
-    /// As [`Client::request`].
+    /// As [`NodeClient::request`].
     pub(crate) fn request_with(
         &self,
         method: &str,
         path: &str,
         body: Option<&Value>,
         headers: &str,
-    ) -> Result<Response, Failure> {
+    ) -> Result<HttpResponse, Failure> {
         self.exchange(method, path, body, headers).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 let seconds = self.timeout.as_secs_f64();
@@ -132,7 +132,7 @@ impl Client {
         })
     }
 
-    fn exchange(&self, method: &str, path: &str, body: Option<&Value>, headers: &str) -> io::Result<Response> {
+    fn exchange(&self, method: &str, path: &str, body: Option<&Value>, headers: &str) -> io::Result<HttpResponse> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let mut stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(self.timeout))?;
@@ -218,7 +218,7 @@ pub(crate) fn word(text: &str) -> String {
     out
 }
 
-fn parse(bytes: &[u8]) -> Option<Response> {
+fn parse(bytes: &[u8]) -> Option<HttpResponse> {
     let split = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..split]).ok()?.to_ascii_lowercase();
     let status = head.split_ascii_whitespace().nth(1)?.parse().ok()?;
@@ -230,7 +230,7 @@ fn parse(bytes: &[u8]) -> Option<Response> {
         Some(length) => rest.get(..length)?.to_vec(),
         None => rest.to_vec(),
     };
-    Some(Response { status, body })
+    Some(HttpResponse { status, body })
 }
 
 /// Decodes a chunked body (RFC 9112, section 7.1); `None` if its last chunk is missing.

@@ -17,14 +17,14 @@ const PATH_BYTES_MAX: usize = 107;
 
 /// The options that select a node.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct NodePlace {
     /// `--data-dir`.
     pub(crate) data_dir: Option<PathBuf>,
     /// `-n`.
     pub(crate) node: Option<String>,
 }
 
-impl Place {
+impl NodePlace {
     /// Data directories that may belong to the node, the most likely one first.
     fn directories(&self, variable: impl Fn(&str) -> Option<OsString>, node: Option<&str>) -> Vec<PathBuf> {
         if let Some(given) = &self.data_dir {
@@ -126,9 +126,9 @@ mod tests {
             "LEVERET_DATA_DIR" => Some("/from/variable".into()),
             _ => None,
         };
-        let given = Place { data_dir: Some("/given".into()), node: None };
+        let given = NodePlace { data_dir: Some("/given".into()), node: None };
         assert_eq!(given.directories(variables, None), [PathBuf::from("/given")]);
-        let place = Place::default();
+        let place = NodePlace::default();
         assert_eq!(place.directories(variables, None), [PathBuf::from("/from/variable")]);
         let found = place.directories(|_| None, Some("rabbit@host"));
         assert!(found.contains(&"/var/lib/rabbitmq/mnesia/rabbit@host".into()), "{found:?}");

@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 
-use super::{CTL, Command, Group};
-use crate::answer::Answer;
+use super::{CTL, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::{self, Call};
 use crate::client::word;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CTL, "eval", Group::Operations, "[<expression>...]", "Answers some expressions of Erlang that scripts use, and names the command for others", eval),
+    Command::new(CTL, "eval", CommandGroup::Operations, "[<expression>...]", "Answers some expressions of Erlang that scripts use, and names the command for others", eval),
 ];
 
 /// A recognised expression.
@@ -66,7 +66,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("application:get", "rabbitmqctl environment"),
 ];
 
-fn eval(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn eval(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let mut expression = call.words("expression").join(" ");
     if expression.is_empty() {
         expression = call::input()?;
@@ -94,7 +94,7 @@ fn eval(call: &mut Call<'_>) -> Result<Answer, Failure> {
         Asked::SetChannelMax(number) => done(call, "PUT", "/local/settings", json!({"channel_max": number}))?,
         Asked::SetLoopbackUsers(names) => done(call, "PUT", "/local/settings", json!({"loopback_users": names}))?,
     };
-    Ok(Answer::Text(answer))
+    Ok(CommandOutput::Text(answer))
 }
 
 fn done(call: &Call<'_>, method: &str, path: &str, body: Value) -> Result<String, Failure> {

@@ -1,9 +1,9 @@
 //! The common part of the commands for permissions and for topic permissions.
 
 use super::{listed, users, vhosts};
-use crate::answer::Answer;
+use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::{Client, word};
+use crate::client::{NodeClient, word};
 use crate::failure::Failure;
 
 /// Permissions or topic permissions.
@@ -23,7 +23,7 @@ impl Granted {
     }
 
     /// The node, once user and vhost are known to exist, and the message with `{user}` and `{vhost}` filled in.
-    pub(super) fn begin(&self, call: &mut Call<'_>, text: &str) -> Result<(Client, String), Failure> {
+    pub(super) fn begin(&self, call: &mut Call<'_>, text: &str) -> Result<(NodeClient, String), Failure> {
         let (vhost, user) = (call.vhost(), call.word("username").to_owned());
         let node = call.node()?;
         let filled = text.replace("{called}", self.called).replace("{vhost}", &vhost);
@@ -35,7 +35,7 @@ impl Granted {
     }
 
     /// Lists the permissions in a vhost.
-    pub(super) fn list(&self, call: &mut Call<'_>) -> Result<Answer, Failure> {
+    pub(super) fn list(&self, call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         let vhost = call.vhost();
         let node = call.node()?;
         call.say(&format!("Listing {} for vhost \"{vhost}\" ...", self.called));
@@ -45,7 +45,7 @@ impl Granted {
     }
 
     /// Lists the permissions of a user.
-    pub(super) fn list_of_user(&self, call: &mut Call<'_>) -> Result<Answer, Failure> {
+    pub(super) fn list_of_user(&self, call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         let user = call.word("username").to_owned();
         let node = call.node()?;
         call.say(&format!("Listing {} for user \"{user}\" ...", self.called));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::answer::{Answer, Rows};
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::failure::Failure;
 
@@ -34,7 +34,7 @@ pub(super) fn columns(call: &Call<'_>, known: &[&str], usual: &[&str]) -> Result
 }
 
 /// The rows of objects. `rename` may change an object's keys, which are the columns.
-pub(super) fn rows(columns: &[String], objects: Vec<Value>, rename: impl Fn(&mut Value)) -> Answer {
+pub(super) fn rows(columns: &[String], objects: Vec<Value>, rename: impl Fn(&mut Value)) -> CommandOutput {
     let renamed = objects.into_iter().map(|mut object| {
         rename(&mut object);
         object

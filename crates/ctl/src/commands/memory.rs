@@ -4,19 +4,19 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{CHECK, Command, Group};
-use crate::answer::Answer;
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::{Client, word};
+use crate::client::{NodeClient, word};
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "memory_breakdown", Group::Monitoring, "[--unit <unit>]", "Provides a memory usage breakdown, in bytes, mb or gb", breakdown),
+    Command::new(CHECK, "memory_breakdown", CommandGroup::Monitoring, "[--unit <unit>]", "Provides a memory usage breakdown, in bytes, mb or gb", breakdown),
 ];
 
 /// Bytes by kind, largest first.
-pub(super) fn kinds(node: &Client) -> Result<Vec<(String, u64)>, Failure> {
+pub(super) fn kinds(node: &NodeClient) -> Result<Vec<(String, u64)>, Failure> {
     let body = node.get(&format!("/api/nodes/{}/memory", word(&node.name())))?;
     let kinds = body["memory"].as_object().into_iter().flatten();
     let mut kinds: Vec<(String, u64)> =
@@ -49,7 +49,7 @@ pub(super) fn rounded(number: f64) -> String {
     format!("{:?}", (number * 10_000.0).round() / 10_000.0)
 }
 
-fn breakdown(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn breakdown(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let unit = call.given("unit").unwrap_or("gb").to_ascii_lowercase();
     if !["bytes", "mb", "gb"].contains(&unit.as_str()) {
         return Err(Failure::Usage(format!(
@@ -64,7 +64,7 @@ fn breakdown(call: &mut Call<'_>) -> Result<Answer, Failure> {
         .iter()
         .map(|(kind, bytes)| (kind.clone(), json!({"bytes": bytes, "percentage": percentage(*bytes, total)})))
         .collect();
-    Ok(Answer::Report { text: lines(&kinds, &unit), value: Value::Object(value) })
+    Ok(CommandOutput::Report { text: lines(&kinds, &unit), value: Value::Object(value) })
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{CHECK, Command, Group};
-use crate::answer::{Answer, Rows};
+use super::{CHECK, Command, CommandGroup};
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(CHECK, "message_size_stats", Group::Monitoring, "", "Displays how large the messages were that clients have published since the node started", sizes),
+    Command::new(CHECK, "message_size_stats", CommandGroup::Monitoring, "", "Displays how large the messages were that clients have published since the node started", sizes),
 ];
 
 /// RabbitMQ's names of its ranges, by which the node counts; the last one has no upper bound.
@@ -25,7 +25,7 @@ const RANGES: &[(u64, &str)] = &[
     (u64::MAX, "above 100MB"),
 ];
 
-fn sizes(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn sizes(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Gathering message size statistics across the cluster using node {} ...", node.name()));
     let counted = node.list("/local/message-sizes")?;

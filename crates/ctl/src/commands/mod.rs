@@ -40,20 +40,20 @@ mod upgrade;
 mod users;
 mod vhosts;
 
-use crate::answer::Answer;
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::tool::Tool;
 
 /// The function that executes a command.
-pub(crate) type Run = fn(&mut Call<'_>) -> Result<Answer, Failure>;
+pub(crate) type Handler = fn(&mut Call<'_>) -> Result<CommandOutput, Failure>;
 
 /// A command of the table.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     /// The tools that have it.
     pub(crate) tools: &'static [Tool],
-    pub(crate) group: Group,
+    pub(crate) group: CommandGroup,
     /// Its usage line, see [`crate::usage`].
     pub(crate) usage: &'static str,
     pub(crate) summary: &'static str,
@@ -63,17 +63,17 @@ pub(crate) struct Command {
     pub(crate) columns: &'static [&'static str],
     /// The reason why it isn't supported yet, if so.
     pub(crate) missing: Option<&'static str>,
-    pub(crate) run: Run,
+    pub(crate) run: Handler,
 }
 
 impl Command {
     const fn new(
         tools: &'static [Tool],
         name: &'static str,
-        group: Group,
+        group: CommandGroup,
         usage: &'static str,
         summary: &'static str,
-        run: Run,
+        run: Handler,
     ) -> Self {
         Command { name, tools, group, usage, summary, in_vhost: false, columns: &[], missing: None, run }
     }
@@ -104,7 +104,7 @@ const ALL: &[Tool] = &Tool::ALL;
 
 /// The group of a command in the help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Group {
+pub(crate) enum CommandGroup {
     Help,
     Nodes,
     Cluster,
@@ -125,24 +125,24 @@ pub(crate) enum Group {
 }
 
 /// The groups in the order of the help text, with their titles.
-pub(crate) const GROUPS: &[(Group, &str)] = &[
-    (Group::Help, "Help"),
-    (Group::Nodes, "Nodes"),
-    (Group::Cluster, "Cluster"),
-    (Group::Users, "Users"),
-    (Group::Access, "Access Control"),
-    (Group::Monitoring, "Monitoring, observability and health checks"),
-    (Group::Parameters, "Parameters"),
-    (Group::Policies, "Policies"),
-    (Group::Vhosts, "Virtual hosts"),
-    (Group::Queues, "Queues"),
-    (Group::Operations, "Operations"),
-    (Group::Upgrade, "Upgrade"),
-    (Group::FeatureFlags, "Feature flags"),
-    (Group::Configuration, "Configuration and Environment"),
-    (Group::Definitions, "Definitions"),
-    (Group::Plugins, "Plugin Management"),
-    (Group::Missing, "Not there yet"),
+pub(crate) const GROUPS: &[(CommandGroup, &str)] = &[
+    (CommandGroup::Help, "Help"),
+    (CommandGroup::Nodes, "Nodes"),
+    (CommandGroup::Cluster, "Cluster"),
+    (CommandGroup::Users, "Users"),
+    (CommandGroup::Access, "Access Control"),
+    (CommandGroup::Monitoring, "Monitoring, observability and health checks"),
+    (CommandGroup::Parameters, "Parameters"),
+    (CommandGroup::Policies, "Policies"),
+    (CommandGroup::Vhosts, "Virtual hosts"),
+    (CommandGroup::Queues, "Queues"),
+    (CommandGroup::Operations, "Operations"),
+    (CommandGroup::Upgrade, "Upgrade"),
+    (CommandGroup::FeatureFlags, "Feature flags"),
+    (CommandGroup::Configuration, "Configuration and Environment"),
+    (CommandGroup::Definitions, "Definitions"),
+    (CommandGroup::Plugins, "Plugin Management"),
+    (CommandGroup::Missing, "Not there yet"),
 ];
 
 /// All commands.
@@ -259,7 +259,7 @@ mod tests {
     fn every_command_has_a_description() {
         for command in all() {
             assert!(!command.summary.is_empty(), "{}", command.name);
-            assert_eq!(command.missing.is_some(), command.group == Group::Missing, "{}", command.name);
+            assert_eq!(command.missing.is_some(), command.group == CommandGroup::Missing, "{}", command.name);
         }
     }
 }

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Command, Group, PLUGINS, enabled_plugins};
-use crate::answer::Answer;
+use super::{Command, CommandGroup, PLUGINS, enabled_plugins};
+use crate::answer::CommandOutput;
 use crate::call::Call;
 use crate::failure::Failure;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    Command::new(PLUGINS, "list", Group::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose] [--offline] [--online]", "Lists plugins and their state: -E enabled, -e also implicitly, -m names only, -v with descriptions", list),
-    Command::new(PLUGINS, "enable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Puts what is built in into the file enabled_plugins, if there is one, and refuses what isn't built yet", enable),
-    Command::new(PLUGINS, "disable", Group::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Takes plugins out of the file enabled_plugins, which the node reads when it starts", disable),
-    Command::new(PLUGINS, "set", Group::Plugins, "[<plugin>...] [--offline] [--online]", "Writes these into the file enabled_plugins, which the node reads when it starts", set),
-    Command::new(PLUGINS, "is_enabled", Group::Monitoring, "<plugin>... [--offline] [--online]", "Exits with a non-zero code if a plugin isn't enabled", is_enabled),
-    Command::new(PLUGINS, "directories", Group::Monitoring, "[--offline] [--online]", "Says which file lists the plugins, and that there are no directories of them", directories),
+    Command::new(PLUGINS, "list", CommandGroup::Plugins, "[<pattern>] [--enabled] [--implicitly-enabled] [--minimal] [--verbose] [--offline] [--online]", "Lists plugins and their state: -E enabled, -e also implicitly, -m names only, -v with descriptions", list),
+    Command::new(PLUGINS, "enable", CommandGroup::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Puts what is built in into the file enabled_plugins, if there is one, and refuses what isn't built yet", enable),
+    Command::new(PLUGINS, "disable", CommandGroup::Plugins, "[<plugin>...] [--all] [--offline] [--online]", "Takes plugins out of the file enabled_plugins, which the node reads when it starts", disable),
+    Command::new(PLUGINS, "set", CommandGroup::Plugins, "[<plugin>...] [--offline] [--online]", "Writes these into the file enabled_plugins, which the node reads when it starts", set),
+    Command::new(PLUGINS, "is_enabled", CommandGroup::Monitoring, "<plugin>... [--offline] [--online]", "Exits with a non-zero code if a plugin isn't enabled", is_enabled),
+    Command::new(PLUGINS, "directories", CommandGroup::Monitoring, "[--offline] [--online]", "Says which file lists the plugins, and that there are no directories of them", directories),
 ];
 
 /// RabbitMQ's plugins: name, availability, plugins enabled with it, description.
@@ -116,7 +116,7 @@ impl Enabled {
     }
 
     /// Writes another list to the file, and reports the result.
-    fn change(&self, call: &mut Call<'_>, names: BTreeSet<String>) -> Result<Answer, Failure> {
+    fn change(&self, call: &mut Call<'_>, names: BTreeSet<String>) -> Result<CommandOutput, Failure> {
         let unchanged = match (&self.listed, &self.file) {
             (Some(listed), _) => *listed == names,
             (None, Some(_)) => self.explicit() == names,
@@ -124,7 +124,7 @@ impl Enabled {
         };
         if unchanged {
             call.say("Plugin configuration unchanged.");
-            return Ok(Answer::Done);
+            return Ok(CommandOutput::Done);
         }
         if let Some(file) = &self.file {
             enabled_plugins::write(file, &names)?;
@@ -132,11 +132,11 @@ impl Enabled {
             call.say(&format!("The following plugins have been configured:\n{}", lines.join("\n")));
             call.say(&format!("{} is written; the node reads it when it starts.", file.display()));
         }
-        Ok(Answer::Done)
+        Ok(CommandOutput::Done)
     }
 }
 
-fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let pattern = call.given("pattern").unwrap_or("").to_owned();
     let (explicitly, implicitly) = (call.has("enabled"), call.has("implicitly-enabled"));
     let (minimal, verbose) = (call.has("minimal"), call.has("verbose"));
@@ -195,7 +195,7 @@ fn list(call: &mut Call<'_>) -> Result<Answer, Failure> {
         "format": if minimal { "minimal" } else if verbose { "verbose" } else { "normal" },
         "plugins": plugins.iter().map(value).collect::<Vec<_>>(),
     });
-    Ok(Answer::Report { text, value })
+    Ok(CommandOutput::Report { text, value })
 }
 
 /// The plugins given as arguments.
@@ -231,7 +231,7 @@ fn warn_of_unknown(call: &mut Call<'_>, names: &[String]) {
 }
 
 /// Works without a node, because scripts call it before they start one.
-fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn enable(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let names = match call.has("all") {
         true => table().filter(|plugin| plugin.state == "built").map(|plugin| plugin.name.to_owned()).collect(),
         false => named(call)?,
@@ -246,7 +246,7 @@ fn enable(call: &mut Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-fn disable(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn disable(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let enabled = Enabled::of(call, false)?;
     let names = if call.has("all") { enabled.explicit().into_iter().collect() } else { named(call)? };
     call.say(&format!("Disabling plugins:\n{}", names.join("\n")));
@@ -267,14 +267,14 @@ fn disable(call: &mut Call<'_>) -> Result<Answer, Failure> {
     enabled.change(call, rest)
 }
 
-fn set(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn set(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let names = call.words("plugin");
     call.say(&format!("Enabling plugins:\n{}", names.join("\n")));
     let names = check(call, &names)?;
     Enabled::of(call, false)?.change(call, names)
 }
 
-fn is_enabled(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn is_enabled(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let names = call.words("plugin");
     let enabled = Enabled::of(call, true)?;
     let node = enabled.node();
@@ -285,7 +285,7 @@ fn is_enabled(call: &mut Call<'_>) -> Result<Answer, Failure> {
     let missing: Vec<&str> = names.iter().map(String::as_str).filter(|name| !all.contains(*name)).collect();
     if missing.is_empty() {
         let text = format!("{}{} {listed} {is} enabled on node {node}", plugin[..1].to_uppercase(), &plugin[1..]);
-        return Ok(Answer::Report { value: json!({"result": "ok", "message": text}), text });
+        return Ok(CommandOutput::Report { value: json!({"result": "ok", "message": text}), text });
     }
     let (plugin, is) = if missing.len() == 1 { ("Plugin", "is") } else { ("Plugins", "are") };
     Err(Failure::check(&format!(
@@ -295,13 +295,13 @@ fn is_enabled(call: &mut Call<'_>) -> Result<Answer, Failure> {
     )))
 }
 
-fn directories(call: &mut Call<'_>) -> Result<Answer, Failure> {
+fn directories(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let enabled = Enabled::of(call, true)?;
     call.say(&format!("Listing plugin directories used by node {}", enabled.node()));
     let none = "none: plugins are built in";
     let file = enabled.file.as_ref().map(|file| file.display().to_string());
     let shown = file.as_deref().unwrap_or("none: all that is built in is enabled");
-    Ok(Answer::Report {
+    Ok(CommandOutput::Report {
         text: format!(
             "Plugin archives directory: {none}\nPlugin expansion directory: {none}\nEnabled plugins file: {shown}"
         ),

@@ -9,7 +9,7 @@ pub(crate) mod term;
 
 use std::fmt::Write;
 
-use crate::answer::Answer;
+use crate::answer::CommandOutput;
 
 /// A format of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,20 +54,20 @@ impl Formatter {
 }
 
 /// Formats a result.
-pub(crate) fn show(answer: Answer, formatter: Formatter, headers: bool) -> String {
+pub(crate) fn show(answer: CommandOutput, formatter: Formatter, headers: bool) -> String {
     match (answer, formatter) {
-        (Answer::Done, _) => String::new(),
-        (Answer::Text(text), Formatter::Json) => format!("{}\n", serde_json::json!(text.trim_end())),
-        (Answer::Text(text), Formatter::Erlang) => format!("{}\n", erlang::text(text.trim_end())),
-        (Answer::Text(text), _) => ended(text),
-        (Answer::Report { value, .. }, Formatter::Json) => format!("{value}\n"),
-        (Answer::Report { value, .. }, Formatter::Erlang) => format!("{}\n", erlang::report(&value)),
-        (Answer::Report { text, .. }, _) => ended(text),
-        (Answer::Rows(rows), Formatter::Json) => json::show(&rows),
-        (Answer::Rows(rows), Formatter::Csv) => csv::show(&rows, headers),
-        (Answer::Rows(rows), Formatter::Erlang) => erlang::show(&rows),
-        (Answer::Rows(rows), Formatter::Table) => table::show(&rows, headers),
-        (Answer::Rows(rows), Formatter::PrettyTable) => pretty_table::show(&rows, headers),
+        (CommandOutput::Done, _) => String::new(),
+        (CommandOutput::Text(text), Formatter::Json) => format!("{}\n", serde_json::json!(text.trim_end())),
+        (CommandOutput::Text(text), Formatter::Erlang) => format!("{}\n", erlang::text(text.trim_end())),
+        (CommandOutput::Text(text), _) => ended(text),
+        (CommandOutput::Report { value, .. }, Formatter::Json) => format!("{value}\n"),
+        (CommandOutput::Report { value, .. }, Formatter::Erlang) => format!("{}\n", erlang::report(&value)),
+        (CommandOutput::Report { text, .. }, _) => ended(text),
+        (CommandOutput::Rows(rows), Formatter::Json) => json::show(&rows),
+        (CommandOutput::Rows(rows), Formatter::Csv) => csv::show(&rows, headers),
+        (CommandOutput::Rows(rows), Formatter::Erlang) => erlang::show(&rows),
+        (CommandOutput::Rows(rows), Formatter::Table) => table::show(&rows, headers),
+        (CommandOutput::Rows(rows), Formatter::PrettyTable) => pretty_table::show(&rows, headers),
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::answer::Rows;
 
-    fn rows() -> Answer {
+    fn rows() -> CommandOutput {
         let objects = vec![
             json!({"name": "a", "tags": ["x", "y"], "count": 5, "arguments": {"x-max-length": 100, "s": "t"}}),
             json!({"name": "b \"c\"", "tags": [], "count": null, "arguments": {}}),
@@ -193,13 +193,13 @@ mod tests {
                         [{name,<<\"b \\\"c\\\"\">>},{tags,[]},{count,''},{arguments,[]}]]\n";
         assert_eq!(show(rows(), Formatter::Erlang, true), expected);
         let value = json!({"result": "ok", "log.level": null, "uptime": 1.5, "ü": [true, {}]});
-        let report = Answer::Report { text: String::new(), value };
+        let report = CommandOutput::Report { text: String::new(), value };
         let expected = "[{'log.level',''},{result,<<\"ok\">>},{uptime,1.5},{'ü',[true,[]]}]\n";
         assert_eq!(show(report, Formatter::Erlang, true), expected);
         let rows = Rows { columns: vec!["protocol".to_owned()], rows: vec![vec![json!([1, 0])]] };
         assert_eq!(show(rows.into(), Formatter::Erlang, true), "[[{protocol,{1,0}}]]\n");
         assert_eq!(show(Rows::default().into(), Formatter::Erlang, true), "[]\n");
-        assert_eq!(show(Answer::Text("ä\n".to_owned()), Formatter::Erlang, true), "<<\"ä\"/utf8>>\n");
+        assert_eq!(show(CommandOutput::Text("ä\n".to_owned()), Formatter::Erlang, true), "<<\"ä\"/utf8>>\n");
     }
 
     #[test]
