@@ -12,7 +12,7 @@ use leveret_model::{
 };
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 use crate::exchanges::named;
 use crate::list::{self, Rows};
@@ -67,20 +67,20 @@ impl Rows for Listed {
 }
 
 /// GET: bindings of all vhosts visible to the user.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let rows = call.identity.vhosts(&topology).flat_map(|vhost| rows(&topology, vhost)).collect();
     list::answer(&call.query, Listed, rows)
 }
 
 /// GET: bindings of one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     list::answer(&call.query, Listed, rows(&topology, call.word(0)))
 }
 
 /// GET: bindings whose source is an exchange.
-pub(crate) async fn of_source(call: Call) -> Answer {
+pub(crate) async fn of_source(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let (vhost, exchange) = (call.word(0), named(call.word(1)));
     let rows = match exchange {
@@ -91,7 +91,7 @@ pub(crate) async fn of_source(call: Call) -> Answer {
 }
 
 /// GET: bindings whose destination is an exchange.
-pub(crate) async fn of_exchange(call: Call) -> Answer {
+pub(crate) async fn of_exchange(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let exchange = topology.exchange(call.word(0), named(call.word(1)));
     let rows = exchange.map_or_else(Vec::new, |exchange| {
@@ -101,7 +101,7 @@ pub(crate) async fn of_exchange(call: Call) -> Answer {
 }
 
 /// GET: bindings whose destination is a queue.
-pub(crate) async fn of_queue(call: Call) -> Answer {
+pub(crate) async fn of_queue(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let rows = topology.queue(call.word(0), call.word(1)).map_or_else(Vec::new, |queue| {
         let destination = queue.destination();
@@ -112,19 +112,19 @@ pub(crate) async fn of_queue(call: Call) -> Answer {
 }
 
 /// GET: bindings between an exchange and a queue or exchange.
-pub(crate) async fn between(call: Call) -> Answer {
+pub(crate) async fn between(call: Call) -> HandlerResult {
     let pair = Pair::of(&call)?;
     list::answer(&call.query, Listed, pair.rows(&call.api.topology()))
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let rows = Pair::of(&call)?.rows(&call.api.topology());
     keyed(rows, call.word(4)).map_or(Err(Error::NotFound), |row| json(Listed.show(&row)))
 }
 
 /// POST: responds with 201 and the binding's path.
-pub(crate) async fn post(mut call: Call) -> Answer {
+pub(crate) async fn post(mut call: Call) -> HandlerResult {
     for end in [1, 3] {
         if let Some(name) = call.path.get_mut(end) {
             *name = without_line_ends(name).into_owned();
@@ -146,7 +146,7 @@ pub(crate) async fn post(mut call: Call) -> Answer {
 }
 
 /// DELETE of one.
-pub(crate) async fn delete(call: Call) -> Answer {
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let pair = Pair::of(&call)?;
     let Some(Row::Kept(binding)) = keyed(pair.rows(&call.staged()), call.word(4)) else {
         return Err(Error::NotFound);

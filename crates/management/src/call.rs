@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 
 use crate::api::Api;
 use crate::error::Error;
-use crate::identity::Identity;
+use crate::identity::Requester;
 use crate::json_walk::takes_too_much;
 
 /// The result of a handler.
-pub(crate) type Answer = Result<Response, Error>;
+pub(crate) type HandlerResult = Result<Response, Error>;
 
 /// A request, as passed to handlers.
 pub(crate) struct Call {
     pub(crate) api: Api,
-    pub(crate) identity: Identity,
+    pub(crate) identity: Requester,
     /// Values of the parameters in the route's path, in order.
     pub(crate) path: Vec<String>,
     pub(crate) query: HashMap<String, String>,
@@ -95,21 +95,21 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Error> {
 }
 
 /// Responds with 200 and a JSON body.
-pub(crate) fn json(body: Value) -> Answer {
+pub(crate) fn json(body: Value) -> HandlerResult {
     Ok(Json(body).into_response())
 }
 
 /// Responds with 204.
-pub(crate) fn no_content() -> Answer {
+pub(crate) fn no_content() -> HandlerResult {
     status(StatusCode::NO_CONTENT)
 }
 
 /// Responds with 201 for a new object, 204 for an existing one.
-pub(crate) fn put(is_new: bool) -> Answer {
+pub(crate) fn put(is_new: bool) -> HandlerResult {
     status(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
 /// Responds with a status without a body.
-pub(crate) fn status(status: StatusCode) -> Answer {
+pub(crate) fn status(status: StatusCode) -> HandlerResult {
     Ok(status.into_response())
 }

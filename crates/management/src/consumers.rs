@@ -6,7 +6,7 @@ use leveret_broker::{ConsumerStatus, Now};
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::call::{Answer, Call};
+use crate::call::{Call, HandlerResult};
 use crate::columns::Columns;
 use crate::list::{self, Rows};
 use crate::queues::consumer_view;
@@ -30,14 +30,14 @@ impl Rows for Listed {
 }
 
 /// GET: consumers in all vhosts visible to the user.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queues = consumed(&snapshot, call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost));
     answer(&call, queues)
 }
 
 /// GET: consumers in one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     answer(&call, consumed(&snapshot, [call.word(0)]))
 }
@@ -49,7 +49,7 @@ fn consumed<'a>(snapshot: &Snapshot, vhosts: impl IntoIterator<Item = &'a str>) 
     queues
 }
 
-fn answer(call: &Call, queues: Vec<QueueRef>) -> Answer {
+fn answer(call: &Call, queues: Vec<QueueRef>) -> HandlerResult {
     let listed = Listed { api: call.api.clone(), now: call.api.node().clock().now() };
     let of_queue = |queue: QueueRef| {
         let consumers = queue.status().consumers;

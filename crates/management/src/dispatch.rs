@@ -14,12 +14,12 @@ use crate::api::Api;
 use crate::bodies::Share;
 use crate::call::Call;
 use crate::error::Error;
-use crate::identity::Identity;
+use crate::identity::Requester;
 use crate::local::LOCAL_ROUTES;
 use crate::percent::query_pairs;
 use crate::route::{Access, Method, Route};
 use crate::routes::ROUTES;
-use crate::serve::Client;
+use crate::serve::HttpClient;
 
 /// Limit of the body of an unauthenticated request, in bytes: public routes need none.
 const PUBLIC_BODY_BYTES_MAX: u64 = 64 << 10;
@@ -104,14 +104,14 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let is_public =
         route.access == Access::Public && !(rules.require_auth_for_api_reference && route.path == REFERENCE);
     let identity = match is_public {
-        _ if door.is_local => Identity::local_administrator(),
-        true => Identity::nobody(),
+        _ if door.is_local => Requester::local_administrator(),
+        true => Requester::nobody(),
         false => {
             let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-            Identity::of(&api, &parts.headers, peer)?
+            Requester::of(&api, &parts.headers, peer)?
         }
     };
-    if !is_public && let Some(client) = parts.extensions.get::<Client>() {
+    if !is_public && let Some(client) = parts.extensions.get::<HttpClient>() {
         client.let_in();
     }
     check(route, &words, &identity, &api.broker().registry.staged_topology())?;
@@ -175,7 +175,7 @@ fn routes(is_local: bool) -> impl Iterator<Item = &'static Route> {
 ///
 /// # Errors
 /// The user may not. A vhost that the user can't see doesn't exist for it.
-fn check(route: &Route, words: &[String], identity: &Identity, topology: &Topology) -> Result<(), Error> {
+fn check(route: &Route, words: &[String], identity: &Requester, topology: &Topology) -> Result<(), Error> {
     let unless = |allowed: bool, text: &str| if allowed { Ok(()) } else { Err(Error::Forbidden(text.to_owned())) };
     const NOT_AUTHORISED: &str = "User not authorised to access object";
     let itself = || route.parameter("user", words) == Some(identity.name());

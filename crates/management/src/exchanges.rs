@@ -10,7 +10,7 @@ use leveret_model::{
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
@@ -44,7 +44,7 @@ pub(crate) fn named(word: &str) -> &str {
 }
 
 /// GET: exchanges of all vhosts visible to the user.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let topology = &snapshot.topology;
     let rows = call.identity.vhosts(topology).flat_map(|vhost| topology.exchanges(vhost).cloned()).collect();
@@ -52,14 +52,14 @@ pub(crate) async fn all(call: Call) -> Answer {
 }
 
 /// GET: exchanges of one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let rows = snapshot.topology.exchanges(call.word(0)).cloned().collect();
     listed(&call, &snapshot, rows)
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let found = snapshot.topology.exchange(call.word(0), named(call.word(1))).ok_or(Error::NotFound)?;
     let mut body = with_past(&call.api, &snapshot, found, Ranges::of(&call.query).as_ref());
@@ -69,7 +69,7 @@ pub(crate) async fn one(call: Call) -> Answer {
 }
 
 /// PUT: responds with 201 for a new exchange, 204 for an equivalent existing one.
-pub(crate) async fn put(call: Call) -> Answer {
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), &*without_line_ends(named(call.word(1))));
     let body = call.object()?;
     let arguments = fields::arguments(&body)?;
@@ -92,7 +92,7 @@ pub(crate) async fn put(call: Call) -> Answer {
 }
 
 /// DELETE, optionally only if it has no bindings.
-pub(crate) async fn delete(call: Call) -> Answer {
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), named(call.word(1)));
     call.staged().exchange(vhost, name).ok_or(Error::NotFound)?;
     let permit = call.permit(vhost, Action::DeleteExchange(name))?;
@@ -102,7 +102,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
     no_content()
 }
 
-fn listed(call: &Call, snapshot: &Arc<Snapshot>, rows: Vec<Arc<Exchange>>) -> Answer {
+fn listed(call: &Call, snapshot: &Arc<Snapshot>, rows: Vec<Arc<Exchange>>) -> HandlerResult {
     let ranges = Ranges::of(&call.query);
     list::answer(&call.query, Listed { api: call.api.clone(), snapshot: snapshot.clone(), ranges }, rows)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, no_content};
+use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
 use crate::list;
 
@@ -63,7 +63,7 @@ const DEPRECATED: &[(&str, &str, bool)] = &[
 ];
 
 /// GET.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let shown = FLAGS.iter().map(|(name, description)| {
         json!({
             "name": name,
@@ -81,7 +81,7 @@ pub(crate) async fn all(call: Call) -> Answer {
 }
 
 /// PUT: enables a flag, which is already enabled.
-pub(crate) async fn enable(call: Call) -> Answer {
+pub(crate) async fn enable(call: Call) -> HandlerResult {
     let flag = call.word(0);
     if FLAGS.iter().any(|(name, _)| *name == flag) {
         return no_content();
@@ -94,12 +94,12 @@ pub(crate) async fn enable(call: Call) -> Answer {
 }
 
 /// GET.
-pub(crate) async fn deprecated(call: Call) -> Answer {
+pub(crate) async fn deprecated(call: Call) -> HandlerResult {
     list::values(&call.query, DEPRECATED.iter().map(view).collect())
 }
 
 /// GET: deprecated features in use, namely queues that are neither durable nor exclusive.
-pub(crate) async fn deprecated_used(call: Call) -> Answer {
+pub(crate) async fn deprecated_used(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let transient = |vhost| topology.queues(vhost).any(|queue| !queue.durable && !queue.is_exclusive());
     let used = topology.vhosts().any(|vhost| transient(vhost));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_model::Topology;
 use serde_json::Value;
 
-use crate::call::{Answer, Call};
+use crate::call::{Call, HandlerResult};
 use crate::error::Error;
 use crate::list;
 
@@ -23,24 +23,24 @@ pub(crate) trait Granted: Sized + 'static {
 }
 
 /// GET: all of them.
-pub(crate) async fn all<G: Granted>(call: Call) -> Answer {
+pub(crate) async fn all<G: Granted>(call: Call) -> HandlerResult {
     listed::<G>(&call, |_| true)
 }
 
 /// GET: the permissions in one vhost.
-pub(crate) async fn of_vhost<G: Granted>(call: Call) -> Answer {
+pub(crate) async fn of_vhost<G: Granted>(call: Call) -> HandlerResult {
     call.api.topology().vhost(call.word(0)).ok_or(Error::NotFound)?;
     listed::<G>(&call, |granted| granted.vhost() == call.word(0))
 }
 
 /// GET: the permissions of one user.
-pub(crate) async fn of_user<G: Granted>(call: Call) -> Answer {
+pub(crate) async fn of_user<G: Granted>(call: Call) -> HandlerResult {
     call.api.topology().user(call.word(0)).ok_or(Error::NotFound)?;
     listed::<G>(&call, |granted| granted.user() == call.word(0))
 }
 
 /// The permissions that satisfy `wanted`.
-pub(crate) fn listed<G: Granted>(call: &Call, wanted: impl Fn(&G) -> bool) -> Answer {
+pub(crate) fn listed<G: Granted>(call: &Call, wanted: impl Fn(&G) -> bool) -> HandlerResult {
     let topology = call.api.topology();
     let found = G::of(&topology).filter(|granted| wanted(granted));
     list::values(&call.query, found.map(|granted| granted.view()).collect())

@@ -18,13 +18,13 @@ const LOCAL: &str = "rmq-cli";
 
 /// The authenticated requester: a user with one of these tags and the right password, or a client of the local
 /// socket.
-pub(crate) struct Identity {
+pub(crate) struct Requester {
     user: Arc<User>,
     /// Whether it is a client of the local socket and no user, whatever its name.
     is_local: bool,
 }
 
-impl Identity {
+impl Requester {
     pub(crate) fn name(&self) -> &str {
         &self.user.name
     }
@@ -67,12 +67,12 @@ impl Identity {
     }
 }
 
-impl Identity {
+impl Requester {
     /// A client of the node's local socket, which may do everything.
     pub(crate) fn local_administrator() -> Self {
         let tags = vec!["administrator".into()];
         let user = User { name: LOCAL.into(), password_hash: None, hashing_algorithm: "".into(), tags };
-        Identity { user: Arc::new(user), is_local: true }
+        Requester { user: Arc::new(user), is_local: true }
     }
 
     /// Whether it is a client of the local socket rather than a user.
@@ -94,7 +94,7 @@ impl Identity {
     /// The requester of a route without authentication.
     pub(crate) fn nobody() -> Self {
         let user = User { name: "".into(), password_hash: None, hashing_algorithm: "".into(), tags: Vec::new() };
-        Identity { user: Arc::new(user), is_local: false }
+        Requester { user: Arc::new(user), is_local: false }
     }
 
     /// Authenticates a request by its headers and the peer's address.
@@ -134,6 +134,6 @@ impl Identity {
         if !MANAGEMENT_TAGS.iter().any(|tag| user.has_tag(tag)) {
             return Err(Error::Forbidden("Not management user".to_owned()));
         }
-        Ok(Identity { user, is_local: false })
+        Ok(Requester { user, is_local: false })
     }
 }

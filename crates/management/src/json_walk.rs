@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     Object,
     List,
     Text,
@@ -13,29 +13,29 @@ pub(crate) enum Kind {
     Null,
 }
 
-impl Kind {
+impl JsonKind {
     /// The name with an article, for people.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Object => "an object",
-            Kind::List => "a list",
-            Kind::Text => "a text",
-            Kind::Number => "a number",
-            Kind::Flag => "a flag",
-            Kind::Null => "null",
+            JsonKind::Object => "an object",
+            JsonKind::List => "a list",
+            JsonKind::Text => "a text",
+            JsonKind::Number => "a number",
+            JsonKind::Flag => "a flag",
+            JsonKind::Null => "null",
         }
     }
 }
 
 /// The kind of the value at `at`, which its first byte decides.
-pub(crate) fn kind(text: &[u8], at: usize) -> Kind {
+pub(crate) fn kind(text: &[u8], at: usize) -> JsonKind {
     match text.get(at) {
-        Some(b'{') => Kind::Object,
-        Some(b'[') => Kind::List,
-        Some(b'"') => Kind::Text,
-        Some(b't' | b'f') => Kind::Flag,
-        Some(b'n') => Kind::Null,
-        _ => Kind::Number,
+        Some(b'{') => JsonKind::Object,
+        Some(b'[') => JsonKind::List,
+        Some(b'"') => JsonKind::Text,
+        Some(b't' | b'f') => JsonKind::Flag,
+        Some(b'n') => JsonKind::Null,
+        _ => JsonKind::Number,
     }
 }
 
@@ -175,8 +175,12 @@ mod tests {
         assert_eq!(found[1..], [("\"c\\\"\"".to_owned(), "true".to_owned()), ("\"d\"".to_owned(), "{}".to_owned())]);
         let (_, list) = members(text, begin).next().expect("a member");
         let found: Vec<_> = items(text, list.start).map(|item| (kind(text, item.start), show(item))).collect();
-        let expected =
-            [(Kind::Number, "1"), (Kind::Text, r#""x,]\"}""#), (Kind::Object, r#"{"b":[]}"#), (Kind::Null, "null")];
+        let expected = [
+            (JsonKind::Number, "1"),
+            (JsonKind::Text, r#""x,]\"}""#),
+            (JsonKind::Object, r#"{"b":[]}"#),
+            (JsonKind::Null, "null"),
+        ];
         assert_eq!(found, expected.map(|(kind, text)| (kind, text.to_owned())));
         assert_eq!(items(b"[ ]", 0).count() + members(b"{ }", 0).count(), 0);
         assert_eq!(end(b"12", 0), 2);

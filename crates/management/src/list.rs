@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::call::{Answer, json};
+use crate::call::{HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::stream::{self, make_way};
@@ -88,7 +88,7 @@ pub(crate) trait Rows: Send + 'static {
 pub(crate) type KeyBy<'a, R> = Box<dyn Fn(&R) -> Key + 'a>;
 
 /// The response to a query for these rows: all of them, generated while sent, or one page.
-pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> Answer {
+pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> HandlerResult {
     if let Some(answer) = sorted_page(query, &kind, rows.iter()) {
         return answer;
     }
@@ -149,7 +149,7 @@ pub(crate) fn page<R: Rows>(
     kind: &R,
     total: usize,
     pick: impl FnOnce(Range<usize>) -> Vec<R::Row>,
-) -> Option<Answer> {
+) -> Option<HandlerResult> {
     let page = match Page::of(query) {
         Ok(page) => page?,
         Err(error) => return Some(Err(error)),
@@ -173,7 +173,7 @@ pub(crate) fn sorted_page<'a, R: Rows>(
     query: &Query,
     kind: &R,
     rows: impl ExactSizeIterator<Item = &'a R::Row>,
-) -> Option<Answer> {
+) -> Option<HandlerResult> {
     let path = query.get("sort").filter(|path| !path.is_empty())?;
     let page = match Page::of(query) {
         Ok(page) => page?,
@@ -225,7 +225,7 @@ fn sorted<R>(mut keyed: Vec<(Key, usize, R)>, wanted: Range<usize>, reverse: boo
 }
 
 /// The response for a short list that is complete already.
-pub(crate) fn values(query: &Query, values: Vec<Value>) -> Answer {
+pub(crate) fn values(query: &Query, values: Vec<Value>) -> HandlerResult {
     struct Made;
     impl Rows for Made {
         type Row = Value;

@@ -5,7 +5,7 @@ use leveret_node::Log;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::history::{Ranges, Subject};
@@ -14,12 +14,12 @@ use crate::statistics::{CHURN, numbers, put};
 use crate::{list, process};
 
 /// GET.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     list::values(&call.query, vec![with_past(&call)])
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     check_name(&call)?;
     let mut body = with_past(&call);
     if call.asks("memory") {
@@ -29,13 +29,13 @@ pub(crate) async fn one(call: Call) -> Answer {
 }
 
 /// GET: the node's memory by use.
-pub(crate) async fn memory(call: Call) -> Answer {
+pub(crate) async fn memory(call: Call) -> HandlerResult {
     check_name(&call)?;
     json(json!({"memory": breakdown(&call.api)}))
 }
 
 /// GET: Erlang's tables; there are none.
-pub(crate) async fn tables(call: Call) -> Answer {
+pub(crate) async fn tables(call: Call) -> HandlerResult {
     check_name(&call)?;
     json(json!({"ets_tables_memory": {"total": 0}}))
 }

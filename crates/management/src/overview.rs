@@ -6,34 +6,34 @@ use leveret_node::Listening;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::columns::Columns;
 use crate::history::{Ranges, Subject};
 use crate::statistics::{CHURN, Lengths, MESSAGES, numbers};
 
 /// GET `/api/whoami`.
-pub(crate) async fn whoami(call: Call) -> Answer {
+pub(crate) async fn whoami(call: Call) -> HandlerResult {
     let identity = &call.identity;
     json(json!({"name": identity.name(), "tags": identity.tags(), "is_internal_user": true}))
 }
 
 /// GET `/api/version`.
-pub(crate) async fn version(call: Call) -> Answer {
+pub(crate) async fn version(call: Call) -> HandlerResult {
     json(json!(call.api.broker().settings.version))
 }
 
 /// GET `/api/extensions`: scripts of the web UI.
-pub(crate) async fn extensions(_: Call) -> Answer {
+pub(crate) async fn extensions(_: Call) -> HandlerResult {
     json(json!([{"javascript": "dispatcher.js"}]))
 }
 
 /// POST `/api/rebalance/queues`: would distribute leaders of queues over nodes; there is only one node.
-pub(crate) async fn rebalance(_: Call) -> Answer {
+pub(crate) async fn rebalance(_: Call) -> HandlerResult {
     no_content()
 }
 
 /// DELETE `/api/reset`: accepted without effect, because counters only grow here.
-pub(crate) async fn reset(call: Call) -> Answer {
+pub(crate) async fn reset(call: Call) -> HandlerResult {
     match call.path.first().is_none_or(|node| node == call.api.name()) {
         true => no_content(),
         false => Err(crate::error::Error::NotFound),
@@ -41,13 +41,13 @@ pub(crate) async fn reset(call: Call) -> Answer {
 }
 
 /// GET `/api/config/effective`: the node's configuration as text. RabbitMQ's is in Erlang terms.
-pub(crate) async fn configuration(call: Call) -> Answer {
+pub(crate) async fn configuration(call: Call) -> HandlerResult {
     let text = call.api.configuration();
     Ok(([(axum::http::header::CONTENT_TYPE, "text/plain")], text).into_response())
 }
 
 /// GET `/api/overview`.
-pub(crate) async fn overview(call: Call) -> Answer {
+pub(crate) async fn overview(call: Call) -> HandlerResult {
     let (api, identity) = (&call.api, &call.identity);
     let broker = api.broker();
     let settings = &broker.settings;

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use leveret_model::{Command, Pattern, Permission, RefusedKind, SetPermissions, Topology};
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
 use crate::granted::Granted;
 use crate::{fields, granted};
 
 /// GET: the permissions of one user in one vhost.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     json(topology.permission(call.word(1), call.word(0)).ok_or(Error::NotFound)?.view())
 }
 
 /// PUT: responds with 201 if the user had none in this vhost, 204 otherwise.
-pub(crate) async fn put(call: Call) -> Answer {
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     let body = call.object()?;
@@ -38,7 +38,7 @@ pub(crate) async fn put(call: Call) -> Answer {
 }
 
 /// DELETE.
-pub(crate) async fn delete(call: Call) -> Answer {
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     call.staged().permission(user, vhost).ok_or(Error::NotFound)?;

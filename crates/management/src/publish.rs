@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use leveret_model::{Action, Arguments, RefusedKind};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 use crate::exchanges::named;
 use crate::fields;
@@ -15,7 +15,7 @@ use crate::fields;
 const NUMBERS: [&str; 3] = ["delivery_mode", "priority", "timestamp"];
 
 /// POST: publishes a message; the response is sent once the message is durable.
-pub(crate) async fn publish(call: Call) -> Answer {
+pub(crate) async fn publish(call: Call) -> HandlerResult {
     let (vhost, exchange) = (call.word(0), named(call.word(1)));
     call.permit(vhost, Action::Enter)?;
     let body = call.object()?;

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use crate::call::{Answer, Call};
+use crate::call::{Call, HandlerResult};
 use crate::percent::{NotText, decoded};
 
 /// The methods that routes have.
@@ -49,7 +49,7 @@ pub(crate) enum Access {
 }
 
 /// The type of handlers.
-pub(crate) type Run = fn(Call) -> Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub(crate) type Handler = fn(Call) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
 /// A route.
 pub(crate) struct Route {
@@ -59,7 +59,7 @@ pub(crate) struct Route {
     pub(crate) access: Access,
     /// A summary for the API's description.
     pub(crate) summary: &'static str,
-    pub(crate) run: Run,
+    pub(crate) run: Handler,
 }
 
 /// A row of the table.

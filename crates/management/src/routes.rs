@@ -3,7 +3,7 @@
 
 use leveret_model::{Permission, TopicPermission};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
     auth, bindings, connections, consumers, definitions, exchanges, feature_flags, granted, health, limits,
@@ -197,6 +197,6 @@ pub(crate) static ROUTES: &[Route] = &[
 ];
 
 /// GET: the description of the API.
-async fn document(call: Call) -> Answer {
+async fn document(call: Call) -> HandlerResult {
     json(openapi::describe(ROUTES, &call.api.broker().settings.version))
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use leveret_model::{Command, SetTopicPermissions, TopicPermission, Topology};
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, no_content, put as created};
+use crate::call::{Call, HandlerResult, no_content, put as created};
 use crate::error::Error;
 use crate::granted::{self, Granted};
 use crate::{exchanges, fields};
 
 /// GET: the topic permissions of one user in one vhost; 404 if there are none.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     if !topology.topic_permissions_of(call.word(1)).any(|permission| *permission.vhost == *call.word(0)) {
         return Err(Error::NotFound);
@@ -22,7 +22,7 @@ pub(crate) async fn one(call: Call) -> Answer {
 }
 
 /// PUT for one exchange: responds with 201 if they are the user's first in this vhost, 204 otherwise.
-pub(crate) async fn put(call: Call) -> Answer {
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     let command = parse(user, vhost, &call.object()?)?;
@@ -37,7 +37,7 @@ pub(crate) async fn put(call: Call) -> Answer {
 }
 
 /// DELETE: removes all topic permissions of the user in this vhost, or those for one exchange.
-pub(crate) async fn delete(call: Call) -> Answer {
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     if !call.staged().topic_permissions_of(user).any(|permission| *permission.vhost == *vhost) {

@@ -6,7 +6,7 @@ use leveret_model::{Command, QueueType, Topology, VhostSettings};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json, no_content, put as created};
+use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
 use crate::fields;
 use crate::history::Ranges;
@@ -14,7 +14,7 @@ use crate::list;
 use crate::statistics;
 
 /// GET: vhosts visible to the user; monitors see all.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let (identity, api) = (&call.identity, &call.api);
     let vhosts = topology.vhosts().filter(|vhost| identity.monitors() || identity.sees(&topology, vhost));
@@ -24,7 +24,7 @@ pub(crate) async fn all(call: Call) -> Answer {
 }
 
 /// GET of one.
-pub(crate) async fn one(call: Call) -> Answer {
+pub(crate) async fn one(call: Call) -> HandlerResult {
     let topology = call.api.topology();
     let name = topology.vhost(call.word(0)).ok_or(Error::NotFound)?;
     let mut shown = [view(&call.api, &topology, name)];
@@ -34,7 +34,7 @@ pub(crate) async fn one(call: Call) -> Answer {
 }
 
 /// PUT: creates a vhost, or changes its metadata.
-pub(crate) async fn put(call: Call) -> Answer {
+pub(crate) async fn put(call: Call) -> HandlerResult {
     let (name, body) = (call.word(0), call.object()?);
     let permit = call.administers()?;
     let topology = call.staged();
@@ -64,7 +64,7 @@ pub(crate) async fn put(call: Call) -> Answer {
 }
 
 /// DELETE: deletes a vhost with everything in it.
-pub(crate) async fn delete(call: Call) -> Answer {
+pub(crate) async fn delete(call: Call) -> HandlerResult {
     let name = call.word(0);
     let permit = call.administers()?;
     if call.staged().vhost(name).is_none() {
@@ -76,16 +76,16 @@ pub(crate) async fn delete(call: Call) -> Answer {
 }
 
 /// POST: protects it from deletion.
-pub(crate) async fn protect(call: Call) -> Answer {
+pub(crate) async fn protect(call: Call) -> HandlerResult {
     set_protected(call, true).await
 }
 
 /// DELETE: removes the protection from deletion.
-pub(crate) async fn unprotect(call: Call) -> Answer {
+pub(crate) async fn unprotect(call: Call) -> HandlerResult {
     set_protected(call, false).await
 }
 
-async fn set_protected(call: Call, protected: bool) -> Answer {
+async fn set_protected(call: Call, protected: bool) -> HandlerResult {
     let name = call.word(0);
     let permit = call.administers()?;
     let topology = call.staged();
@@ -96,7 +96,7 @@ async fn set_protected(call: Call, protected: bool) -> Answer {
 }
 
 /// POST: starts a vhost on a node. All vhosts are up on ours.
-pub(crate) async fn start(call: Call) -> Answer {
+pub(crate) async fn start(call: Call) -> HandlerResult {
     if call.staged().vhost(call.word(0)).is_none() {
         return Err(Error::NotFound);
     }

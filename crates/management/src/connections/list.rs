@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::ask::BATCH;
 use super::{ask, view};
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::history::Ranges;
 use crate::list::{Filter, Key, Page};
@@ -39,7 +39,7 @@ impl Level {
 }
 
 /// The rows of these connections, according to the query.
-pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>) -> Answer {
+pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>) -> HandlerResult {
     let page = Page::of(&call.query)?;
     let ranges = Ranges::of(&call.query);
     let columns = Columns::of(&call.query);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::shape::{self, Ignored};
 use crate::error::Error;
-use crate::json_walk::{self as walk, Kind};
+use crate::json_walk::{self as walk, JsonKind};
 
 /// The target of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl<'a> Document<'a> {
         }
         serde_json::from_slice::<IgnoredAny>(text).map_err(|error| Wrong::Json(error.to_string()))?;
         let found = walk::kind(text, walk::skip_space(text, 0));
-        if found != Kind::Object {
+        if found != JsonKind::Object {
             return Err(Wrong::Json(format!("expected an object with lists of objects, got {}", found.name())));
         }
         let ignored = shape::check(text, scope).map_err(Wrong::Shape)?;

@@ -35,7 +35,7 @@ pub(super) async fn import(
                 named.join(", ")
             )));
         }
-        tracing::warn!(skipped = named.join(", "), "definitions are imported without what isn't built yet");
+        tracing::warn!(skipped = named.join(", "), "definitions are imported without unsupported objects");
     }
     // A document with many objects waits until earlier writes of others have reached the disk.
     let commit = &api.broker().commit;

@@ -12,36 +12,36 @@ use axum::http::{HeaderValue, header};
 
 pub use load::{Definitions, LoadError};
 
-use crate::call::{Answer, Call, no_content};
+use crate::call::{Call, HandlerResult, no_content};
 use crate::error::Error;
 use document::{Document, Scope, Wrong};
 
 /// GET: exports the whole cluster.
-pub(crate) async fn all(call: Call) -> Answer {
+pub(crate) async fn all(call: Call) -> HandlerResult {
     let exported = export::cluster(&call.api);
     Ok(offered(&call, exported))
 }
 
 /// GET: exports one vhost.
-pub(crate) async fn of_vhost(call: Call) -> Answer {
+pub(crate) async fn of_vhost(call: Call) -> HandlerResult {
     let exported = export::vhost(&call.api, call.word(0)).ok_or(Error::NotFound)?;
     Ok(offered(&call, exported))
 }
 
 /// POST: imports into the whole cluster.
-pub(crate) async fn import(call: Call) -> Answer {
+pub(crate) async fn import(call: Call) -> HandlerResult {
     imported(&call, Scope::Cluster).await
 }
 
 /// POST: imports into one vhost.
-pub(crate) async fn import_into(call: Call) -> Answer {
+pub(crate) async fn import_into(call: Call) -> HandlerResult {
     if call.staged().vhost(call.word(0)).is_none() {
         return Err(Error::Missing("vhost_not_found".to_owned()));
     }
     imported(&call, Scope::Vhost(call.word(0).to_owned())).await
 }
 
-async fn imported(call: &Call, scope: Scope) -> Answer {
+async fn imported(call: &Call, scope: Scope) -> HandlerResult {
     let content_type = call.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let text = match content_type.starts_with("multipart/form-data") {
         true => {
@@ -85,7 +85,7 @@ impl Unsupported {
 /// As RabbitMQ, we accept and ignore unknown parts; but we log them.
 fn tell_of_ignored(source: &str, ignored: &[String]) {
     if !ignored.is_empty() {
-        tracing::warn!("definitions of {source} hold what isn't looked at: {}", ignored.join(", "));
+        tracing::warn!("definitions from {source} contain entries that are ignored: {}", ignored.join(", "));
     }
 }
 

@@ -2,7 +2,7 @@
 //! reported with its path and place before anything is created, and ignored parts are named.
 
 use super::document::Scope;
-use crate::json_walk::{self as walk, Kind};
+use crate::json_walk::{self as walk, JsonKind};
 
 /// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +40,15 @@ impl Type {
         let all = |wanted| walk::items(text, at).all(|item| walk::kind(text, item.start) == wanted);
         match (self, walk::kind(text, at)) {
             (Type::Any, _) => true,
-            (Type::Text | Type::MaybeText, Kind::Text) | (Type::MaybeText, Kind::Null) => true,
-            (Type::Flag, Kind::Flag) => true,
-            (Type::Flag, Kind::Text) => matches!(&text[at..walk::end(text, at)], b"\"true\"" | b"\"false\""),
-            (Type::Number, Kind::Number) => true,
-            (Type::Object | Type::Table | Type::Limits, Kind::Object) => true,
-            (Type::Table, Kind::List) => walk::items(text, at).next().is_none(),
-            (Type::Tags, Kind::Text) => true,
-            (Type::Tags, Kind::List) => all(Kind::Text),
-            (Type::Limits, Kind::List) => all(Kind::Object),
+            (Type::Text | Type::MaybeText, JsonKind::Text) | (Type::MaybeText, JsonKind::Null) => true,
+            (Type::Flag, JsonKind::Flag) => true,
+            (Type::Flag, JsonKind::Text) => matches!(&text[at..walk::end(text, at)], b"\"true\"" | b"\"false\""),
+            (Type::Number, JsonKind::Number) => true,
+            (Type::Object | Type::Table | Type::Limits, JsonKind::Object) => true,
+            (Type::Table, JsonKind::List) => walk::items(text, at).next().is_none(),
+            (Type::Tags, JsonKind::Text) => true,
+            (Type::Tags, JsonKind::List) => all(JsonKind::Text),
+            (Type::Limits, JsonKind::List) => all(JsonKind::Object),
             _ => false,
         }
     }
@@ -245,7 +245,7 @@ impl Checking<'_> {
 
     fn list(&self, list: &List, at: usize, ignored: &mut Ignored) -> Result<(), String> {
         let found = walk::kind(self.text, at);
-        if found != Kind::List {
+        if found != JsonKind::List {
             return Err(self.wrong(list.name, at, &format!("has to be a list, and is {}", found.name())));
         }
         for (index, item) in walk::items(self.text, at).enumerate() {
@@ -257,7 +257,7 @@ impl Checking<'_> {
     fn entry(&self, list: &List, index: usize, at: usize, ignored: &mut Ignored) -> Result<(), String> {
         let path = || format!("{}[{index}]", list.name);
         let found = walk::kind(self.text, at);
-        if found != Kind::Object {
+        if found != JsonKind::Object {
             return Err(self.wrong(&path(), at, &format!("has to be an object, and is {}", found.name())));
         }
         // One bit for each field of the list.
@@ -312,9 +312,11 @@ impl Checking<'_> {
         }
         let found = walk::kind(self.text, at);
         let what = match (wanted, found) {
-            (Type::Flag, Kind::Text) => format!("has to be {}, and is another text", wanted.name()),
-            (Type::Table, Kind::List) => format!("has to be {}, and is a list", wanted.name()),
-            (Type::Tags | Type::Limits, Kind::List) => format!("has to be {}, and holds something else", wanted.name()),
+            (Type::Flag, JsonKind::Text) => format!("has to be {}, and is another text", wanted.name()),
+            (Type::Table, JsonKind::List) => format!("has to be {}, and is a list", wanted.name()),
+            (Type::Tags | Type::Limits, JsonKind::List) => {
+                format!("has to be {}, and holds something else", wanted.name())
+            }
             _ => format!("has to be {}, and is {}", wanted.name(), found.name()),
         };
         Err(self.wrong(path, at, &what))

@@ -6,7 +6,7 @@ use leveret_config::LogLevel;
 use leveret_node::{Log, Tail};
 use serde_json::json;
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 use crate::fields;
 
@@ -15,7 +15,7 @@ fn log(call: &Call) -> Result<&Log, Error> {
 }
 
 /// PUT of `level`, valid until the node stops: a start uses its configuration.
-pub(crate) async fn change(call: Call) -> Answer {
+pub(crate) async fn change(call: Call) -> HandlerResult {
     let body = call.object()?;
     let name = fields::text(&body, "level")?;
     let Some(level) = LogLevel::named(name) else {
@@ -29,7 +29,7 @@ pub(crate) async fn change(call: Call) -> Answer {
 }
 
 /// POST: rotates files according to their settings, or reopens them.
-pub(crate) async fn rotate(call: Call) -> Answer {
+pub(crate) async fn rotate(call: Call) -> HandlerResult {
     let log = log(&call)?.clone();
     on_a_thread(move || {
         log.rotate();
@@ -40,7 +40,7 @@ pub(crate) async fn rotate(call: Call) -> Answer {
 }
 
 /// GET of the last lines (`lines`), or of those from a position on (`position`, in bytes).
-pub(crate) async fn tail(call: Call) -> Answer {
+pub(crate) async fn tail(call: Call) -> HandlerResult {
     let number = |key: &str| -> Result<Option<u64>, Error> {
         let wrong = |text: &String| Error::BadRequest(format!("{key} must be a number, got '{text}'"));
         call.query.get(key).map(|text| text.parse().map_err(|_| wrong(text))).transpose()

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::fields;
 
 /// POST of `user` and `password`: `authenticated` tells whether a client could log in with them from this machine.
-pub(crate) async fn check(call: Call) -> Answer {
+pub(crate) async fn check(call: Call) -> HandlerResult {
     let body = call.object()?;
     let (user, password) = (fields::text(&body, "user")?, fields::text(&body, "password")?);
     // A zero byte would end the name.

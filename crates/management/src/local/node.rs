@@ -3,11 +3,11 @@
 use leveret_node::{Listening, STOP_APP};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 
 /// GET.
-pub(crate) async fn show(call: Call) -> Answer {
+pub(crate) async fn show(call: Call) -> HandlerResult {
     let api = &call.api;
     let settings = &api.broker().settings;
     let limits = api.node().alarm_limits();
@@ -39,30 +39,30 @@ pub(crate) async fn show(call: Call) -> Answer {
 }
 
 /// POST: stops the node after the response.
-pub(crate) async fn stop(call: Call) -> Answer {
+pub(crate) async fn stop(call: Call) -> HandlerResult {
     call.api.node().ask_to_stop("rabbitmqctl");
     no_content()
 }
 
 /// POST: stops the node after the response; the process continues without a node, see [`stopped`](crate::stopped()).
-pub(crate) async fn stop_app(call: Call) -> Answer {
+pub(crate) async fn stop_app(call: Call) -> HandlerResult {
     call.api.node().ask_to_stop(STOP_APP);
     no_content()
 }
 
 /// POST.
-pub(crate) async fn start_app(_: Call) -> Answer {
+pub(crate) async fn start_app(_: Call) -> HandlerResult {
     no_content()
 }
 
 /// POST: suspends listeners; open connections stay.
-pub(crate) async fn suspend(call: Call) -> Answer {
+pub(crate) async fn suspend(call: Call) -> HandlerResult {
     call.api.node().suspend_listeners().await;
     no_content()
 }
 
 /// POST.
-pub(crate) async fn resume(call: Call) -> Answer {
+pub(crate) async fn resume(call: Call) -> HandlerResult {
     let resumed = call.api.node().revive();
     resumed.map_err(|error| Error::Unavailable(format!("cannot resume the listeners: {error}")))?;
     no_content()

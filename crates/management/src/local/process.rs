@@ -3,7 +3,7 @@
 use leveret_config::is_secret;
 use serde_json::{Map, Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 
 /// Replacement for secret values.
 const HIDDEN: &str = "********";
@@ -12,7 +12,7 @@ const HIDDEN: &str = "********";
 const PREFIXES: [&str; 2] = ["LEVERET_", "RABBITMQ_"];
 
 /// GET.
-pub(crate) async fn show(_: Call) -> Answer {
+pub(crate) async fn show(_: Call) -> HandlerResult {
     let arguments = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let variables = std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
@@ -20,7 +20,7 @@ pub(crate) async fn show(_: Call) -> Answer {
 }
 
 /// GET: the enabled plugins, and the file that lists them.
-pub(crate) async fn plugins(call: Call) -> Answer {
+pub(crate) async fn plugins(call: Call) -> HandlerResult {
     let plugins = call.api.plugins();
     json(json!({"file": plugins.file, "explicit": plugins.explicit, "running": plugins.running}))
 }

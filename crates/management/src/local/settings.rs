@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::call::{Answer, Call, json, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 
 /// GET.
-pub(crate) async fn show(call: Call) -> Answer {
+pub(crate) async fn show(call: Call) -> HandlerResult {
     json(json!({
         "channel_max": call.api.broker().channel_max(),
         "loopback_users": call.api.node().loopback_users().names(),
@@ -14,7 +14,7 @@ pub(crate) async fn show(call: Call) -> Answer {
 }
 
 /// PUT of settings to change. They apply to new connections and logins.
-pub(crate) async fn change(call: Call) -> Answer {
+pub(crate) async fn change(call: Call) -> HandlerResult {
     let body = call.object()?;
     let wrong = |key: &str, expected: &str| Error::BadRequest(format!("{key}: expected {expected}"));
     let channel_max = body.get("channel_max").map(|value| {

@@ -4,11 +4,11 @@ use leveret_broker::PeerCertificate;
 use leveret_node::{cipher_suites, tls_versions};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::health::listener_of;
 
 /// GET.
-pub(crate) async fn show(call: Call) -> Answer {
+pub(crate) async fn show(call: Call) -> HandlerResult {
     let listeners = call.api.node().tls().iter().map(|tls| {
         let (protocol, listening) = listener_of(&call.api, tls);
         let options = tls.options();

@@ -31,8 +31,8 @@ use leveret_metrics::Text;
 
 use crate::api::Api;
 use crate::error::Error;
-use crate::identity::Identity;
-use crate::serve::Client;
+use crate::identity::Requester;
+use crate::serve::HttpClient;
 use clients::Clients;
 use detailed::Query;
 use node::Node;
@@ -87,7 +87,7 @@ async fn answer(State(port): State<Port>, request: Request) -> Response {
     };
     // Authentication is off or succeeded. The client counts as logged in, so that its connection may stay idle until
     // the next scrape.
-    if let Some(client) = request.extensions().get::<Client>() {
+    if let Some(client) = request.extensions().get::<HttpClient>() {
         client.let_in();
     }
     match page {
@@ -107,7 +107,7 @@ async fn answer(State(port): State<Port>, request: Request) -> Response {
 /// Checks that the requester is a monitor.
 fn check(api: &Api, request: &Request) -> Result<(), Error> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-    match Identity::of(api, request.headers(), peer)?.monitors() {
+    match Requester::of(api, request.headers(), peer)?.monitors() {
         true => Ok(()),
         false => Err(Error::Forbidden("Not monitor user".to_owned())),
     }

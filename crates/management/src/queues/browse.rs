@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::get::Encoding;
 use super::message_view;
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 
 /// Most messages in one response.
@@ -21,7 +21,7 @@ const COUNT_DEFAULT: usize = 20;
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 /// GET with `offset`, `count`, `encoding` and `truncate`.
-pub(crate) async fn browse(call: Call) -> Answer {
+pub(crate) async fn browse(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let number = |key: &str, default: usize| match call.query.get(key) {
         None => Ok(default),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::api::Api;
-use crate::call::{Answer, Call, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 use crate::fields;
 
@@ -22,7 +22,7 @@ const ANSWER_BYTES_MAX: usize = 32 << 20;
 const MESSAGE_BYTES: usize = 512;
 
 /// POST: takes messages, and settles or requeues them.
-pub(crate) async fn get(call: Call) -> Answer {
+pub(crate) async fn get(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let body = call.object()?;
     fields::require(&body, &["ackmode", "count", "encoding"])?;

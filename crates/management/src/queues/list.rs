@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::view;
 use crate::api::Api;
-use crate::call::{Answer, Call};
+use crate::call::{Call, HandlerResult};
 use crate::history::Ranges;
 use crate::list::{self, Key, KeyBy, Rows, Sorting};
 
@@ -141,24 +141,24 @@ impl Counted {
 }
 
 /// GET: the queues of all vhosts visible to the user.
-pub(crate) async fn list(call: Call) -> Answer {
+pub(crate) async fn list(call: Call) -> HandlerResult {
     let depth = depth(&call);
     everywhere(&call, depth)
 }
 
 /// As [`list`], with all details.
-pub(crate) async fn detailed(call: Call) -> Answer {
+pub(crate) async fn detailed(call: Call) -> HandlerResult {
     everywhere(&call, Depth::Detailed)
 }
 
 /// GET: the queues of one vhost.
-pub(crate) async fn list_of_vhost(call: Call) -> Answer {
+pub(crate) async fn list_of_vhost(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     answer(&call, depth(&call), &snapshot, &[call.word(0)])
 }
 
 /// GET: the queues declared by a user, in vhosts visible to the caller.
-pub(crate) async fn list_of_user(call: Call) -> Answer {
+pub(crate) async fn list_of_user(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let mut rows = snapshot.queues_of(call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost));
     rows.retain(|queue| *queue.info().declared_by == *call.word(0));
@@ -177,13 +177,13 @@ fn depth(call: &Call) -> Depth {
     }
 }
 
-fn everywhere(call: &Call, depth: Depth) -> Answer {
+fn everywhere(call: &Call, depth: Depth) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let vhosts: Vec<&str> = call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost).collect();
     answer(call, depth, &snapshot, &vhosts)
 }
 
-fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> Answer {
+fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> HandlerResult {
     let kind = listed(call, depth);
     let counts = || vhosts.iter().map(|vhost| snapshot.topology.queue_count_in(vhost));
     let reverse = match Sorting::of(&call.query) {

@@ -46,21 +46,21 @@ struct Taken {
 }
 
 /// The slot of a connection, freed when dropped.
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     number: u64,
     admission: Arc<Admission>,
     pub(super) progress: Arc<Progress>,
     closing: Arc<Notify>,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Completes when another connection gets this slot.
     pub(super) async fn is_lost(&self) {
         self.closing.notified().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.admission.places.lock().remove(self.number);
     }
@@ -109,7 +109,7 @@ impl Admission {
     ///
     /// # Errors
     /// There is none; the error names the limit.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, String> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Result<ConnectionSlot, String> {
         let mut places = self.places.lock();
         let mut freed = None;
         if places.by_address.get(&address).copied().unwrap_or(0) >= self.most_per_address {
@@ -152,7 +152,7 @@ impl Admission {
         *places.by_address.entry(address).or_default() += 1;
         let taken = Taken { address, progress: progress.clone(), closing: closing.clone(), descriptor };
         places.taken.insert(number, taken);
-        Ok(Place { number, admission: self.clone(), progress, closing })
+        Ok(ConnectionSlot { number, admission: self.clone(), progress, closing })
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    fn is_lost(place: &Place) -> bool {
+    fn is_lost(place: &ConnectionSlot) -> bool {
         futures_lite::future::block_on(futures_lite::future::poll_once(place.is_lost())).is_some()
     }
 

@@ -28,9 +28,9 @@ const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: clo
 
 /// The connection of a request, for the code that authenticates the request.
 #[derive(Clone)]
-pub(crate) struct Client(pub(super) Arc<Progress>);
+pub(crate) struct HttpClient(pub(super) Arc<Progress>);
 
-impl Client {
+impl HttpClient {
     /// Notes that the client is authenticated, or needn't be.
     pub(crate) fn let_in(&self) {
         self.0.let_in();
@@ -68,7 +68,7 @@ impl Service<Request<Incoming>> for Requests {
             // The address decides whether loopback users may log in.
             request.extensions_mut().insert(ConnectInfo(address));
         }
-        request.extensions_mut().insert(Client(progress.clone()));
+        request.extensions_mut().insert(HttpClient(progress.clone()));
         let answer = self.router.call(request);
         Box::pin(async move {
             let mut response = answer.await?.map(|body| AnswerBody { body, _answering: answering });

@@ -21,9 +21,9 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tracing::warn;
 
-pub(crate) use connection::Client;
+pub(crate) use connection::HttpClient;
 
-use admission::{Admission, Place};
+use admission::{Admission, ConnectionSlot};
 use connection::House;
 use progress::{Patience, Progress};
 
@@ -108,7 +108,7 @@ async fn accept(
 }
 
 /// Performs the handshake in a task of its own, so that it only delays its own client.
-async fn welcome(stream: TcpStream, address: SocketAddr, place: Place, tls: Option<Arc<Tls>>, house: House) {
+async fn welcome(stream: TcpStream, address: SocketAddr, place: ConnectionSlot, tls: Option<Arc<Tls>>, house: House) {
     let progress: Arc<Progress> = place.progress.clone();
     let served = async {
         match tls {

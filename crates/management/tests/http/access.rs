@@ -1,10 +1,10 @@
 //! Access rules.
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 #[test]
 fn users_without_a_tag_are_kept_out() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let (status, body) = stage.ask_as(Some("plain:plain"), "GET", "/api/whoami", "");
     assert_eq!((status, &body["reason"]), (401, &"Not management user".into()));
     assert_eq!(stage.ask_as(Some("user:user"), "GET", "/api/whoami", "").0, 200);
@@ -13,7 +13,7 @@ fn users_without_a_tag_are_kept_out() {
 
 #[test]
 fn a_user_sees_only_its_own_vhosts() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for path in ["/api/queues/%2F/q", "/api/queues/v/x"] {
         assert_eq!(stage.ask("PUT", path, "").0, 201);
     }
@@ -30,7 +30,7 @@ fn a_user_sees_only_its_own_vhosts() {
 
 #[test]
 fn permissions_hold_as_over_amqp() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let as_user = |method: &str, path: &str| stage.ask_as(Some("user:user"), method, path, "");
     assert_eq!(as_user("PUT", "/api/queues/v/x").0, 201);
     let (status, body) = as_user("PUT", "/api/queues/v/y");
@@ -52,7 +52,7 @@ fn permissions_hold_as_over_amqp() {
 
 #[test]
 fn every_known_route_requires_authentication() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for path in [
         "/api/overview",
         "/api/whoami",
@@ -79,7 +79,7 @@ fn every_known_route_requires_authentication() {
 
 #[test]
 fn unsupported_and_missing_objects_have_errors_of_their_own() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("GET", "/api/policies", ""), (200, serde_json::json!([])));
     assert_eq!(stage.ask("GET", "/api/policies/v/p", "").0, 404);
     let (status, body) = stage.ask("PUT", "/api/policies/v/p", r#"{"pattern": "", "definition": {}}"#);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 /// An export of RabbitMQ 4.3.6.
 const EXPORT: &str = include_str!("../../../../tests/golden/http/definitions.json");
@@ -13,7 +13,7 @@ fn exported() -> Value {
 
 #[test]
 fn unsupported_objects_are_named_and_nothing_is_imported() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let mut document = exported();
     document["queues"].as_array_mut().expect("a list").push(json!({
         "name": "qq", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "quorum"},
@@ -31,7 +31,7 @@ fn unsupported_objects_are_named_and_nothing_is_imported() {
 
 #[test]
 fn an_export_of_rabbitmq_loads_and_comes_out_again() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let import = || stage.ask("POST", "/api/definitions?skip_unsupported=true", &exported().to_string());
     assert_eq!(import().0, 204);
     let (_, user) = stage.ask("GET", "/api/users/shapes", "");
@@ -61,7 +61,7 @@ fn an_export_of_rabbitmq_loads_and_comes_out_again() {
 /// Forms of 3.x: tags as text, limits as a list, a hash without its algorithm, lazy queues.
 #[test]
 fn an_export_of_an_older_rabbitmq_loads() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let export = |version: &str| {
         json!({
             "rabbit_version": version,
@@ -115,7 +115,7 @@ fn an_export_of_an_older_rabbitmq_loads() {
 
 #[test]
 fn invalid_definitions_change_nothing() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let refused = |document: Value, wanted: &str| {
         let (status, answer) = stage.ask("POST", "/api/definitions", &document.to_string());
         assert_eq!(status, 400, "{answer}");
@@ -139,7 +139,7 @@ fn invalid_definitions_change_nothing() {
 #[test]
 fn many_objects_are_one_import_and_the_second_changes_nothing() {
     const QUEUES: usize = 5_000;
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let queue =
         |n| json!({"name": format!("q{n}"), "vhost": "v", "durable": true, "auto_delete": false, "arguments": {}});
     let binding = |n| {
@@ -165,7 +165,7 @@ fn many_objects_are_one_import_and_the_second_changes_nothing() {
 
 #[test]
 fn one_vhosts_definitions_go_into_another() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/queues/v/q", r#"{"durable": true}"#).0, 201);
     assert_eq!(stage.ask("PUT", "/api/exchanges/v/x", r#"{"type": "topic"}"#).0, 201);
     assert_eq!(stage.ask("POST", "/api/bindings/v/e/x/q/q", r#"{"routing_key": "a.*"}"#).0, 201);
@@ -179,7 +179,7 @@ fn one_vhosts_definitions_go_into_another() {
 
 #[test]
 fn a_value_of_a_wrong_type_refuses_the_whole_document() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let good = r#"{"name": "good", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {}}"#;
     for (wrong, path) in [
         (r#"{"name": "q", "vhost": "/", "arguments": "x"}"#, "queues[1].arguments (line 2, column 42)"),
@@ -210,7 +210,7 @@ fn a_value_of_a_wrong_type_refuses_the_whole_document() {
 
 #[test]
 fn objects_of_one_vhost_need_not_name_it() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let document = r#"{"queues": [{"name": "q", "durable": true}], "exchanges": [{"name": "x", "type": "fanout"}],
         "bindings": [{"source": "x", "destination": "q"}]}"#;
     assert_eq!(stage.ask("POST", "/api/definitions", document).0, 400);
@@ -224,7 +224,7 @@ fn objects_of_one_vhost_need_not_name_it() {
 
 #[test]
 fn transient_objects_are_exported_and_come_back() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for (path, body) in [
         ("queues/%2F/transient", r#"{"durable": false}"#),
         ("queues/%2F/passing", r#"{"auto_delete": true}"#),
@@ -254,7 +254,7 @@ fn transient_objects_are_exported_and_come_back() {
 
 #[test]
 fn a_vhost_whose_limits_were_cleared_stays_in_their_list() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     assert_eq!(stage.ask("PUT", "/api/vhost-limits/v/max-queues", r#"{"value": 5}"#).0, 204);
     assert_eq!(stage.ask("DELETE", "/api/vhost-limits/v/max-queues", "").0, 204);
     // The response of RabbitMQ 4.3.6.

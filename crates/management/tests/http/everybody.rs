@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 /// Statuses recorded from RabbitMQ 4.3.6, one row for each request and one column for each user.
 const RECORDED: &str = include_str!("../../../../tests/golden/http-access.tsv");
@@ -52,7 +52,7 @@ fn body(method: &str, path: &str) -> &'static str {
     }
 }
 
-fn scene(stage: &Stage) {
+fn scene(stage: &HttpStage) {
     let put = |path: &str, body: &str| {
         let (status, answer) = stage.ask("PUT", path, body);
         assert!((200..300).contains(&status), "{path}: {status} {answer}");
@@ -93,7 +93,7 @@ fn credentials(user: &str) -> Option<String> {
 
 #[test]
 fn every_user_may_do_the_same_as_in_rabbitmq() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     scene(&stage);
     let mut lines = RECORDED.lines();
     let users: Vec<&str> = lines.next().expect("a head").split('\t').skip(2).collect();
@@ -128,7 +128,7 @@ fn every_user_may_do_the_same_as_in_rabbitmq() {
 
 #[test]
 fn every_route_authenticates_as_its_description_says() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     scene(&stage);
     let (_, document) = stage.ask_as(None, "GET", "/api/openapi.json", "");
     let mut count = 0;

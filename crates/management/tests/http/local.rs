@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use leveret_management::{local, serve_local};
 
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 /// Routes of the local socket only.
 const ROUTES: [(&str, &str); 9] = [
@@ -22,7 +22,7 @@ const ROUTES: [(&str, &str); 9] = [
 
 #[test]
 fn over_tcp_its_routes_do_not_exist() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     for (method, path) in ROUTES {
         for credentials in [None, Some("guest:guest")] {
             let (status, body) = stage.ask_as(credentials, method, path, "{}");
@@ -36,7 +36,7 @@ fn over_tcp_its_routes_do_not_exist() {
 
 #[test]
 fn through_the_socket_everything_may_be_done() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let (socket, listener) = stage.node.open_local_socket().expect("opens");
     let router = local(stage.api.clone());
     stage.node.spawn(async move { serve_local(listener, router).await.expect("serves") });

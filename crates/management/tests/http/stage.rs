@@ -13,7 +13,7 @@ use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports}
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
 
-pub(crate) struct Stage {
+pub(crate) struct HttpStage {
     pub(crate) node: Node,
     pub(crate) amqp: SocketAddr,
     pub(crate) http: SocketAddr,
@@ -22,24 +22,24 @@ pub(crate) struct Stage {
     pub(crate) directory: tempfile::TempDir,
 }
 
-impl Stage {
+impl HttpStage {
     /// A node with the administrator `guest` and, in the vhost `v`, `user` with the tag `management` and permissions
     /// for names that begin with x; `plain` has no tag.
     pub(crate) fn new() -> Self {
         Self::with("cores=1")
     }
 
-    /// As [`Stage::new`], with one more setting.
+    /// As [`HttpStage::new`], with one more setting.
     pub(crate) fn with(setting: &str) -> Self {
         Self::with_all(&[setting])
     }
 
-    /// As [`Stage::new`], with more settings.
+    /// As [`HttpStage::new`], with more settings.
     pub(crate) fn with_all(settings: &[&str]) -> Self {
         Self::start(settings, MetricsOptions::default())
     }
 
-    /// As [`Stage::new`], with other settings of the metrics.
+    /// As [`HttpStage::new`], with other settings of the metrics.
     pub(crate) fn with_metrics(options: MetricsOptions) -> Self {
         Self::start(&[], options)
     }
@@ -74,7 +74,7 @@ impl Stage {
         node.spawn(state.clone().sample());
         node.spawn(async move { serve(http_listener, served, listener).await.expect("serves") });
         node.spawn(async move { serve(prometheus_listener, scraped, HttpListener::default()).await.expect("serves") });
-        Stage { node, amqp, http, prometheus, api: state, directory }
+        HttpStage { node, amqp, http, prometheus, api: state, directory }
     }
 
     /// Status and body of a request by `guest`.

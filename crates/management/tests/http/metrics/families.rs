@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{page, traffic};
-use crate::stage::Stage;
+use crate::stage::HttpStage;
 
 const RECORDED: &str = include_str!("../../../../../tests/golden/http/metrics.tsv");
 const DIFFERENCES: &str = include_str!("../../../../../tests/golden/http/metrics-differences.tsv");
@@ -81,7 +81,7 @@ impl Known {
 
 #[test]
 fn families_are_the_recorded_ones() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let amqp = traffic(&stage);
     let mut known = Known::all();
     let mut unknown = Vec::new();

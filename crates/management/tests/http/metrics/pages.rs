@@ -5,11 +5,11 @@ use leveret_management::MetricsOptions;
 use leveret_strict_client::amqp091::{Consume, Event};
 
 use super::{page, traffic, value};
-use crate::stage::{Amqp, Stage, request};
+use crate::stage::{Amqp, HttpStage, request};
 
 #[test]
 fn sums_are_exact_and_need_no_password() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let mut amqp = traffic(&stage);
     amqp.client.get(1, b"q", true);
     amqp.until(|event| matches!(event, Event::Got { .. }));
@@ -69,7 +69,7 @@ fn sums_are_exact_and_need_no_password() {
 
 #[test]
 fn deleted_objects_leave_the_sums_and_stay_in_the_totals() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let mut amqp = traffic(&stage);
     amqp.client.delete_queue(1, b"q");
     amqp.until(|event| matches!(event, Event::Removed { .. }));
@@ -94,7 +94,7 @@ fn deleted_objects_leave_the_sums_and_stay_in_the_totals() {
 
 #[test]
 fn every_object_has_its_samples() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let amqp = traffic(&stage);
     assert_eq!(stage.ask("PUT", "/api/queues/v/a%22b", r#"{"durable": true}"#).0, 201);
     let text = page(&stage, "/metrics/per-object");
@@ -113,7 +113,7 @@ fn every_object_has_its_samples() {
 
 #[test]
 fn the_detailed_page_has_what_was_asked_for() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let amqp = traffic(&stage);
     assert_eq!(stage.ask("PUT", "/api/queues/v/other", r#"{"durable": true}"#).0, 201);
     let detailed = |query: &str| page(&stage, &format!("/metrics/detailed{query}"));
@@ -152,7 +152,7 @@ fn the_detailed_page_has_what_was_asked_for() {
 
 #[test]
 fn other_pages_and_methods() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let memory = page(&stage, "/metrics/memory-breakdown");
     assert!(value(&memory, "rabbitmq_memory_other_system_bytes") > 0.0);
     let scrapes = |text: &str| {
@@ -182,7 +182,7 @@ const MORTAL: [(&str, &str); 5] = [
 
 #[test]
 fn deaths_are_counted_by_reason_and_dead_letter_exchange() {
-    let stage = Stage::new();
+    let stage = HttpStage::new();
     let mut amqp = Amqp::connect(stage.amqp);
     for (queue, arguments) in MORTAL.into_iter().chain([("dead", "{}")]) {
         let body = format!("{{\"durable\": true, \"arguments\": {arguments}}}");
@@ -228,7 +228,7 @@ fn deaths_are_counted_by_reason_and_dead_letter_exchange() {
 #[test]
 fn pages_can_be_elsewhere_and_for_monitors_only() {
     let options = MetricsOptions { path: "/m".to_owned(), per_object: true, authentication: true };
-    let stage = Stage::with_metrics(options);
+    let stage = HttpStage::with_metrics(options);
     let amqp = traffic(&stage);
     let ask = |path: &str, user: &str| {
         let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{user}"));
