@@ -21,7 +21,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "scenarios")]
     pub rows: Vec<String>,
 
-    /// Print the rows with what each is
+    /// Print the rows, each with a description
     #[arg(long)]
     pub list: bool,
 
@@ -90,7 +90,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub load: LoadArgs,
 
-    /// Seconds without a word from the broker after which what is missing counts as lost
+    /// Seconds of silence from the broker after which missing messages count as lost
     #[arg(long, default_value_t = 30)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub silence_max_s: u64,
@@ -103,7 +103,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Write JSON to a file too; after each scenario what there is
+    /// Also write the results as JSON to a file, again after each scenario
     #[arg(long, value_name = "FILE")]
     pub json_file: Option<PathBuf>,
 
@@ -115,11 +115,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub html_file: Option<PathBuf>,
 
-    /// Put this behind the names of what runs, to tell several runs in one report apart
+    /// Append this to the names of rows and scenarios, to tell several runs in one report apart
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
 
-    /// Measure nothing: report what earlier runs wrote by --json-file, all together
+    /// Measure nothing: make one report of the files that earlier runs wrote with --json-file
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["scenarios", "rows", "vs"])]
     pub from_json: Vec<PathBuf>,
 }
@@ -169,8 +169,8 @@ pub struct LoadArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub other_queues: Option<u32>,
 
-    /// Messages per second of all publishers together, or `half` for half of what the broker takes in three seconds
-    /// before; latency counts from when each was due [default: the scenario's]
+    /// Messages per second of all publishers together, or `half` for half of the broker's rate, which is measured for
+    /// three seconds first; latency counts from when each was due [default: the scenario's]
     #[arg(long)]
     pub rate: Option<Rate>,
 

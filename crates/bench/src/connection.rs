@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::BenchError;
 use crate::opening::Opening;
-use crate::round::Target;
+use crate::round::TargetBroker;
 use crate::stream::Stream;
 
 /// A strict client of one protocol.
@@ -69,8 +69,8 @@ impl<C: Client> Connection<C> {
     }
 
     /// Connects. It is an error if the broker is silent for `silence_max` while something is due.
-    pub(crate) fn connect(target: &Target, opening: &Opening<'_>, client: C) -> Result<Self, BenchError> {
-        let Target { uri, tls, silence_max, .. } = target;
+    pub(crate) fn connect(target: &TargetBroker, opening: &Opening<'_>, client: C) -> Result<Self, BenchError> {
+        let TargetBroker { uri, tls, silence_max, .. } = target;
         let address = uri.address();
         let failed = |doing: &'static str| {
             let broker = address.clone();

@@ -53,7 +53,7 @@ pub use settings::{Durability, Rate};
 use load::{Load, loads};
 use other_queues::OtherQueues;
 use report::{Files, Machine, Record, Results};
-use target::Target;
+use target::TargetBroker;
 
 /// Runs what `args` ask for and prints the report. Exit code 0 if every round counts, 1 if one was void or
 /// couldn't run.
@@ -96,7 +96,7 @@ pub fn measure(args: &BenchArgs) -> Result<(), BenchError> {
 
 /// Runs every round. Also returns the first error of void rounds.
 fn run_all(args: &BenchArgs, files: &Files<'_>) -> Result<(Results, Option<BenchError>), BenchError> {
-    let (loads, targets) = (loads(args)?, Target::all(args)?);
+    let (loads, targets) = (loads(args)?, TargetBroker::all(args)?);
     if !args.json {
         println!("{}", Machine::here());
     }
@@ -146,7 +146,7 @@ impl Run {
         load: &Load,
         round: u32,
         turn: usize,
-        target: &Target,
+        target: &TargetBroker,
         what: impl FnOnce(&Machine) -> Result<T, BenchError>,
     ) -> Option<T> {
         let machine = Machine::here();
@@ -175,7 +175,7 @@ impl Run {
     }
 
     /// A broker that hasn't identified itself yet because its first round was void may be Leveret.
-    fn may_be_leveret(&self, target: &Target) -> bool {
+    fn may_be_leveret(&self, target: &TargetBroker) -> bool {
         let (label, _) = report::target_and_broker(target.label);
         self.results.broker(&label).is_none_or(|broker| outcome::is_leveret(&broker))
     }

@@ -7,7 +7,7 @@ use crate::other_queues::OtherQueues;
 use crate::report::{Machine, Record};
 use crate::scenario::Scenario;
 use crate::settings::{Course, Durability, Rate, Settings};
-use crate::target::Target;
+use crate::target::TargetBroker;
 use crate::{BenchError, idle, round, rows};
 
 /// Duration of the measurement of the full rate, of which half is then requested.
@@ -93,7 +93,7 @@ impl Load {
     ///
     /// # Errors
     /// See [`OtherQueues::make`].
-    pub(crate) fn make_others(&self, target: &Target) -> Result<OtherQueues, BenchError> {
+    pub(crate) fn make_others(&self, target: &TargetBroker) -> Result<OtherQueues, BenchError> {
         if self.scenario.is_idle() {
             return Ok(OtherQueues::default());
         }
@@ -101,7 +101,7 @@ impl Load {
     }
 
     /// The settings for these options, this turn and this broker.
-    fn settings(&self, options: &LoadArgs, turn: usize, target: &Target) -> Settings {
+    fn settings(&self, options: &LoadArgs, turn: usize, target: &TargetBroker) -> Settings {
         let settings = self.scenario.settings(options);
         Settings {
             name: self.name.clone(),
@@ -120,7 +120,7 @@ impl Load {
         &self,
         round: u32,
         turn: usize,
-        target: &Target,
+        target: &TargetBroker,
         machine: &Machine,
     ) -> Result<Vec<Record>, BenchError> {
         if self.scenario.is_idle() {

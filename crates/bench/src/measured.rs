@@ -21,7 +21,7 @@ const LOOK_ALONE_EVERY: Duration = Duration::from_millis(200);
 
 /// The state of one connection in a round.
 #[derive(Clone, Copy)]
-pub(crate) struct Part<'r> {
+pub(crate) struct ConnectionPart<'r> {
     pub(crate) settings: &'r Settings,
     /// The queue that it publishes to or consumes from.
     pub(crate) queue: &'r str,
@@ -31,7 +31,7 @@ pub(crate) struct Part<'r> {
     pub(crate) start: Instant,
 }
 
-impl<'r> Part<'r> {
+impl<'r> ConnectionPart<'r> {
     /// Nanoseconds since the start.
     pub(crate) fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
@@ -60,7 +60,7 @@ impl<'r> Part<'r> {
 
 /// Messages received by a consumer.
 pub(crate) struct Intake<'r> {
-    part: Part<'r>,
+    part: ConnectionPart<'r>,
     order: Order,
     pub(crate) latency: Histogram<u64>,
     /// The latencies for the watcher of the round.
@@ -70,7 +70,7 @@ pub(crate) struct Intake<'r> {
 }
 
 impl<'r> Intake<'r> {
-    pub(crate) fn new(part: Part<'r>) -> Self {
+    pub(crate) fn new(part: ConnectionPart<'r>) -> Self {
         let order = part.tally.order(part.settings, part.number);
         let recent = part.tally.latencies_of(part.number);
         Self { part, order, latency: histogram(), recent, last: part.now() }

@@ -11,7 +11,7 @@ use crate::opening::Opening;
 use crate::outcome::is_leveret;
 use crate::round::Load;
 use crate::settings::Settings;
-use crate::target::Target;
+use crate::target::TargetBroker;
 
 /// Number of requests sent before their replies are awaited.
 const AT_ONCE: u32 = 200;
@@ -28,7 +28,7 @@ impl OtherQueues {
     ///
     /// # Errors
     /// If the broker refuses one or is silent for too long; queues created so far are deleted.
-    pub(crate) fn make(settings: &Settings, target: &Target) -> Result<Self, BenchError> {
+    pub(crate) fn make(settings: &Settings, target: &TargetBroker) -> Result<Self, BenchError> {
         let mut others = Self { name: settings.queue, made: 0 };
         if settings.other_queues == 0 {
             return Ok(others);
@@ -61,7 +61,7 @@ impl OtherQueues {
     ///
     /// # Errors
     /// If the broker refuses it or is silent for too long.
-    pub(crate) fn delete(mut self, target: &Target) -> Result<(), BenchError> {
+    pub(crate) fn delete(mut self, target: &TargetBroker) -> Result<(), BenchError> {
         if self.made == 0 {
             return Ok(());
         }
@@ -94,6 +94,6 @@ impl OtherQueues {
     }
 }
 
-fn open(target: &Target) -> Result<Connection<Client>, BenchError> {
+fn open(target: &TargetBroker) -> Result<Connection<Client>, BenchError> {
     Client::open(target, &Opening::of("other queues"))
 }

@@ -12,10 +12,10 @@ use crate::process::{self, Memory};
 use crate::series::Sample;
 use crate::settings::{Course, Durability, Settings};
 use crate::tally::Tally;
-use crate::target::Target;
+use crate::target::TargetBroker;
 
 /// The measurements of a round, or of one half of it.
-pub(crate) struct Outcome {
+pub(crate) struct RoundOutcome {
     /// The settings; `messages_each` is the actual number if publishers stopped by the clock.
     pub(crate) settings: Settings,
     /// The row or scenario, with the half.
@@ -70,7 +70,7 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    pub(crate) fn read(target: &Target) -> Result<Self, BenchError> {
+    pub(crate) fn read(target: &TargetBroker) -> Result<Self, BenchError> {
         let peak_is_fresh = target.pid.is_some_and(process::reset_peak);
         let metrics = target.scrape()?;
         let counting = target.count_calls(&metrics)?;
@@ -81,12 +81,12 @@ impl Gauge {
     pub(crate) fn outcome(
         self,
         settings: &Settings,
-        target: &Target,
+        target: &TargetBroker,
         broker: &str,
         half: &str,
         sides: Sides,
         tally: &Tally,
-    ) -> Result<Outcome, BenchError> {
+    ) -> Result<RoundOutcome, BenchError> {
         let Sides { published, consumed, series } = sides;
         let cpu = target.pid.and_then(process::cpu_time);
         let memory = target.pid.and_then(process::memory);
@@ -106,7 +106,7 @@ impl Gauge {
             let counted = since(metrics.dropped, self.metrics.dropped).filter(|_| is_leveret(broker));
             check_drops(messages, tally.received(), tally.missing(), counted)?;
         }
-        Ok(Outcome {
+        Ok(RoundOutcome {
             name: format!("{}{half}", settings.name),
             broker: format!("{}{broker}", target.label),
             messages,

@@ -10,7 +10,7 @@ use crate::BenchError;
 
 /// Timeout for `perf`, which responds at once, except that it first has to find all threads.
 const PATIENCE_S: i64 = 10;
-/// System calls that read. Those for sockets, pipes and files are the same, which the kernel's counters don't tell
+/// System calls that read. Calls for sockets, pipes and files are the same, which the kernel's counters don't tell
 /// apart.
 const READS: [&str; 4] = ["read", "readv", "recvfrom", "recvmsg"];
 const WRITES: [&str; 4] = ["write", "writev", "sendto", "sendmsg"];

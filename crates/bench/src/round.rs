@@ -10,14 +10,14 @@ use leveret_strict_client::{amqp10, amqp091};
 use crate::BenchError;
 use crate::at_once::some_at_once;
 use crate::connection::{Client, Connection, Stopper};
-use crate::measured::{Consumed, Part, Published};
+use crate::measured::{ConnectionPart, Consumed, Published};
 use crate::opening::Opening;
-pub(crate) use crate::outcome::Outcome;
+pub(crate) use crate::outcome::RoundOutcome;
 use crate::outcome::{Gauge, Sides, is_leveret};
 use crate::series::{Sample, Watch};
 use crate::settings::{Course, Exchange, Protocol, Settings};
 use crate::tally::Tally;
-pub(crate) use crate::target::Target;
+pub(crate) use crate::target::TargetBroker;
 
 /// Time for starting one more thread on a machine that is busy starting thousands.
 const HEAD_START_EACH: Duration = Duration::from_micros(300);
@@ -27,7 +27,7 @@ const STACK_BYTES: usize = 512 << 10;
 /// The operations of a load in a protocol.
 pub(crate) trait Load: Client + Sized + Send {
     /// Connects and logs in, with one session (channel).
-    fn open(target: &Target, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError>;
+    fn open(target: &TargetBroker, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError>;
 
     /// Opens a further session (channel); `number` counts them from 0.
     fn open_session(connection: &mut Connection<Self>, number: u16) -> Result<(), BenchError>;
@@ -46,10 +46,10 @@ pub(crate) trait Load: Client + Sized + Send {
     -> Result<(), BenchError>;
 
     /// Publishes its part and waits for the confirms.
-    fn publish(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Published, BenchError>;
+    fn publish(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Published, BenchError>;
 
     /// Receives and verifies until all consumers together have everything.
-    fn consume(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Consumed, BenchError>;
+    fn consume(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError>;
 
     /// Ends the consumer. Returns the number of unexpected messages.
     fn end_consumer(connection: &mut Connection<Self>) -> Result<u64, BenchError>;
@@ -65,7 +65,7 @@ pub(crate) trait Load: Client + Sized + Send {
 }
 
 /// Runs `settings` against `target` once.
-pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
+pub(crate) fn run(settings: &Settings, target: &TargetBroker) -> Result<Vec<RoundOutcome>, BenchError> {
     settings.check().map_err(BenchError::Usage)?;
     match settings.protocol {
         Protocol::Amqp091 => run_as::<amqp091::Client>(settings, target),
@@ -74,15 +74,16 @@ pub(crate) fn run(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, 
 }
 
 /// Messages per second that get through; in the first half if there are two.
-pub(crate) fn highest_rate(settings: &Settings, target: &Target) -> Result<f64, BenchError> {
+pub(crate) fn highest_rate(settings: &Settings, target: &TargetBroker) -> Result<f64, BenchError> {
     let none = || BenchError::Usage(format!("{} has no rate of which half could be asked for", settings.name));
     let outcomes = run(settings, target)?;
-    let rate =
-        |outcome: &Outcome| Some(outcome.delivered as f64 / outcome.receive_time.or(outcome.send_time)?.as_secs_f64());
+    let rate = |outcome: &RoundOutcome| {
+        Some(outcome.delivered as f64 / outcome.receive_time.or(outcome.send_time)?.as_secs_f64())
+    };
     outcomes.first().and_then(rate).ok_or_else(none)
 }
 
-fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>, BenchError> {
+fn run_as<L: Load>(settings: &Settings, target: &TargetBroker) -> Result<Vec<RoundOutcome>, BenchError> {
     let queues: Vec<String> = (0..settings.queues).map(|number| settings.queue(number)).collect();
     let queue_of = |number: u32| queues[(number % settings.queues) as usize].as_str();
     let mut consuming = some_at_once(0..settings.consumers, |number| {
@@ -105,7 +106,13 @@ fn run_as<L: Load>(settings: &Settings, target: &Target) -> Result<Vec<Outcome>,
     })?;
     let broker = publishing.first().map_or("", |first| first.broker_name()).to_owned();
     let tally = Tally::new(settings);
-    let part = |number: u32, start: Instant| Part { settings, queue: queue_of(number), number, tally: &tally, start };
+    let part = |number: u32, start: Instant| ConnectionPart {
+        settings,
+        queue: queue_of(number),
+        number,
+        tally: &tally,
+        start,
+    };
     let prepare_consumers = |consuming: &mut [Connection<L>]| -> Result<(), BenchError> {
         let mut numbered = (0..).zip(consuming.iter_mut());
         numbered.try_for_each(|(number, connection)| L::prepare_consumer(connection, settings, queue_of(number)))
@@ -164,10 +171,10 @@ fn head_start(settings: &Settings) -> Duration {
 fn both<'r, L: Load>(
     publishing: &mut [Connection<L>],
     consuming: &mut [Connection<L>],
-    target: &Target,
-    part: impl Fn(u32) -> Part<'r> + Sync,
+    target: &TargetBroker,
+    part: impl Fn(u32) -> ConnectionPart<'r> + Sync,
 ) -> Result<Sides, BenchError> {
-    let Part { settings, tally, start: started, .. } = part(0);
+    let ConnectionPart { settings, tally, start: started, .. } = part(0);
     let (publishes, consumes) = (!publishing.is_empty(), !consuming.is_empty());
     // Progress of the half that is behind.
     let done = move |at: &Sample| {

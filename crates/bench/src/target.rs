@@ -6,15 +6,15 @@ use crate::metrics_endpoint::{Metrics, scrape};
 use crate::perf::Counting;
 use crate::process;
 use crate::series::Progress;
-use crate::tls::Tls;
+use crate::tls::ClientTls;
 use crate::uri::Uri;
 use crate::{BenchArgs, BenchError};
 
 /// A broker to measure.
-pub(crate) struct Target {
+pub(crate) struct TargetBroker {
     pub(crate) uri: Uri,
     /// TLS, if the URI requests it.
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<ClientTls>,
     pub(crate) pid: Option<u32>,
     metrics_port: Option<u16>,
     /// Whether `perf` counts system calls if the broker doesn't report its own.
@@ -28,11 +28,11 @@ pub(crate) struct Target {
     pub(crate) label: &'static str,
 }
 
-impl Target {
+impl TargetBroker {
     pub(crate) fn all(args: &BenchArgs) -> Result<Vec<Self>, BenchError> {
         let silence_max = Duration::from_secs(args.silence_max_s);
         let progress = Progress::of(args.progress);
-        let tls = |uri: &Uri| uri.secure.then(|| Tls::new(args)).transpose();
+        let tls = |uri: &Uri| uri.secure.then(|| ClientTls::new(args)).transpose();
         let uri = Uri::parse(&args.uri)?;
         let mut targets = vec![Self {
             tls: tls(&uri)?,

@@ -12,9 +12,9 @@ use crate::{BenchArgs, BenchError};
 
 /// The configuration shared by all TLS connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Tls(Arc<ClientConfig>);
+pub(crate) struct ClientTls(Arc<ClientConfig>);
 
-impl Tls {
+impl ClientTls {
     /// Trusts the certificates of `--cacertfile`, or else those of the system (`SSL_CERT_FILE` and `SSL_CERT_DIR`
     /// override them); `--certfile` and `--keyfile` are sent to a broker that requests them.
     pub(crate) fn new(args: &BenchArgs) -> Result<Self, BenchError> {

@@ -6,7 +6,7 @@ use leveret_strict_client::amqp091::{Client, Consume, Event, QueueDeclare};
 use super::CHANNEL;
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Consumed, Intake, Part};
+use crate::measured::{ConnectionPart, Consumed, Intake};
 use crate::message;
 use crate::process::thread_cpu_time;
 use crate::settings::Settings;
@@ -43,8 +43,8 @@ pub(crate) fn prepare(connection: &mut Connection<Client>, settings: &Settings, 
 }
 
 /// Receives and verifies until all consumers together have everything.
-pub(crate) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Consumed, BenchError> {
-    let Part { settings, tally, .. } = part;
+pub(crate) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError> {
+    let ConnectionPart { settings, tally, .. } = part;
     let cpu = thread_cpu_time();
     let look_every = part.look_every();
     let mut intake = Intake::new(part);

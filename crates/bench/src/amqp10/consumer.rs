@@ -8,7 +8,7 @@ use leveret_strict_client::amqp10::{Client, Event};
 use super::{CHANNEL, HANDLE};
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Consumed, Intake, Part};
+use crate::measured::{ConnectionPart, Consumed, Intake};
 use crate::message;
 use crate::process::thread_cpu_time;
 use crate::settings::Settings;
@@ -45,8 +45,8 @@ pub(super) fn prepare(connection: &mut Connection<Client>, settings: &Settings, 
 }
 
 /// Receives and verifies until all consumers together have everything.
-pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Consumed, BenchError> {
-    let Part { settings, tally, .. } = part;
+pub(super) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError> {
+    let ConnectionPart { settings, tally, .. } = part;
     let cpu = thread_cpu_time();
     let look_every = part.look_every();
     let mut intake = Intake::new(part);

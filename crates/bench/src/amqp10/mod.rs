@@ -12,9 +12,9 @@ use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError
 
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
-use crate::measured::{Consumed, Part, Published};
+use crate::measured::{ConnectionPart, Consumed, Published};
 use crate::opening::Opening;
-use crate::round::{Load, Target};
+use crate::round::{Load, TargetBroker};
 use crate::settings::Settings;
 
 /// The only channel that a connection uses.
@@ -72,7 +72,7 @@ impl connection::Client for Client {
 }
 
 impl Load for Client {
-    fn open(target: &Target, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
+    fn open(target: &TargetBroker, opening: &Opening<'_>) -> Result<Connection<Self>, BenchError> {
         let uri = &target.uri;
         let options = Options {
             mechanism: Mechanism::Plain { user: uri.user.clone(), password: uri.password.clone() },
@@ -114,11 +114,11 @@ impl Load for Client {
         publisher::prepare(connection, settings, queue)
     }
 
-    fn publish(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Published, BenchError> {
+    fn publish(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Published, BenchError> {
         publisher::run(connection, part)
     }
 
-    fn consume(connection: &mut Connection<Self>, part: Part<'_>) -> Result<Consumed, BenchError> {
+    fn consume(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Consumed, BenchError> {
         consumer::run(connection, part)
     }
 

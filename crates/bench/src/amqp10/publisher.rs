@@ -9,7 +9,7 @@ use leveret_strict_client::amqp10::{Client, Event, Send};
 use super::{CHANNEL, HANDLE};
 use crate::BenchError;
 use crate::connection::Connection;
-use crate::measured::{Part, Published, WRITE_MAX, histogram, unconfirmed};
+use crate::measured::{ConnectionPart, Published, WRITE_MAX, histogram, unconfirmed};
 use crate::message::Writer;
 use crate::pace::Pace;
 use crate::process::thread_cpu_time;
@@ -51,7 +51,7 @@ fn heads(settings: &Settings, queue: &str) -> Vec<Vec<u8>> {
 }
 
 /// Publishes its part and waits for the outcomes.
-pub(super) fn run(connection: &mut Connection<Client>, part: Part<'_>) -> Result<Published, BenchError> {
+pub(super) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Result<Published, BenchError> {
     let settings = part.settings;
     let cpu = thread_cpu_time();
     let pace = Pace::of(settings, part.number);

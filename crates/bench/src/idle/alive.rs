@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::opened::Held;
+use super::opened::IdleConnection;
 use crate::BenchError;
 use crate::round::{Load, start};
 
@@ -13,7 +13,7 @@ const KEEPERS: usize = 2;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Waits for `time` and keeps the connections alive, in the order in which they were opened.
-pub(super) fn keep<L: Load>(connections: &mut [Held<L>], time: Duration) -> Result<(), BenchError> {
+pub(super) fn keep<L: Load>(connections: &mut [IdleConnection<L>], time: Duration) -> Result<(), BenchError> {
     let end = Instant::now() + time;
     let share = connections.len().div_ceil(KEEPERS).max(1);
     thread::scope(|scope| {
@@ -24,7 +24,7 @@ pub(super) fn keep<L: Load>(connections: &mut [Held<L>], time: Duration) -> Resu
     })
 }
 
-fn keep_until<L: Load>(connections: &mut [Held<L>], end: Instant) -> Result<(), BenchError> {
+fn keep_until<L: Load>(connections: &mut [IdleConnection<L>], end: Instant) -> Result<(), BenchError> {
     loop {
         let now = Instant::now();
         for held in connections.iter_mut().filter(|held| held.due.is_some_and(|due| due <= now)) {

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::opened::Held;
+use super::opened::IdleConnection;
 use crate::BenchError;
 use crate::measured::histogram;
 use crate::opening::Opening;
 use crate::process::{self, Memory};
 use crate::round::{Load, start};
-use crate::target::Target;
+use crate::target::TargetBroker;
 
 /// Timeout for the broker to free the memory of dropped connections.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
@@ -35,8 +35,8 @@ pub(super) struct Dropped {
 
 /// Drops all connections. `grown` is the broker's memory without connections and with them.
 pub(super) fn drop_all<L: Load>(
-    mut connections: Vec<Held<L>>,
-    target: &Target,
+    mut connections: Vec<IdleConnection<L>>,
+    target: &TargetBroker,
     grown: Option<(Memory, Memory)>,
 ) -> Result<Dropped, BenchError> {
     let is_over = AtomicBool::new(false);
@@ -73,7 +73,7 @@ pub(super) fn drop_all<L: Load>(
 }
 
 /// Whether nine tenths of the growth are freed.
-fn is_given_back(target: &Target, grown: Option<(Memory, Memory)>) -> bool {
+fn is_given_back(target: &TargetBroker, grown: Option<(Memory, Memory)>) -> bool {
     let now = target.pid.and_then(process::memory);
     let given_back = grown.zip(now).map(|((before, open), now)| {
         let growth = open.resident.saturating_sub(before.resident);
@@ -83,7 +83,7 @@ fn is_given_back(target: &Target, grown: Option<(Memory, Memory)>) -> bool {
 }
 
 /// Logs in repeatedly, one connection at a time. There are few logins, so that they don't keep the broker busy.
-fn log_in_until<L: Load>(target: &Target, is_over: &AtomicBool) -> Result<Histogram<u64>, BenchError> {
+fn log_in_until<L: Load>(target: &TargetBroker, is_over: &AtomicBool) -> Result<Histogram<u64>, BenchError> {
     let mut times = histogram();
     while !is_over.load(Ordering::Acquire) {
         let start = Instant::now();

@@ -17,7 +17,7 @@ pub(crate) use outcome::IdleOutcome;
 use crate::process;
 use crate::round::Load;
 use crate::settings::Protocol;
-use crate::target::Target;
+use crate::target::TargetBroker;
 use crate::{BenchError, LoadArgs, Scenario};
 
 /// Longest observation of a broker without connections, which is idle most of the time.
@@ -58,7 +58,12 @@ impl Usage {
 
 /// Opens connections with sessions (channels), each connection's last session only after all others; waits, lists
 /// them, and drops all.
-pub(crate) fn run(name: &str, scenario: Scenario, load: &LoadArgs, target: &Target) -> Result<IdleOutcome, BenchError> {
+pub(crate) fn run(
+    name: &str,
+    scenario: Scenario,
+    load: &LoadArgs,
+    target: &TargetBroker,
+) -> Result<IdleOutcome, BenchError> {
     let idle = Idle {
         name,
         protocol: scenario.protocol,
@@ -85,7 +90,7 @@ struct Idle<'r> {
 }
 
 impl Idle<'_> {
-    fn run_as<L: Load>(&self, target: &Target) -> Result<IdleOutcome, BenchError> {
+    fn run_as<L: Load>(&self, target: &TargetBroker) -> Result<IdleOutcome, BenchError> {
         raise_descriptors(self.connections)?;
         let memory = || target.pid.and_then(process::memory);
         let without = Usage::during(target.pid, || {

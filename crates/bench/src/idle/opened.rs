@@ -9,7 +9,7 @@ use crate::BenchError;
 use crate::connection::{Client, Connection};
 use crate::opening::Opening;
 use crate::round::{Load, start};
-use crate::target::Target;
+use crate::target::TargetBroker;
 
 /// Number of threads that open connections one after the other.
 const OPENERS: usize = 32;
@@ -19,16 +19,16 @@ const PER_ADDRESS: u32 = 10_000;
 const BUFFER: usize = 1024;
 
 /// An idle connection.
-pub(super) struct Held<L: Client> {
+pub(super) struct IdleConnection<L: Client> {
     pub(super) socket: Connection<L>,
     /// Time of the next heartbeat; `None` for never.
     pub(super) due: Option<Instant>,
 }
 
 /// Opens all connections with all sessions except the last.
-pub(super) fn open_all<L: Load>(target: &Target, idle: &Idle<'_>) -> Result<Vec<Held<L>>, BenchError> {
+pub(super) fn open_all<L: Load>(target: &TargetBroker, idle: &Idle<'_>) -> Result<Vec<IdleConnection<L>>, BenchError> {
     let openers = OPENERS.min(idle.connections as usize);
-    let open = move |first: usize| -> Result<Vec<Held<L>>, BenchError> {
+    let open = move |first: usize| -> Result<Vec<IdleConnection<L>>, BenchError> {
         let numbers = (first as u32..idle.connections).step_by(openers);
         numbers.map(|number| open_one(target, idle, number)).collect()
     };
@@ -42,7 +42,7 @@ pub(super) fn open_all<L: Load>(target: &Target, idle: &Idle<'_>) -> Result<Vec<
     })
 }
 
-fn open_one<L: Load>(target: &Target, idle: &Idle<'_>, number: u32) -> Result<Held<L>, BenchError> {
+fn open_one<L: Load>(target: &TargetBroker, idle: &Idle<'_>, number: u32) -> Result<IdleConnection<L>, BenchError> {
     let name = format!("idle {number}");
     let opening = Opening { name: &name, heartbeat: idle.heartbeat, from: source(target, number), buffer: BUFFER };
     let mut socket = L::open(target, &opening)?;
@@ -50,22 +50,22 @@ fn open_one<L: Load>(target: &Target, idle: &Idle<'_>, number: u32) -> Result<He
         L::open_session(&mut socket, session)?;
     }
     let due = socket.client.heartbeat_every().map(|every| Instant::now() + every);
-    Ok(Held { socket, due })
+    Ok(IdleConnection { socket, due })
 }
 
 /// A loopback address for every ten thousand connections, if the broker has a loopback address; otherwise the
 /// system's choice.
-fn source(target: &Target, number: u32) -> Option<IpAddr> {
+fn source(target: &TargetBroker, number: u32) -> Option<IpAddr> {
     let host: IpAddr = target.uri.host.parse().ok()?;
     let is_loopback_v4 = host.is_ipv4() && host.is_loopback();
     is_loopback_v4.then(|| Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + 1 + number / PER_ADDRESS).into())
 }
 
 /// Opens the last session on each connection; its `number` counts from 0.
-pub(super) fn last_session<L: Load>(connections: &mut [Held<L>], number: u16) -> Result<(), BenchError> {
+pub(super) fn last_session<L: Load>(connections: &mut [IdleConnection<L>], number: u16) -> Result<(), BenchError> {
     let share = connections.len().div_ceil(OPENERS).max(1);
     thread::scope(|scope| {
-        let open = move |share: &mut [Held<L>]| -> Result<(), BenchError> {
+        let open = move |share: &mut [IdleConnection<L>]| -> Result<(), BenchError> {
             share.iter_mut().try_for_each(|held| L::open_session(&mut held.socket, number))
         };
         let shares = connections.chunks_mut(share);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::describe::describe;
-use super::record::{Asked, Bucket, Figures, Machine, Percentiles, Record, Sample, SyncTime};
+use super::record::{Asked, Bucket, Figures, Machine, Percentiles, Record, SampleRecord, SyncTime};
 use crate::metrics_endpoint::SyncTimes;
-use crate::outcome::Outcome;
+use crate::outcome::RoundOutcome;
 use crate::series;
 use crate::settings::Protocol;
 
@@ -16,7 +16,7 @@ const CURVE_POINTS_PER_HALF: u32 = 4;
 
 impl Record {
     /// The record of a measured round.
-    pub(crate) fn of(outcome: &Outcome, round: u32, machine: &Machine) -> Self {
+    pub(crate) fn of(outcome: &RoundOutcome, round: u32, machine: &Machine) -> Self {
         let settings = &outcome.settings;
         let (target, broker) = target_and_broker(&outcome.broker);
         Self {
@@ -67,7 +67,7 @@ impl Record {
     }
 }
 
-fn figures(outcome: &Outcome) -> Figures {
+fn figures(outcome: &RoundOutcome) -> Figures {
     let messages = outcome.messages as f64;
     // A message to many queues costs the broker work for each of them.
     let delivered = outcome.delivered as f64;
@@ -102,7 +102,7 @@ fn figures(outcome: &Outcome) -> Figures {
 
 /// The final rate of receiving, or of sending if nothing is received. With a fixed rate it tells nothing about the
 /// broker.
-fn rate_at_end(outcome: &Outcome) -> Option<f64> {
+fn rate_at_end(outcome: &RoundOutcome) -> Option<f64> {
     if outcome.settings.rate.is_some() {
         return None;
     }
@@ -137,9 +137,9 @@ fn buckets(times: &SyncTimes) -> Vec<Bucket> {
     times.buckets.iter().map(bucket).collect()
 }
 
-fn sample(sample: &series::Sample) -> Sample {
+fn sample(sample: &series::Sample) -> SampleRecord {
     let series::Sample { seconds, sent, received, resident, latency_p99 } = *sample;
-    Sample {
+    SampleRecord {
         seconds,
         sent,
         received,

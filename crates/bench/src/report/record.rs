@@ -39,7 +39,7 @@ pub(crate) struct Record {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sync_histogram: Vec<Bucket>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) series: Vec<Sample>,
+    pub(crate) series: Vec<SampleRecord>,
 }
 
 /// The machine and time of the measurement.
@@ -219,7 +219,7 @@ pub(crate) struct Bucket {
 /// A sample of a round; in JSON a list, because there are many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "SampleFields", into = "SampleFields")]
-pub(crate) struct Sample {
+pub(crate) struct SampleRecord {
     /// Since the start.
     pub(crate) seconds: f64,
     /// Messages sent since the start; the next field has those received.
@@ -232,14 +232,14 @@ pub(crate) struct Sample {
 
 type SampleFields = (f64, u64, u64, Option<u64>, Option<f64>);
 
-impl From<Sample> for SampleFields {
-    fn from(sample: Sample) -> Self {
-        let Sample { seconds, sent, received, resident_bytes, latency_p99_us } = sample;
+impl From<SampleRecord> for SampleFields {
+    fn from(sample: SampleRecord) -> Self {
+        let SampleRecord { seconds, sent, received, resident_bytes, latency_p99_us } = sample;
         (seconds, sent, received, resident_bytes, latency_p99_us)
     }
 }
 
-impl From<SampleFields> for Sample {
+impl From<SampleFields> for SampleRecord {
     fn from((seconds, sent, received, resident_bytes, latency_p99_us): SampleFields) -> Self {
         Self { seconds, sent, received, resident_bytes, latency_p99_us }
     }

@@ -1,6 +1,6 @@
 //! Records for tests.
 
-use super::record::{Asked, Bucket, Extrapolated, Figures, Idle, Machine, Percentiles, Record, Sample, SyncTime};
+use super::record::{Asked, Bucket, Extrapolated, Figures, Idle, Machine, Percentiles, Record, SampleRecord, SyncTime};
 
 /// A load of messages with every figure.
 pub(super) fn load() -> Record {
@@ -47,7 +47,7 @@ pub(super) fn load() -> Record {
             Bucket { at_most_us: None, count: 0.0 },
         ],
         series: (1..=4_u32)
-            .map(|step| Sample {
+            .map(|step| SampleRecord {
                 seconds: f64::from(step) * 0.25,
                 sent: u64::from(step) * 250,
                 received: u64::from(step) * 225,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::record::{Column, Record, Results};
 
 /// The valid rounds of one load against one broker.
-pub(super) struct Group<'r> {
+pub(super) struct RoundGroup<'r> {
     pub(super) scenario: &'r str,
     pub(super) column: Column<'r>,
     pub(super) rounds: Vec<&'r Record>,
@@ -31,7 +31,7 @@ impl Spread {
     }
 }
 
-impl<'r> Group<'r> {
+impl<'r> RoundGroup<'r> {
     /// A figure over the rounds; `None` if no round has it.
     pub(super) fn spread(&self, figure: impl Fn(&Record) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.rounds.iter().filter_map(|round| figure(round)).collect())
@@ -62,10 +62,10 @@ impl Results {
     }
 
     /// The valid rounds by load and broker, in the order in which they first ran.
-    pub(super) fn groups(&self) -> Vec<Group<'_>> {
+    pub(super) fn groups(&self) -> Vec<RoundGroup<'_>> {
         let counting = || self.rounds.iter().filter(|record| record.void.is_none());
         let keys = distinct(counting().map(|record| (record.scenario.as_str(), record.column())));
-        let of = |(scenario, column)| Group {
+        let of = |(scenario, column)| RoundGroup {
             scenario,
             column,
             rounds: counting()
@@ -77,8 +77,8 @@ impl Results {
 
     /// The ratio of a group's figure to that of the same load against the second broker.
     pub(super) fn ratio(
-        groups: &[Group<'_>],
-        group: &Group<'_>,
+        groups: &[RoundGroup<'_>],
+        group: &RoundGroup<'_>,
         figure: impl Fn(&Record) -> Option<f64>,
     ) -> Option<f64> {
         let seconds = || groups.iter().filter(|other| other.scenario == group.scenario && other.column.target == "B");

@@ -1,16 +1,16 @@
 //! The plots of one load: its brokers side by side.
 
 use super::axis::{Axis, short, tail, time};
-use super::plot::{Kind, Plot, Shape};
-use crate::report::record::{Record, Sample};
-use crate::report::summary::Group;
+use super::plot::{Plot, Shape, ShapeKind};
+use crate::report::record::{Record, SampleRecord};
+use crate::report::summary::RoundGroup;
 use crate::report::units;
 
 /// A broker's rounds with its colour.
 pub(super) struct Coloured<'g> {
     pub(super) colour: usize,
     pub(super) name: String,
-    pub(super) group: &'g Group<'g>,
+    pub(super) group: &'g RoundGroup<'g>,
 }
 
 /// Every plot for which there are values.
@@ -39,7 +39,7 @@ fn lines(brokers: &[Coloured<'_>], points_of: impl Fn(&Record) -> Points) -> Vec
             if points.len() > 1 {
                 let name = format!("{name}, round {}", round.round);
                 let is_faint = !std::ptr::eq(*round, middle);
-                shapes.push(Shape { colour: *colour, is_faint, name, kind: Kind::Line(points) });
+                shapes.push(Shape { colour: *colour, is_faint, name, kind: ShapeKind::Line(points) });
             }
         }
     }
@@ -48,8 +48,8 @@ fn lines(brokers: &[Coloured<'_>], points_of: impl Fn(&Record) -> Points) -> Vec
 
 fn all_points(shapes: &[Shape]) -> impl Iterator<Item = (f64, f64)> {
     let points = shapes.iter().filter_map(|shape| match &shape.kind {
-        Kind::Line(points) => Some(points),
-        Kind::Bars(_) => None,
+        ShapeKind::Line(points) => Some(points),
+        ShapeKind::Bars(_) => None,
     });
     points.flatten().copied()
 }
@@ -67,7 +67,7 @@ fn over_time(
     title: &'static str,
     unit: &'static str,
     brokers: &[Coloured<'_>],
-    points_of: fn(&[Sample]) -> Points,
+    points_of: fn(&[SampleRecord]) -> Points,
     axis: fn(&'static str, f64, Written) -> Axis,
     name: Written,
 ) -> Option<Plot> {
@@ -78,10 +78,10 @@ fn over_time(
 }
 
 /// Messages received since the previous sample, or sent if nothing is received.
-fn throughput(series: &[Sample]) -> Points {
+fn throughput(series: &[SampleRecord]) -> Points {
     let receives = series.iter().any(|sample| sample.received > 0);
-    let count = |sample: &Sample| if receives { sample.received } else { sample.sent };
-    let mut before = Sample::default();
+    let count = |sample: &SampleRecord| if receives { sample.received } else { sample.sent };
+    let mut before = SampleRecord::default();
     let mut points = Vec::new();
     for sample in series {
         let seconds = sample.seconds - before.seconds;
@@ -98,11 +98,11 @@ fn throughput(series: &[Sample]) -> Points {
     points
 }
 
-fn latency(series: &[Sample]) -> Points {
+fn latency(series: &[SampleRecord]) -> Points {
     series.iter().filter_map(|sample| Some((sample.seconds, sample.latency_p99_us?))).collect()
 }
 
-fn memory(series: &[Sample]) -> Points {
+fn memory(series: &[SampleRecord]) -> Points {
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     series.iter().filter_map(|sample| Some((sample.seconds, mebibytes(sample.resident_bytes?)))).collect()
 }
@@ -152,7 +152,7 @@ fn syncs(brokers: &[Coloured<'_>]) -> Option<Plot> {
         });
         let bars: Vec<_> = bars.collect();
         all_shares.extend(bars.iter().map(|bar| bar.2));
-        shapes.push(Shape { colour: one.colour, is_faint: false, name: one.name.clone(), kind: Kind::Bars(bars) });
+        shapes.push(Shape { colour: one.colour, is_faint: false, name: one.name.clone(), kind: ShapeKind::Bars(bars) });
     }
     // If there are many, not every name can be shown.
     let every = (last - first + 1).div_ceil(8);
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn throughput_is_what_came_between_two_samples() {
-        let sample = |seconds, sent, received| Sample { seconds, sent, received, ..Sample::default() };
+        let sample = |seconds, sent, received| SampleRecord { seconds, sent, received, ..SampleRecord::default() };
         let both = [sample(0.5, 100, 50), sample(1.0, 200, 150), sample(1.001, 300, 250)];
         assert_eq!(throughput(&both), [(0.0, 100.0), (0.5, 100.0), (1.0, 200.0)]);
         assert_eq!(throughput(&[sample(0.5, 100, 0), sample(1.0, 100, 0)]), [(0.0, 200.0), (0.5, 200.0), (1.0, 0.0)]);

@@ -10,7 +10,7 @@ use charts::Coloured;
 use escape::escape;
 
 use super::record::Results;
-use super::summary::{Group, distinct};
+use super::summary::{RoundGroup, distinct};
 
 const STYLE: &str = include_str!("style.css");
 /// Number of colours for the measured broker; those after them are for the one that it is compared with.
@@ -31,7 +31,7 @@ impl Results {
         out += &tables::idle(self);
         out += &tables::voids(self);
         for (anchor, scenario) in self.scenarios().into_iter().enumerate() {
-            let of_load: Vec<&Group<'_>> = groups.iter().filter(|group| group.scenario == scenario).collect();
+            let of_load: Vec<&RoundGroup<'_>> = groups.iter().filter(|group| group.scenario == scenario).collect();
             out += &self.section(anchor, scenario, &of_load);
         }
         out + "</body>\n</html>\n"
@@ -52,7 +52,7 @@ impl Results {
                number and checksum. What isn't known is left blank.</p>\n"
     }
 
-    fn section(&self, anchor: usize, scenario: &str, groups: &[&Group<'_>]) -> String {
+    fn section(&self, anchor: usize, scenario: &str, groups: &[&RoundGroup<'_>]) -> String {
         let mut out = format!("<section id=\"load-{anchor}\">\n<h2>{}</h2>\n", escape(scenario));
         if groups.is_empty() {
             return out + "<p class=\"void\">No round counts.</p>\n</section>\n";

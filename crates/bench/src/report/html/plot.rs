@@ -30,11 +30,11 @@ pub(super) struct Shape {
     /// Whether it is one of several rounds other than the median one.
     pub(super) is_faint: bool,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ShapeKind,
 }
 
 /// The kind of a shape.
-pub(super) enum Kind {
+pub(super) enum ShapeKind {
     /// A line through these points.
     Line(Vec<(f64, f64)>),
     /// Bars from left to right: left and right edge and height of each.
@@ -86,8 +86,8 @@ impl Plot {
     fn shape(&self, shape: &Shape) -> String {
         let faint = if shape.is_faint { " faint" } else { "" };
         let (class, path) = match &shape.kind {
-            Kind::Line(points) => ("line", self.line(points)),
-            Kind::Bars(bars) => ("bars", self.bars(bars)),
+            ShapeKind::Line(points) => ("line", self.line(points)),
+            ShapeKind::Bars(bars) => ("bars", self.bars(bars)),
         };
         let name = escape(&shape.name);
         format!("<path class=\"{class} c{}{faint}\" d=\"{path}\"><title>{name}</title></path>\n", shape.colour)
@@ -141,8 +141,8 @@ mod tests {
             x: Axis::from_zero("x", 10.0, short),
             y: Axis::from_zero("y", 10.0, short),
             shapes: vec![
-                shape(Kind::Line(vec![(0.0, 0.0), (10.0, 10.0)]), false),
-                shape(Kind::Bars(vec![(0.0, 5.0, 10.0)]), true),
+                shape(ShapeKind::Line(vec![(0.0, 0.0), (10.0, 10.0)]), false),
+                shape(ShapeKind::Bars(vec![(0.0, 5.0, 10.0)]), true),
             ],
         };
         let figure = plot.figure();

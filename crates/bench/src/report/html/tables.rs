@@ -2,7 +2,7 @@
 
 use super::escape::escape;
 use crate::report::record::{Record, Results};
-use crate::report::summary::{Group, Spread};
+use crate::report::summary::{RoundGroup, Spread};
 use crate::report::units;
 
 /// A column: its heading, its figure and the format of that.
@@ -62,11 +62,11 @@ fn per_cpu_second(record: &Record) -> Option<f64> {
 /// Loads of messages, by load and then by broker.
 pub(super) fn messages(results: &Results) -> String {
     let all = results.groups();
-    let groups: Vec<&Group<'_>> = all.iter().filter(|group| !is_idle(group)).collect();
+    let groups: Vec<&RoundGroup<'_>> = all.iter().filter(|group| !is_idle(group)).collect();
     let mut headings: Vec<&str> = MESSAGES.iter().map(|(heading, ..)| *heading).collect();
     headings.insert(AFTER_RATIO, "× the second");
     headings.insert(0, "rounds");
-    let row = |group: &Group<'_>| {
+    let row = |group: &RoundGroup<'_>| {
         let mut cells: Vec<String> = MESSAGES.iter().map(|figure| cell(group, figure)).collect();
         let ratio = Results::ratio(&all, group, per_cpu_second);
         cells.insert(AFTER_RATIO, format!("<td>{}</td>", ratio.map_or(String::new(), units::number)));
@@ -80,7 +80,7 @@ pub(super) fn messages(results: &Results) -> String {
 /// Idle connections.
 pub(super) fn idle(results: &Results) -> String {
     let all = results.groups();
-    let groups: Vec<&Group<'_>> = all.iter().filter(|group| is_idle(group)).collect();
+    let groups: Vec<&RoundGroup<'_>> = all.iter().filter(|group| is_idle(group)).collect();
     let headings: Vec<&str> = IDLE.iter().map(|(heading, ..)| *heading).collect();
     table(results, &groups, &headings, |group| IDLE.iter().map(|figure| cell(group, figure)).collect())
 }
@@ -96,15 +96,15 @@ pub(super) fn voids(results: &Results) -> String {
     if out.is_empty() { out } else { format!("<h2>Void</h2>\n<ul class=\"void\">\n{out}</ul>\n") }
 }
 
-fn is_idle(group: &Group<'_>) -> bool {
+fn is_idle(group: &RoundGroup<'_>) -> bool {
     group.rounds.iter().any(|record| record.idle.connections.is_some())
 }
 
 fn table(
     results: &Results,
-    groups: &[&Group<'_>],
+    groups: &[&RoundGroup<'_>],
     headings: &[&str],
-    cells: impl Fn(&Group<'_>) -> Vec<String>,
+    cells: impl Fn(&RoundGroup<'_>) -> Vec<String>,
 ) -> String {
     if groups.is_empty() {
         return String::new();
@@ -138,7 +138,7 @@ fn table(
 }
 
 /// The median, with the lowest and highest where they differ.
-fn cell(group: &Group<'_>, (_, figure, written): &Figure) -> String {
+fn cell(group: &RoundGroup<'_>, (_, figure, written): &Figure) -> String {
     let Some(Spread { median, min, max }) = group.spread(figure) else { return "<td></td>".into() };
     let [median, min, max] = [median, min, max].map(written);
     let range = if min == max { String::new() } else { format!("<small>{min} – {max}</small>") };
