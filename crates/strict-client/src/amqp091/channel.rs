@@ -51,7 +51,7 @@ pub(crate) enum ConsumerState {
 }
 
 #[derive(Debug)]
-pub(crate) struct Consumer {
+pub(crate) struct ChannelConsumer {
     pub(crate) state: ConsumerState,
     no_ack: bool,
     prefetch: u16,
@@ -70,7 +70,7 @@ pub(crate) struct Channel {
     /// Prefetch of the whole channel that is in effect; 0 for none.
     pub(super) channel_prefetch: u16,
     pub(super) assembly: Assembly,
-    consumers: Vec<Consumer>,
+    consumers: Vec<ChannelConsumer>,
     by_tag: HashMap<Vec<u8>, u32>,
     /// The consumer of the last delivery: deliveries mostly come in runs.
     last: Option<(Vec<u8>, u32)>,
@@ -103,12 +103,12 @@ impl Channel {
 
     pub(super) fn add_consumer(&mut self, tag: Vec<u8>, no_ack: bool, prefetch: u16) {
         let index = self.consumers.len() as u32;
-        self.consumers.push(Consumer { state: ConsumerState::Live, no_ack, prefetch, unacked: 0 });
+        self.consumers.push(ChannelConsumer { state: ConsumerState::Live, no_ack, prefetch, unacked: 0 });
         self.by_tag.insert(tag, index);
         self.last = None;
     }
 
-    pub(crate) fn consumer(&mut self, tag: &[u8]) -> Option<&mut Consumer> {
+    pub(crate) fn consumer(&mut self, tag: &[u8]) -> Option<&mut ChannelConsumer> {
         let index = *self.by_tag.get(tag)?;
         Some(&mut self.consumers[index as usize])
     }

@@ -5,7 +5,7 @@ use leveret_amqp10::{Serial, encode_performative};
 
 use super::client::keep;
 use super::event::Event;
-use super::link::{End, LinkState};
+use super::link::{LinkEnd, LinkState};
 use super::session::{Session, SessionState, Surroundings, role};
 use crate::{Rule, Violation};
 
@@ -31,8 +31,8 @@ impl Session {
             return Err(self.refuse(Rule::AttachAnswer, format!("{text}, which no attach waits for")));
         };
         match &mut link.end {
-            End::Sender(end) => end.max_message_size = attach.max_message_size.unwrap_or(0),
-            End::Receiver(end) => {
+            LinkEnd::Sender(end) => end.max_message_size = attach.max_message_size.unwrap_or(0),
+            LinkEnd::Receiver(end) => {
                 let Some(count) = attach.initial_delivery_count else {
                     return Err(self.refuse(Rule::AttachAnswer, format!("{text} without initial-delivery-count")));
                 };

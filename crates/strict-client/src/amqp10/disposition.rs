@@ -4,7 +4,7 @@ use leveret_amqp10::performative::Disposition;
 use leveret_amqp10::{Role, Serial};
 
 use super::event::Event;
-use super::link::{End, Tag};
+use super::link::{LinkEnd, Tag};
 use super::session::{Session, Surroundings};
 use super::window::Refusal;
 use crate::{Rule, Violation};
@@ -53,7 +53,7 @@ impl Session {
         let links = &mut self.links;
         incoming.settle(first, last, |slot| {
             if let Some(Some(link)) = links.get_mut(slot.handle as usize)
-                && let End::Receiver(end) = &mut link.end
+                && let LinkEnd::Receiver(end) = &mut link.end
             {
                 let tag: &Tag = &slot.more;
                 end.tags.remove(tag);

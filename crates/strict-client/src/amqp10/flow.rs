@@ -4,7 +4,7 @@ use leveret_amqp10::performative::Flow;
 use leveret_amqp10::{Serial, encode_performative};
 
 use super::event::Event;
-use super::link::{End, Link, LinkState, ReceiverEnd, SenderEnd};
+use super::link::{Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
 use super::session::{Session, SessionState, Surroundings};
 use crate::{Rule, Violation};
 
@@ -33,8 +33,8 @@ impl Session {
         let link = self.link_of_peer(remote, "flow")?;
         let handle = link.handle;
         let taken = match &mut link.end {
-            End::Sender(end) => take_from_receiver(end, flow),
-            End::Receiver(end) => take_from_sender(end, flow),
+            LinkEnd::Sender(end) => take_from_receiver(end, flow),
+            LinkEnd::Receiver(end) => take_from_sender(end, flow),
         };
         let (credit, delivery_count, drained) =
             taken.map_err(|(rule, why)| self.refuse(rule, format!("flow for handle {remote}, {why}")))?;
@@ -80,7 +80,7 @@ impl Session {
         if self.options.widen && self.state == SessionState::Begun {
             self.widen(self.options.incoming_window);
         }
-        let End::Receiver(end) = &mut self.link(handle).end else { panic!("handle {handle} is a sender's") };
+        let LinkEnd::Receiver(end) = &mut self.link(handle).end else { panic!("handle {handle} is a sender's") };
         let limit = end.delivery_count.add(credit);
         end.grants.push(end.delivery_count, limit, drain);
         let link: &Link = self.links[handle as usize].as_deref().expect("the link was found above");

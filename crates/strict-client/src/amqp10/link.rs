@@ -26,12 +26,12 @@ pub(crate) struct Link {
     pub(crate) state: LinkState,
     /// The peer's handle, once its `attach` arrived.
     pub(crate) remote_handle: Option<u32>,
-    pub(crate) end: End,
+    pub(crate) end: LinkEnd,
 }
 
 /// The client's end of the link.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum LinkEnd {
     Sender(SenderEnd),
     Receiver(Box<ReceiverEnd>),
 }

@@ -9,7 +9,7 @@ use leveret_amqp10::{
 };
 
 use super::client::{Client, ConnectionState};
-use super::link::{End, Grants, Link, LinkState, ReceiverEnd, SenderEnd};
+use super::link::{Grants, Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
 use super::options::SessionOptions;
 use super::send::Send;
 use super::session::{Session, SessionState};
@@ -77,13 +77,13 @@ impl Client {
     /// If the handle is attached, above 65,535, or a sender lacks its count.
     pub fn attach(&mut self, channel: u16, attach: &Attach<'_>) {
         let end = match attach.role {
-            Role::Sender => End::Sender(SenderEnd {
+            Role::Sender => LinkEnd::Sender(SenderEnd {
                 delivery_count: Serial(attach.initial_delivery_count.expect("a sender has an initial-delivery-count")),
                 credit: 0,
                 max_message_size: 0,
                 sending: None,
             }),
-            Role::Receiver => End::Receiver(Box::new(ReceiverEnd {
+            Role::Receiver => LinkEnd::Receiver(Box::new(ReceiverEnd {
                 delivery_count: Serial(0),
                 grants: Grants::new(Serial(0)),
                 max_message_size: attach.max_message_size.unwrap_or(0),
@@ -180,7 +180,7 @@ impl Client {
     /// Uses up a sender's credit without messages, as requested by the peer's `drain`.
     pub fn drain_credit(&mut self, channel: u16, handle: u32) {
         let (session, out) = self.session_and_output(channel);
-        let End::Sender(end) = &mut session.link(handle).end else { panic!("handle {handle} is a receiver's") };
+        let LinkEnd::Sender(end) = &mut session.link(handle).end else { panic!("handle {handle} is a receiver's") };
         end.delivery_count = end.delivery_count.add(std::mem::take(&mut end.credit));
         let link = session.links[handle as usize].as_deref().expect("the link was found above");
         let flow = Flow { drain: true, ..session.link_flow(link) };
@@ -191,8 +191,8 @@ impl Client {
     #[must_use]
     pub fn credit(&self, channel: u16, handle: u32) -> u32 {
         self.find_link(channel, handle).map_or(0, |link| match &link.end {
-            End::Sender(end) => end.credit,
-            End::Receiver(end) => end.grants.credit(end.delivery_count),
+            LinkEnd::Sender(end) => end.credit,
+            LinkEnd::Receiver(end) => end.grants.credit(end.delivery_count),
         })
     }
 
@@ -206,7 +206,7 @@ impl Client {
     #[must_use]
     pub fn remote_max_message_size(&self, channel: u16, handle: u32) -> u64 {
         match self.find_link(channel, handle).map(|link| &link.end) {
-            Some(End::Sender(end)) => end.max_message_size,
+            Some(LinkEnd::Sender(end)) => end.max_message_size,
             _ => 0,
         }
     }

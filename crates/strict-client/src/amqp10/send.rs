@@ -3,7 +3,7 @@
 use leveret_amqp10::performative::Transfer;
 use leveret_amqp10::{DeliveryState, FRAME_HEADER_SIZE, Serial, encode_transfer};
 
-use super::link::{End, LinkState};
+use super::link::{LinkEnd, LinkState};
 use super::session::{Session, SessionState};
 
 /// Options for sending a message.
@@ -45,7 +45,7 @@ impl Session {
         }
         let delivery_id = self.outgoing.next();
         let link = self.link(handle);
-        let End::Sender(end) = &mut link.end else { panic!("handle {handle} is a receiver's") };
+        let LinkEnd::Sender(end) = &mut link.end else { panic!("handle {handle} is a receiver's") };
         if end.credit == 0 || end.sending.is_some() || link.state != LinkState::Attached {
             return None;
         }
@@ -105,7 +105,7 @@ impl Session {
         encode_transfer(out, self.channel, &transfer, &payload[..room]);
         // The first attempt was counted already; only the delivery isn't complete yet.
         let delivery_id = self.outgoing.next().add(u32::MAX);
-        if let End::Sender(end) = &mut self.link(transfer.handle).end {
+        if let LinkEnd::Sender(end) = &mut self.link(transfer.handle).end {
             end.sending = Some(delivery_id);
         }
         room
@@ -119,7 +119,7 @@ impl Session {
         self.remote_window = self.remote_window.saturating_sub(1);
         let next = self.outgoing.next();
         let Some(Some(link)) = self.links.get_mut(transfer.handle as usize) else { return };
-        let End::Sender(end) = &mut link.end else { return };
+        let LinkEnd::Sender(end) = &mut link.end else { return };
         let delivery_id = match end.sending {
             Some(delivery_id) => delivery_id,
             None => {

@@ -6,7 +6,7 @@ use leveret_amqp10::performative::{Begin, End, Flow};
 use leveret_amqp10::{Role, Serial, encode_performative};
 
 use super::event::Event;
-use super::link::{End as LinkEnd, Link, Tag};
+use super::link::{Link, LinkEnd, Tag};
 use super::options::SessionOptions;
 use super::send::Pending;
 use super::window::Window;

@@ -5,7 +5,7 @@ use leveret_amqp10::{SenderSettleMode, Serial, encode_performative};
 
 use super::client::keep;
 use super::event::{Delivery, Event};
-use super::link::{Assembly, End, LinkState, ReceiverEnd, Tag};
+use super::link::{Assembly, LinkEnd, LinkState, ReceiverEnd, Tag};
 use super::session::{Session, SessionState, Surroundings};
 use super::window::Window;
 use crate::{Rule, Violation};
@@ -46,7 +46,7 @@ impl Session {
             _ => return Err((Rule::HandleAttached, "which is not attached")),
         };
         debug_assert!(link.state != LinkState::Attaching, "a link with a remote handle is attached");
-        let End::Receiver(end) = &mut link.end else {
+        let LinkEnd::Receiver(end) = &mut link.end else {
             return Err((Rule::HandleAttached, "whose sender is the client"));
         };
         let handle = link.handle;
