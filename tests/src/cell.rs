@@ -110,7 +110,7 @@ pub fn run(mut command: Command, scenario: &Scenario, transport: Transport) -> R
     drop(peer);
     if verdict.is_ok() {
         if terminates_the_broker && let Some(node) = broker.node() {
-            // It was asked to stop: it must end properly, and a restart shows what became of the messages.
+            // It was asked to stop: it must end properly, and a restart shows which messages were kept.
             let status = node.terminate_asked();
             if !status.success() {
                 return Err(format!("a node that was asked to stop ended with {status}"));

@@ -100,7 +100,7 @@ fn copy_folder(from: &Path, to: &Path) {
 
 /// The results by name.
 #[derive(Debug, Default)]
-pub struct Run {
+pub struct SuiteRun {
     /// Names that passed.
     pub passed: Vec<String>,
     /// Names that failed, were skipped or never ended.
@@ -109,7 +109,7 @@ pub struct Run {
     pub output: BTreeMap<String, String>,
 }
 
-impl Run {
+impl SuiteRun {
     /// Parses the output of `go test -json`.
     pub fn parse(text: &str) -> Self {
         let mut run = Self::default();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_name_that_never_ends_has_failed() {
-        let run = Run::parse(concat!(
+        let run = SuiteRun::parse(concat!(
             "{\"Action\":\"run\",\"Test\":\"A\"}\n{\"Action\":\"run\",\"Test\":\"B\"}\nnoise\n",
             "{\"Action\":\"pass\",\"Test\":\"A\"}\n{\"Action\":\"output\",\"Test\":\"B\",\"Output\":\"panic\"}\n",
         ));
@@ -212,7 +212,7 @@ mod tests {
         let spec =
             |text: &str, state: &str| json!({"ContainerHierarchyTexts": ["c "], "LeafNodeText": text, "State": state});
         let report = json!([{"SpecReports": [spec("a", "passed"), spec("a", "failed"), spec("b", "pending")]}]);
-        let run = Run::parse_ginkgo(&report);
+        let run = SuiteRun::parse_ginkgo(&report);
         assert_eq!(run.passed, ["c / a"]);
         assert_eq!(run.failed, ["c / a #2", "c / b"]);
     }

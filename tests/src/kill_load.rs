@@ -21,10 +21,10 @@ const TX_OUT: usize = 3;
 const FAN: [usize; 2] = [4, 5];
 
 /// A client, which works until its socket fails.
-pub type Client = fn(&KillLedger, SocketAddr);
+pub type LoadClient = fn(&KillLedger, SocketAddr);
 
 /// All clients.
-pub const CLIENTS: [Client; 10] = [
+pub const CLIENTS: [LoadClient; 10] = [
     |ledger, address| amqp091::publish_to(ledger, address, "", &[ACKNOWLEDGED]),
     |ledger, address| amqp091::publish_to(ledger, address, "", &[TX_IN]),
     |ledger, address| amqp091::publish_to(ledger, address, "amq.fanout", &FAN),

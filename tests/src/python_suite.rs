@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::{Command, Output};
 
 use crate::cell;
-use crate::go_suite::Run;
+use crate::go_suite::SuiteRun;
 
 /// pytest's verdicts after a name.
 const VERDICTS: [(&str, bool); 6] = [
@@ -21,7 +21,7 @@ const VERDICTS: [(&str, bool); 6] = [
 ///
 /// # Panics
 /// When there is no Python.
-pub fn run(package: &str, tests: &str, broker: SocketAddr) -> (Run, Output) {
+pub fn run(package: &str, tests: &str, broker: SocketAddr) -> (SuiteRun, Output) {
     let installed = cell::clients().join(".installed");
     let output = Command::new(installed.join("venv/bin/python"))
         .args(["-m", "pytest", "-v", "--color=no", "--tb=short", "-p", "no:cacheprovider", "-W", "ignore"])
@@ -41,7 +41,7 @@ pub fn run(package: &str, tests: &str, broker: SocketAddr) -> (Run, Output) {
 }
 
 /// Parses the output of `pytest -v`. A test that passes and then fails in its teardown counts as failed.
-fn parse(text: &str) -> Run {
+fn parse(text: &str) -> SuiteRun {
     let mut passed = BTreeMap::new();
     for line in text.lines() {
         // Names may contain spaces.
@@ -50,7 +50,7 @@ fn parse(text: &str) -> Run {
             *passed.entry(name.to_owned()).or_insert(true) &= verdict;
         }
     }
-    let mut run = Run::default();
+    let mut run = SuiteRun::default();
     for (name, passed) in passed {
         if passed { &mut run.passed } else { &mut run.failed }.push(name);
     }

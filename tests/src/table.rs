@@ -19,7 +19,7 @@ pub struct Table {
     /// The protocol.
     pub title: &'static str,
     /// The columns.
-    pub clients: &'static [Client],
+    pub clients: &'static [ClientLibrary],
     /// The rows.
     pub scenarios: &'static [Scenario],
     /// The rows that every run repeats over TLS.
@@ -28,7 +28,7 @@ pub struct Table {
 
 /// A client library, with the version pinned in tests/clients.
 #[derive(Debug, Clone, Copy)]
-pub struct Client {
+pub struct ClientLibrary {
     /// The name in test names, and the folder in tests/clients.
     pub name: &'static str,
     /// Its description.
@@ -101,8 +101,8 @@ impl Scenario {
     }
 }
 
-const fn client(name: &'static str, library: &'static str, program: Program) -> Client {
-    Client { name, library, program }
+const fn client(name: &'static str, library: &'static str, program: Program) -> ClientLibrary {
+    ClientLibrary { name, library, program }
 }
 
 const fn scenario(name: &'static str, shows: &'static str) -> Scenario {
@@ -113,11 +113,11 @@ const fn scenario(name: &'static str, shows: &'static str) -> Scenario {
 ///
 /// # Panics
 /// If a line has no reason.
-pub fn exception(client: &Client, scenario: &str) -> Option<String> {
+pub fn exception(client: &ClientLibrary, scenario: &str) -> Option<String> {
     exceptions(client).remove(scenario)
 }
 
-fn exceptions(client: &Client) -> std::collections::BTreeMap<String, String> {
+fn exceptions(client: &ClientLibrary) -> std::collections::BTreeMap<String, String> {
     let path = cell::clients().join(client.name).join("cannot.txt");
     fs::read_to_string(path).map(|text| allow::parse(&text)).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 //! millisecond to close six Go channels, which may be too short beside other suites on two cores.
 
 use leveret_tests::broker::Broker;
-use leveret_tests::go_suite::{Module, Run};
+use leveret_tests::go_suite::{Module, SuiteRun};
 
 /// Number of names in the pinned version.
 const NAMES: usize = 384;
@@ -21,7 +21,7 @@ fn every_test_of_the_module_passes_or_is_listed() {
 
     let uri = format!("amqp://guest:guest@{}/", broker.amqp());
     let output = module.test(&["-tags", "integration", "./..."], &[("AMQP_URL", &uri)]);
-    let run = Run::parse(&String::from_utf8_lossy(&output.stdout));
+    let run = SuiteRun::parse(&String::from_utf8_lossy(&output.stdout));
     run.judge("amqp091-go.txt", NAMES, &output);
     broker.finish("test");
 }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use leveret_tests::broker::Broker;
-use leveret_tests::go_suite::{Module, Run};
+use leveret_tests::go_suite::{Module, SuiteRun};
 use leveret_tests::node::Options;
 
 /// Number of names in the pinned version.
@@ -31,7 +31,7 @@ fn every_test_of_the_module_passes_or_is_listed() {
     let address = format!("amqp://guest:guest@{}", broker.amqp());
     let only = format!("^({})$", functions.join("|"));
     let output = module.test(&["-run", &only, "."], &[("AMQP_BROKER_ADDR", &address)]);
-    let run = Run::parse(&String::from_utf8_lossy(&output.stdout));
+    let run = SuiteRun::parse(&String::from_utf8_lossy(&output.stdout));
     run.judge("go-amqp.txt", NAMES, &output);
     broker.finish("Test");
 }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use leveret_tests::broker::{Broker, is_given};
-use leveret_tests::go_suite::{Module, Run, replace_number};
+use leveret_tests::go_suite::{Module, SuiteRun, replace_number};
 use serde_json::json;
 
 /// Number of specs in the pinned version.
@@ -46,7 +46,7 @@ fn every_spec_of_the_module_passes_or_is_listed() {
     let text = fs::read_to_string(&report).unwrap_or_else(|error| {
         panic!("no report: {error}\n{}", String::from_utf8_lossy(&output.stdout));
     });
-    let mut run = Run::parse_ginkgo(&serde_json::from_str(&text).expect("the report"));
+    let mut run = SuiteRun::parse_ginkgo(&serde_json::from_str(&text).expect("the report"));
     run.rename(&amqp_port, "5672");
     run.judge("rabbit-hole.txt", NAMES, &output);
     broker.finish("");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use leveret_tests::broker::Broker;
-use leveret_tests::go_suite::{Module, Run, replace_number};
+use leveret_tests::go_suite::{Module, SuiteRun, replace_number};
 use serde_json::Value;
 
 /// Number of specs in the pinned version.
@@ -47,7 +47,7 @@ fn every_spec_of_the_module_passes_or_is_listed() {
     let text = fs::read_to_string(&report).unwrap_or_else(|error| {
         panic!("no report: {error}\n{}", String::from_utf8_lossy(&output.stdout));
     });
-    let run = Run::parse_ginkgo(&serde_json::from_str::<Value>(&text).expect("the report"));
+    let run = SuiteRun::parse_ginkgo(&serde_json::from_str::<Value>(&text).expect("the report"));
     run.judge("rabbitmq-amqp-go-client.txt", NAMES, &output);
     // Its queues' names have no common prefix, so they can't be removed from a given broker.
     if let Broker::Own(_) = broker {

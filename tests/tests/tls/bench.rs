@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use leveret_tests::node::binary;
 
-use crate::stage::{LATE, Stage};
+use crate::stage::{LATE, TlsStage};
 
 /// Runs a small load. Returns its output if it is valid, otherwise the error.
 fn bench(uri: &str, arguments: &[&str], system: &Path) -> Result<String, String> {
@@ -20,7 +20,7 @@ fn bench(uri: &str, arguments: &[&str], system: &Path) -> Result<String, String>
 
 #[test]
 fn the_load_trusts_named_or_system_roots_and_checks_the_host() {
-    let stage = Stage::new(|options, _| options);
+    let stage = TlsStage::new(|options, _| options);
     let port = stage.address("amqps").port();
     let root = stage.files.path().join("root.pem");
     let nobody = stage.files.path().join("empty.pem");
@@ -50,7 +50,7 @@ fn the_load_trusts_named_or_system_roots_and_checks_the_host() {
 
 #[test]
 fn the_load_shows_its_own_certificate() {
-    let stage = Stage::new(|options, files| {
+    let stage = TlsStage::new(|options, files| {
         let options = options.set("ssl_options.cacertfile", files.join("root.pem").display());
         options.set("ssl_options.verify", "verify_peer").set("ssl_options.fail_if_no_peer_cert", "true")
     });

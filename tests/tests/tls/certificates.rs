@@ -8,14 +8,14 @@ use leveret_tests::node::{Options, Process};
 use leveret_tests::tls::{Authority, connect, shown};
 use leveret_tests::wire::Wire;
 
-use crate::stage::{LATE, Stage};
+use crate::stage::{LATE, TlsStage};
 
 /// The first bytes of an AMQP 0-9-1 client.
 const HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 
 #[test]
 fn a_changed_certificate_is_used_if_it_fits_its_key() {
-    let mut stage = Stage::new(|options, _| options);
+    let mut stage = TlsStage::new(|options, _| options);
     let (address, client) = (stage.address("amqps"), stage.authority.client(None));
     assert_eq!(shown(address, &client).expect("a handshake"), stage.identity.der());
     let mut old = connect(address, &client).expect("a handshake");
@@ -48,7 +48,7 @@ fn a_changed_certificate_is_used_if_it_fits_its_key() {
 
 #[test]
 fn clients_need_a_certificate_of_the_root_if_required() {
-    let stage = Stage::new(|options, files| {
+    let stage = TlsStage::new(|options, files| {
         let options = options.set("ssl_options.cacertfile", files.join("root.pem").display());
         options.set("ssl_options.verify", "verify_peer").set("ssl_options.fail_if_no_peer_cert", "true")
     });
@@ -70,7 +70,7 @@ fn clients_need_a_certificate_of_the_root_if_required() {
 
 #[test]
 fn the_health_check_names_listeners_with_expiring_certificates() {
-    let stage = Stage::new(|options, _| options);
+    let stage = TlsStage::new(|options, _| options);
     let check = |time: &str| {
         stage.node.http().get(&format!("/api/health/checks/certificate-expiration/{time}")).expect("an answer")
     };
@@ -120,7 +120,7 @@ fn a_node_names_missing_files_and_does_not_start() {
 
 #[test]
 fn only_tls_is_served_if_nothing_else_is_configured() {
-    let stage = Stage::new(|options, _| options.without("management.tcp.port").set("listeners.tcp", "none"));
+    let stage = TlsStage::new(|options, _| options.without("management.tcp.port").set("listeners.tcp", "none"));
     let text = std::fs::read_to_string(stage.node.directory().join("ports.json")).expect("is there");
     assert!(!text.contains("\"http\"") && !text.contains("\"amqp\"") && text.contains("\"https\""), "{text}");
     let proxy = leveret_tests::tls::TlsProxy::start(stage.address("amqps"), stage.authority.client(None));

@@ -6,11 +6,11 @@ use leveret_tests::tls::TlsProxy;
 use leveret_tests::wire::{Frame, Wire, Writer, method, method_frame};
 use serde_json::json;
 
-use crate::stage::{LATE, Stage};
+use crate::stage::{LATE, TlsStage};
 
 /// A node that requests certificates but doesn't require them.
-fn stage(from: &str) -> Stage {
-    Stage::new(|options, files| {
+fn stage(from: &str) -> TlsStage {
+    TlsStage::new(|options, files| {
         let options = options.set("ssl_options.cacertfile", files.join("root.pem").display());
         let options = options.set("ssl_options.verify", "verify_peer").set("ssl_cert_login_from", from);
         options.set("auth_mechanisms.1", "EXTERNAL").set("auth_mechanisms.2", "PLAIN")
@@ -18,7 +18,7 @@ fn stage(from: &str) -> Stage {
 }
 
 /// A user without a password, with all permissions.
-fn declare(stage: &Stage, user: &str) {
+fn declare(stage: &TlsStage, user: &str) {
     let (http, user) = (stage.node.http(), user.replace('=', "%3D").replace(' ', "%20"));
     let put = |path: &str, body| http.put(path, &body).expect("an answer").status;
     assert_eq!(put(&format!("/api/users/{user}"), json!({"password_hash": "", "tags": ""})), 201);
@@ -26,7 +26,7 @@ fn declare(stage: &Stage, user: &str) {
     assert_eq!(put(&format!("/api/permissions/%2F/{user}"), all), 201);
 }
 
-fn proxy(stage: &Stage, name: Option<&str>) -> TlsProxy {
+fn proxy(stage: &TlsStage, name: Option<&str>) -> TlsProxy {
     let identity = name.map(|name| stage.authority.issue(name, LATE));
     TlsProxy::start(stage.address("amqps"), stage.authority.client(identity.as_ref()))
 }

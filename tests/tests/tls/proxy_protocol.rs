@@ -7,14 +7,14 @@ use leveret_tests::PATIENCE;
 use leveret_tests::tls::connect_over;
 use leveret_tests::wire::{Login, Tuning, Wire, method};
 
-use crate::stage::Stage;
+use crate::stage::TlsStage;
 
 const TUNING: Tuning = Tuning { frame_max: 0, heartbeat: 0 };
 const FROM_HERE: &[u8] = b"PROXY TCP4 127.0.0.9 127.0.0.8 40001 5672\r\n";
 const FROM_ELSEWHERE: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 40000 5672\r\n";
 
-fn stage() -> Stage {
-    Stage::new(|options, _| options.set("proxy_protocol", true).set("handshake_timeout", 2000))
+fn stage() -> TlsStage {
+    TlsStage::new(|options, _| options.set("proxy_protocol", true).set("handshake_timeout", 2000))
 }
 
 fn wire_behind(address: SocketAddr, header: &[u8]) -> Wire {
@@ -77,7 +77,7 @@ fn connections_without_a_header_are_refused_and_silent_ones_end() {
 #[test]
 fn abandoned_handshakes_count_in_the_budget_before_login() {
     // Room for two.
-    let mut stage = Stage::new(|options, _| {
+    let mut stage = TlsStage::new(|options, _| {
         let options = options.set("unauthenticated_bytes_max_per_node", 40_000);
         options.set("ssl_handshake_timeout", 600_000).set("handshake_timeout", 600_000)
     });

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::TlsStage;
 
 /// The checks: protocols, suites, forward secrecy, order, defaults, HTTP headers, known vulnerabilities.
 const CHECKS: [&str; 7] =
@@ -13,7 +13,7 @@ const CHECKS: [&str; 7] =
 #[test]
 #[ignore = "minutes, and needs testssl.sh: make scan"]
 fn testssl_finds_nothing_of_medium_severity_or_above() {
-    let stage = Stage::new(|options, _| options);
+    let stage = TlsStage::new(|options, _| options);
     for (name, scheme) in [("amqps", ""), ("https", "https://"), ("prometheus_tls", "https://")] {
         let (found, root) = (stage.files.path().join(format!("{name}.json")), stage.files.path().join("root.pem"));
         let target = format!("{scheme}localhost:{}", stage.address(name).port());

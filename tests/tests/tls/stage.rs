@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// Year in which certificates of tests expire.
 pub(crate) const LATE: i32 = 2199;
 
-pub(crate) struct Stage {
+pub(crate) struct TlsStage {
     pub(crate) node: Node,
     pub(crate) authority: Authority,
     pub(crate) identity: Identity,
@@ -30,7 +30,7 @@ pub(crate) fn options(files: &Path) -> Options {
     options.set("management.ssl.port", 0).set("prometheus.ssl.port", 0)
 }
 
-impl Stage {
+impl TlsStage {
     pub(crate) fn new(change: impl FnOnce(Options, &Path) -> Options) -> Self {
         let files = tempfile::tempdir().expect("a directory");
         let authority = Authority::new("the root");

@@ -4,7 +4,7 @@
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
-use super::member::{Amqp091, Client, Member};
+use super::member::{Amqp091, CrowdClient, Member};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::QUEUE;
 use crate::session::Stage;
@@ -13,7 +13,11 @@ use crate::session::Stage;
 const TIMES: u64 = 50;
 
 /// Counts the broker's work caused by `once`.
-fn counted<C: Client>(stage: &mut Stage, member: &mut Member<C>, once: impl Fn(&mut Member<C>, &mut Stage)) -> u64 {
+fn counted<C: CrowdClient>(
+    stage: &mut Stage,
+    member: &mut Member<C>,
+    once: impl Fn(&mut Member<C>, &mut Stage),
+) -> u64 {
     once(member, stage);
     stage.counts = true;
     (0..TIMES).for_each(|_| once(member, stage));

@@ -14,7 +14,7 @@ use crate::session::{Nobody, Stage};
 const READ_MAX: usize = 32 << 10;
 
 /// A client of either protocol.
-pub(crate) trait Client {
+pub(crate) trait CrowdClient {
     /// Bytes for the broker.
     fn output(&mut self) -> &mut Vec<u8>;
     /// Processes bytes of the broker. Returns the number of bytes processed.
@@ -28,7 +28,7 @@ pub(crate) struct Amqp091 {
     pub(crate) last_tag: u64,
 }
 
-impl Client for Amqp091 {
+impl CrowdClient for Amqp091 {
     fn output(&mut self) -> &mut Vec<u8> {
         self.client.output()
     }
@@ -46,7 +46,7 @@ impl Client for Amqp091 {
     }
 }
 
-impl Client for amqp10::Client {
+impl CrowdClient for amqp10::Client {
     fn output(&mut self) -> &mut Vec<u8> {
         amqp10::Client::output(self)
     }
@@ -67,7 +67,7 @@ pub(crate) struct Member<C> {
     longest: Duration,
 }
 
-impl<C: Client> Member<C> {
+impl<C: CrowdClient> Member<C> {
     pub(crate) fn new(stage: &Stage, port: u16, client: C) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = leveret_broker::Peer::new(address(port), address(5672));

@@ -6,7 +6,7 @@ use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp10::Client as Amqp10;
 use leveret_strict_client::amqp091::Consume;
 
-use super::member::{Amqp091, Client, Member};
+use super::member::{Amqp091, CrowdClient, Member};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::QUEUE;
 use crate::session::Stage;
@@ -26,7 +26,7 @@ pub(crate) fn print(part: &str) {
     measure(part, with_links, LINK_ENDS);
 }
 
-fn measure<C: Client>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
+fn measure<C: CrowdClient>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
     for (name, end) in ends.iter().filter(|(name, _)| name.contains(part)) {
         let (mut stage, mut member) = begin();
         let begun = member.longest();
