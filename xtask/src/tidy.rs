@@ -2,6 +2,7 @@
 
 mod directions;
 mod documents;
+mod english;
 mod manifest;
 mod modules;
 mod names;
@@ -25,6 +26,7 @@ pub fn check(root: &Path) -> io::Result<Vec<String>> {
     let rules = [
         directions::check,
         documents::check,
+        english::check,
         modules::check,
         names::check,
         size::check,
