@@ -7,20 +7,20 @@ use smallvec::SmallVec;
 
 use crate::exchange::Table;
 use crate::headers::Headers;
-use crate::targets::Target;
+use crate::targets::RouteTarget;
 
-/// So many bindings of a queue that is gone are taken out with one change: each copies a part of the table.
+/// Number of a deleted queue's bindings that one change removes at most: each copies a part of the table.
 const TIDIED_MAX: usize = 256;
 
-/// The queues of a message, in the order of their ids, each once.
+/// The queues of a message, in the order of their ids, without duplicates.
 pub type Routes = SmallVec<[QueueId; 4]>;
 
-/// What decided where a message goes.
+/// The parts of a message that determined its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutedBy {
-    /// Exchange and routing key alone: whatever has the same goes to the same queues.
+    /// Exchange and routing key alone: any message with the same ones goes to the same queues.
     Key,
-    /// Its headers, too.
+    /// Its headers as well.
     Headers,
 }
 
@@ -29,8 +29,8 @@ pub enum RoutedBy {
 #[error("no such exchange")]
 pub struct NoExchange;
 
-/// The routing tables of all vhosts. A clone is a snapshot and costs one reference count; a change costs
-/// the path to it, in logarithmic time.
+/// The routing tables of all vhosts. A clone is a snapshot and costs one reference count; a change copies the path to
+/// it, in logarithmic time.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     vhosts: HashMap<Arc<str>, Arc<Vhost>>,
@@ -40,7 +40,7 @@ pub struct Router {
 
 #[derive(Clone, Debug, Default)]
 struct Vhost {
-    /// What the default exchange knows.
+    /// The queues by name, for the default exchange.
     queues: HashMap<Arc<str>, QueueId>,
     exchanges: HashMap<Arc<str>, Arc<Node>>,
 }
@@ -48,27 +48,27 @@ struct Vhost {
 #[derive(Clone, Debug)]
 struct Node {
     table: Table,
-    /// How many bindings are in the table, without leftovers.
+    /// Number of bindings in the table, without leftovers.
     bindings: usize,
     leftovers: Option<Arc<Leftovers>>,
     alternate: Option<Arc<str>>,
 }
 
-/// Bindings that are still in the table, by the queues that they led to, which are gone: to take out tens of thousands at once
-/// would keep a core from everything else.
+/// Bindings that are still in the table although their queues are deleted: to remove tens of thousands at once would keep a core
+/// from all other work.
 #[derive(Clone, Debug, Default)]
 struct Leftovers(Vec<(QueueId, BindingsBetween)>);
 
 impl Node {
-    /// Whether a target is a queue that is gone.
-    fn is_leftover(&self, target: &Target) -> bool {
+    /// Whether a target is a deleted queue.
+    fn is_leftover(&self, target: &RouteTarget) -> bool {
         match (&self.leftovers, target) {
-            (Some(leftovers), Target::Queue(id)) => leftovers.0.iter().any(|(gone, _)| gone == id),
+            (Some(leftovers), RouteTarget::Queue(id)) => leftovers.0.iter().any(|(gone, _)| gone == id),
             _ => false,
         }
     }
 
-    /// Takes out some leftovers. True when none are left of one queue.
+    /// Removes some leftovers. True when none are left of one queue.
     fn tidy(&mut self) -> bool {
         let Some(leftovers) = self.leftovers.as_mut().map(Arc::make_mut) else { return true };
         let Some((_, gone)) = leftovers.0.last_mut() else { return true };
@@ -88,7 +88,7 @@ impl Node {
 }
 
 impl Router {
-    /// The tables of everything in a topology.
+    /// Builds the tables for a topology.
     pub fn new(topology: &Topology) -> Self {
         let mut router = Router::default();
         for name in topology.vhosts() {
@@ -135,7 +135,7 @@ impl Router {
         self.tidy();
     }
 
-    /// Takes bindings out; `queue` is where they led if that is gone, too.
+    /// Removes bindings; `queue` is their destination if that is deleted, too.
     fn unbind(&mut self, gone: &BindingsBetween, queue: Option<QueueId>) {
         let first = gone.first();
         let Some(node) = self.node_mut(first) else { return };
@@ -155,12 +155,12 @@ impl Router {
         }
     }
 
-    /// Whether an exchange has bindings left that lead to queues that are gone.
+    /// Whether no exchange has bindings left that lead to deleted queues.
     pub fn is_tidy(&self) -> bool {
         self.untidy.is_empty()
     }
 
-    /// Takes out some of the bindings that lead to queues that are gone. No message goes another way by it.
+    /// Removes some of the bindings that lead to deleted queues. Routes stay the same.
     pub fn tidy(&mut self) {
         let Some((vhost, exchange)) = self.untidy.last().cloned() else { return };
         let node = self.vhost_mut(&vhost).and_then(|vhost| vhost.exchanges.get_mut(&exchange)).map(Arc::make_mut);
@@ -171,7 +171,7 @@ impl Router {
         }
     }
 
-    /// Follows a change of the model.
+    /// Applies a change of the model.
     fn apply(&mut self, change: &Change) {
         match change {
             Change::VhostCreated(name) => {
@@ -214,14 +214,14 @@ impl Router {
         }
     }
 
-    /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and
-    /// without duplicates; says what they were found by.
+    /// Adds to `out` the queues that a message published to `exchange` goes to, and leaves `out` sorted and without
+    /// duplicates. Returns which parts of the message determined them.
     ///
-    /// An exchange that finds no destination hands the message to its alternate exchange, if it has one
-    /// and that exists. No exchange sees the message twice, so loops end.
+    /// An exchange that finds no destination passes the message to its alternate exchange, if it has one and that
+    /// exists. No exchange sees a message twice, so loops end.
     ///
     /// # Errors
-    /// There is no such exchange or vhost. That `out` stays empty is no error.
+    /// The exchange or vhost doesn't exist. An empty `out` is no error.
     pub fn route(
         &self,
         vhost: &str,
@@ -233,11 +233,11 @@ impl Router {
         self.route_by(vhost, exchange, &[routing_key], headers, out)
     }
 
-    /// As [`Router::route`] for a message with several routing keys (`CC`, `BCC`). Each exchange on its way looks at all of
-    /// them: one may lead to an exchange, and another one on from there.
+    /// As [`Router::route`] for a message with several routing keys (`CC`, `BCC`). Each exchange on the way matches
+    /// all of them: one key may lead to another exchange, and another key on from there.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Router::route`].
     pub fn route_by(
         &self,
         vhost: &str,
@@ -278,7 +278,7 @@ impl Router {
         }
     }
 
-    /// The exchange that a binding leads out of.
+    /// The source exchange of a binding.
     fn node_mut(&mut self, binding: &Binding) -> Option<&mut Node> {
         self.vhost_mut(&binding.vhost)?.exchanges.get_mut(&binding.source).map(Arc::make_mut)
     }
@@ -320,7 +320,7 @@ impl Vhost {
                     todo.push(next);
                 }
             };
-            // Where keys don't count, one of them will do.
+            // If the exchange doesn't look at keys, any one of them is enough.
             let keys = if node.table.looks_at_keys() { routing_keys } else { &routing_keys[..1] };
             for key in keys {
                 node.table.matches(key, headers, &mut |target| {
@@ -329,8 +329,8 @@ impl Vhost {
                     }
                     found = true;
                     match target {
-                        Target::Queue(id) => out.push(*id),
-                        Target::Exchange(name) => go(name, out),
+                        RouteTarget::Queue(id) => out.push(*id),
+                        RouteTarget::Exchange(name) => go(name, out),
                     }
                 });
             }

@@ -56,7 +56,7 @@ fn has(keys: &[&str], binding: &leveret_model::Binding) -> bool {
     keys.iter().any(|key| *binding.routing_key == *key.as_bytes())
 }
 
-/// The definition: follow every binding of every exchange reached.
+/// The definition of routing: follow every binding of every exchange reached.
 fn naive(topology: &Topology, exchange: &str, keys: &[&str]) -> Option<BTreeSet<QueueId>> {
     let mut queues = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -189,7 +189,7 @@ fn a_missing_exchange_or_vhost_is_an_error() {
     assert_eq!(router.route("none", "", b"", &NoHeaders, &mut out), Err(NoExchange));
 }
 
-/// What a session may remember of a key, and what it must ask for each message.
+/// Tells which routes a session may cache by key, and which it must ask for per message.
 #[test]
 fn headers_decide_only_behind_a_headers_exchange() {
     let mut model = Model::new();
@@ -221,7 +221,7 @@ fn headers_decide_only_behind_a_headers_exchange() {
     }
 }
 
-/// Each costs the logarithm of their number, to be made and to go, however many there are.
+/// Creating or deleting a binding takes logarithmic time, however many there are.
 #[test]
 fn a_hundred_thousand_bindings_route_and_go_with_their_queue() {
     const BINDINGS: usize = 100_000;

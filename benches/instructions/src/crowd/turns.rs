@@ -1,4 +1,4 @@
-//! How long a core is busy at a stretch for a client that does something to many things at once.
+//! The longest uninterrupted time of a core for a client that does something to many objects at once.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp10::{Client as Amqp10, Send, SessionOptions};
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
-use super::member::{Amqp091, Client, Member};
+use super::member::{Amqp091, CrowdClient, Member};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::session::Stage;
 use crate::{BODY, QUEUE};
 
-/// Things of one kind that a connection has.
+/// Objects of one kind on a connection.
 const MANY: u64 = 60_000;
-/// Deliveries that a channel may leave unacknowledged.
+/// Most unacknowledged deliveries of a channel.
 const UNACKNOWLEDGED: u64 = 1 << 18;
 
-/// Prints the longest turn of each whose name contains `part`.
+/// Prints the longest turn of each benchmark whose name contains `part`.
 pub(crate) fn print(part: &str) {
     measure(part, with_consumers, CONSUMER_ENDS);
     measure(part, with_deliveries, DELIVERY_ENDS);
@@ -32,7 +32,7 @@ pub(crate) fn print(part: &str) {
     measure(part, with_sender, SENDS);
 }
 
-fn measure<C: Client>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
+fn measure<C: CrowdClient>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
     for (name, end) in ends.iter().filter(|(name, _)| name.contains(part)) {
         let (mut stage, mut member) = begin();
         let begun = member.longest();

@@ -14,9 +14,9 @@ use super::{Client, WINDOW};
 use crate::count::count;
 use crate::{NOW_MS, QUEUE};
 
-/// What one read of a socket brings at most.
+/// Most bytes in one read of a socket.
 const READ_MAX: usize = 32 << 10;
-/// A wait of the log for company up to this long is over at once, in nanoseconds.
+/// Waits of the log for more records up to this long end at once, in nanoseconds.
 const COMPANY_NS: u64 = 10_000_000;
 
 struct Anybody;
@@ -31,7 +31,7 @@ impl Authenticate for Anybody {
     }
 }
 
-/// Everybody is looked at in turn: nobody has to be woken.
+/// A waker without effect: all connections are polled in turn.
 pub(crate) struct Nobody;
 
 impl Wake for Nobody {
@@ -50,7 +50,7 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new() -> Self {
         let mut settings = Settings::default();
-        // Nobody waits for credit.
+        // So that publishers never wait for credit.
         settings.link_credit.start = 10 * WINDOW as u32;
         Self::with(settings)
     }
@@ -71,7 +71,7 @@ impl Stage {
         stage
     }
 
-    /// Writes what waits for the disk; returns whether something did.
+    /// Writes pending data to the disk. Returns whether there was any.
     pub(crate) fn write(&mut self) -> bool {
         let mut wrote = false;
         loop {
@@ -93,13 +93,13 @@ impl Stage {
         }
     }
 
-    /// Does a piece of the broker's work.
+    /// Runs a part of the broker's work.
     pub(crate) fn call<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.counts { count(work) } else { work() }
     }
 }
 
-/// A vhost, a user who may do anything there, and the queue with its bindings.
+/// Creates a vhost, a user with all permissions in it, and the queue with its bindings.
 fn furniture() -> [Command; 6] {
     let bind = |source: &str, key: &str, arguments| {
         Command::Bind(Bind {
@@ -158,7 +158,7 @@ impl<C: Client> Line<C> {
         Self { client, connection, unread: Vec::new(), answers: Vec::new() }
     }
 
-    /// The connection reads what the client wrote, and the client what the connection answers, until both have.
+    /// Passes bytes between client and connection in both directions until both are done.
     pub(super) fn step(&mut self, stage: &Stage) {
         let Self { client, connection, unread, answers } = self;
         let mut moved = true;

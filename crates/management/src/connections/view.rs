@@ -1,4 +1,4 @@
-//! Connections, channels, sessions and links as JSON. Keys are RabbitMQ's; ours are `wait`, `queued_bytes` and
+//! Connections, channels, sessions and links as JSON. Keys are RabbitMQ's, except our own `wait`, `queued_bytes` and
 //! `pending_frames`.
 
 use leveret_broker::PeerCertificate;
@@ -82,7 +82,7 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         body["container_id"] = json!(&**container);
     }
     if view.protocol == Protocol::Amqp10 {
-        // What channels say for AMQP 0-9-1.
+        // Taken from the channels in AMQP 0-9-1.
         body["message_stats"] = json!({
             "publish": view.totals.published,
             "confirm": view.totals.confirmed,

@@ -1,4 +1,4 @@
-//! What is read of the node for one scrape, and the families of the node itself.
+//! The values that one scrape reads from the node, and the families of the node itself.
 
 use leveret_broker::queue_metrics::QueueSums;
 use leveret_broker::traffic::Protocol;
@@ -16,7 +16,7 @@ pub(super) struct Node {
     pub by_protocol: [Totals; 2],
     pub sizes: [SizeTotals; 2],
     pub queues: QueueSums,
-    /// How many there are.
+    /// Number of queues.
     pub queue_count: u64,
     pub open_connections: u64,
     pub statuses: Vec<ConnectionStatus>,
@@ -30,14 +30,14 @@ pub(super) struct Node {
     pub api: Api,
 }
 
-/// What the log has counted.
+/// The log's counters.
 pub(super) struct LogFigures {
     pub writes: u64,
     pub bytes_written: u64,
     pub syncs: u64,
-    /// Microseconds of each.
+    /// Durations of syncs in microseconds.
     pub sync_us: HistogramTotals,
-    /// Files with messages that left the write-ahead log.
+    /// Number of segments, which hold messages that left the write-ahead log.
     pub segments: u64,
     pub segment_bytes: u64,
     pub segments_rewritten: u64,
@@ -90,7 +90,7 @@ const fn group(name: &'static str, families: &'static [Of]) -> Group<()> {
     Group { name, labels: &[], label: |()| Vec::new(), families }
 }
 
-/// What comes and goes. Channels are those of AMQP 0-9-1, as in RabbitMQ: sessions of AMQP 1.0 are none.
+/// Churn. Channels are those of AMQP 0-9-1, as in RabbitMQ: sessions of AMQP 1.0 aren't counted.
 pub(super) const CHURN: Group<()> = group(
     "connection_churn_metrics",
     &[
@@ -118,7 +118,7 @@ pub(super) const CHURN: Group<()> = group(
     ],
 );
 
-/// What the process uses.
+/// Resources used by the process.
 pub(super) const COARSE: Group<()> = group(
     "node_coarse_metrics",
     &[
@@ -130,7 +130,7 @@ pub(super) const COARSE: Group<()> = group(
     ],
 );
 
-/// Its limits.
+/// Limits of the process.
 pub(super) const LIMITS: Group<()> = group(
     "node_metrics",
     &[
@@ -147,7 +147,7 @@ pub(super) const LIMITS: Group<()> = group(
     ],
 );
 
-/// What the log does on disk.
+/// The log's disk writes.
 pub(super) const PERSISTER: Group<()> = group(
     "node_persister_metrics",
     &[
@@ -162,7 +162,7 @@ pub(super) const PERSISTER: Group<()> = group(
     ],
 );
 
-/// How many there are of each.
+/// Numbers of objects.
 pub(super) const COUNTS: Group<()> = group(
     "",
     &[
@@ -194,7 +194,7 @@ pub(super) const COUNTS: Group<()> = group(
     ],
 );
 
-/// Those that RabbitMQ doesn't put its name before.
+/// Families without RabbitMQ's prefix.
 pub(super) const PLAIN: Group<()> = group(
     "",
     &[Of::total(

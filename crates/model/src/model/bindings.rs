@@ -35,7 +35,7 @@ impl Model {
         Ok((Outcome::Created, vec![Change::Bound(binding)]))
     }
 
-    /// Takes a binding away. As in RabbitMQ it is no error if it or one of its ends doesn't exist.
+    /// Deletes a binding. As in RabbitMQ, it is no error if the binding or one of its ends doesn't exist.
     pub(super) fn unbind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
         check_default(&command)?;
         let Some(binding) = self.find(command)? else {
@@ -77,15 +77,15 @@ impl Model {
         Ok(Some(binding))
     }
 
-    /// Takes an exchange away with its bindings, and with the auto-delete exchanges that they were the
-    /// last to lead out of.
+    /// Deletes an exchange with its bindings, and the auto-delete exchanges that lose their last binding by that.
     pub(super) fn drop_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) {
         let sources = self.take_exchange(exchange, changes);
         self.auto_delete(sources, changes);
     }
 
-    /// Deletes those of `sources` that are auto-delete exchanges and have lost their last binding, and so on.
-    pub(super) fn auto_delete(&mut self, mut sources: VecDeque<Source>, changes: &mut Vec<Change>) {
+    /// Deletes those of `sources` that are auto-delete exchanges and have no bindings left, and repeats that for
+    /// their sources.
+    pub(super) fn auto_delete(&mut self, mut sources: VecDeque<SourceExchange>, changes: &mut Vec<Change>) {
         while let Some(source) = sources.pop_front() {
             let Some(exchange) = self.topology.exchange(&source.vhost, &source.name).cloned() else {
                 continue;
@@ -101,7 +101,7 @@ impl Model {
     }
 
     /// Takes an exchange away with its bindings. Returns the exchanges that were bound to it.
-    fn take_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) -> VecDeque<Source> {
+    fn take_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) -> VecDeque<SourceExchange> {
         let (from, to) = self.topology.remove_exchange(&exchange);
         let sources = sources_of(&to);
         changes.extend(from.map(Change::SourceUnbound));
@@ -112,17 +112,18 @@ impl Model {
 }
 
 /// An exchange that lost bindings.
-pub(super) struct Source {
+pub(super) struct SourceExchange {
     vhost: Arc<str>,
     name: Arc<str>,
     id: ExchangeId,
 }
 
-/// The exchanges that bindings led out of, once for those that stand together.
-pub(super) fn sources_of(removed: &[BindingsBetween]) -> VecDeque<Source> {
+/// The source exchanges of bindings; consecutive bindings of the same source give one entry.
+pub(super) fn sources_of(removed: &[BindingsBetween]) -> VecDeque<SourceExchange> {
     let source_of = |between: &BindingsBetween| between.first().source_id;
     let of_each = removed.chunk_by(|one, next| source_of(one) == source_of(next)).map(|together| together[0].first());
-    let source = |one: &Arc<Binding>| Source { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };
+    let source =
+        |one: &Arc<Binding>| SourceExchange { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };
     of_each.map(source).collect()
 }
 

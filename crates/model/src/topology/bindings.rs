@@ -1,4 +1,5 @@
-//! The bindings of a vhost, by the pair of their ends: all bindings between two ends go at once, however many there are.
+//! The bindings of a vhost, by their pair of ends: all bindings between two ends are removed at once, however many
+//! there are.
 
 use std::sync::Arc;
 
@@ -6,10 +7,10 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::{Binding, Destination, ExchangeId, QueueId};
 
-/// A destination with so many sources is looked through for those that are none any more.
+/// Number of sources from which on a destination's are searched for exchanges that are gone.
 const SOURCES_MIN: usize = 16;
 
-/// See the module.
+/// The bindings of a vhost.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bindings {
     by_source: OrdMap<Arc<str>, OrdMap<Destination, Few<Arc<Binding>>>>,
@@ -34,7 +35,7 @@ impl From<&Destination> for EndId {
     }
 }
 
-/// All bindings between two ends that go together, one or more: as many as there are cost no more than one.
+/// All bindings between two ends, at least one. They are deleted together: as many as there are cost no more than one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BindingsBetween(Few<Arc<Binding>>);
 
@@ -45,7 +46,7 @@ impl From<Arc<Binding>> for BindingsBetween {
 }
 
 impl BindingsBetween {
-    /// One of them: vhost and both ends are those of all.
+    /// The first one. Vhost and both ends are the same for all.
     pub fn first(&self) -> &Arc<Binding> {
         match &self.0 {
             Few::One(binding) => binding,
@@ -53,18 +54,18 @@ impl BindingsBetween {
         }
     }
 
-    /// Every one, in order.
+    /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
         self.0.iter()
     }
 
-    /// How many they are.
+    /// Number of bindings.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Takes one out; none when it is the last one.
+    /// Removes and returns one; none when it is the only one left.
     pub fn take_one(&mut self) -> Option<Arc<Binding>> {
         let Few::Many(set) = &mut self.0 else { return None };
         let one = set.remove_min()?;
@@ -75,8 +76,7 @@ impl BindingsBetween {
     }
 }
 
-/// All bindings that led out of an exchange, which go together: as many as there are cost no more than one. There is one at
-/// least.
+/// All bindings of a source exchange, at least one. They are deleted together: as many as there are cost no more than one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BindingsOfSource {
     source: ExchangeId,
@@ -84,24 +84,24 @@ pub struct BindingsOfSource {
 }
 
 impl BindingsOfSource {
-    /// The exchange that they led out of.
+    /// The source exchange.
     pub fn source(&self) -> ExchangeId {
         self.source
     }
 
-    /// Every one, by destination.
+    /// All of them, by destination.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
         self.to.values().flat_map(Few::iter)
     }
 
-    /// How many they are.
+    /// Number of bindings.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.to.values().map(Few::len).sum()
     }
 }
 
-/// A set that isn't empty. Most have one element, and a tree for each would cost half a kilobyte.
+/// A non-empty set. Most have one element, and a tree for each would cost half a kilobyte.
 #[derive(Clone, Debug, PartialEq)]
 enum Few<T: Ord> {
     One(T),
@@ -109,7 +109,7 @@ enum Few<T: Ord> {
 }
 
 impl<T: Ord + Clone> Few<T> {
-    /// True when it is new.
+    /// Returns whether the element is new.
     fn insert(&mut self, element: T) -> bool {
         match self {
             Few::One(have) if *have == element => false,
@@ -121,7 +121,8 @@ impl<T: Ord + Clone> Few<T> {
         }
     }
 
-    /// Whether it was there, and whether it was the last one; that stays to be dropped with the set.
+    /// Returns whether the element was there, and whether it was the last one. The last one isn't removed: the caller
+    /// drops the set.
     fn remove(&mut self, element: &T) -> (bool, bool) {
         match self {
             Few::One(have) => {
@@ -155,12 +156,12 @@ impl<T: Ord + Clone> Few<T> {
 }
 
 impl Bindings {
-    /// How many there are.
+    /// Number of bindings.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// All, by source.
+    /// All bindings, by source.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
         self.by_source.values().flat_map(|to| to.values().flat_map(Few::iter))
     }
@@ -170,12 +171,12 @@ impl Bindings {
         self.by_source.values().filter_map(of_source)
     }
 
-    /// The bindings that lead out of an exchange.
+    /// The bindings whose source is this exchange.
     pub(crate) fn of_source(&self, exchange: &str) -> impl Iterator<Item = &Arc<Binding>> {
         self.by_source.get(exchange).into_iter().flat_map(|to| to.values().flat_map(Few::iter))
     }
 
-    /// The bindings that lead to a queue or exchange, by source.
+    /// The bindings whose destination is this queue or exchange, by source.
     pub(crate) fn of_destination(&self, destination: &Destination) -> impl Iterator<Item = &Arc<Binding>> {
         let sources = self.sources.get(&EndId::from(destination)).into_iter().flat_map(Few::iter);
         let between = sources.filter_map(|source| self.by_source.get(source)?.get(destination));
@@ -191,7 +192,7 @@ impl Bindings {
         }
     }
 
-    /// True when it is new.
+    /// Returns whether the binding is new.
     pub(crate) fn insert(&mut self, binding: &Arc<Binding>) -> bool {
         let to = self.by_source.entry(binding.source.clone()).or_default();
         let is_new = match to.get_mut(&binding.destination) {
@@ -228,7 +229,7 @@ impl Bindings {
         }
     }
 
-    /// True when it was there.
+    /// Returns whether the binding was there.
     pub(crate) fn remove(&mut self, binding: &Arc<Binding>) -> bool {
         let Some(to) = self.by_source.get_mut(&binding.source) else { return false };
         let Some(between) = to.get_mut(&binding.destination) else { return false };
@@ -251,14 +252,14 @@ impl Bindings {
         }
     }
 
-    /// Takes out those that lead out of an exchange.
+    /// Removes and returns the bindings whose source is this exchange.
     pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Option<BindingsOfSource> {
         let removed = self.by_source.remove(exchange).as_ref().and_then(of_source);
         self.len -= removed.as_ref().map_or(0, BindingsOfSource::len) as u64;
         removed
     }
 
-    /// Takes out those that lead to a queue or exchange, by source.
+    /// Removes and returns the bindings whose destination is this queue or exchange, by source.
     pub(crate) fn remove_destination(&mut self, destination: &Destination) -> Vec<BindingsBetween> {
         let Some(sources) = self.sources.remove(&EndId::from(destination)) else { return Vec::new() };
         let mut removed = Vec::new();

@@ -1,4 +1,4 @@
-//! The changes that a snapshot can take. None of them decides anything: that is the model's part.
+//! The changes of a snapshot. None of them decides anything: that is the model's task.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Topology {
         self.vhosts.insert(name.clone(), Arc::new(vhost));
     }
 
-    /// Takes a vhost away with all that it holds.
+    /// Removes a vhost with everything in it.
     pub(crate) fn remove_vhost(&mut self, name: &str) {
         let Some(vhost) = self.vhosts.remove(name) else {
             return;
@@ -68,7 +68,7 @@ impl Topology {
         }
     }
 
-    /// Takes a queue away and returns the bindings that led to it, which are gone too.
+    /// Removes a queue. Returns the bindings to it, which are removed too.
     pub(crate) fn remove_queue(&mut self, queue: &Queue) -> Vec<BindingsBetween> {
         self.queues.remove(&queue.id);
         self.forget_owned(queue);
@@ -89,7 +89,7 @@ impl Topology {
         }
     }
 
-    /// Takes an exchange away and returns the bindings from and to it, which are gone too.
+    /// Removes an exchange. Returns the bindings from and to it, which are removed too.
     pub(crate) fn remove_exchange(&mut self, exchange: &Exchange) -> (Option<BindingsOfSource>, Vec<BindingsBetween>) {
         let Some(vhost) = self.vhost_mut(&exchange.vhost) else {
             return Default::default();
@@ -128,7 +128,7 @@ impl Topology {
         self.users.insert(user.name.clone(), user);
     }
 
-    /// Takes a user away with its permissions.
+    /// Removes a user with its permissions.
     pub(crate) fn remove_user(&mut self, name: &str) {
         self.users.remove(name);
         self.permissions.remove(name);
@@ -175,14 +175,14 @@ impl Topology {
 }
 
 impl Queue {
-    /// The queue as the end of a binding.
+    /// The queue as the destination of a binding.
     pub fn destination(&self) -> Destination {
         Destination::Queue { name: self.name.clone(), id: self.id }
     }
 }
 
 impl Exchange {
-    /// The exchange as the end of a binding.
+    /// The exchange as the destination of a binding.
     pub fn destination(&self) -> Destination {
         Destination::Exchange { name: self.name.clone(), id: self.id }
     }
