@@ -17,6 +17,7 @@ use super::error::{Failure, Result, Scope};
 use super::held::{Held, ShownWait};
 use super::leaving::Leaving;
 use super::management::Waiting;
+use super::publisher::WideRun;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::unconfirmed::Due;
@@ -68,6 +69,8 @@ pub(crate) struct Connection {
     pub(crate) unfinished: bool,
     /// Publishers that collect a run: channel and handle.
     pub(crate) collecting: Vec<(u16, u32)>,
+    /// Runs that go to many queues and that some haven't got yet.
+    pub(super) fan_outs: VecDeque<Box<WideRun>>,
     pub(crate) has_published: bool,
     pub(crate) settlements: Settlements,
     pub(crate) answers: Answers,
@@ -108,6 +111,7 @@ impl Connection {
             links: FxHashMap::default(),
             unfinished: false,
             collecting: Vec::new(),
+            fan_outs: VecDeque::new(),
             has_published: false,
             settlements: Settlements::default(),
             answers: Answers::default(),
@@ -130,9 +134,9 @@ impl Connection {
         self.phase == Phase::Finished && !self.is_ending()
     }
 
-    /// Things that it began to end are left: turns go on with them.
+    /// Something that it began is left, most often an end: turns go on with it.
     pub(crate) fn is_ending(&self) -> bool {
-        !self.ended.is_empty() || self.leaving.is_under_way()
+        !self.ended.is_empty() || self.leaving.is_under_way() || !self.fan_outs.is_empty()
     }
 
     pub(crate) fn wants_read(&self) -> bool {
