@@ -129,7 +129,7 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
     (!effects.is_empty()).then(|| encode(&effects))
 }
 
-/// What a change is in the log, but for bindings that are gone.
+/// The log record of a change, except for deleted bindings.
 fn effect_of(change: &Change) -> Option<Effect> {
     Some(match change {
         Change::VhostCreated(name) => Effect::Vhost(name.clone()),

@@ -294,7 +294,7 @@ fn bindings_of_a_deleted_queue_lead_nowhere_before_they_are_out() {
             steps += 1;
         }
         assert!((10..30).contains(&steps), "{steps} steps");
-        // What is left is what was never bound to it.
+        // Only bindings of the other queue are left.
         submit(&mut model, &mut router, delete("few"));
         assert_eq!(routes(&router, "e", "k0"), naive(&model.topology(), "e", &["k0"]));
     }
