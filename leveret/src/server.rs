@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leveret_broker::amqp10::Amqp10;
+use leveret_broker::amqp091::Amqp091;
 use leveret_config::{Config, Durability, LogLevel};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions, Router, Stopped};
@@ -126,7 +128,7 @@ impl Process<'_> {
     ) -> Result<&'static str, Box<dyn Error>> {
         let standby = Standby::start()?;
         if let Some((_, listener)) = &self.commands {
-            let settings = NodeOptions::new(config, Arc::new(|_| ())).broker;
+            let settings = NodeOptions::new(config, Vec::new(), Arc::new(|_| ())).broker;
             let stopped = Stopped {
                 name: node_name(config),
                 data_directory: start.data_dir.clone(),
@@ -165,7 +167,8 @@ impl Process<'_> {
 
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
         let last_words = log.clone();
-        let mut options = NodeOptions::new(config, Arc::new(move |text: &str| end_the_process(text, &last_words)));
+        let fatal = Arc::new(move |text: &str| end_the_process(text, &last_words));
+        let mut options = NodeOptions::new(config, vec![Arc::new(Amqp091), Arc::new(Amqp10)], fatal);
         if definitions.is_some() {
             // As in RabbitMQ: whoever brings definitions wants neither guest nor the vhost "/".
             options.first_user = None;

@@ -26,6 +26,7 @@ use crate::inquiry::Inquiry;
 use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
+use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
@@ -37,7 +38,7 @@ use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
 use crate::told::category;
-use crate::traffic::{CoreCounters, Protocol};
+use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
 use crate::views::Client;
@@ -85,7 +86,9 @@ pub struct Broker {
     pub unauthenticated: Arc<Unauthenticated>,
     /// Where those are sent who speak HTTP to a port for AMQP; set once it is known.
     pub http_port: OnceLock<u16>,
-    counters: Vec<CoreCounters>,
+    /// What clients may speak.
+    pub protocols: Protocols,
+    counters: Vec<Arc<CoreCounters>>,
     clients: Clients,
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
@@ -97,7 +100,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Reads a data directory, or begins an empty one. `counters` has one entry for each core.
+    /// Reads a data directory, or begins an empty one. Clients speak `protocols`; `counters` has one entry for each core.
     ///
     /// # Errors
     /// [`StartError`] with what was found and where.
@@ -105,6 +108,7 @@ impl Broker {
         disk: &dyn Disk,
         log_options: Options,
         settings: Settings,
+        protocols: Vec<Arc<dyn Protocol>>,
         authenticator: Arc<dyn Authenticate>,
         counters: Vec<Arc<Counters>>,
         now: Now,
@@ -178,6 +182,9 @@ impl Broker {
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let channel_max = AtomicU16::new(settings.channel_max);
+        let protocols = Protocols::new(protocols);
+        let spoken = protocols.spoken().count();
+        let core_counters = |core| Arc::new(CoreCounters::new(core, spoken));
         let broker = Arc::new(Self {
             http_port: OnceLock::new(),
             settings,
@@ -194,7 +201,8 @@ impl Broker {
             queue_metrics,
             quota,
             unauthenticated,
-            counters: counters.into_iter().map(CoreCounters::new).collect(),
+            counters: counters.into_iter().map(core_counters).collect(),
+            protocols,
             clients: Clients::default(),
             vhosts: Mutex::default(),
             next_id: AtomicU64::new(1),
@@ -297,7 +305,7 @@ impl Broker {
     }
 
     /// Lists a connection that is reached by `outbox`, and gives the counters of its core.
-    pub(crate) fn connected(&self, id: ConnectionId, outbox: Arc<Outbox>, core: usize) -> CoreCounters {
+    pub(crate) fn connected(&self, id: ConnectionId, outbox: Arc<Outbox>, core: usize) -> Arc<CoreCounters> {
         self.clients.insert(id, outbox);
         self.counters[core % self.counters.len()].clone()
     }
@@ -395,21 +403,22 @@ impl Broker {
 
     /// What everybody counted so far.
     pub fn totals(&self) -> Totals {
-        let by_protocol = Protocol::ALL.map(|protocol| self.totals_of(protocol));
         let cores = Totals::of(self.counters.iter().map(|counters| &*counters.core));
-        by_protocol.iter().fold(cores, |sum, totals| sum.plus(totals))
+        self.protocols.spoken().fold(cores, |sum, spoken| sum.plus(&self.totals_of(spoken)))
     }
 
-    /// What connections of a protocol counted so far.
-    pub fn totals_of(&self, protocol: Protocol) -> Totals {
-        Totals::of(self.counters.iter().map(|counters| &*counters.by_protocol[protocol as usize]))
+    /// What connections of each protocol counted so far.
+    pub fn totals_by_protocol(&self) -> Vec<ProtocolTotals> {
+        let of = |spoken: Spoken| {
+            let mut sizes = SizeTotals::default();
+            self.counters.iter().for_each(|counters| sizes.add(&counters.by_protocol[spoken.at].sizes));
+            ProtocolTotals { info: spoken.info, totals: self.totals_of(spoken), sizes }
+        };
+        self.protocols.spoken().map(of).collect()
     }
 
-    /// Sizes of the messages that connections of a protocol published so far.
-    pub fn message_sizes(&self, protocol: Protocol) -> SizeTotals {
-        let mut totals = SizeTotals::default();
-        self.counters.iter().for_each(|counters| totals.add(&counters.sizes[protocol as usize]));
-        totals
+    fn totals_of(&self, spoken: Spoken) -> Totals {
+        Totals::of(self.counters.iter().map(|counters| &*counters.by_protocol[spoken.at].counters))
     }
 
     /// What connections counted in a vhost so far.
@@ -423,10 +432,10 @@ impl Broker {
     }
 
     /// Counts what no connection did.
-    pub(crate) fn count(&self, protocol: Protocol, vhost: &Arc<str>, news: &Totals, sizes: &mut Sizes) {
-        let core = &self.counters[0];
-        core.by_protocol[protocol as usize].add(news);
-        core.sizes[protocol as usize].take(sizes);
+    pub(crate) fn count(&self, spoken: Spoken, vhost: &Arc<str>, news: &Totals, sizes: &mut Sizes) {
+        let of_protocol = &self.counters[0].by_protocol[spoken.at];
+        of_protocol.counters.add(news);
+        of_protocol.sizes.take(sizes);
         self.vhost_counters(vhost).add(news);
     }
 

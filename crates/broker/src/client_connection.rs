@@ -16,6 +16,7 @@ use crate::outbox::{Event, Outbox};
 use crate::output::Output;
 use crate::partial::PartialMessages;
 use crate::peer::Peer;
+use crate::protocol::{Accepted, ProtocolInfo};
 use crate::quota::Account;
 use crate::route::RouteCache;
 use crate::settings::TURN_BYTES_MAX;
@@ -35,6 +36,8 @@ pub(crate) struct ClientConnection {
     pub(crate) peer: Peer,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) counters: Box<Traffic>,
+    /// What it speaks.
+    pub(crate) protocol: &'static ProtocolInfo,
     /// Monotonic time at which it was accepted, in nanoseconds.
     pub(crate) connected: Nanos,
     /// The SASL mechanism of its login; empty before.
@@ -82,16 +85,9 @@ pub(crate) struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// A connection that hasn't logged in and has until `deadline`, in nanoseconds of monotonic time, to open.
-    pub(crate) fn new(
-        broker: Arc<Broker>,
-        id: ConnectionId,
-        peer: Peer,
-        outbox: Arc<Outbox>,
-        counters: Box<Traffic>,
-        deadline: Nanos,
-        now: Now,
-    ) -> Self {
+    /// A connection that hasn't logged in.
+    pub(crate) fn new(accepted: Accepted, now: Now) -> Self {
+        let Accepted { broker, id, peer, outbox, counters, spoken, deadline } = accepted;
         let partial = PartialMessages::new(&broker.settings);
         let undurable = Undurable::new(broker.commit.allowance().clone());
         let budget = TurnBudget::new(broker.settings.turn_work_max);
@@ -102,6 +98,7 @@ impl ClientConnection {
             peer,
             outbox,
             counters,
+            protocol: spoken.info,
             connected: now.monotonic,
             mechanism: "".into(),
             output: Output::default(),

@@ -9,9 +9,8 @@
 
 pub mod alarms;
 mod allowance;
-mod amqp091;
-mod amqp10;
-mod amqplain;
+pub mod amqp091;
+pub mod amqp10;
 pub mod authenticate;
 pub mod awaited;
 pub mod bodies;
@@ -42,6 +41,7 @@ pub mod output;
 mod partial;
 pub mod peer;
 pub mod planted;
+pub mod protocol;
 pub mod queue_handle;
 pub mod queue_metrics;
 pub mod quota;
@@ -79,6 +79,7 @@ pub use foreign::Foreign;
 pub use outbox::Wake;
 pub use output::Output;
 pub use peer::Peer;
+pub use protocol::{Protocol, Protocols, Session};
 pub use quota::Quota;
 pub use reads::ReadJob;
 pub use settings::Settings;

@@ -8,53 +8,31 @@ use leveret_metrics::{Counters, Rates, SizeHistogram, Sizes, Totals};
 
 use crate::time::Nanos;
 
-/// The protocols that messages are counted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// AMQP 0-9-1.
-    Amqp091,
-    /// AMQP 1.0.
-    Amqp10,
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Protocol; 2] = [Protocol::Amqp091, Protocol::Amqp10];
-
-    /// Its label in metrics.
-    pub fn label(self) -> &'static str {
-        match self {
-            Protocol::Amqp091 => "amqp091",
-            Protocol::Amqp10 => "amqp10",
-        }
-    }
-
-    /// What listings of connections call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Amqp091 => "AMQP 0-9-1",
-            Protocol::Amqp10 => "AMQP 1-0",
-        }
-    }
-}
-
 /// What a core counts: for sockets that haven't said what they speak, and for each protocol.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct CoreCounters {
     pub core: Arc<Counters>,
-    pub by_protocol: [Arc<Counters>; 2],
+    /// In the order of the broker's protocols.
+    pub by_protocol: Box<[OfProtocol]>,
+}
+
+/// What a core counts for one protocol.
+#[derive(Debug, Default)]
+pub(crate) struct OfProtocol {
+    pub counters: Arc<Counters>,
     /// Of published messages.
-    pub sizes: [Arc<SizeHistogram>; 2],
+    pub sizes: Arc<SizeHistogram>,
 }
 
 impl CoreCounters {
-    pub(crate) fn new(core: Arc<Counters>) -> Self {
-        Self { core, by_protocol: Default::default(), sizes: Default::default() }
+    /// Those of a core that serves so many protocols.
+    pub(crate) fn new(core: Arc<Counters>, protocols: usize) -> Self {
+        Self { core, by_protocol: (0..protocols).map(|_| OfProtocol::default()).collect() }
     }
 }
 
 /// See the module. It is the connection's own [`Counters`] to whoever counts.
-pub(crate) struct Traffic {
+pub struct Traffic {
     own: Counters,
     core: Arc<Counters>,
     vhost: Option<Arc<Counters>>,

@@ -119,6 +119,10 @@ counters! {
     publishers_opened,
     /// Those of them that have gone.
     publishers_closed,
+    /// Consumers of queues that began, receiving links included.
+    consumers_opened,
+    /// Those of them that have gone.
+    consumers_closed,
     /// queue.declare that succeeded.
     queues_declared,
     /// Queues that didn't exist before.

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leveret_broker::amqp10::Amqp10;
+use leveret_broker::amqp091::Amqp091;
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
 use leveret_node::offline::{OfflineDirectory, verify};
@@ -39,6 +41,7 @@ fn options(cores: usize) -> NodeOptions {
         alarms: AlarmLimits::default(),
         sockets: SocketOptions::default(),
         broker: Settings::default(),
+        protocols: vec![Arc::new(Amqp091), Arc::new(Amqp10)],
         authenticate: Arc::new(Nobody),
         fatal: Arc::new(|text| panic!("{text}")),
     }
@@ -49,7 +52,12 @@ fn start(directory: &Path, cores: usize) -> (Node, SocketAddr) {
     let (mut node, _) = Node::start(lock, options(cores)).expect("starts");
     let listener = Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
     let address = listener.local_addr().expect("is bound");
-    node.accept(vec![Listener { socket: listener, tls: None }], Ports::default(), Vec::new()).expect("accepts");
+    node.accept(
+        vec![Listener { name: "amqp", socket: listener, tls: None, protocols: vec!["amqp091", "amqp10"] }],
+        Ports::default(),
+        Vec::new(),
+    )
+    .expect("accepts");
     (node, address)
 }
 

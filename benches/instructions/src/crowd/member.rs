@@ -70,7 +70,7 @@ impl<C: Client> Member<C> {
     pub(crate) fn new(stage: &Stage, port: u16, client: C) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = leveret_broker::Peer::new(address(port), address(5672));
-        let connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+        let connection = stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now);
         Self { client, connection, unread: Vec::new(), read: 0, longest: Duration::ZERO }
     }
 

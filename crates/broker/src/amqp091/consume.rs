@@ -117,6 +117,7 @@ impl Session {
         let consumer =
             Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, source, starved: false };
         self.consumers.insert(key, Box::new(consumer));
+        self.client.counters.consumers_opened.increment();
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
             encode_method(self.out(channel), channel, &answer);
@@ -158,6 +159,7 @@ impl Session {
     fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
         let consumer = self.consumers.remove(&key)?;
         self.client.account.give(Kind::Consumers, 1);
+        self.client.counters.consumers_closed.increment();
         if let Some(channel) = self.channels.get_mut(&consumer.channel) {
             channel.consumers.remove(&consumer.tag);
             channel.end_source(consumer.source);

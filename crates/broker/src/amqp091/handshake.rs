@@ -7,7 +7,6 @@ use super::arguments;
 use super::error::{ProtocolError, Result, not_allowed, syntax};
 use super::identity;
 use super::session::{Phase, Session};
-use crate::amqplain;
 use crate::authenticate::offered;
 use crate::settings::IN_MAINTENANCE;
 use crate::time::{Now, SECOND};
@@ -48,10 +47,7 @@ impl Session {
             let text = format!("unsupported SASL mechanism '{mechanism}', this server offers: {offered}");
             return Err(ProtocolError::new(ReplyCode::NotImplemented, text));
         }
-        let response: std::borrow::Cow<'_, [u8]> = match mechanism.as_str() {
-            "AMQPLAIN" => amqplain::plain(start_ok.response).map_err(syntax)?.into(),
-            _ => start_ok.response.into(),
-        };
+        let response = self.client.plain_response(&mechanism, start_ok.response).map_err(syntax)?;
         match self.client.check_login(&mechanism, response) {
             Ok(user) => {
                 // Whoever isn't let in leaves nothing here.

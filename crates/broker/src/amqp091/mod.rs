@@ -3,6 +3,7 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of methods.
 
 mod acknowledge;
+mod amqplain;
 mod arguments;
 mod blocked;
 mod channel;
@@ -20,6 +21,7 @@ mod heartbeat;
 mod held;
 mod identity;
 mod methods;
+mod protocol;
 mod publish;
 mod queues;
 mod reply_to;
@@ -30,4 +32,4 @@ mod transaction;
 mod unfinished;
 mod view;
 
-pub(crate) use session::Session;
+pub use protocol::Amqp091;

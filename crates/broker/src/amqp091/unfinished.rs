@@ -160,6 +160,7 @@ impl Session {
         while is_done && let Some((_, key)) = ending.consumers.next() {
             if let Some(consumer) = self.consumers.remove(&key) {
                 self.client.account.give(Kind::Consumers, 1);
+                self.client.counters.consumers_closed.increment();
                 by_queue.of(&consumer.queue).ended.push(consumer.id);
             }
             self.client.budget.spend(CONSUMER);

@@ -9,7 +9,6 @@ use super::session::{Phase, Session};
 use crate::connection_state::ConnectionStatus;
 use crate::inquiry::Inquiry;
 use crate::time::{Now, SECOND};
-use crate::traffic::Protocol;
 use crate::views::{ChannelView, ConnectionView};
 
 impl Session {
@@ -32,7 +31,7 @@ impl Session {
         inquiry.answer(ConnectionView {
             client: Arc::new(self.client.shown()),
             peer: self.client.peer.clone(),
-            protocol: Protocol::Amqp091,
+            protocol: self.client.protocol,
             mechanism: self.client.mechanism.clone(),
             status: ConnectionStatus::new(self.client.outbox.wait(), self.alarm),
             connected: self.client.connected,

@@ -299,6 +299,7 @@ impl Connection {
                 }
             });
         }
+        self.client.counters.consumers_opened.increment();
         let properties = super::dynamic::properties();
         let mut effective = match &dynamic_name {
             Some(name) => super::dynamic::source(name, properties.as_map()),

@@ -267,6 +267,8 @@ impl Connection {
             Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => {
                 self.client.account.give(Kind::Links, 1);
                 self.client.account.give(Kind::Consumers, 1);
+                let is_of_queue = matches!(link, Link::Consumer(_));
+                self.client.counters.consumers_closed.add(u64::from(is_of_queue));
             }
             Link::Publisher(_) => {
                 self.client.account.give(Kind::Links, 1);

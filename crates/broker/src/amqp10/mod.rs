@@ -29,6 +29,7 @@ mod management;
 mod open;
 mod pending;
 mod plain;
+mod protocol;
 mod publisher;
 mod rejection;
 mod replies;
@@ -45,4 +46,4 @@ mod unsettled;
 mod view;
 mod window;
 
-pub(crate) use connection::Connection;
+pub use protocol::Amqp10;

@@ -1,12 +1,9 @@
 //! The SASL layer: who the client is (specification 5.3).
 
-use std::borrow::Cow;
-
 use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols, condition, sasl};
 
 use super::connection::{Connection, Phase};
 use super::error::{Failure, Result};
-use crate::amqplain;
 use crate::authenticate::offered;
 use crate::time::Now;
 
@@ -39,11 +36,7 @@ impl Connection {
             return Ok(());
         }
         let response = init.initial_response.unwrap_or_default();
-        let response = match mechanism {
-            "AMQPLAIN" => amqplain::plain(response).ok().map(Cow::from),
-            _ => Some(response.into()),
-        };
-        let Some(response) = response else {
+        let Ok(response) = self.client.plain_response(mechanism, response) else {
             self.told().failed(self.state(), &format!("the response to the SASL mechanism {mechanism} is malformed"));
             self.refuse_login(now);
             return Ok(());

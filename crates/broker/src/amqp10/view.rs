@@ -11,7 +11,6 @@ use super::session::Session;
 use crate::connection_state::ConnectionStatus;
 use crate::inquiry::Inquiry;
 use crate::time::{Now, SECOND};
-use crate::traffic::Protocol;
 use crate::views::{ConnectionView, IncomingView, OutgoingView, SessionView};
 
 /// What of a client's properties can be shown.
@@ -34,7 +33,7 @@ impl Connection {
         inquiry.answer(ConnectionView {
             client: Arc::new(self.client.shown()),
             peer: self.client.peer.clone(),
-            protocol: Protocol::Amqp10,
+            protocol: self.client.protocol,
             mechanism: self.client.mechanism.clone(),
             status: ConnectionStatus::new(self.client.outbox.wait(), self.client.broker.alarms.publishing_blocked()),
             connected: self.client.connected,

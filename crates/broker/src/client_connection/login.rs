@@ -35,6 +35,17 @@ impl ClientConnection {
         result
     }
 
+    /// The response of a mechanism in PLAIN's form.
+    ///
+    /// # Errors
+    /// The reason why it isn't one of that mechanism.
+    pub(crate) fn plain_response<'a>(&self, mechanism: &str, response: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+        match self.broker.protocols.plain_response(mechanism, response) {
+            Some(plain) => plain.map(Cow::from),
+            None => Ok(response.into()),
+        }
+    }
+
     /// The connection is this user's from now on.
     pub(crate) fn log_in(&mut self, user: &str, mechanism: &str) {
         self.user = user.into();

@@ -235,7 +235,7 @@ impl Line {
     fn new(stage: &Stage, port: u16, actor: impl Actor + 'static) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = Peer::new(address(port), address(5672));
-        let connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+        let connection = stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now);
         Self { actor: Box::new(actor), connection, unread: Vec::new(), answers: Vec::new() }
     }
 

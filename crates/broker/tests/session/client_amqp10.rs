@@ -38,7 +38,7 @@ impl Client10 {
         let peer = Peer::new(address(50_001), address(5672));
         let mut this = Self {
             client: Client::new(options),
-            connection: stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now),
+            connection: stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now),
             events: Vec::new(),
             address: None,
             unread: Vec::new(),

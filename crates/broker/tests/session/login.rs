@@ -51,7 +51,7 @@ fn after_init(mechanism: &str, response: &[u8]) -> ([Vec<u8>; 2], bool) {
     let mut stage = Stage::with(Settings { anonymous_login: None, ..Settings::default() });
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let peer = Peer::new(address(50_001), address(5672));
-    let mut connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+    let mut connection = stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now);
     connection.receive(&HEADER_SASL, stage.now);
     let greeting = connection.output().len();
     connection.output().written(greeting);
@@ -82,7 +82,7 @@ fn only_the_configured_mechanisms_are_offered_and_taken() {
     let mut stage = Stage::with(settings());
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let peer = Peer::new(address(50_001), address(5672));
-    let mut connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+    let mut connection = stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now);
     connection.receive(&HEADER_SASL, stage.now);
     let mut expected = HEADER_SASL.to_vec();
     let plain = [Symbol::new("PLAIN")];

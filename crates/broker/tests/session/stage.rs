@@ -1,7 +1,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Settings, Wake};
+use leveret_broker::amqp10::Amqp10;
+use leveret_broker::amqp091::Amqp091;
+use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Settings, Wake};
 use leveret_log::{Disk, Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
@@ -127,8 +129,10 @@ impl Stage {
         let disk = MemoryDisk::new();
         let now = Now { monotonic: 1_000_000_000, wall_ms: 1_700_000_000_000 };
         let counters = vec![Arc::new(Counters::default())];
-        let (broker, _) = Broker::recover(&disk, Options::default(), settings, Arc::new(Anybody), counters, now)
-            .expect("an empty disk");
+        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
+        let (broker, _) =
+            Broker::recover(&disk, Options::default(), settings, protocols, Arc::new(Anybody), counters, now)
+                .expect("an empty disk");
         let mut stage = Self { broker, now, links: Vec::new(), reads: 0, disk, peers: 0 };
         stage.command(Command::CreateVhost { name: "/".into() });
         stage.user("guest");
@@ -178,7 +182,7 @@ impl Stage {
         self.peers += 1;
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = Peer::new(address(40_000 + self.peers), address(5672));
-        let connection = self.broker.accept(peer, Arc::new(Nobody), 0, self.now);
+        let connection = self.broker.accept(&self.broker.protocols, peer, Arc::new(Nobody), 0, self.now);
         self.links.push(Link {
             client: Client::new(options),
             connection,

@@ -53,7 +53,7 @@ impl Settler {
         let peer = Peer::new(address(50_001), address(5672));
         let mut settler = Self {
             client: Client::new(Options::default()),
-            connection: stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now),
+            connection: stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now),
             delivered: Vec::new(),
             answered: Vec::new(),
             outcome: None,

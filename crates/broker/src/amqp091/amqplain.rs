@@ -6,7 +6,7 @@ use leveret_amqp091::{Table, Value};
 ///
 /// # Errors
 /// The reason why it isn't one.
-pub(crate) fn plain(response: &[u8]) -> Result<Vec<u8>, String> {
+pub(super) fn plain(response: &[u8]) -> Result<Vec<u8>, String> {
     let bad = |what: &str| format!("AMQPLAIN response {what}");
     let table = Table::new(response).map_err(|error| bad(&format!("is not a field table: {error}")))?;
     let field = |name: &str| match table.lookup(name) {
