@@ -6,8 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_broker::amqp10::Amqp10;
-use leveret_broker::amqp091::Amqp091;
 use leveret_config::{Config, Durability, LogLevel};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions, Router, Stopped};
@@ -15,6 +13,8 @@ use leveret_node::{
     DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, harmless, node_name,
     refuse_huge_pages,
 };
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 use tracing::{error, info, warn};
 
 use crate::arguments::{ServerArguments, Start};

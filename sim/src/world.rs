@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use leveret_broker::amqp10::Amqp10;
-use leveret_broker::amqp091::Amqp091;
 use leveret_broker::{Authenticate, Broker, Peer, Protocol, Settings};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
 use leveret_queue::QueueState;
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 
 use crate::clock::Clock;
 use crate::cores::{Cores, TaskWake};

@@ -94,7 +94,7 @@ pub struct Broker {
     next_id: AtomicU64,
     in_maintenance: AtomicBool,
     /// Names of objects that their clients left unnamed.
-    pub(crate) names: Arc<Names>,
+    pub names: Arc<Names>,
     /// See [`Broker::channel_max`].
     channel_max: AtomicU16,
 }
@@ -244,7 +244,7 @@ impl Broker {
 
     /// Deletes a queue that has to go with its link, its last consumer or its connection, if `condition` holds. Returns the
     /// position from which on it is gone, 0 for at once.
-    pub(crate) fn delete_queue(
+    pub fn delete_queue(
         self: &Arc<Self>,
         queue: &Queue,
         condition: DeleteIf,
@@ -258,7 +258,7 @@ impl Broker {
 
     /// Deletes some exclusive queues of a connection that ends, those with ids from `next` on, which is moved on. Returns the
     /// position from which on they are gone; none when there were none.
-    pub(crate) fn delete_exclusive_queues(
+    pub fn delete_exclusive_queues(
         self: &Arc<Self>,
         owner: ConnectionId,
         next: &mut QueueId,
@@ -316,7 +316,7 @@ impl Broker {
     }
 
     /// The name of whoever answers to a mechanism that was offered.
-    pub(crate) fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
+    pub fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
         let topology = self.registry.snapshot().topology.clone();
         authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response)
     }
@@ -325,7 +325,7 @@ impl Broker {
     ///
     /// # Errors
     /// The text, in RabbitMQ's words.
-    pub(crate) fn check_user_id(&self, user: &str, claimed: &[u8]) -> Result<(), String> {
+    pub fn check_user_id(&self, user: &str, claimed: &[u8]) -> Result<(), String> {
         if claimed == user.as_bytes() {
             return Ok(());
         }
@@ -337,7 +337,8 @@ impl Broker {
         Err(format!("user_id property set to '{claimed}' but authenticated user was '{user}'"))
     }
 
-    pub(crate) fn forget_connection(&self, id: ConnectionId) {
+    /// The socket of a connection is gone: it is listed no more.
+    pub fn forget_connection(&self, id: ConnectionId) {
         self.clients.remove(id);
     }
 
@@ -439,7 +440,8 @@ impl Broker {
         self.vhost_counters(vhost).add(news);
     }
 
-    pub(crate) fn vhost_counters(&self, vhost: &Arc<str>) -> Arc<Counters> {
+    /// What connections in a vhost count together.
+    pub fn vhost_counters(&self, vhost: &Arc<str>) -> Arc<Counters> {
         let mut vhosts = self.vhosts.lock();
         if !vhosts.contains_key(vhost) {
             // Names of vhosts that are gone would pile up.
@@ -459,7 +461,8 @@ impl Broker {
         self.clients.named(name)
     }
 
-    pub(crate) fn opened(&self, client: Client) {
+    /// A connection is open: from here on it is listed.
+    pub fn opened(&self, client: Client) {
         self.clients.opened(client);
     }
 

@@ -10,20 +10,9 @@ use crate::broker::Broker;
 use crate::outbox::Outbox;
 use crate::output::Output;
 use crate::peer::Peer;
+pub use crate::protocol_info::ProtocolInfo;
 use crate::time::{Nanos, Now};
 use crate::traffic::Traffic;
-
-/// What a protocol is called.
-#[derive(Debug, PartialEq, Eq)]
-pub struct ProtocolInfo {
-    /// Its label in metrics; listeners name it so, too.
-    pub label: &'static str,
-    /// What listings of connections call it.
-    pub name: &'static str,
-    /// Whether its connections are listed with channels that show what was published and delivered. Otherwise the connection
-    /// shows that.
-    pub has_channels: bool,
-}
 
 /// What a protocol makes of a connection's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

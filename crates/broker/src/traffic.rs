@@ -66,13 +66,13 @@ impl Traffic {
     }
 
     /// A message of so many bytes was published.
-    pub(crate) fn published(&mut self, bytes: u64) {
+    pub fn published(&mut self, bytes: u64) {
         self.own.published.increment_alone();
         self.sizes.count(bytes);
     }
 
     /// The connection is open: from here on it counts for this vhost too.
-    pub(crate) fn enter(&mut self, vhost: Arc<Counters>) {
+    pub fn enter(&mut self, vhost: Arc<Counters>) {
         self.flush();
         self.vhost = Some(vhost);
         self.own.connections_opened.increment();
@@ -80,7 +80,7 @@ impl Traffic {
     }
 
     /// The connection is over. One that never was open isn't counted as closed.
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         if self.vhost.is_some() {
             self.own.connections_closed.increment();
         }
@@ -88,7 +88,7 @@ impl Traffic {
     }
 
     /// Adds what was counted since the last time to what the core and the vhost count.
-    pub(crate) fn flush(&mut self) {
+    pub fn flush(&mut self) {
         let totals = self.own.totals();
         let news = totals.since(&self.flushed);
         self.core.add(&news);
@@ -102,7 +102,7 @@ impl Traffic {
     }
 
     /// A read or write of the socket. It is added at once, since nothing may come after it for long.
-    pub(crate) fn transferred(&mut self, read: u64, written: u64, now: Nanos) {
+    pub fn transferred(&mut self, read: u64, written: u64, now: Nanos) {
         let octets = self.octets();
         self.rates.mark(now, || octets);
         let news = Totals {
@@ -126,7 +126,7 @@ impl Traffic {
     }
 
     /// Bytes in and out per second.
-    pub(crate) fn octet_rates(&self, now: Nanos) -> [f64; 2] {
+    pub fn octet_rates(&self, now: Nanos) -> [f64; 2] {
         self.rates.per_second(now, &self.octets())
     }
 }

@@ -8,7 +8,7 @@ use leveret_queue::QueueWait;
 
 use crate::connection_state::ConnectionStatus;
 use crate::peer::Peer;
-use crate::protocol::ProtocolInfo;
+use crate::protocol_info::ProtocolInfo;
 use crate::stats::Stats;
 use crate::time::Nanos;
 

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_broker::amqp10::Amqp10;
-use leveret_broker::amqp091::Amqp091;
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
 use leveret_node::offline::{OfflineDirectory, verify};
 use leveret_node::{
     AlarmLimits, DirectoryLock, FirstUser, Listener, LoopbackUsers, Node, NodeOptions, Ports, SocketOptions,
 };
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use leveret_broker::amqp10::Amqp10;
-use leveret_broker::amqp091::Amqp091;
 use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Settings, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
 use leveret_model::{
     Arguments, Bind, Command, DeclareQueue, DestinationName, PutUser, SetPermissions, Topology, Value,
 };
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 
 use super::{Client, WINDOW};
 use crate::count::count;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_auth::{HASHING_SHA256, hash_password};
-use leveret_broker::amqp10::Amqp10;
-use leveret_broker::amqp091::Amqp091;
 use leveret_config::Config;
 use leveret_management::{Api, HttpListener, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports};
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
 
