@@ -12,6 +12,12 @@ pub const WOKEN_FIRST: usize = 16;
 pub const WOKEN_MAX: usize = 400;
 /// What one delivery costs that is settled or goes back.
 pub const DELIVERY: u32 = 1;
+/// What one of several queues costs that messages go to, whose memory is far away most often.
+pub const QUEUE_RUN: u32 = 25;
+/// What each of the messages costs there.
+pub const ENQUEUE: u32 = 2;
+/// What a queue costs whose messages have become durable.
+pub const APPLY: u32 = 20;
 /// What one event costs.
 pub const EVENT: u32 = 2;
 /// What a method or performative costs that isn't a message and settles none.

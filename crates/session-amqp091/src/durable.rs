@@ -19,7 +19,10 @@ impl Session {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
         let reached = self.client.broker.commit.reached();
-        self.client.undurable.apply(reached);
+        if !self.client.undurable.apply(reached, &mut self.client.budget) {
+            // The rest comes in the next turn, since what it waits for has been reached.
+            return;
+        }
         self.confirm_durable(now);
         match &self.held {
             Held::Durable { ticket, .. } if ticket.is_durable(reached.durable) => {
@@ -38,7 +41,7 @@ impl Session {
             }
             Held::Body if !self.run.is_pending() => {
                 self.end_hold();
-                self.flush_run(now);
+                self.flush_in_parts(now);
             }
             _ => {}
         }

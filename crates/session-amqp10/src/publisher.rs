@@ -15,6 +15,7 @@ use leveret_broker::bodies::BodyFile;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::time::Nanos;
+use leveret_session::fan_out::{self, FanOut};
 
 /// Where a link's messages go.
 pub(crate) enum Destination {
@@ -89,10 +90,24 @@ impl PublishRun {
             && self.route.as_ref().is_some_and(|route| route.leads_on(has_headers))
     }
 
+    /// Whether it is handed on before more is collected.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.builder.is_full() || self.route.as_ref().is_some_and(|route| fan_out::is_long(self.messages.len(), route))
+    }
+
     /// Whether it waits for its body file.
     pub(crate) fn is_pending(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.is_pending())
     }
+}
+
+/// A run that its queues get in parts, and what its end needs.
+pub(crate) struct WideRun {
+    pub channel: u16,
+    pub handle: u32,
+    pub messages: Vec<Collected>,
+    pub fan_out: FanOut,
 }
 
 /// Our receiving endpoint.

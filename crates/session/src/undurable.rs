@@ -9,6 +9,7 @@ use leveret_broker::allowance::Allowance;
 use leveret_broker::awaited::{Awaited, Reached};
 use leveret_broker::commit::Commit;
 use leveret_broker::queue_handle::{Published, QueueRef};
+use leveret_broker::turn_budget::{APPLY, TurnBudget};
 
 /// How many times as much a message counts of what a connection may have on its way to the disk if the queue that it goes
 /// to is behind. Between two syncs a publisher then sends an eighth of a megabyte to a quarter, more than messages of
@@ -40,14 +41,20 @@ impl Runs {
         }
     }
 
-    /// Applies whatever was reached; its bytes.
-    fn apply(&mut self, reached: Position) -> u64 {
+    /// Applies what was reached, or as much of it as the turn may. Its bytes, and whether that was all.
+    fn apply(&mut self, reached: Position, budget: &mut TurnBudget) -> (u64, bool) {
         let mut bytes = 0;
         let mut applied: Option<QueueRef> = None;
         while let Some(unapplied) = self.0.pop_front_if(|first| first.position <= reached) {
             bytes += unapplied.bytes;
             if !applied.as_ref().is_some_and(|last| Arc::ptr_eq(last, &unapplied.queue)) {
+                if applied.is_some() && budget.is_spent() {
+                    bytes -= unapplied.bytes;
+                    self.0.push_front(unapplied);
+                    return (bytes, false);
+                }
                 unapplied.queue.apply();
+                budget.spend(APPLY);
                 applied = Some(unapplied.queue);
             }
         }
@@ -55,7 +62,7 @@ impl Runs {
         if let Some(unapplied) = self.0.front().filter(|unapplied| unapplied.first <= reached) {
             unapplied.queue.apply();
         }
-        bytes
+        (bytes, true)
     }
 
     fn next_position(&self) -> Option<Position> {
@@ -126,13 +133,17 @@ impl Undurable {
         }
     }
 
-    /// Applies whatever has come to it.
-    pub fn apply(&mut self, reached: Reached) {
+    /// Applies what has come to it, or as much of it as the turn may. False when more is left: nothing that waits for `reached` is
+    /// answered before all of it is in its queues.
+    pub fn apply(&mut self, reached: Reached, budget: &mut TurnBudget) -> bool {
         let before = self.bytes;
-        self.bytes -= self.synced.apply(reached.durable) + self.written.apply(reached.written);
+        let (synced, all_synced) = self.synced.apply(reached.durable, budget);
+        let (written, all_written) = self.written.apply(reached.written, budget);
+        self.bytes -= synced + written;
         if before > 0 && self.bytes == 0 {
             self.allowance.leave();
         }
+        all_synced && all_written
     }
 
     /// Whether all that was published is in its queues.
@@ -180,15 +191,15 @@ mod tests {
         };
         undurable.note_published(published(10, false), &os, 300 << 10);
         assert!(!undurable.is_full());
-        undurable.apply(Reached { written: 10, durable: 0 });
+        assert!(undurable.apply(Reached { written: 10, durable: 0 }, &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty(), "it has to be written only");
         undurable.note_published(published(11, true), &os, 300 << 10);
         assert!(undurable.is_full());
         assert_eq!((undurable.next_written(), undurable.next_position()), (Some(11), Some(11)));
-        undurable.apply(Reached { written: 11, durable: 10 });
+        assert!(undurable.apply(Reached { written: 11, durable: 10 }, &mut TurnBudget::unlimited()));
         assert!(undurable.is_full(), "it is confirmed, and holds its publisher back");
         assert_eq!(undurable.next_written(), None);
-        undurable.apply(Reached { written: 11, durable: 11 });
+        assert!(undurable.apply(Reached { written: 11, durable: 11 }, &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty() && !undurable.is_full());
     }
 
@@ -201,16 +212,16 @@ mod tests {
         undurable.note(awaited[1], &os, 100);
         undurable.note_confirm(awaited[0].and(awaited[1]), &os);
         // The batch ended between the two.
-        undurable.apply(Reached { written: 11, durable: 10 });
+        assert!(undurable.apply(Reached { written: 11, durable: 10 }, &mut TurnBudget::unlimited()));
         assert_eq!((undurable.next_position(), undurable.next_written()), (Some(11), None));
-        undurable.apply(Reached { written: 11, durable: 11 });
+        assert!(undurable.apply(Reached { written: 11, durable: 11 }, &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty());
         // Where the last one has to be durable itself, nothing is added.
         undurable.note(Awaited { position: 12, written: true }, &os, 100);
         undurable.note(Awaited::durable(13), &synced, 100);
         undurable.note_confirm(Awaited::durable(13), &synced);
         assert_eq!(undurable.synced.0.len(), 1);
-        undurable.apply(Reached { written: 13, durable: 13 });
+        assert!(undurable.apply(Reached { written: 13, durable: 13 }, &mut TurnBudget::unlimited()));
         // Nor for those that only have to be written.
         undurable.note(Awaited { position: 14, written: true }, &os, 100);
         undurable.note_confirm(Awaited { position: 14, written: true }, &os);
