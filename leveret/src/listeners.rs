@@ -46,9 +46,13 @@ impl ChosenPorts {
     }
 }
 
+/// What clients may speak to listeners for AMQP.
+const AMQP: [&str; 2] = ["amqp091", "amqp10"];
+
 /// A socket that speaks HTTP, and what it bears.
 pub(crate) struct HttpListener {
-    listener: Listener,
+    socket: TcpListener,
+    tls: Option<Arc<Tls>>,
     limits: Limits,
 }
 
@@ -65,23 +69,21 @@ impl Listeners {
             chosen: ChosenPorts::default(),
         };
         for address in amqp_addresses(config)? {
-            this.amqp.push(Listener { socket: this.chosen.listen("amqp", address, earlier)?, tls: None });
+            this.amqp.push(amqp_listener("amqp", this.chosen.listen("amqp", address, earlier)?, None));
         }
         let with_tls = amqps_addresses(config)?;
         if !with_tls.is_empty() {
             let tls = Tls::load("ssl_options", config.ssl_options.clone(), patience, login)?;
             this.tls.push(tls.clone());
             for address in with_tls {
-                this.amqp.push(Listener {
-                    socket: this.chosen.listen("amqp/ssl", address, earlier)?,
-                    tls: Some(tls.clone()),
-                });
+                let socket = this.chosen.listen("amqp/ssl", address, earlier)?;
+                this.amqp.push(amqp_listener("amqp/ssl", socket, Some(tls.clone())));
             }
         }
         let mut listen = |prefix, endpoint: &Endpoint, tls| {
-            let listener = Listener { socket: this.chosen.listen(prefix, http_address(endpoint)?, earlier)?, tls };
+            let socket = this.chosen.listen(prefix, http_address(endpoint)?, earlier)?;
             let limits = Limits { prefix, limits: endpoint.limits.clone(), descriptors: None };
-            Ok::<_, StartError>(HttpListener { listener, limits })
+            Ok::<_, StartError>(HttpListener { socket, tls, limits })
         };
         let mut open = |plain_prefix, prefix, plain: Option<&Endpoint>, with_tls: Option<&TlsEndpoint>| {
             let mut opened = Vec::new();
@@ -110,7 +112,7 @@ impl Listeners {
     /// Where those listen that speak HTTP.
     pub(crate) fn others(&self) -> impl Iterator<Item = Listening> {
         let of = |listeners: &[HttpListener], plain, with_tls| {
-            let address = |HttpListener { listener, .. }: &HttpListener| {
+            let address = |listener: &HttpListener| {
                 let protocol = if listener.tls.is_some() { with_tls } else { plain };
                 Some(Listening { protocol, address: listener.socket.local_addr().ok()? })
             };
@@ -122,8 +124,8 @@ impl Listeners {
     /// The ports of those that speak HTTP.
     pub(crate) fn ports(&self) -> Ports {
         let port = |of: &[HttpListener], with_tls| {
-            let found = of.iter().find(|one| one.listener.tls.is_some() == with_tls)?;
-            found.listener.socket.local_addr().ok().map(|address| address.port())
+            let found = of.iter().find(|one| one.tls.is_some() == with_tls)?;
+            found.socket.local_addr().ok().map(|address| address.port())
         };
         Ports {
             http: port(&self.http, false),
@@ -135,10 +137,14 @@ impl Listeners {
     }
 }
 
+fn amqp_listener(name: &'static str, socket: TcpListener, tls: Option<Arc<Tls>>) -> Listener {
+    Listener { name, socket, tls, protocols: AMQP.to_vec() }
+}
+
 impl HttpListener {
     /// Answers requests until the node is dropped.
     pub(crate) fn serve(self, node: &Node, router: Router) {
-        let Self { listener: Listener { socket, tls }, limits } = self;
+        let Self { socket, tls, limits } = self;
         let limits = Limits { descriptors: Some(node.handle().descriptors().clone()), ..limits };
         node.spawn(async move {
             let served = match tls {

@@ -13,6 +13,8 @@ use leveret_node::{
     DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, harmless, node_name,
     refuse_huge_pages,
 };
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 use tracing::{error, info, warn};
 
 use crate::arguments::{ServerArguments, Start};
@@ -126,7 +128,7 @@ impl Process<'_> {
     ) -> Result<&'static str, Box<dyn Error>> {
         let standby = Standby::start()?;
         if let Some((_, listener)) = &self.commands {
-            let settings = NodeOptions::new(config, Arc::new(|_| ())).broker;
+            let settings = NodeOptions::new(config, Vec::new(), Arc::new(|_| ())).broker;
             let stopped = Stopped {
                 name: node_name(config),
                 data_directory: start.data_dir.clone(),
@@ -165,7 +167,8 @@ impl Process<'_> {
 
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
         let last_words = log.clone();
-        let mut options = NodeOptions::new(config, Arc::new(move |text: &str| end_the_process(text, &last_words)));
+        let fatal = Arc::new(move |text: &str| end_the_process(text, &last_words));
+        let mut options = NodeOptions::new(config, vec![Arc::new(Amqp091), Arc::new(Amqp10)], fatal);
         if definitions.is_some() {
             // As in RabbitMQ: whoever brings definitions wants neither guest nor the vhost "/".
             options.first_user = None;

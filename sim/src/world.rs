@@ -8,11 +8,13 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use leveret_broker::{Authenticate, Broker, Peer, Settings};
+use leveret_broker::{Authenticate, Broker, Peer, Protocol, Settings};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions, Topology};
 use leveret_queue::QueueState;
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 
 use crate::clock::Clock;
 use crate::cores::{Cores, TaskWake};
@@ -154,8 +156,10 @@ impl World {
             ..Settings::default()
         };
         disk.act_as(User::Start);
-        let (broker, report) = Broker::recover(&*disk, log, settings, Arc::new(Anybody), counters, clock.now())
-            .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
+        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
+        let (broker, report) =
+            Broker::recover(&*disk, log, settings, protocols, Arc::new(Anybody), counters, clock.now())
+                .map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let is_gentle = random.below(4) == 0;
         let is_rarely_synced = random.below(4) == 0;
@@ -263,7 +267,8 @@ impl World {
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let peer = Peer::new(address(10_000 + task as u16), address(5672));
         let wake = Arc::new(TaskWake { cores: self.cores.clone(), task });
-        let connection = self.broker.accept(peer, wake, self.cores.home(task), self.clock.now());
+        let connection =
+            self.broker.accept(&self.broker.protocols, peer, wake, self.cores.home(task), self.clock.now());
         self.links.push(Link::new(end, Task::new(connection, capacity)));
         task
     }

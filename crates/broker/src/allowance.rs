@@ -22,7 +22,7 @@ const QUICK_NS: Nanos = 3_000_000;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Allowance {
+pub struct Allowance {
     bytes: AtomicU64,
     fastest: AtomicU64,
     publishers: AtomicUsize,
@@ -48,19 +48,19 @@ impl Allowance {
     }
 
     /// One more has something on its way.
-    pub(crate) fn enter(&self) {
+    pub fn enter(&self) {
         self.publishers.fetch_add(1, Ordering::Relaxed);
     }
 
     /// All of one's is durable.
-    pub(crate) fn leave(&self) {
+    pub fn leave(&self) {
         self.publishers.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether one who has so many bytes on the way has more than it may. It is asked for each frame, and mostly they are
     /// few: then nothing is looked at that other cores write to, nor divided.
     #[inline]
-    pub(crate) fn is_exceeded_by(&self, bytes: u64) -> bool {
+    pub fn is_exceeded_by(&self, bytes: u64) -> bool {
         bytes > EACH_MIN && bytes > self.each()
     }
 

@@ -34,7 +34,7 @@ pub trait Authenticate: Send + Sync {
 }
 
 /// The mechanisms that this peer may log in by, in their order.
-pub(crate) fn offered<'a>(settings: &'a Settings, peer: &Peer) -> Vec<&'a str> {
+pub fn offered<'a>(settings: &'a Settings, peer: &Peer) -> Vec<&'a str> {
     let shows_certificate = peer.certificate().is_some();
     let names = settings.auth_mechanisms.iter().map(String::as_str);
     names.filter(|name| *name != EXTERNAL || shows_certificate).collect()
@@ -64,7 +64,7 @@ pub(crate) fn log_in(
 }
 
 /// By what name somebody tried to log in, from a response in PLAIN's form (RFC 4616).
-pub(crate) fn claimed(response: &[u8]) -> Option<&str> {
+pub fn claimed(response: &[u8]) -> Option<&str> {
     std::str::from_utf8(response.split(|byte| *byte == 0).nth(1)?).ok()
 }
 

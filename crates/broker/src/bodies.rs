@@ -19,9 +19,9 @@ use crate::outbox::{Event, Outbox, Wake};
 
 pub(crate) use pin::BodyPin;
 pub use reader::{BodyOwner, BodyRead};
-pub(crate) use reader::{BodyReader, Pieces};
+pub use reader::{BodyReader, Pieces};
 use upload::Upload;
-pub(crate) use upload::{BodyFile, Unwritten};
+pub use upload::{BodyFile, Unwritten};
 
 /// See the module.
 pub struct Bodies {
@@ -79,13 +79,13 @@ impl Bodies {
     }
 
     /// Begins the file of a body that comes in pieces; `outbox` is told [`Event::Body`] of each that is written.
-    pub(crate) fn begin(self: &Arc<Self>, unwritten: &Unwritten, outbox: &Arc<Outbox>) -> BodyFile {
+    pub fn begin(self: &Arc<Self>, unwritten: &Unwritten, outbox: &Arc<Outbox>) -> BodyFile {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         BodyFile::new(id, self.clone(), unwritten.clone(), outbox.clone())
     }
 
     /// Has a whole body written; `outbox` is told [`Event::Body`] when that is decided, at the latest.
-    pub(crate) fn write(self: &Arc<Self>, body: &Bytes, outbox: &Arc<Outbox>) -> BodyFile {
+    pub fn write(self: &Arc<Self>, body: &Bytes, outbox: &Arc<Outbox>) -> BodyFile {
         let mut file = self.begin(&Unwritten::default(), outbox);
         let mut at = 0;
         while at < body.len() {

@@ -26,6 +26,7 @@ use crate::inquiry::Inquiry;
 use crate::names::Names;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
+use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
@@ -37,7 +38,7 @@ use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
 use crate::time::{Nanos, Now};
 use crate::told::category;
-use crate::traffic::{CoreCounters, Protocol};
+use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
 use crate::views::Client;
@@ -85,19 +86,21 @@ pub struct Broker {
     pub unauthenticated: Arc<Unauthenticated>,
     /// Where those are sent who speak HTTP to a port for AMQP; set once it is known.
     pub http_port: OnceLock<u16>,
-    counters: Vec<CoreCounters>,
+    /// What clients may speak.
+    pub protocols: Protocols,
+    counters: Vec<Arc<CoreCounters>>,
     clients: Clients,
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
     in_maintenance: AtomicBool,
     /// Names of objects that their clients left unnamed.
-    pub(crate) names: Arc<Names>,
+    pub names: Arc<Names>,
     /// See [`Broker::channel_max`].
     channel_max: AtomicU16,
 }
 
 impl Broker {
-    /// Reads a data directory, or begins an empty one. `counters` has one entry for each core.
+    /// Reads a data directory, or begins an empty one. Clients speak `protocols`; `counters` has one entry for each core.
     ///
     /// # Errors
     /// [`StartError`] with what was found and where.
@@ -105,6 +108,7 @@ impl Broker {
         disk: &dyn Disk,
         log_options: Options,
         settings: Settings,
+        protocols: Vec<Arc<dyn Protocol>>,
         authenticator: Arc<dyn Authenticate>,
         counters: Vec<Arc<Counters>>,
         now: Now,
@@ -178,6 +182,9 @@ impl Broker {
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let channel_max = AtomicU16::new(settings.channel_max);
+        let protocols = Protocols::new(protocols);
+        let spoken = protocols.spoken().count();
+        let core_counters = |core| Arc::new(CoreCounters::new(core, spoken));
         let broker = Arc::new(Self {
             http_port: OnceLock::new(),
             settings,
@@ -194,7 +201,8 @@ impl Broker {
             queue_metrics,
             quota,
             unauthenticated,
-            counters: counters.into_iter().map(CoreCounters::new).collect(),
+            counters: counters.into_iter().map(core_counters).collect(),
+            protocols,
             clients: Clients::default(),
             vhosts: Mutex::default(),
             next_id: AtomicU64::new(1),
@@ -236,7 +244,7 @@ impl Broker {
 
     /// Deletes a queue that has to go with its link, its last consumer or its connection, if `condition` holds. Returns the
     /// position from which on it is gone, 0 for at once.
-    pub(crate) fn delete_queue(
+    pub fn delete_queue(
         self: &Arc<Self>,
         queue: &Queue,
         condition: DeleteIf,
@@ -250,7 +258,7 @@ impl Broker {
 
     /// Deletes some exclusive queues of a connection that ends, those with ids from `next` on, which is moved on. Returns the
     /// position from which on they are gone; none when there were none.
-    pub(crate) fn delete_exclusive_queues(
+    pub fn delete_exclusive_queues(
         self: &Arc<Self>,
         owner: ConnectionId,
         next: &mut QueueId,
@@ -297,7 +305,7 @@ impl Broker {
     }
 
     /// Lists a connection that is reached by `outbox`, and gives the counters of its core.
-    pub(crate) fn connected(&self, id: ConnectionId, outbox: Arc<Outbox>, core: usize) -> CoreCounters {
+    pub(crate) fn connected(&self, id: ConnectionId, outbox: Arc<Outbox>, core: usize) -> Arc<CoreCounters> {
         self.clients.insert(id, outbox);
         self.counters[core % self.counters.len()].clone()
     }
@@ -308,7 +316,7 @@ impl Broker {
     }
 
     /// The name of whoever answers to a mechanism that was offered.
-    pub(crate) fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
+    pub fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
         let topology = self.registry.snapshot().topology.clone();
         authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response)
     }
@@ -317,7 +325,7 @@ impl Broker {
     ///
     /// # Errors
     /// The text, in RabbitMQ's words.
-    pub(crate) fn check_user_id(&self, user: &str, claimed: &[u8]) -> Result<(), String> {
+    pub fn check_user_id(&self, user: &str, claimed: &[u8]) -> Result<(), String> {
         if claimed == user.as_bytes() {
             return Ok(());
         }
@@ -329,7 +337,8 @@ impl Broker {
         Err(format!("user_id property set to '{claimed}' but authenticated user was '{user}'"))
     }
 
-    pub(crate) fn forget_connection(&self, id: ConnectionId) {
+    /// The socket of a connection is gone: it is listed no more.
+    pub fn forget_connection(&self, id: ConnectionId) {
         self.clients.remove(id);
     }
 
@@ -395,21 +404,22 @@ impl Broker {
 
     /// What everybody counted so far.
     pub fn totals(&self) -> Totals {
-        let by_protocol = Protocol::ALL.map(|protocol| self.totals_of(protocol));
         let cores = Totals::of(self.counters.iter().map(|counters| &*counters.core));
-        by_protocol.iter().fold(cores, |sum, totals| sum.plus(totals))
+        self.protocols.spoken().fold(cores, |sum, spoken| sum.plus(&self.totals_of(spoken)))
     }
 
-    /// What connections of a protocol counted so far.
-    pub fn totals_of(&self, protocol: Protocol) -> Totals {
-        Totals::of(self.counters.iter().map(|counters| &*counters.by_protocol[protocol as usize]))
+    /// What connections of each protocol counted so far.
+    pub fn totals_by_protocol(&self) -> Vec<ProtocolTotals> {
+        let of = |spoken: Spoken| {
+            let mut sizes = SizeTotals::default();
+            self.counters.iter().for_each(|counters| sizes.add(&counters.by_protocol[spoken.at].sizes));
+            ProtocolTotals { info: spoken.info, totals: self.totals_of(spoken), sizes }
+        };
+        self.protocols.spoken().map(of).collect()
     }
 
-    /// Sizes of the messages that connections of a protocol published so far.
-    pub fn message_sizes(&self, protocol: Protocol) -> SizeTotals {
-        let mut totals = SizeTotals::default();
-        self.counters.iter().for_each(|counters| totals.add(&counters.sizes[protocol as usize]));
-        totals
+    fn totals_of(&self, spoken: Spoken) -> Totals {
+        Totals::of(self.counters.iter().map(|counters| &*counters.by_protocol[spoken.at].counters))
     }
 
     /// What connections counted in a vhost so far.
@@ -423,14 +433,15 @@ impl Broker {
     }
 
     /// Counts what no connection did.
-    pub(crate) fn count(&self, protocol: Protocol, vhost: &Arc<str>, news: &Totals, sizes: &mut Sizes) {
-        let core = &self.counters[0];
-        core.by_protocol[protocol as usize].add(news);
-        core.sizes[protocol as usize].take(sizes);
+    pub(crate) fn count(&self, spoken: Spoken, vhost: &Arc<str>, news: &Totals, sizes: &mut Sizes) {
+        let of_protocol = &self.counters[0].by_protocol[spoken.at];
+        of_protocol.counters.add(news);
+        of_protocol.sizes.take(sizes);
         self.vhost_counters(vhost).add(news);
     }
 
-    pub(crate) fn vhost_counters(&self, vhost: &Arc<str>) -> Arc<Counters> {
+    /// What connections in a vhost count together.
+    pub fn vhost_counters(&self, vhost: &Arc<str>) -> Arc<Counters> {
         let mut vhosts = self.vhosts.lock();
         if !vhosts.contains_key(vhost) {
             // Names of vhosts that are gone would pile up.
@@ -450,7 +461,8 @@ impl Broker {
         self.clients.named(name)
     }
 
-    pub(crate) fn opened(&self, client: Client) {
+    /// A connection is open: from here on it is listed.
+    pub fn opened(&self, client: Client) {
         self.clients.opened(client);
     }
 

@@ -134,7 +134,7 @@ impl Commit {
     }
 
     /// What publishers may have on its way to the disk.
-    pub(crate) fn allowance(&self) -> &Arc<Allowance> {
+    pub fn allowance(&self) -> &Arc<Allowance> {
         &self.allowance
     }
 
@@ -149,7 +149,7 @@ impl Commit {
     }
 
     /// Why a publish waits while there is no room.
-    pub(crate) fn publish_wait(&self) -> WaitReason {
+    pub fn publish_wait(&self) -> WaitReason {
         if self.is_disk_full() { WaitReason::DiskFull } else { WaitReason::LogFull }
     }
 

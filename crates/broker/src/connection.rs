@@ -2,39 +2,37 @@
 
 use std::sync::Arc;
 
-use leveret_amqp10::{HEADER_AMQP, HEADER_SASL};
-use leveret_amqp091::PROTOCOL_HEADER;
 use leveret_metrics::Totals;
 use leveret_model::ConnectionId;
 
-use crate::amqp10;
-use crate::amqp091;
 use crate::broker::Broker;
-use crate::client_connection::ClientConnection;
 use crate::foreign::Foreign;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::output::Output;
 use crate::peer::Peer;
+use crate::protocol::{Accepted, Protocol, Protocols, Recognised, Session, Spoken};
 use crate::time::{Nanos, Now};
 use crate::told::Told;
-use crate::traffic::{CoreCounters, Protocol, Traffic};
+use crate::traffic::{CoreCounters, Traffic};
 use crate::unauthenticated::Part;
+
+/// Bytes that show what a client speaks that no protocol recognises: as many as AMQP's headers have.
+const HEADER_BYTES: usize = 8;
 
 /// One client connection, driven by its task: bytes in, bytes out, time as a parameter.
 ///
 /// The task calls [`Connection::receive`] with what it read, [`Connection::turn`] after that and when it
 /// was woken or a deadline passed, and writes [`Connection::output`].
 pub struct Connection {
-    protocol: Protocols,
+    state: State,
     /// What is kept of its input, as long as it hasn't logged in.
     unauthenticated: Option<Part>,
 }
 
-enum Protocols {
-    /// The first eight bytes haven't come.
+enum State {
+    /// The first bytes haven't come.
     Unknown(Box<Unknown>),
-    Amqp091(Box<amqp091::Session>),
-    Amqp10(Box<amqp10::Connection>),
+    Known(Box<dyn Session>),
 }
 
 /// A connection that hasn't said what it speaks.
@@ -43,7 +41,9 @@ struct Unknown {
     id: ConnectionId,
     peer: Peer,
     outbox: Arc<Outbox>,
-    counters: CoreCounters,
+    counters: Arc<CoreCounters>,
+    /// What its listener accepts.
+    protocols: Protocols,
     output: Output,
     deadline: Nanos,
     /// When it was accepted.
@@ -54,84 +54,69 @@ struct Unknown {
 }
 
 impl Broker {
-    /// A new connection on `core`, whose socket was accepted at `now`; its task is woken by `wake`.
-    pub fn accept(self: &Arc<Self>, peer: Peer, wake: Arc<dyn Wake>, core: usize, now: Now) -> Connection {
+    /// A new connection on `core`, whose socket was accepted at `now` by a listener for `protocols`; its task is woken by
+    /// `wake`.
+    pub fn accept(
+        self: &Arc<Self>,
+        protocols: &Protocols,
+        peer: Peer,
+        wake: Arc<dyn Wake>,
+        core: usize,
+        now: Now,
+    ) -> Connection {
         let id = ConnectionId(self.fresh_id());
         let outbox = Arc::new(Outbox::new(wake));
         let counters = self.connected(id, outbox.clone(), core);
-        Connection::new(self.clone(), id, peer, outbox, counters, now)
-    }
-}
-
-impl Connection {
-    fn new(
-        broker: Arc<Broker>,
-        id: ConnectionId,
-        peer: Peer,
-        outbox: Arc<Outbox>,
-        counters: CoreCounters,
-        now: Now,
-    ) -> Self {
-        let deadline = now.monotonic + broker.settings.handshake_timeout_ms * 1_000_000;
-        let output = Output::default();
-        let unauthenticated = Some(Part::new(broker.unauthenticated.clone(), id, outbox.clone()));
+        let unauthenticated = Some(Part::new(self.unauthenticated.clone(), id, outbox.clone()));
         let unknown = Unknown {
-            broker,
             id,
             peer,
             outbox,
             counters,
-            output,
-            deadline,
+            protocols: protocols.clone(),
+            output: Output::default(),
+            deadline: now.monotonic + self.settings.handshake_timeout_ms * 1_000_000,
             connected: now.monotonic,
             events: Vec::new(),
             finished: false,
             gone: false,
+            broker: self.clone(),
         };
-        Self { protocol: Protocols::Unknown(Box::new(unknown)), unauthenticated }
+        Connection { state: State::Unknown(Box::new(unknown)), unauthenticated }
     }
+}
 
+impl Connection {
     /// Handles input; returns how many bytes it used. The rest is a partial frame, or held back while
     /// [`Connection::wants_read`] is false: it is offered again together with what follows.
     pub fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        match &mut self.protocol {
-            Protocols::Amqp091(session) => return session.receive(input, now),
-            Protocols::Amqp10(connection) => return connection.receive(input, now),
-            Protocols::Unknown(unknown) if unknown.finished => return input.len(),
-            Protocols::Unknown(_) => {}
+        let unknown = match &mut self.state {
+            State::Known(session) => return session.receive(input, now),
+            State::Unknown(unknown) if unknown.finished => return input.len(),
+            State::Unknown(unknown) => unknown,
+        };
+        match unknown.recognise(input) {
+            Found::Nothing => {
+                unknown.refuse(&input[..input.len().min(HEADER_BYTES)]);
+                input.len()
+            }
+            Found::Perhaps => 0,
+            Found::Spoken(spoken, protocol, header) => {
+                unknown.told(&unknown.peer.connection_name()).accepted();
+                let accepted = unknown.client(spoken, now);
+                self.state = State::Known(protocol.begin(accepted, now));
+                header + self.receive(&input[header..], now)
+            }
         }
-        let seen = input.len().min(PROTOCOL_HEADER.len());
-        let begins = |header: [u8; 8]| input[..seen] == header[..seen];
-        let known = [PROTOCOL_HEADER, HEADER_SASL, HEADER_AMQP].into_iter().any(begins);
-        if known && seen < PROTOCOL_HEADER.len() {
-            return 0;
-        }
-        let Protocols::Unknown(unknown) = &mut self.protocol else { return 0 };
-        if begins(PROTOCOL_HEADER) {
-            unknown.told(&unknown.peer.connection_name()).accepted();
-            let mut session = amqp091::Session::new(unknown.client(Protocol::Amqp091, now));
-            session.start(now);
-            self.protocol = Protocols::Amqp091(Box::new(session));
-        } else if begins(HEADER_SASL) {
-            unknown.told(&unknown.peer.connection_name()).accepted();
-            let mut connection = amqp10::Connection::new(unknown.client(Protocol::Amqp10, now));
-            connection.start();
-            self.protocol = Protocols::Amqp10(Box::new(connection));
-        } else {
-            unknown.refuse(&input[..seen]);
-            return input.len();
-        }
-        seen + self.receive(&input[seen..], now)
     }
 
     /// So many bytes of its input are kept for the connection. Until it has logged in they count in
     /// [`crate::Unauthenticated`].
     pub fn keeps(&mut self, bytes: usize) {
         let Some(part) = &mut self.unauthenticated else { return };
-        let logged_in = match &self.protocol {
-            Protocols::Unknown(_) => false,
-            Protocols::Amqp091(session) => session.client.is_logged_in(),
-            Protocols::Amqp10(connection) => connection.client.is_logged_in(),
+        let logged_in = match &self.state {
+            State::Unknown(_) => false,
+            State::Known(session) => session.is_logged_in(),
         };
         match logged_in {
             true => self.unauthenticated = None,
@@ -141,106 +126,124 @@ impl Connection {
 
     /// Confirms, deliveries, deadlines: whatever is due, up to one write's worth.
     pub fn turn(&mut self, now: Now) {
-        match &mut self.protocol {
-            Protocols::Unknown(unknown) => unknown.turn(now),
-            Protocols::Amqp091(session) => session.turn(now),
-            Protocols::Amqp10(connection) => connection.turn(now),
+        match &mut self.state {
+            State::Unknown(unknown) => unknown.turn(now),
+            State::Known(session) => session.turn(now),
         }
     }
 
     /// The last turn left work behind: write, then call it again.
     pub fn wants_turn(&self) -> bool {
-        match &self.protocol {
-            Protocols::Unknown(_) => false,
-            Protocols::Amqp091(session) => session.wants_turn(),
-            Protocols::Amqp10(connection) => connection.wants_turn(),
+        match &self.state {
+            State::Unknown(_) => false,
+            State::Known(session) => session.wants_turn(),
         }
     }
 
     /// False while the connection is held back: don't read its socket until a turn changed that; then
     /// offer kept input again even if nothing new came.
     pub fn wants_read(&self) -> bool {
-        match &self.protocol {
-            Protocols::Unknown(unknown) => !unknown.finished,
-            Protocols::Amqp091(session) => session.wants_read(),
-            Protocols::Amqp10(connection) => connection.wants_read(),
+        match &self.state {
+            State::Unknown(unknown) => !unknown.finished,
+            State::Known(session) => session.wants_read(),
         }
     }
 
     /// So many bytes were read from its socket and written to it.
     pub fn transferred(&mut self, read: usize, written: usize, now: Now) {
         let (read, written) = (read as u64, written as u64);
-        match &mut self.protocol {
-            Protocols::Unknown(unknown) => unknown.counters.core.add(&Totals {
+        match &mut self.state {
+            State::Unknown(unknown) => unknown.counters.core.add(&Totals {
                 bytes_in: read,
                 bytes_out: written,
                 reads: u64::from(read > 0),
                 writes: u64::from(written > 0),
                 ..Totals::default()
             }),
-            Protocols::Amqp091(session) => session.client.counters.transferred(read, written, now.monotonic),
-            Protocols::Amqp10(connection) => connection.client.counters.transferred(read, written, now.monotonic),
+            State::Known(session) => session.transferred(read, written, now),
         }
     }
 
     /// What the socket is to take.
     pub fn output(&mut self) -> &mut Output {
-        match &mut self.protocol {
-            Protocols::Unknown(unknown) => &mut unknown.output,
-            Protocols::Amqp091(session) => &mut session.client.output,
-            Protocols::Amqp10(connection) => &mut connection.client.output,
+        match &mut self.state {
+            State::Unknown(unknown) => &mut unknown.output,
+            State::Known(session) => session.output(),
         }
     }
 
     /// When to call [`Connection::turn`] at the latest.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        match &self.protocol {
-            Protocols::Unknown(unknown) => Some(unknown.deadline),
-            Protocols::Amqp091(session) => session.next_deadline(),
-            Protocols::Amqp10(connection) => connection.next_deadline(),
+        match &self.state {
+            State::Unknown(unknown) => Some(unknown.deadline),
+            State::Known(session) => session.next_deadline(),
         }
     }
 
     /// Nothing more will come: close the socket once the output is written.
     pub fn is_finished(&self) -> bool {
-        match &self.protocol {
-            Protocols::Unknown(unknown) => unknown.finished,
-            Protocols::Amqp091(session) => session.is_finished(),
-            Protocols::Amqp10(connection) => connection.is_finished(),
+        match &self.state {
+            State::Unknown(unknown) => unknown.finished,
+            State::Known(session) => session.is_finished(),
         }
     }
 
     /// It is ending, and more is left of it than one turn may end: call [`Connection::turn`] until nothing is.
     pub fn is_ending(&self) -> bool {
-        match &self.protocol {
-            Protocols::Unknown(_) => false,
-            Protocols::Amqp091(session) => session.is_ending(),
-            Protocols::Amqp10(connection) => connection.is_ending(),
+        match &self.state {
+            State::Unknown(_) => false,
+            State::Known(session) => session.is_ending(),
         }
     }
 
     /// The socket is gone; [`Connection::is_ending`] tells whether turns have to follow. Idempotent; also called after [`Connection::is_finished`].
     pub fn disconnected(&mut self, now: Now) {
         self.unauthenticated = None;
-        match &mut self.protocol {
-            Protocols::Unknown(unknown) => unknown.disconnected(now),
-            Protocols::Amqp091(session) => session.disconnected(now),
-            Protocols::Amqp10(connection) => connection.disconnected(now),
+        match &mut self.state {
+            State::Unknown(unknown) => unknown.disconnected(now),
+            State::Known(session) => session.disconnected(now),
         }
     }
 }
 
+/// What the first bytes of a connection say.
+enum Found {
+    /// No protocol begins so.
+    Nothing,
+    /// More have to come.
+    Perhaps,
+    /// A protocol, and how many bytes its header has.
+    Spoken(Spoken, Arc<dyn Protocol>, usize),
+}
+
 impl Unknown {
-    /// The common part of a new connection of this protocol.
-    fn client(&self, protocol: Protocol, now: Now) -> ClientConnection {
-        let counters = self.counters.by_protocol[protocol as usize].clone();
-        let counters = Box::new(Traffic::new(counters, self.counters.sizes[protocol as usize].clone(), now.monotonic));
-        let (broker, peer, outbox) = (self.broker.clone(), self.peer.clone(), self.outbox.clone());
-        ClientConnection::new(broker, self.id, peer, outbox, counters, self.deadline, now)
+    fn recognise(&self, input: &[u8]) -> Found {
+        let mut found = Found::Nothing;
+        for (spoken, protocol) in self.protocols.iter() {
+            match protocol.recognise(input) {
+                Recognised::Yes(header) => return Found::Spoken(spoken, protocol.clone(), header),
+                Recognised::Perhaps => found = Found::Perhaps,
+                Recognised::No => {}
+            }
+        }
+        found
     }
 
-    /// What isn't spoken is answered with what is (AMQP 1.0 2.2, AMQP 0-9-1 4.2.2): AMQP 1.0 begins with SASL here.
-    /// RabbitMQ 4.3 offers AMQP 0-9-1 to those only who came for another AMQP 0-9.
+    /// What a session of this protocol begins with.
+    fn client(&self, spoken: Spoken, now: Now) -> Accepted {
+        let counted = &self.counters.by_protocol[spoken.at];
+        Accepted {
+            broker: self.broker.clone(),
+            id: self.id,
+            peer: self.peer.clone(),
+            outbox: self.outbox.clone(),
+            counters: Box::new(Traffic::new(counted.counters.clone(), counted.sizes.clone(), now.monotonic)),
+            spoken,
+            deadline: self.deadline,
+        }
+    }
+
+    /// A client that speaks something else is answered with what is spoken here.
     fn refuse(&mut self, received: &[u8]) {
         self.finished = true;
         if let Some(foreign) = Foreign::recognise(received) {
@@ -249,10 +252,10 @@ impl Unknown {
             self.output.buffer().extend(foreign.answer(self.peer.local.port(), http));
             return;
         }
-        let answer = if received.starts_with(b"AMQP\x00\x00\x09") { PROTOCOL_HEADER } else { HEADER_SASL };
+        let answer = self.protocols.iter().find_map(|(_, protocol)| protocol.refusal(received)).unwrap_or_default();
         let why = format!("bad_header: {received:?} is nothing that is spoken here; the answer is {answer:?}");
         self.told(&self.peer.connection_name()).failed("pre_init", &why);
-        self.output.buffer().extend_from_slice(&answer);
+        self.output.buffer().extend_from_slice(answer);
     }
 
     fn turn(&mut self, now: Now) {

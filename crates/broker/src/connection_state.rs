@@ -37,7 +37,8 @@ pub struct ConnectionStatus {
 }
 
 impl ConnectionStatus {
-    pub(crate) fn new(wait: Option<QueueWait>, publishing_blocked: bool) -> Self {
+    /// The state of a connection whose input waits so, or doesn't.
+    pub fn new(wait: Option<QueueWait>, publishing_blocked: bool) -> Self {
         use leveret_queue::WaitReason::{Alarm, DiskFull};
         let state = match wait {
             Some(QueueWait { reason: Alarm | DiskFull, .. }) => ConnectionState::Blocked,

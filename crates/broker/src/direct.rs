@@ -21,7 +21,6 @@ use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
 use crate::time::{Nanos, Now};
-use crate::traffic::Protocol;
 
 const DELIVERY_MODE_PERSISTENT: u8 = 2;
 
@@ -192,7 +191,9 @@ impl Broker {
         };
         let mut sizes = Sizes::default();
         sizes.count(bytes);
-        self.count(Protocol::Amqp091, &vhost.into(), &news, &mut sizes);
+        if let Some(spoken) = self.protocols.spoken().next() {
+            self.count(spoken, &vhost.into(), &news, &mut sizes);
+        }
     }
 
     /// Takes one message out of a queue, to be given to [`Broker::dispose`]. `loaded` is called when it has to be read

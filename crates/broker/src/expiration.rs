@@ -7,7 +7,7 @@ const TIME_TO_LIVE_MS_MAX: u64 = 315_360_000_000;
 ///
 /// # Errors
 /// A text that names the reason when it isn't a number, is negative or is too large.
-pub(crate) fn time_to_live_ms(text: &[u8]) -> Result<u64, String> {
+pub fn time_to_live_ms(text: &[u8]) -> Result<u64, String> {
     parse(text).map_err(|reason| {
         let text = String::from_utf8_lossy(text);
         format!("invalid expiration '{text}': {reason}; expected milliseconds, 0 to {TIME_TO_LIVE_MS_MAX}, as text")

@@ -10,7 +10,7 @@ use leveret_model as model;
 ///
 /// # Errors
 /// The first key that isn't UTF-8.
-pub(crate) fn arguments(table: Table<'_>) -> Result<model::Arguments, ShortStr<'_>> {
+pub fn arguments(table: Table<'_>) -> Result<model::Arguments, ShortStr<'_>> {
     if table.is_empty() {
         return Ok(model::Arguments::default());
     }

@@ -19,7 +19,7 @@ use crate::shared_messages::SharedMessages;
 const SEARCHED_MAX: usize = 16;
 
 /// See the module. Open within one call only; its caller has asked [`Commit::has_room`].
-pub(crate) struct Group {
+pub struct Group {
     commit: Arc<Commit>,
     /// None before the first record.
     id: Option<GroupId>,
@@ -35,7 +35,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(commit: &Arc<Commit>) -> Self {
+    /// A group that nothing is in yet.
+    pub fn new(commit: &Arc<Commit>) -> Self {
         Self {
             commit: commit.clone(),
             id: None,
@@ -83,7 +84,7 @@ impl Group {
     }
 
     /// Closes it. Returns what its answer waits for, 0 for nothing, and the queues that have to be applied then.
-    pub(crate) fn close(mut self, wait: Wait) -> (Position, SmallVec<[QueueRef; 4]>) {
+    pub fn close(mut self, wait: Wait) -> (Position, SmallVec<[QueueRef; 4]>) {
         (self.commit_records(wait), std::mem::take(&mut self.queues))
     }
 

@@ -7,7 +7,7 @@ use leveret_routing::{Header, Headers};
 use crate::field_tables;
 
 /// The headers of a message being routed.
-pub(crate) struct MessageHeaders<'a>(pub leveret_message::headers::Headers<'a>);
+pub struct MessageHeaders<'a>(pub leveret_message::headers::Headers<'a>);
 
 impl Headers for MessageHeaders<'_> {
     fn lookup(&self, name: &str) -> Option<Header<'_>> {

@@ -24,11 +24,13 @@ impl Inquiry {
         Self { is_brief: true, ..Self::new(answer) }
     }
 
-    pub(crate) fn is_brief(&self) -> bool {
+    /// Whether the answer leaves out what the client said of itself.
+    pub fn is_brief(&self) -> bool {
         self.is_brief
     }
 
-    pub(crate) fn answer(&self, view: ConnectionView) {
+    /// Answers it.
+    pub fn answer(&self, view: ConnectionView) {
         (self.answer)(view);
     }
 }

@@ -14,18 +14,19 @@ pub type NameSecret = [u8; 16];
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// See the module.
-pub(crate) struct Names {
+pub struct Names {
     secret: NameSecret,
     given: AtomicU64,
 }
 
 impl Names {
-    pub(crate) fn new(secret: NameSecret) -> Self {
+    /// Names that nobody can guess who doesn't know the secret.
+    pub fn new(secret: NameSecret) -> Self {
         Self { secret, given: AtomicU64::new(0) }
     }
 
     /// A new name: `prefix` and 22 characters that URLs leave as they are, as RabbitMQ's.
-    pub(crate) fn next(&self, prefix: &str) -> String {
+    pub fn next(&self, prefix: &str) -> String {
         let given = self.given.fetch_add(1, Ordering::Relaxed);
         let hash = Sha256::new().chain_update(self.secret).chain_update(given.to_le_bytes()).finalize();
         let mut bits = u128::from_le_bytes(hash[..16].try_into().expect("16 of 32 bytes"));

@@ -79,7 +79,7 @@ impl Outbox {
     }
 
     /// Takes all events once those that were taken before are handled; keeps the memory that they had.
-    pub(crate) fn drain_after(&self, events: &mut VecDeque<Event>) {
+    pub fn drain_after(&self, events: &mut VecDeque<Event>) {
         if events.is_empty() {
             let mut taken = Vec::from(std::mem::take(events));
             self.mailbox.drain(&mut taken);

@@ -10,14 +10,14 @@ use crate::settings::Settings;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(crate) struct PartialMessages {
+pub struct PartialMessages {
     held: Arc<AtomicU64>,
     max: u64,
 }
 
 /// The part of one message; its bytes count until it is dropped.
 #[derive(Debug)]
-pub(crate) struct PartialBytes {
+pub struct PartialBytes {
     bytes: Vec<u8>,
     charged: u64,
     all: PartialMessages,
@@ -29,19 +29,19 @@ pub(crate) struct PartialBytes {
     "unfinished messages of this connection would hold {held} bytes, more than partial_message_bytes_max_per_connection \
      ({max}): finish or abort some first"
 )]
-pub(crate) struct TooManyPartialBytes {
+pub struct TooManyPartialBytes {
     held: u64,
     max: u64,
 }
 
 impl PartialMessages {
     /// Those of a connection that begins. One message of the largest size is always let in.
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &Settings) -> Self {
         Self { held: Arc::default(), max: settings.partial_message_bytes_max.max(settings.max_message_size) }
     }
 
     /// A message of which nothing has come.
-    pub(crate) fn begin(&self) -> PartialBytes {
+    pub fn begin(&self) -> PartialBytes {
         PartialBytes { bytes: Vec::new(), charged: 0, all: self.clone() }
     }
 }
@@ -51,7 +51,7 @@ impl PartialBytes {
     ///
     /// # Errors
     /// When all that the connection holds would be too much.
-    pub(crate) fn add(&mut self, part: &[u8]) -> Result<(), TooManyPartialBytes> {
+    pub fn add(&mut self, part: &[u8]) -> Result<(), TooManyPartialBytes> {
         self.charge(part.len() as u64)?;
         self.bytes.extend_from_slice(part);
         Ok(())
@@ -61,7 +61,7 @@ impl PartialBytes {
     ///
     /// # Errors
     /// The same.
-    pub(crate) fn charge(&mut self, bytes: u64) -> Result<(), TooManyPartialBytes> {
+    pub fn charge(&mut self, bytes: u64) -> Result<(), TooManyPartialBytes> {
         let held = self.all.held.load(Ordering::Relaxed) + bytes;
         if held > self.all.max {
             return Err(TooManyPartialBytes { held, max: self.all.max });
@@ -72,17 +72,22 @@ impl PartialBytes {
     }
 
     /// How many bytes have come.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
+    /// Whether nothing has come.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// What has come.
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The message, which is whole.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
+    pub fn finish(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 }

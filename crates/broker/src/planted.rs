@@ -35,6 +35,8 @@ pub fn plant(bug: Option<Bug>) {
     PLANTED.set(bug);
 }
 
-pub(crate) fn is_planted(bug: Bug) -> bool {
+/// Whether this bug is planted in this thread.
+#[inline]
+pub fn is_planted(bug: Bug) -> bool {
     cfg!(feature = "planted-bugs") && PLANTED.get() == Some(bug)
 }

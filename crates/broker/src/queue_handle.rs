@@ -43,10 +43,10 @@ mod shown;
 pub(crate) mod tests;
 
 pub use leveret_queue::NoConsumer;
-pub(crate) use moves::{Reason, Waiting};
+pub use moves::{Reason, Waiting};
 
 /// Runs of messages in one record of the log at most, so that it stays within the largest one.
-pub(crate) const RECORD_RUNS_MAX: usize = 4096;
+pub const RECORD_RUNS_MAX: usize = 4096;
 
 /// What became of messages offered together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -392,7 +392,7 @@ impl QueueHandle {
 
     /// Messages of many consumers are acknowledged together: one lock, one record for up to [`RECORD_RUNS_MAX`] runs, and one
     /// look for whose turn it is.
-    pub(crate) fn acknowledge(self: &Arc<Self>, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
+    pub fn acknowledge(self: &Arc<Self>, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
         self.with(|queue, effects| {
             queue.acknowledge(settled, now, effects);
             let mut runs: Vec<Run> = Vec::new();
@@ -405,7 +405,7 @@ impl QueueHandle {
 
     /// Consumers end, and what they held goes back to its place; `failed` counts these deliveries as failed. Returns how many
     /// consumers are left.
-    pub(crate) fn leave(
+    pub fn leave(
         self: &Arc<Self>,
         consumers: &[ConsumerId],
         held: &[(Option<ConsumerId>, Vec<Run>)],
@@ -422,7 +422,7 @@ impl QueueHandle {
     /// Messages are rejected by somebody who answers for it: they go to the dead-letter exchange, if the queue has one,
     /// or leave for good. Returns what the answer waits for; `outbox` is told when a move that it needs is durable. There
     /// is no answer when the queue failed: the messages are in its log, and back after a restart.
-    pub(crate) fn reject(
+    pub fn reject(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
         runs: &[Run],

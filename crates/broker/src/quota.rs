@@ -39,12 +39,12 @@ pub const UNSETTLED_STEP: u64 = 256;
 
 impl OwnLimits {
     /// Of open connections.
-    pub(crate) fn of_connections(topology: &Topology, vhost: &str, user: &str) -> Self {
+    pub fn of_connections(topology: &Topology, vhost: &str, user: &str) -> Self {
         Self { vhost: topology.vhost_limit(vhost, MAX_CONNECTIONS), user: topology.user_limit(user, MAX_CONNECTIONS) }
     }
 
     /// Of open channels.
-    pub(crate) fn of_channels(topology: &Topology, user: &str) -> Self {
+    pub fn of_channels(topology: &Topology, user: &str) -> Self {
         Self { vhost: None, user: topology.user_limit(user, MAX_CHANNELS) }
     }
 }
@@ -121,7 +121,7 @@ pub struct LimitReached {
 
 /// Limits that a vhost and a user were given over HTTP, beside those of the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct OwnLimits {
+pub struct OwnLimits {
     /// Of the vhost.
     pub vhost: Option<u64>,
     /// Of the user.
@@ -232,12 +232,7 @@ impl Quota {
     ///
     /// # Errors
     /// There are as many as there may be.
-    pub(crate) fn open(
-        self: &Arc<Self>,
-        vhost: &Arc<str>,
-        user: &Arc<str>,
-        own: OwnLimits,
-    ) -> Result<Account, LimitReached> {
+    pub fn open(self: &Arc<Self>, vhost: &Arc<str>, user: &Arc<str>, own: OwnLimits) -> Result<Account, LimitReached> {
         let (in_vhost, of_user) = {
             let mut shared = self.shared.lock();
             let in_vhost = shared.vhosts.entry(vhost.clone()).or_default().clone();
@@ -259,7 +254,7 @@ impl Quota {
 
 /// What one connection holds; nothing before it is open. Dropping it gives everything back.
 #[derive(Default)]
-pub(crate) struct Account {
+pub struct Account {
     open: Option<Box<Open>>,
 }
 
@@ -277,7 +272,7 @@ impl Account {
     ///
     /// # Errors
     /// There are as many as there may be.
-    pub(crate) fn take(&mut self, kind: Kind) -> Result<(), LimitReached> {
+    pub fn take(&mut self, kind: Kind) -> Result<(), LimitReached> {
         self.take_within(kind, OwnLimits::default())
     }
 
@@ -285,7 +280,7 @@ impl Account {
     ///
     /// # Errors
     /// There are as many as there may be.
-    pub(crate) fn take_within(&mut self, kind: Kind, own: OwnLimits) -> Result<(), LimitReached> {
+    pub fn take_within(&mut self, kind: Kind, own: OwnLimits) -> Result<(), LimitReached> {
         match &mut self.open {
             Some(open) => open.take(kind, own),
             None => Ok(()),
@@ -293,7 +288,7 @@ impl Account {
     }
 
     /// So many are gone.
-    pub(crate) fn give(&mut self, kind: Kind, count: u64) {
+    pub fn give(&mut self, kind: Kind, count: u64) {
         if let Some(open) = &mut self.open {
             open.give(kind, count);
         }
@@ -317,12 +312,12 @@ impl Account {
     }
 
     /// Of `max` unsettled deliveries that one channel or session may have, how many it may at the moment.
-    pub(crate) fn unsettled_allowed(&self, max: u32) -> u32 {
+    pub fn unsettled_allowed(&self, max: u32) -> u32 {
         if self.has_room(Kind::Unsettled) { max } else { max.min(UNSETTLED_STEP as u32) }
     }
 
     /// A channel or session that counted `reported` unsettled deliveries has `open` now; what it is to count from here on.
-    pub(crate) fn report_unsettled(&mut self, reported: u64, open: u64) -> u64 {
+    pub fn report_unsettled(&mut self, reported: u64, open: u64) -> u64 {
         let rounded = open - open % UNSETTLED_STEP;
         // One step of slack, so that a client that settles one by one doesn't change it each time.
         if open > 0 && reported.abs_diff(rounded) < UNSETTLED_STEP + u64::from(reported > rounded) {

@@ -65,7 +65,7 @@ impl ReplyTarget {
     }
 
     /// Whether these answers are for this requester, and not for an earlier one with the same key.
-    pub(crate) fn is_target_of(&self, reply: &Reply) -> bool {
+    pub fn is_target_of(&self, reply: &Reply) -> bool {
         reply.counts_in(&self.waiting_bytes)
     }
 }
@@ -84,7 +84,7 @@ pub struct ReplyTargets {
 
 impl ReplyTargets {
     /// An empty registry that takes its volatile names from `names`.
-    pub(crate) fn new(names: Arc<Names>) -> Self {
+    pub fn new(names: Arc<Names>) -> Self {
         Self { names, targets: RwLock::default() }
     }
 

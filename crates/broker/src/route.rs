@@ -21,9 +21,10 @@ const ROUTES_MAX: usize = 1024;
 /// The queues for one exchange and routing key. Every message looks at it: names lie inside and nothing else lies in the
 /// same cache lines, or another core that writes beside it would make each look a miss.
 #[repr(align(128))]
-pub(crate) struct Route {
+pub struct Route {
     exchange: SmallVec<[u8; 24]>,
     key: SmallVec<[u8; 32]>,
+    /// The queues.
     pub queues: SmallVec<[QueueRef; 2]>,
     /// Requesters that wait for answers, in place of queues.
     pub replies: SmallVec<[Arc<ReplyTarget>; 1]>,
@@ -56,30 +57,30 @@ impl Serves {
 
 impl Route {
     /// Whether a message would reach nobody.
-    pub(crate) fn is_unroutable(&self) -> bool {
+    pub fn is_unroutable(&self) -> bool {
         self.queues.is_empty() && !self.replies.iter().any(|reply| reply.is_open())
     }
 
     /// Whether a body of this length, going this way, is to have a file: see [`SharedMessages::wants_file`]. Requesters that
     /// wait for answers have no file.
-    pub(crate) fn wants_file(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
+    pub fn wants_file(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
         shared.wants_file(&self.queues, persistent, length) && self.replies.is_empty()
     }
 
     /// Whether it is nowhere else then: see [`SharedMessages::streams`].
-    pub(crate) fn streams(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
+    pub fn streams(&self, shared: &SharedMessages, persistent: bool, length: usize) -> bool {
         shared.streams(&self.queues, persistent, length) && self.replies.is_empty()
     }
 
     /// Counts messages that went this way.
-    pub(crate) fn count(&self, messages: u64, now: Nanos) {
+    pub fn count(&self, messages: u64, now: Nanos) {
         if let Some(through) = &self.through {
             through.count(messages, messages * self.queues.len() as u64, now);
         }
     }
 
     /// Counts a message that would have reached nobody.
-    pub(crate) fn count_unroutable(&self, returned: bool, now: Nanos) {
+    pub fn count_unroutable(&self, returned: bool, now: Nanos) {
         if let Some(through) = &self.through {
             through.count(1, 0, now);
             let counter = if returned { &through.unroutable_returned } else { &through.unroutable_dropped };
@@ -88,14 +89,14 @@ impl Route {
     }
 
     /// Whether the next message of the same exchange and key goes the same way, as long as the snapshot stays.
-    pub(crate) fn leads_on(&self, has_headers: bool) -> bool {
+    pub fn leads_on(&self, has_headers: bool) -> bool {
         // Requesters that wait may go without a change of the snapshot.
         !self.queues.is_empty() && self.replies.is_empty() && self.serves(has_headers)
     }
 
     /// Whether messages that go this way and those that go the other may be handed on together: through the same exchange
     /// to the same queues, whatever their keys.
-    pub(crate) fn is_same_way(&self, other: &Self) -> bool {
+    pub fn is_same_way(&self, other: &Self) -> bool {
         let counters = |route: &Self| route.through.as_ref().map(Arc::as_ptr);
         std::ptr::eq(self, other)
             || self.replies.is_empty()
@@ -148,15 +149,17 @@ impl Route {
 
 /// Remembered routes of one connection.
 #[derive(Default)]
-pub(crate) struct RouteCache {
+pub struct RouteCache {
     generation: u64,
     last: Option<Arc<Route>>,
     routes: FxHashMap<u64, Arc<Route>>,
 }
 
 /// Who publishes.
-pub(crate) struct Publisher<'a> {
+pub struct Publisher<'a> {
+    /// Its user.
     pub user: &'a str,
+    /// The vhost that it is in.
     pub vhost: &'a str,
 }
 
@@ -164,13 +167,7 @@ impl RouteCache {
     /// Takes the last message's route out if this one goes the same way and the snapshot is still of `generation`. Whoever
     /// is done with it gives it back to [`keep`](Self::keep): counting references would cost each message two waits for
     /// all that its core has written.
-    pub(crate) fn again(
-        &mut self,
-        generation: u64,
-        exchange: &[u8],
-        key: &[u8],
-        has_headers: bool,
-    ) -> Option<Arc<Route>> {
+    pub fn again(&mut self, generation: u64, exchange: &[u8], key: &[u8], has_headers: bool) -> Option<Arc<Route>> {
         if self.generation != generation {
             return None;
         }
@@ -178,7 +175,7 @@ impl RouteCache {
     }
 
     /// The next message is likely to go this way, unless the topology has changed or the route was one message's own.
-    pub(crate) fn keep(&mut self, route: Arc<Route>) {
+    pub fn keep(&mut self, route: Arc<Route>) {
         if route.serves != Serves::One && route.generation == self.generation {
             self.last = Some(route);
         }
@@ -188,7 +185,7 @@ impl RouteCache {
     ///
     /// # Errors
     /// 404 when there is no such exchange, 403 when the user may not publish to it.
-    pub(crate) fn find(
+    pub fn find(
         &mut self,
         snapshot: &Snapshot,
         publisher: &Publisher<'_>,
@@ -294,7 +291,7 @@ fn queues_of(
 ///
 /// # Errors
 /// As for the message's own key.
-pub(crate) fn extended(
+pub fn extended(
     snapshot: &Snapshot,
     publisher: &Publisher<'_>,
     exchange: &[u8],

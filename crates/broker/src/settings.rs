@@ -176,13 +176,13 @@ impl Default for Settings {
 impl Settings {
     /// The wall time of a delivery, in milliseconds since the Unix epoch, where receivers are told it.
     #[inline]
-    pub(crate) fn sent_ms(&self, now: Now) -> Option<u64> {
+    pub fn sent_ms(&self, now: Now) -> Option<u64> {
         self.sent_time.then_some(now.wall_ms)
     }
 }
 
 /// Why connections are closed and refused while the node is in maintenance: RabbitMQ's words.
-pub(crate) const IN_MAINTENANCE: &str = "Node was put into maintenance mode";
+pub const IN_MAINTENANCE: &str = "Node was put into maintenance mode";
 
 /// A connection's published bytes that aren't durable yet: above this it isn't read.
 pub const UNDURABLE_BYTES_MAX: u64 = 4 << 20;

@@ -19,7 +19,7 @@ use crate::commit::Commit;
 use crate::queue_handle::QueueRef;
 
 /// What a further queue adds to what a publisher has on its way to the disk, instead of its messages' bytes.
-pub(crate) const REFERENCE_BYTES: u64 = 128;
+pub const REFERENCE_BYTES: u64 = 128;
 /// Version of the state in a checkpoint.
 const STATE_VERSION: u8 = 1;
 
@@ -140,13 +140,7 @@ impl SharedMessages {
 
     /// Writes messages that go to `queues` to the shared log, if that is worth it: their number there, from the first
     /// on. Each durable queue has to be offered them with it, once. With `file`, there is one message, whose body is in it.
-    pub(crate) fn share(
-        &self,
-        batch: &Batch,
-        queues: &[QueueRef],
-        persistent: bool,
-        file: Option<BodyFile>,
-    ) -> Option<u64> {
+    pub fn share(&self, batch: &Batch, queues: &[QueueRef], persistent: bool, file: Option<BodyFile>) -> Option<u64> {
         if !persistent || queues.len() < 2 && file.is_none() {
             return None;
         }

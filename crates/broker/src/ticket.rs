@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 /// A position of the log, and moves of dead letters, which are written by somebody else a moment later. Whoever waits
 /// for the same holds the same: a clone costs nothing, however many moves there are.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ticket {
+pub struct Ticket {
     position: Position,
     moves: Moves,
 }
@@ -48,17 +48,17 @@ impl Many {
 
 impl Ticket {
     /// For what was appended up to here; 0 for nothing.
-    pub(crate) fn at(position: Position) -> Self {
+    pub fn at(position: Position) -> Self {
         Self { position, moves: Moves::None }
     }
 
     /// For dead letters that will have been moved.
-    pub(crate) fn moved(group: Arc<GroupPosition>) -> Self {
+    pub fn moved(group: Arc<GroupPosition>) -> Self {
         Self { position: 0, moves: Moves::One(group) }
     }
 
     /// For all of these.
-    pub(crate) fn all(tickets: impl IntoIterator<Item = Self>) -> Self {
+    pub fn all(tickets: impl IntoIterator<Item = Self>) -> Self {
         let (mut position, mut groups) = (0, Vec::new());
         for ticket in tickets {
             position = position.max(ticket.position);
@@ -77,12 +77,12 @@ impl Ticket {
     }
 
     /// Whether it waits for moves of more than one queue or consumer, each of which has its own pace.
-    pub(crate) fn is_of_many(&self) -> bool {
+    pub fn is_of_many(&self) -> bool {
         matches!(self.moves, Moves::Many(_))
     }
 
     /// What it comes to; None while a move hasn't been written. Its owner is told when it has.
-    pub(crate) fn position(&self) -> Option<Position> {
+    pub fn position(&self) -> Option<Position> {
         let moved = match &self.moves {
             Moves::None => 0,
             Moves::One(group) => group.position()?,
@@ -92,7 +92,7 @@ impl Ticket {
     }
 
     /// Whether all of it is on disk.
-    pub(crate) fn is_durable(&self, durable: Position) -> bool {
+    pub fn is_durable(&self, durable: Position) -> bool {
         self.position().is_some_and(|position| position <= durable)
     }
 }

@@ -24,18 +24,19 @@ use category::{CHANNEL, CONNECTION, USER};
 
 /// A connection, as lines name it.
 #[derive(Clone, Copy)]
-pub(crate) struct Told<'a> {
-    pub(crate) id: ConnectionId,
+pub struct Told<'a> {
+    /// Its id.
+    pub id: ConnectionId,
     /// Both addresses.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// What its client calls it; empty if it doesn't.
-    pub(crate) client_name: &'a str,
+    pub client_name: &'a str,
     /// Empty before it is entered.
-    pub(crate) vhost: &'a str,
+    pub vhost: &'a str,
     /// Empty before a login.
-    pub(crate) user: &'a str,
+    pub user: &'a str,
     /// When it was accepted.
-    pub(crate) connected: Nanos,
+    pub connected: Nanos,
 }
 
 impl fmt::Display for Told<'_> {
@@ -87,7 +88,7 @@ impl Told<'_> {
     }
 
     /// Its client has a name for it.
-    pub(crate) fn named(self) {
+    pub fn named(self) {
         if !self.client_name.is_empty() {
             let (name, client_name) = (self.name, self.client_name);
             tracing::info!(target: CONNECTION, pid = self.id.0, "connection {name} has a client-provided name: {client_name}");
@@ -95,7 +96,7 @@ impl Told<'_> {
     }
 
     /// It may do what its user may.
-    pub(crate) fn opened(self) {
+    pub fn opened(self) {
         let (user, vhost) = (self.user, self.vhost);
         tracing::info!(
             target: CONNECTION,
@@ -105,7 +106,7 @@ impl Told<'_> {
     }
 
     /// The same over AMQP 1.0.
-    pub(crate) fn opened_by(self, container: &str, mechanism: &str) {
+    pub fn opened_by(self, container: &str, mechanism: &str) {
         let (name, user, vhost) = (self.name, self.user, self.vhost);
         tracing::info!(
             target: CONNECTION,
@@ -116,7 +117,7 @@ impl Told<'_> {
     }
 
     /// It is over, as it should be.
-    pub(crate) fn closed(self, now: Now) {
+    pub fn closed(self, now: Now) {
         let duration = self.duration(now);
         tracing::info!(
             target: CONNECTION,
@@ -127,7 +128,7 @@ impl Told<'_> {
     }
 
     /// Its client is gone without a word.
-    pub(crate) fn lost(self, now: Now) {
+    pub fn lost(self, now: Now) {
         over!(warn, self, now, "client unexpectedly closed TCP connection");
     }
 
@@ -137,12 +138,12 @@ impl Told<'_> {
     }
 
     /// We end it without telling its client, who couldn't hear or understand it.
-    pub(crate) fn cut(self, why: &str, now: Now) {
+    pub fn cut(self, why: &str, now: Now) {
         over!(error, self, now, why);
     }
 
     /// Its client ends it, and says why.
-    pub(crate) fn closed_with(self, condition: &str, why: &str) {
+    pub fn closed_with(self, condition: &str, why: &str) {
         let id = self.id.0;
         tracing::warn!(
             target: CONNECTION,
@@ -154,7 +155,7 @@ impl Told<'_> {
     }
 
     /// We end it, and tell its client why.
-    pub(crate) fn failed(self, state: &str, why: &str) {
+    pub fn failed(self, state: &str, why: &str) {
         let id = self.id.0;
         tracing::error!(
             target: CONNECTION,
@@ -171,7 +172,7 @@ impl Told<'_> {
     }
 
     /// A channel ends.
-    pub(crate) fn channel_failed(self, channel: u16, why: &str) {
+    pub fn channel_failed(self, channel: u16, why: &str) {
         let id = self.id.0;
         tracing::error!(
             target: CHANNEL,
@@ -183,7 +184,7 @@ impl Told<'_> {
     }
 
     /// A session of AMQP 1.0 or a link ends, or may not begin.
-    pub(crate) fn refused(self, what: fmt::Arguments<'_>, condition: &str, why: &str) {
+    pub fn refused(self, what: fmt::Arguments<'_>, condition: &str, why: &str) {
         let id = self.id.0;
         tracing::warn!(
             target: CHANNEL,
@@ -195,12 +196,12 @@ impl Told<'_> {
     }
 
     /// Somebody logged in.
-    pub(crate) fn authenticated(self, user: &str) {
+    pub fn authenticated(self, user: &str) {
         tracing::info!(target: USER, pid = self.id.0, "User '{user}' authenticated successfully");
     }
 
     /// Somebody tried to, who may have said by what name. The reason is one of `Authenticate`.
-    pub(crate) fn not_authenticated(self, claimed: Option<&str>, reason: &str) {
+    pub fn not_authenticated(self, claimed: Option<&str>, reason: &str) {
         let user = claimed.unwrap_or_default();
         tracing::warn!(target: USER, pid = self.id.0, "User '{user}' failed to authenticate: {reason}");
     }

@@ -8,53 +8,31 @@ use leveret_metrics::{Counters, Rates, SizeHistogram, Sizes, Totals};
 
 use crate::time::Nanos;
 
-/// The protocols that messages are counted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// AMQP 0-9-1.
-    Amqp091,
-    /// AMQP 1.0.
-    Amqp10,
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Protocol; 2] = [Protocol::Amqp091, Protocol::Amqp10];
-
-    /// Its label in metrics.
-    pub fn label(self) -> &'static str {
-        match self {
-            Protocol::Amqp091 => "amqp091",
-            Protocol::Amqp10 => "amqp10",
-        }
-    }
-
-    /// What listings of connections call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Amqp091 => "AMQP 0-9-1",
-            Protocol::Amqp10 => "AMQP 1-0",
-        }
-    }
-}
-
 /// What a core counts: for sockets that haven't said what they speak, and for each protocol.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct CoreCounters {
     pub core: Arc<Counters>,
-    pub by_protocol: [Arc<Counters>; 2],
+    /// In the order of the broker's protocols.
+    pub by_protocol: Box<[OfProtocol]>,
+}
+
+/// What a core counts for one protocol.
+#[derive(Debug, Default)]
+pub(crate) struct OfProtocol {
+    pub counters: Arc<Counters>,
     /// Of published messages.
-    pub sizes: [Arc<SizeHistogram>; 2],
+    pub sizes: Arc<SizeHistogram>,
 }
 
 impl CoreCounters {
-    pub(crate) fn new(core: Arc<Counters>) -> Self {
-        Self { core, by_protocol: Default::default(), sizes: Default::default() }
+    /// Those of a core that serves so many protocols.
+    pub(crate) fn new(core: Arc<Counters>, protocols: usize) -> Self {
+        Self { core, by_protocol: (0..protocols).map(|_| OfProtocol::default()).collect() }
     }
 }
 
 /// See the module. It is the connection's own [`Counters`] to whoever counts.
-pub(crate) struct Traffic {
+pub struct Traffic {
     own: Counters,
     core: Arc<Counters>,
     vhost: Option<Arc<Counters>>,
@@ -88,13 +66,13 @@ impl Traffic {
     }
 
     /// A message of so many bytes was published.
-    pub(crate) fn published(&mut self, bytes: u64) {
+    pub fn published(&mut self, bytes: u64) {
         self.own.published.increment_alone();
         self.sizes.count(bytes);
     }
 
     /// The connection is open: from here on it counts for this vhost too.
-    pub(crate) fn enter(&mut self, vhost: Arc<Counters>) {
+    pub fn enter(&mut self, vhost: Arc<Counters>) {
         self.flush();
         self.vhost = Some(vhost);
         self.own.connections_opened.increment();
@@ -102,7 +80,7 @@ impl Traffic {
     }
 
     /// The connection is over. One that never was open isn't counted as closed.
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         if self.vhost.is_some() {
             self.own.connections_closed.increment();
         }
@@ -110,7 +88,7 @@ impl Traffic {
     }
 
     /// Adds what was counted since the last time to what the core and the vhost count.
-    pub(crate) fn flush(&mut self) {
+    pub fn flush(&mut self) {
         let totals = self.own.totals();
         let news = totals.since(&self.flushed);
         self.core.add(&news);
@@ -124,7 +102,7 @@ impl Traffic {
     }
 
     /// A read or write of the socket. It is added at once, since nothing may come after it for long.
-    pub(crate) fn transferred(&mut self, read: u64, written: u64, now: Nanos) {
+    pub fn transferred(&mut self, read: u64, written: u64, now: Nanos) {
         let octets = self.octets();
         self.rates.mark(now, || octets);
         let news = Totals {
@@ -148,7 +126,7 @@ impl Traffic {
     }
 
     /// Bytes in and out per second.
-    pub(crate) fn octet_rates(&self, now: Nanos) -> [f64; 2] {
+    pub fn octet_rates(&self, now: Nanos) -> [f64; 2] {
         self.rates.per_second(now, &self.octets())
     }
 }

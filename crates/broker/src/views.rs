@@ -8,9 +8,9 @@ use leveret_queue::QueueWait;
 
 use crate::connection_state::ConnectionStatus;
 use crate::peer::Peer;
+use crate::protocol_info::ProtocolInfo;
 use crate::stats::Stats;
 use crate::time::Nanos;
-use crate::traffic::Protocol;
 
 /// An open connection, as far as others know it without asking.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub struct ConnectionView {
     /// Where it comes from.
     pub peer: Peer,
     /// What it speaks.
-    pub protocol: Protocol,
+    pub protocol: &'static ProtocolInfo,
     /// How its user logged in.
     pub mechanism: Arc<str>,
     /// Running or held back, and why.

@@ -1,6 +1,6 @@
 //! `/api/auth`.
 
-use leveret_broker::traffic::Protocol;
+use leveret_broker::protocol::ProtocolTotals;
 use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, no_content};
@@ -10,13 +10,10 @@ use crate::list;
 /// GET: logins by protocol since the node started.
 pub(crate) async fn attempts(call: Call) -> HandlerResult {
     check_node(&call)?;
-    let mut shown: Vec<Value> = Protocol::ALL
-        .iter()
-        .map(|protocol| {
-            let totals = call.api.broker().totals_of(*protocol);
-            view(protocol.label(), totals.auth_succeeded, totals.auth_failed)
-        })
-        .collect();
+    let of_protocol = |ProtocolTotals { info, totals, .. }: &ProtocolTotals| {
+        view(info.label, totals.auth_succeeded, totals.auth_failed)
+    };
+    let mut shown: Vec<Value> = call.api.broker().totals_by_protocol().iter().map(of_protocol).collect();
     let (succeeded, failed) = call.api.logins().totals();
     shown.push(view("http", succeeded, failed));
     list::values(&call.query, shown)

@@ -119,6 +119,10 @@ counters! {
     publishers_opened,
     /// Publishers that have gone.
     publishers_closed,
+    /// Consumers of queues, receiving links included.
+    consumers_opened,
+    /// Consumers that have gone.
+    consumers_closed,
     /// Successful queue.declare.
     queues_declared,
     /// Queues created by them.

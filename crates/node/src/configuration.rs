@@ -3,9 +3,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_broker::Settings;
 use leveret_broker::quota::{QuotaLimits, Scoped};
 use leveret_broker::settings::{IfPresent, LinkCredit, Stamps};
+use leveret_broker::{Protocol, Settings};
 use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, MemoryWatermark};
 use leveret_model::{Durability, Limits};
 
@@ -18,9 +18,9 @@ use crate::node::{NodeOptions, StartError};
 use crate::volume;
 
 impl NodeOptions {
-    /// What the configuration says. `fatal` is called with the text of a storage error and must end the process.
+    /// What the configuration says, for a node that speaks `protocols`. `fatal` is called with the text of a storage error and must end the process.
     #[must_use]
-    pub fn new(config: &Config, fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+    pub fn new(config: &Config, protocols: Vec<Arc<dyn Protocol>>, fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
         let loopback_users = LoopbackUsers::new(config.loopback_users.clone());
         Self {
             cores: config.cores.map(usize::from),
@@ -38,6 +38,7 @@ impl NodeOptions {
                 receive_buffer: config.tcp_options.recbuf,
                 proxy_protocol: config.proxy_protocol,
             },
+            protocols,
             authenticate: Arc::new(Passwords::new(loopback_users.clone())),
             loopback_users,
             fatal,
@@ -257,7 +258,7 @@ mod tests {
             "heartbeat = 7\nframe_max = 4096\nchannel_max = 0\nmax_message_size = 1000\ncores = 3\n\
              debug.sync_delay_ms = 0.5\ndebug.wal_file_bytes = 1MiB\nstorage.reserve = 3MiB\ncluster_name = here\ndefault_user = me\ndefault_vhost = mine\n",
         );
-        let options = NodeOptions::new(&config, Arc::new(|_| ()));
+        let options = NodeOptions::new(&config, Vec::new(), Arc::new(|_| ()));
         assert_eq!((options.broker.heartbeat_s, options.broker.frame_max), (7, 4096));
         assert_eq!((options.broker.channel_max, options.broker.max_message_size), (u16::MAX, 1000));
         assert_eq!((options.cores, options.sync_delay), (Some(3), Duration::from_micros(500)));

@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use leveret_broker::protocol::NotSpoken;
 use leveret_broker::settings::NameSecret;
-use leveret_broker::{AlarmSource, Authenticate, Broker, Settings};
+use leveret_broker::{AlarmSource, Authenticate, Broker, Protocol, Settings};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Durability, VhostDefaults};
@@ -59,6 +60,8 @@ pub struct NodeOptions {
     pub alarms: AlarmLimits,
     /// Options of accepted sockets.
     pub sockets: SocketOptions,
+    /// What clients may speak.
+    pub protocols: Vec<Arc<dyn Protocol>>,
     /// Who checks passwords.
     pub authenticate: Arc<dyn Authenticate>,
     /// Users that `authenticate` lets in from this machine only.
@@ -89,6 +92,9 @@ pub enum StartError {
         /// What is wrong with it.
         source: IdentityError,
     },
+    /// A listener accepts what nobody here speaks.
+    #[error(transparent)]
+    NotSpoken(#[from] NotSpoken),
     /// What is in the data directory can't be recovered.
     #[error(transparent)]
     Recovery(#[from] leveret_broker::StartError),
@@ -193,8 +199,15 @@ impl Node {
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
         // Names that an earlier start gave are never given again, whatever the configuration says.
         let settings = Settings { name_secret: fresh_secret()?, ..options.broker };
-        let (broker, report) =
-            Broker::recover(&*disk, log_options.clone(), settings, options.authenticate, counters, clock.now())?;
+        let (broker, report) = Broker::recover(
+            &*disk,
+            log_options.clone(),
+            settings,
+            options.protocols,
+            options.authenticate,
+            counters,
+            clock.now(),
+        )?;
         if let Some(shown) = first_start::cluster_id(&broker.registry.staged_topology()) {
             identity.follow(shown, &*disk, &log_options).map_err(identity_error)?;
         }
@@ -248,37 +261,36 @@ impl Node {
         listen(address).map_err(|source| StartError::Listen { address, source })
     }
 
-    /// Accepts AMQP connections on `amqp` and writes `ports.json`, whose other ports are those of `others`. The files of
+    /// Accepts connections on `listeners` and writes `ports.json`, whose other ports are those of `others`. The files of
     /// `tls` are read again whenever they change.
     ///
     /// # Errors
-    /// `ports.json` can't be written.
-    pub fn accept(&mut self, amqp: Vec<Listener>, others: Ports, tls: Vec<Arc<Tls>>) -> Result<Ports, StartError> {
+    /// `ports.json` can't be written, or a listener accepts a protocol that isn't among those of [`NodeOptions`].
+    pub fn accept(&mut self, listeners: Vec<Listener>, others: Ports, tls: Vec<Arc<Tls>>) -> Result<Ports, StartError> {
         self.side.spawn(watch(tls.clone()));
         // Set once: a node accepts once.
         let _ = self.inner.tls.set(tls);
-        let first = |with_tls| {
-            let listener = amqp.iter().find(|listener| listener.tls.is_some() == with_tls)?;
+        let first = |name| {
+            let listener = listeners.iter().find(|listener| listener.name == name)?;
             listener.socket.local_addr().ok().map(|address| address.port())
         };
-        let ports = Ports { amqp: first(false), amqps: first(true), ..others };
+        let ports = Ports { amqp: first("amqp"), amqps: first("amqp/ssl"), ..others };
         if let Some(http) = ports.http.or(ports.https) {
             let _ = self.inner.broker.http_port.set(http);
         }
         *self.inner.ports.lock() = ports;
-        let of_amqp = amqp.iter().filter_map(|listener| {
-            let protocol = if listener.tls.is_some() { "amqp/ssl" } else { "amqp" };
-            Some(Listening { protocol, address: listener.socket.local_addr().ok()? })
+        let listening = listeners.iter().filter_map(|listener| {
+            Some(Listening { protocol: listener.name, address: listener.socket.local_addr().ok()? })
         });
-        self.inner.listening.lock().splice(..0, of_amqp);
+        self.inner.listening.lock().splice(..0, listening);
         let acceptors = Acceptors::start(
-            amqp,
+            listeners,
             &self.running,
             &self.inner.broker,
             &self.population,
             &self.inner.descriptors,
             self.sockets,
-        );
+        )?;
         *self.inner.acceptors.lock() = Some(acceptors);
         let file = PortsFile::write(self.lock.directory(), ports)
             .map_err(|source| StartError::Directory { path: self.lock.directory().to_owned(), source })?;
@@ -295,7 +307,7 @@ impl Node {
     }
 
     /// Says where others listen that are spawned on this node, for [`NodeHandle::listening`]. To be called before
-    /// [`Node::accept`], which adds those of AMQP.
+    /// [`Node::accept`], which adds its own.
     pub fn others_listen(&self, others: impl IntoIterator<Item = Listening>) {
         self.inner.listening.lock().extend(others);
     }

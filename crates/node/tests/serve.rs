@@ -12,6 +12,8 @@ use leveret_node::offline::{OfflineDirectory, verify};
 use leveret_node::{
     AlarmLimits, DirectoryLock, FirstUser, Listener, LoopbackUsers, Node, NodeOptions, Ports, SocketOptions,
 };
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 
 const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -39,6 +41,7 @@ fn options(cores: usize) -> NodeOptions {
         alarms: AlarmLimits::default(),
         sockets: SocketOptions::default(),
         broker: Settings::default(),
+        protocols: vec![Arc::new(Amqp091), Arc::new(Amqp10)],
         authenticate: Arc::new(Nobody),
         fatal: Arc::new(|text| panic!("{text}")),
     }
@@ -49,7 +52,12 @@ fn start(directory: &Path, cores: usize) -> (Node, SocketAddr) {
     let (mut node, _) = Node::start(lock, options(cores)).expect("starts");
     let listener = Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
     let address = listener.local_addr().expect("is bound");
-    node.accept(vec![Listener { socket: listener, tls: None }], Ports::default(), Vec::new()).expect("accepts");
+    node.accept(
+        vec![Listener { name: "amqp", socket: listener, tls: None, protocols: vec!["amqp091", "amqp10"] }],
+        Ports::default(),
+        Vec::new(),
+    )
+    .expect("accepts");
     (node, address)
 }
 

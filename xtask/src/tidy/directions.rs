@@ -12,6 +12,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("queue", &["message", "metrics", "model"]),
     ("log", &[]),
     ("broker", &["amqp091", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
+    ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
+    ("session-amqp091", &["session", "broker", "amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
+    ("session-amqp10", &["session", "broker", "amqp10", "message", "routing", "queue", "model", "log", "metrics"]),
     ("auth", &["model"]),
     ("config", &[]),
     ("ctl", &[]),
@@ -24,13 +27,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 /// Additional dependencies permitted in a crate's tests.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
-    ("broker", &["strict-client"]),
+    // Sessions without sockets, of all protocols.
+    ("session", &["session-amqp091", "session-amqp10", "amqp091", "amqp10", "strict-client"]),
     // For its power cuts: the files that a start writes before the log must survive them as well.
-    ("node", &["strict-client", "sim"]),
-    ("management", &["amqp091", "log", "strict-client"]),
+    ("node", &["strict-client", "sim", "session-amqp091", "session-amqp10"]),
+    ("management", &["amqp091", "log", "session-amqp091", "session-amqp10", "strict-client"]),
 ];
 /// Permitted dependencies of the binary, which puts the parts together.
-const BINARY_MAY_USE: &[&str] = &["management", "ctl", "bench", "node", "config", "log"];
+const BINARY_MAY_USE: &[&str] =
+    &["management", "ctl", "bench", "node", "session-amqp091", "session-amqp10", "config", "log"];
 /// Packages without restrictions.
 const FREE: &[&str] = &["benches", "sim", "tests", "xtask", "fuzz"];
 
@@ -115,7 +120,7 @@ mod tests {
         let text = "[dev-dependencies]\nleveret-broker.workspace = true";
         assert!(complaints("crates/log/Cargo.toml", text)[0].contains("tests of log may not use broker"));
         let text = "[dev-dependencies]\nleveret-strict-client.workspace = true";
-        assert_eq!(complaints("crates/broker/Cargo.toml", text), [""; 0]);
+        assert_eq!(complaints("crates/session/Cargo.toml", text), [""; 0]);
     }
 
     #[test]

@@ -22,6 +22,9 @@ const UNCHECKED: &[(&str, &str)] = &[
     ("crates/broker/", UNTIL),
     ("crates/node/", UNTIL),
     ("crates/queue/", UNTIL),
+    ("crates/session/", UNTIL),
+    ("crates/session-amqp091/", UNTIL),
+    ("crates/session-amqp10/", UNTIL),
     ("leveret/", UNTIL),
     ("sim/", UNTIL),
 ];

@@ -22,13 +22,13 @@ pub(crate) trait CrowdClient {
 }
 
 /// An AMQP 0-9-1 client that counts deliveries.
-pub(crate) struct Amqp091 {
+pub(crate) struct PlainClient {
     pub(crate) client: amqp091::Client,
     pub(crate) delivered: u64,
     pub(crate) last_tag: u64,
 }
 
-impl CrowdClient for Amqp091 {
+impl CrowdClient for PlainClient {
     fn output(&mut self) -> &mut Vec<u8> {
         self.client.output()
     }
@@ -71,7 +71,7 @@ impl<C: CrowdClient> Member<C> {
     pub(crate) fn new(stage: &Stage, port: u16, client: C) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = leveret_broker::Peer::new(address(port), address(5672));
-        let connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+        let connection = stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now);
         Self { client, connection, unread: Vec::new(), read: 0, longest: Duration::ZERO }
     }
 

@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Settings, Wake};
+use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Settings, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
 use leveret_model::{
     Arguments, Bind, Command, DeclareQueue, DestinationName, PutUser, SetPermissions, Topology, Value,
 };
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 
 use super::{Client, WINDOW};
 use crate::count::count;
@@ -60,8 +62,10 @@ impl Stage {
         let disk = MemoryDisk::new();
         let now = Now { monotonic: 1_000_000_000, wall_ms: NOW_MS };
         let counters = vec![Arc::new(Counters::default())];
-        let (broker, _) = Broker::recover(&disk, Options::default(), settings, Arc::new(Anybody), counters, now)
-            .expect("an empty disk");
+        let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091), Arc::new(Amqp10)];
+        let (broker, _) =
+            Broker::recover(&disk, Options::default(), settings, protocols, Arc::new(Anybody), counters, now)
+                .expect("an empty disk");
         let mut stage = Self { broker, disk, now, counts: false };
         for command in furniture() {
             stage.broker.bootstrap(vec![command], stage.now).expect("the command is accepted");
@@ -154,7 +158,7 @@ impl<C: Client> Line<C> {
     pub(super) fn new(stage: &Stage, port: u16, client: C) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = Peer::new(address(port), address(5672));
-        let connection = stage.broker.accept(peer, Arc::new(Nobody), 0, stage.now);
+        let connection = stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now);
         Self { client, connection, unread: Vec::new(), answers: Vec::new() }
     }
 

@@ -17,7 +17,7 @@ use crate::settings::WHOLE_BODIES_BYTES_MAX;
 const PIECES_MAX: usize = 2;
 
 /// A body that is being read for a delivery.
-pub(crate) enum BodyReader {
+pub enum BodyReader {
     /// It passes piece by piece.
     Pieces(Pieces),
     /// It is converted as a whole.
@@ -37,7 +37,7 @@ pub(super) struct BodyReads {
 
 /// Bodies that are in memory as a whole, and those that wait until others are not.
 #[derive(Default)]
-struct WholeBodies {
+pub(crate) struct WholeBodies {
     bytes: u64,
     waiting: VecDeque<BodyRead>,
 }
@@ -138,7 +138,7 @@ impl BodyRead {
 }
 
 /// See [`BodyReader::Pieces`].
-pub(crate) struct Pieces {
+pub struct Pieces {
     pin: Arc<BodyPin>,
     bodies: Arc<Bodies>,
     queue: Arc<dyn BodyOwner>,
@@ -154,7 +154,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Begins to read a body; `queue` is whose it is. `outbox` is told [`Event::Body`] of what has come.
-    pub(crate) fn new(
+    pub fn new(
         body: &FileBody,
         bodies: &Arc<Bodies>,
         queue: &Arc<impl BodyOwner + 'static>,
@@ -177,7 +177,7 @@ impl Pieces {
     }
 
     /// Takes in what has come, and asks for more if there is room for it.
-    pub(crate) fn look(&mut self) {
+    pub fn look(&mut self) {
         if let Some(slot) = self.asked.take() {
             let came = slot.lock().take();
             match came {
@@ -198,43 +198,43 @@ impl Pieces {
     }
 
     /// So many bytes are there at a time at least, if the body has as many left.
-    pub(crate) fn piece_bytes(&self) -> usize {
+    pub fn piece_bytes(&self) -> usize {
         self.bodies.files.piece_bytes
     }
 
     /// Whether something can be done: bytes are there, or have come, or never will.
-    pub(crate) fn has_news(&self) -> bool {
+    pub fn has_news(&self) -> bool {
         let has_come = self.asked.as_ref().is_some_and(|slot| slot.lock().is_some());
         has_come || !self.there.is_empty() || self.failure.is_some() || self.left == 0
     }
 
     /// Why it can't be read on.
-    pub(crate) fn failure(&self) -> Option<&str> {
+    pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
     /// The beginning of the body, as long as nothing was taken; none when it hasn't come.
-    pub(crate) fn start(&self) -> Option<&[u8]> {
+    pub fn start(&self) -> Option<&[u8]> {
         self.there.front().map(|piece| &piece[..])
     }
 
     /// Bytes that can be taken now.
-    pub(crate) fn available(&self) -> usize {
+    pub fn available(&self) -> usize {
         self.there.iter().map(Bytes::len).sum()
     }
 
     /// Bytes that haven't been taken.
-    pub(crate) fn left(&self) -> u64 {
+    pub fn left(&self) -> u64 {
         self.left
     }
 
     /// Passes over bytes that are there.
-    pub(crate) fn skip(&mut self, count: u64) {
+    pub fn skip(&mut self, count: u64) {
         self.take(count as usize, |_| ());
     }
 
     /// Appends the next bytes, which are there, to `out`.
-    pub(crate) fn append(&mut self, count: usize, out: &mut Vec<u8>) {
+    pub fn append(&mut self, count: usize, out: &mut Vec<u8>) {
         self.take(count, |bytes| out.extend_from_slice(bytes));
     }
 
@@ -253,7 +253,7 @@ impl Pieces {
     }
 
     /// Reads all of it instead, at once with few others.
-    pub(crate) fn whole(&self) -> Whole {
+    pub fn whole(&self) -> Whole {
         let slot = Arc::new(Slot::default());
         let (pin, outbox) = (self.pin.clone(), self.outbox.clone());
         let read = BodyRead { pin, place: None, permit: None, queue: self.queue.clone(), slot: slot.clone(), outbox };
@@ -263,19 +263,19 @@ impl Pieces {
 }
 
 /// See [`BodyReader::Whole`]. The next one is read when this is dropped.
-pub(crate) struct Whole {
+pub struct Whole {
     slot: Arc<Slot>,
     body: Option<Result<(Bytes, Option<Permit>), String>>,
 }
 
 impl Whole {
     /// Whether it has come.
-    pub(crate) fn has_news(&self) -> bool {
+    pub fn has_news(&self) -> bool {
         self.body.is_some() || self.slot.lock().is_some()
     }
 
     /// The body, or why it can't be read; none when it hasn't come.
-    pub(crate) fn look(&mut self) -> Option<Result<&Bytes, &str>> {
+    pub fn look(&mut self) -> Option<Result<&Bytes, &str>> {
         if self.body.is_none() {
             self.body = self.slot.lock().take();
         }

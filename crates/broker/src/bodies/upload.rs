@@ -19,16 +19,16 @@ const REFUSED: u8 = 2;
 
 /// What the disk threads still have to write of one connection's large bodies.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unwritten(Arc<AtomicU64>);
+pub struct Unwritten(Arc<AtomicU64>);
 
 impl Unwritten {
     /// So much is on its way that no more should be read.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.0.load(Ordering::Acquire) >= UNWRITTEN_BYTES_MAX
     }
 
     /// There is room for more again.
-    pub(crate) fn is_low(&self) -> bool {
+    pub fn is_low(&self) -> bool {
         self.0.load(Ordering::Acquire) <= UNWRITTEN_BYTES_LOW
     }
 }
@@ -79,7 +79,7 @@ impl Upload {
 }
 
 /// A body that is being written, or was; its file goes with this, unless [`BodyFile::keep`] was called.
-pub(crate) struct BodyFile {
+pub struct BodyFile {
     upload: Arc<Upload>,
     bodies: Arc<Bodies>,
     outbox: Arc<Outbox>,
@@ -105,7 +105,7 @@ impl BodyFile {
     ///
     /// # Errors
     /// When all that the connection holds would be too much.
-    pub(crate) fn add(&mut self, mut bytes: &[u8], partial: &PartialMessages) -> Result<(), TooManyPartialBytes> {
+    pub fn add(&mut self, mut bytes: &[u8], partial: &PartialMessages) -> Result<(), TooManyPartialBytes> {
         let most = self.bodies.files.piece_bytes;
         while !bytes.is_empty() {
             let piece = self.piece.get_or_insert_with(|| partial.begin());
@@ -122,7 +122,7 @@ impl BodyFile {
     }
 
     /// All of it has come.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         let rest = self.piece.take().map(PartialBytes::finish).unwrap_or_default();
         self.push(rest.into(), true);
     }
@@ -135,23 +135,23 @@ impl BodyFile {
     }
 
     /// How many bytes of it have come.
-    pub(crate) fn length(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.length
     }
 
     /// What a message has of it. Once all of it has come.
-    pub(crate) fn body(&self) -> FileBody {
+    pub fn body(&self) -> FileBody {
         let length = u32::try_from(self.length).expect("messages are shorter than 4 GiB");
         FileBody { length, handle: BodyPin::new(self.upload.id, self.length, &self.bodies) }
     }
 
     /// Whether it isn't decided yet.
-    pub(crate) fn is_pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         self.upload.state.load(Ordering::Acquire) == PENDING
     }
 
     /// Whether the disk has it.
-    pub(crate) fn is_written(&self) -> bool {
+    pub fn is_written(&self) -> bool {
         self.upload.state.load(Ordering::Acquire) == WRITTEN
     }
 

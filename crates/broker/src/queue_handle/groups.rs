@@ -16,7 +16,7 @@ use crate::time::Nanos;
 impl QueueHandle {
     /// Offers messages as part of a group; how many, from the first on, the queue took. Persistent ones are in the
     /// queue when the group is durable; volatile ones at once, or behind what is pending already.
-    pub(crate) fn publish_in(
+    pub fn publish_in(
         self: &Arc<Self>,
         group: &mut Group,
         batch: &Arc<Batch>,
@@ -56,7 +56,7 @@ impl QueueHandle {
 
     /// Messages leave for good as part of a group: at once here, and after a restart if the group was durable. Nothing
     /// is dead-lettered: that is another group.
-    pub(crate) fn settle_in(
+    pub fn settle_in(
         self: &Arc<Self>,
         group: &mut Group,
         id: Option<ConsumerId>,

@@ -14,7 +14,7 @@ use crate::ticket::Ticket;
 
 /// Why somebody waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub enum Reason {
     /// To say that these deliveries are settled, on a link that goes with the queue.
     Settlement,
     /// To say that a transaction is done.
@@ -22,7 +22,7 @@ pub(crate) enum Reason {
 }
 
 /// Somebody who waits.
-pub(crate) struct Waiting {
+pub struct Waiting {
     /// How many of the queue's dead letters will have been moved then.
     through: u64,
     group: Arc<GroupPosition>,

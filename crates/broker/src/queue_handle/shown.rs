@@ -60,7 +60,7 @@ impl QueueHandle {
     ///
     /// # Errors
     /// The text for clients, see [`QueueHandle::crashed`].
-    pub(crate) fn check_runs(&self) -> Result<(), String> {
+    pub fn check_runs(&self) -> Result<(), String> {
         match self.state() {
             QueueState::Failed(reason) => Err(self.crashed(&reason)),
             _ => Ok(()),
@@ -68,7 +68,7 @@ impl QueueHandle {
     }
 
     /// The text for clients that need a queue that has failed, in RabbitMQ's words.
-    pub(crate) fn crashed(&self, reason: &str) -> String {
+    pub fn crashed(&self, reason: &str) -> String {
         let info = self.info();
         format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost)
     }

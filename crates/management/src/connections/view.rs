@@ -2,7 +2,6 @@
 //! `pending_frames`.
 
 use leveret_broker::PeerCertificate;
-use leveret_broker::traffic::Protocol;
 use leveret_broker::views::{ChannelView, ConnectionView, IncomingView, OutgoingView, SessionView};
 use leveret_model::{Arguments, Value as Argument};
 use serde_json::{Map, Value, json};
@@ -41,7 +40,7 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         "user": view.client.user,
         "user_who_performed_action": view.client.user,
         "vhost": view.client.vhost,
-        "protocol": view.protocol.name(),
+        "protocol": view.protocol.name,
         "type": "network",
         "auth_mechanism": &*view.mechanism,
         "state": view.status.state.name(),
@@ -81,8 +80,8 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
     if let Some(container) = &view.container_id {
         body["container_id"] = json!(&**container);
     }
-    if view.protocol == Protocol::Amqp10 {
-        // Taken from the channels in AMQP 0-9-1.
+    if !view.protocol.has_channels {
+        // Taken from the channels where the protocol has channels.
         body["message_stats"] = json!({
             "publish": view.totals.published,
             "confirm": view.totals.confirmed,

@@ -1,6 +1,5 @@
 //! Sizes of published messages.
 
-use leveret_broker::traffic::Protocol;
 use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, json};
@@ -9,8 +8,9 @@ use crate::call::{Call, HandlerResult, json};
 /// stands for larger messages.
 pub(crate) async fn show(call: Call) -> HandlerResult {
     let mut counted: Vec<(Option<u64>, u64)> = Vec::new();
-    for totals in Protocol::ALL.map(|protocol| call.api.broker().message_sizes(protocol)) {
-        let up_to = totals.up_to().map(|(bound, count)| (Some(bound), count)).chain([(None, totals.messages())]);
+    for protocol in call.api.broker().totals_by_protocol() {
+        let sizes = protocol.sizes;
+        let up_to = sizes.up_to().map(|(bound, count)| (Some(bound), count)).chain([(None, sizes.messages())]);
         let mut below = 0;
         for (at, (bound, count)) in up_to.enumerate() {
             if counted.len() == at {

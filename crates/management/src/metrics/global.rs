@@ -1,7 +1,7 @@
 //! Families by protocol: exact counters of the whole node.
 
 use leveret_broker::Death;
-use leveret_broker::traffic::Protocol;
+use leveret_broker::protocol::ProtocolTotals;
 use leveret_metrics::Kind::{Counter, Gauge, Histogram};
 use leveret_metrics::{Kind, Name, Text, Totals};
 use leveret_model::QueueType;
@@ -18,25 +18,20 @@ pub(super) struct ByProtocol {
     pub help: &'static str,
     /// Whether RabbitMQ also counts it by queue type.
     pub by_queue_type: bool,
-    value: fn(&Node, Protocol) -> u64,
+    value: fn(&Totals) -> u64,
     /// The part that didn't come out of a queue but directly from another client.
     volatile: Option<fn(&Totals) -> u64>,
 }
 
-const fn by_protocol(
-    name: &'static str,
-    kind: Kind,
-    help: &'static str,
-    value: fn(&Node, Protocol) -> u64,
-) -> ByProtocol {
+const fn by_protocol(name: &'static str, kind: Kind, help: &'static str, value: fn(&Totals) -> u64) -> ByProtocol {
     ByProtocol { name, kind, help, by_queue_type: false, value, volatile: None }
 }
 
-const fn by_queue_type(name: &'static str, help: &'static str, value: fn(&Node, Protocol) -> u64) -> ByProtocol {
+const fn by_queue_type(name: &'static str, help: &'static str, value: fn(&Totals) -> u64) -> ByProtocol {
     ByProtocol { name, kind: Counter, help, by_queue_type: true, value, volatile: None }
 }
 
-const fn with_volatile(name: &'static str, help: &'static str, value: fn(&Node, Protocol) -> u64) -> ByProtocol {
+const fn with_volatile(name: &'static str, help: &'static str, value: fn(&Totals) -> u64) -> ByProtocol {
     ByProtocol {
         name,
         kind: Counter,
@@ -47,97 +42,85 @@ const fn with_volatile(name: &'static str, help: &'static str, value: fn(&Node, 
     }
 }
 
-fn of(node: &Node, protocol: Protocol) -> &Totals {
-    &node.by_protocol[protocol as usize]
-}
-
 /// All of them.
 pub(super) const FAMILIES: &[ByProtocol] = &[
-    by_protocol("global_consumers", Gauge, "Current number of consumers", |node, protocol| {
-        let gauges = &node.queues.gauges;
-        match protocol {
-            Protocol::Amqp091 => gauges.consumers.saturating_sub(gauges.links),
-            Protocol::Amqp10 => gauges.links,
-        }
+    by_protocol("global_consumers", Gauge, "Current number of consumers", |totals| {
+        totals.consumers_opened.saturating_sub(totals.consumers_closed)
     }),
-    by_protocol("global_publishers", Gauge, "Current number of publishers", |node, protocol| {
-        of(node, protocol).publishers_opened.saturating_sub(of(node, protocol).publishers_closed)
+    by_protocol("global_publishers", Gauge, "Current number of publishers", |totals| {
+        totals.publishers_opened.saturating_sub(totals.publishers_closed)
     }),
     by_protocol(
         "global_messages_received_total",
         Counter,
         "Total number of messages received from publishers",
-        |node, protocol| of(node, protocol).published,
+        |totals| totals.published,
     ),
     by_protocol(
         "global_messages_received_confirm_total",
         Counter,
         "Total number of messages received from publishers expecting confirmations",
-        |node, protocol| of(node, protocol).published_with_confirm,
+        |totals| totals.published_with_confirm,
     ),
     by_protocol(
         "global_messages_confirmed_total",
         Counter,
         "Total number of messages confirmed to publishers",
-        |node, protocol| of(node, protocol).confirmed,
+        |totals| totals.confirmed,
     ),
     by_protocol(
         "global_messages_routed_total",
         Counter,
         "Total number of messages routed to queues or streams",
-        |node, protocol| of(node, protocol).routed,
+        |totals| totals.routed,
     ),
     by_protocol(
         "global_messages_unroutable_dropped_total",
         Counter,
         "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
-        |node, protocol| of(node, protocol).unroutable_dropped,
+        |totals| totals.unroutable_dropped,
     ),
     by_protocol(
         "global_messages_unroutable_returned_total",
         Counter,
         "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
-        |node, protocol| of(node, protocol).unroutable_returned,
+        |totals| totals.unroutable_returned,
     ),
-    with_volatile(
-        "global_messages_delivered_total",
-        "Total number of messages delivered to consumers",
-        |node, protocol| of(node, protocol).delivered(),
-    ),
+    with_volatile("global_messages_delivered_total", "Total number of messages delivered to consumers", |totals| {
+        totals.delivered()
+    }),
     by_queue_type(
         "global_messages_delivered_consume_manual_ack_total",
         "Total number of messages delivered to consumers using basic.consume with manual acknowledgment",
-        |node, protocol| of(node, protocol).delivered_ack,
+        |totals| totals.delivered_ack,
     ),
     with_volatile(
         "global_messages_delivered_consume_auto_ack_total",
         "Total number of messages delivered to consumers using basic.consume with automatic acknowledgment",
-        |node, protocol| of(node, protocol).delivered_no_ack,
+        |totals| totals.delivered_no_ack,
     ),
     by_queue_type(
         "global_messages_delivered_get_manual_ack_total",
         "Total number of messages delivered to consumers using basic.get with manual acknowledgment",
-        |node, protocol| of(node, protocol).get_ack,
+        |totals| totals.get_ack,
     ),
     by_queue_type(
         "global_messages_delivered_get_auto_ack_total",
         "Total number of messages delivered to consumers using basic.get with automatic acknowledgment",
-        |node, protocol| of(node, protocol).get_no_ack,
+        |totals| totals.get_no_ack,
     ),
     by_queue_type(
         "global_messages_get_empty_total",
         "Total number of times basic.get operations fetched no message",
-        |node, protocol| of(node, protocol).get_empty,
+        |totals| totals.get_empty,
     ),
-    by_queue_type(
-        "global_messages_redelivered_total",
-        "Total number of messages redelivered to consumers",
-        |node, protocol| of(node, protocol).redelivered,
-    ),
+    by_queue_type("global_messages_redelivered_total", "Total number of messages redelivered to consumers", |totals| {
+        totals.redelivered
+    }),
     by_queue_type(
         "global_messages_acknowledged_total",
         "Total number of messages acknowledged by consumers",
-        |node, protocol| of(node, protocol).acked,
+        |totals| totals.acked,
     ),
 ];
 
@@ -149,14 +132,14 @@ pub(super) fn write(node: &Node, text: &mut Text) {
     for family in FAMILIES {
         let name = Name("rabbitmq_", family.name);
         text.family(name, family.kind, family.help);
-        for protocol in Protocol::ALL {
-            let value = (family.value)(node, protocol);
-            let label = ("protocol", protocol.label());
+        for ProtocolTotals { info, totals, .. } in &node.by_protocol {
+            let value = (family.value)(totals);
+            let label = ("protocol", info.label);
             if !family.by_queue_type {
                 text.sample(name, &[label], value);
                 continue;
             }
-            let volatile = family.volatile.map(|read| read(of(node, protocol)));
+            let volatile = family.volatile.map(|read| read(totals));
             text.sample(name, &[label, ("queue_type", QUEUE_TYPE)], value.saturating_sub(volatile.unwrap_or(0)));
             if let Some(volatile) = volatile {
                 text.sample(name, &[label, ("queue_type", VOLATILE)], volatile);
@@ -209,10 +192,9 @@ pub(super) const SIZES: (&str, Kind, &str) =
 pub(super) fn write_sizes(node: &Node, text: &mut Text) {
     let name = Name("rabbitmq_", SIZES.0);
     text.family(name, SIZES.1, SIZES.2);
-    for protocol in Protocol::ALL {
-        let totals = &node.sizes[protocol as usize];
-        let up_to = totals.up_to().map(|(bound, count)| (bound.into(), count));
-        text.histogram(name, &[("protocol", protocol.label())], up_to, totals.messages(), totals.bytes());
+    for ProtocolTotals { info, sizes, .. } in &node.by_protocol {
+        let up_to = sizes.up_to().map(|(bound, count)| (bound.into(), count));
+        text.histogram(name, &[("protocol", info.label)], up_to, sizes.messages(), sizes.bytes());
     }
 }
 
@@ -226,15 +208,14 @@ pub(super) const LOGINS: [(&str, &str); 3] = [
 /// The group of [`LOGINS`].
 pub(super) const LOGINS_GROUP: &str = "auth_attempt_metrics";
 
-/// Writes logins by protocol.
+/// Logins by protocol: the first protocol comes last and HTTP before it, as in RabbitMQ.
 pub(super) fn write_logins(prefix: &str, node: &Node, text: &mut Text) {
     let (succeeded, failed) = node.api.logins().totals();
-    let of_protocol = |protocol: Protocol| {
-        let totals = of(node, protocol);
-        (protocol.label(), [totals.auth_attempts, totals.auth_succeeded, totals.auth_failed])
+    let of_protocol = |ProtocolTotals { info, totals, .. }: &ProtocolTotals| {
+        (info.label, [totals.auth_attempts, totals.auth_succeeded, totals.auth_failed])
     };
-    let [amqp091, amqp10] = Protocol::ALL.map(of_protocol);
-    let all = [amqp10, ("http", [succeeded + failed, succeeded, failed]), amqp091];
+    let mut all: Vec<_> = node.by_protocol.iter().rev().map(of_protocol).collect();
+    all.insert(all.len().saturating_sub(1), ("http", [succeeded + failed, succeeded, failed]));
     for (at, (name, help)) in LOGINS.into_iter().enumerate() {
         let name = Name(prefix, name);
         text.family(name, Counter, help);

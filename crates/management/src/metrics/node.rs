@@ -1,9 +1,9 @@
 //! The values that one scrape reads from the node, and the families of the node itself.
 
+use leveret_broker::protocol::ProtocolTotals;
 use leveret_broker::queue_metrics::QueueSums;
-use leveret_broker::traffic::Protocol;
 use leveret_broker::{AlarmSource, ConnectionStatus};
-use leveret_metrics::{HistogramTotals, Kind, SizeTotals, Totals};
+use leveret_metrics::{HistogramTotals, Kind, Totals};
 
 use super::clients::ClientSums;
 use super::family::{Family, Group};
@@ -13,8 +13,9 @@ use crate::process;
 /// A scrape's view of the node.
 pub(super) struct Node {
     pub totals: Totals,
-    pub by_protocol: [Totals; 2],
-    pub sizes: [SizeTotals; 2],
+    pub by_protocol: Vec<ProtocolTotals>,
+    /// The counters of connections of all protocols with channels.
+    pub with_channels: Totals,
     pub queues: QueueSums,
     /// Number of queues.
     pub queue_count: u64,
@@ -47,6 +48,7 @@ pub(super) struct LogFigures {
 impl Node {
     pub(super) fn read(api: &Api, clients: ClientSums) -> Self {
         let broker = api.broker();
+        let by_protocol = broker.totals_by_protocol();
         let log = broker.commit.inspect(|log| log.statistics().clone());
         let log = LogFigures {
             writes: log.batches,
@@ -60,8 +62,11 @@ impl Node {
         };
         Node {
             totals: broker.totals(),
-            by_protocol: Protocol::ALL.map(|protocol| broker.totals_of(protocol)),
-            sizes: Protocol::ALL.map(|protocol| broker.message_sizes(protocol)),
+            with_channels: by_protocol
+                .iter()
+                .filter(|protocol| protocol.info.has_channels)
+                .fold(Totals::default(), |sum, protocol| sum.plus(&protocol.totals)),
+            by_protocol,
             queues: broker.queue_metrics.sums(),
             queue_count: broker.registry.snapshot().queues.len() as u64,
             open_connections: clients.connections,
@@ -75,10 +80,6 @@ impl Node {
             memory_alarm: broker.alarms.is_raised(AlarmSource::Memory),
             api: api.clone(),
         }
-    }
-
-    pub(super) fn amqp091(&self) -> &Totals {
-        &self.by_protocol[Protocol::Amqp091 as usize]
     }
 }
 
@@ -101,10 +102,10 @@ pub(super) const CHURN: Group<()> = group(
             node.totals.connections_closed.into()
         }),
         Of::total("channels_opened_total", Counter, "Total number of channels opened", |node| {
-            node.amqp091().channels_opened.into()
+            node.with_channels.channels_opened.into()
         }),
         Of::total("channels_closed_total", Counter, "Total number of channels closed", |node| {
-            node.amqp091().channels_closed.into()
+            node.with_channels.channels_closed.into()
         }),
         Of::total("queues_declared_total", Counter, "Total number of queues declared", |node| {
             node.totals.queues_declared.into()
@@ -168,7 +169,7 @@ pub(super) const COUNTS: Group<()> = group(
     &[
         Of::total("connections", Gauge, "Connections currently open", |node| node.open_connections.into()),
         Of::total("channels", Gauge, "Channels currently open", |node| {
-            let totals = node.amqp091();
+            let totals = &node.with_channels;
             totals.channels_opened.saturating_sub(totals.channels_closed).into()
         }),
         Of::total("consumers", Gauge, "Consumers currently connected", |node| node.queues.gauges.consumers.into()),

@@ -10,6 +10,8 @@ use leveret_config::Config;
 use leveret_management::{Api, HttpListener, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
 use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports};
+use leveret_session_amqp10::Amqp10;
+use leveret_session_amqp091::Amqp091;
 use leveret_strict_client::amqp091::{Client, Event, Options};
 use serde_json::Value;
 
@@ -52,7 +54,8 @@ impl HttpStage {
             config.set(setting).expect("is a key");
         }
         let lock = DirectoryLock::acquire(directory.path()).expect("the directory is free");
-        let options = NodeOptions::new(&config, Arc::new(|text| panic!("{text}")));
+        let options =
+            NodeOptions::new(&config, vec![Arc::new(Amqp091), Arc::new(Amqp10)], Arc::new(|text| panic!("{text}")));
         let (mut node, _) = Node::start(lock, options).expect("starts");
         let now = node.handle().clock().now();
         node.handle().broker().bootstrap(users(), now).expect("users are made");
@@ -65,7 +68,9 @@ impl HttpStage {
         let others = Ports { http: Some(http.port()), prometheus: Some(prometheus.port()), ..Ports::default() };
         let places = [("http", http), ("http/prometheus", prometheus)];
         node.others_listen(places.map(|(protocol, address)| Listening { protocol, address }));
-        node.accept(vec![Listener { socket: amqp_listener, tls: None }], others, Vec::new()).expect("accepts");
+        let listener =
+            Listener { name: "amqp", socket: amqp_listener, tls: None, protocols: vec!["amqp091", "amqp10"] };
+        node.accept(vec![listener], others, Vec::new()).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
         state.set_rules(config.management_api.clone());

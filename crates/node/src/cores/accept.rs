@@ -3,7 +3,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_broker::{Broker, Peer};
+use leveret_broker::protocol::NotSpoken;
+use leveret_broker::{Broker, Peer, Protocols};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
@@ -94,19 +95,30 @@ fn has_no_ipv6(error: &io::Error) -> bool {
     errno == Some(Errno::AFNOSUPPORT.raw_os_error()) || errno == Some(Errno::ADDRNOTAVAIL.raw_os_error())
 }
 
-/// A socket that listens, and how it speaks TLS if it does.
+/// A socket that listens, how it speaks TLS if it does, and what its clients may speak.
 #[derive(Debug)]
 pub struct Listener {
+    /// What listings call it.
+    pub name: &'static str,
     /// The socket.
     pub socket: std::net::TcpListener,
     /// None without TLS.
     pub tls: Option<Arc<Tls>>,
+    /// The labels of the protocols that it accepts.
+    pub protocols: Vec<&'static str>,
+}
+
+/// Where a listener listens, to do so again after maintenance.
+struct Address {
+    name: &'static str,
+    socket: SocketAddr,
+    tls: Option<Arc<Tls>>,
+    protocols: Vec<&'static str>,
 }
 
 /// The tasks that accept connections and hand each to the core with the least to do.
 pub(crate) struct Acceptors {
-    /// Where they listen, to do so again after maintenance.
-    places: Vec<(SocketAddr, Option<Arc<Tls>>)>,
+    addresses: Vec<Address>,
     seats: Vec<Seat>,
     /// The runtime of the tasks.
     home: Handle,
@@ -130,6 +142,7 @@ pub(crate) struct Guest {
     address: SocketAddr,
     place: Place,
     broker: Arc<Broker>,
+    protocols: Protocols,
     foreword: Foreword,
 }
 
@@ -154,12 +167,9 @@ impl Acceptors {
         population: &Arc<Population>,
         descriptors: &Arc<Descriptors>,
         sockets: SocketOptions,
-    ) -> Self {
+    ) -> Result<Self, NotSpoken> {
         let mut this = Self {
-            places: listeners
-                .iter()
-                .filter_map(|listener| Some((listener.socket.local_addr().ok()?, listener.tls.clone())))
-                .collect(),
+            addresses: listeners.iter().filter_map(address).collect(),
             seats: cores.iter().map(|c| Seat { core: c.core.clone(), reception: c.reception.clone() }).collect(),
             home: cores[0].handle.clone(),
             broker: broker.clone(),
@@ -168,13 +178,14 @@ impl Acceptors {
             sockets,
             tasks: Vec::new(),
         };
-        this.spawn(listeners);
-        this
+        this.spawn(listeners)?;
+        Ok(this)
     }
 
-    fn spawn(&mut self, listeners: Vec<Listener>) {
+    fn spawn(&mut self, listeners: Vec<Listener>) -> Result<(), NotSpoken> {
         for listener in listeners {
             let guests = Guests {
+                protocols: self.broker.protocols.named(&listener.protocols)?,
                 seats: self.seats.clone(),
                 broker: self.broker.clone(),
                 population: self.population.clone(),
@@ -185,6 +196,7 @@ impl Acceptors {
             let task = accept(listener.socket, guests);
             self.tasks.push(self.home.spawn(task));
         }
+        Ok(())
     }
 
     /// Closes the listeners. They are closed when these tasks have ended.
@@ -199,21 +211,29 @@ impl Acceptors {
     /// Somebody else listens there by now; then none is open.
     pub(crate) fn resume(&mut self, ready: impl FnOnce()) -> io::Result<()> {
         if self.tasks.is_empty() {
-            let open = |(address, tls): &(SocketAddr, Option<Arc<Tls>>)| {
-                Ok(Listener { socket: listen(*address)?, tls: tls.clone() })
+            let open = |address: &Address| {
+                let socket = listen(address.socket)?;
+                let (tls, protocols) = (address.tls.clone(), address.protocols.clone());
+                Ok(Listener { name: address.name, socket, tls, protocols })
             };
-            let listeners = self.places.iter().map(open).collect::<io::Result<_>>()?;
+            let listeners = self.addresses.iter().map(open).collect::<io::Result<_>>()?;
             ready();
-            self.spawn(listeners);
+            self.spawn(listeners).map_err(io::Error::other)?;
         }
         Ok(())
     }
+}
+
+fn address(listener: &Listener) -> Option<Address> {
+    let socket = listener.socket.local_addr().ok()?;
+    Some(Address { name: listener.name, socket, tls: listener.tls.clone(), protocols: listener.protocols.clone() })
 }
 
 /// What a listener does with those who come.
 struct Guests {
     seats: Vec<Seat>,
     broker: Arc<Broker>,
+    protocols: Protocols,
     population: Arc<Population>,
     descriptors: Arc<Descriptors>,
     sockets: SocketOptions,
@@ -224,7 +244,7 @@ struct Guests {
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 async fn accept(listener: std::net::TcpListener, guests: Guests) {
-    let Guests { seats, broker, population, descriptors, sockets, tls } = guests;
+    let Guests { seats, broker, protocols, population, descriptors, sockets, tls } = guests;
     let mut told: Option<std::time::Instant> = None;
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
@@ -252,7 +272,8 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
                 seat.core.load.connected();
                 let place = Place { core: seat.core.clone(), _member: member };
                 let foreword = Foreword { proxy_protocol: sockets.proxy_protocol, tls: tls.clone() };
-                let guest = Guest { stream, address, place, broker: broker.clone(), foreword };
+                let (broker, protocols) = (broker.clone(), protocols.clone());
+                let guest = Guest { stream, address, place, broker, protocols, foreword };
                 // A core that has stopped takes nobody, and the node is about to.
                 let _ = seat.reception.send(guest);
             }
@@ -279,7 +300,7 @@ impl Drop for Place {
 }
 
 async fn serve(guest: Guest) {
-    let Guest { stream, address, place, broker, foreword } = guest;
+    let Guest { stream, address, place, broker, protocols, foreword } = guest;
     let accepted = place.core.clock.now();
     let prepared = stream.local_addr().and_then(|local| Ok((canonical(local), TcpStream::from_std(stream)?)));
     let (local, stream) = match prepared {
@@ -296,7 +317,7 @@ async fn serve(guest: Guest) {
             None => return,
         },
     };
-    ConnectionTask::serve(stream, peer, place.core.clone(), &broker, accepted).await;
+    ConnectionTask::serve(stream, peer, place.core.clone(), &broker, &protocols, accepted).await;
     drop(place);
 }
 

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use leveret_broker::{Broker, Connection, Nanos, Now, Peer};
+use leveret_broker::{Broker, Connection, Nanos, Now, Peer, Protocols};
 use tokio::io::ReadBuf;
 use tracing::debug;
 
@@ -66,10 +66,17 @@ enum Step {
 
 impl ConnectionTask {
     /// Serves a connection to its end. It has to log in within a time that began when it was accepted.
-    pub(crate) async fn serve(stream: Stream, peer: Peer, core: Arc<Core>, broker: &Arc<Broker>, accepted: Now) {
+    pub(crate) async fn serve(
+        stream: Stream,
+        peer: Peer,
+        core: Arc<Core>,
+        broker: &Arc<Broker>,
+        protocols: &Protocols,
+        accepted: Now,
+    ) {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
         let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
-        let connection = broker.accept(peer, wake, core.index, accepted);
+        let connection = broker.accept(protocols, peer, wake, core.index, accepted);
         let task = Self {
             stream,
             connection,

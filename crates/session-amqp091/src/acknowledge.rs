@@ -1,0 +1,131 @@
+//! `basic.ack`, `nack`, `reject`, `recover`: deliveries that are settled or go back.
+
+use leveret_amqp091::method::basic;
+use leveret_log::Wait;
+use leveret_queue::{Outcome, Run};
+
+use super::channel::{ByQueue, Channel, OfQueue, Settled};
+use super::error::{Result, no_channel, not_implemented, precondition};
+use super::session::Session;
+use super::unfinished::{Settling, Unfinished};
+use leveret_broker::settlement::Settlement;
+use leveret_broker::stats::Stat;
+use leveret_broker::time::Now;
+
+impl Session {
+    /// `basic.ack`: collected until the read's frames are used up.
+    pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack, now: Now) -> Result<()> {
+        if self.transactions > 0
+            && self.tx_settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge)?
+        {
+            return Ok(());
+        }
+        self.settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge, now)
+    }
+
+    /// Settles one delivery, or all up to it; of many, what this turn may.
+    fn settle(&mut self, channel: u16, (tag, multiple): (u64, bool), settlement: Settlement, now: Now) -> Result<()> {
+        let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
+        let (settled, up_to) = match entry.settle(tag, multiple, &mut self.client.budget) {
+            Some(found) => found,
+            None => return Err(unknown_tag(tag)),
+        };
+        self.settled(channel, settled, settlement, now);
+        if let Some(up_to) = up_to {
+            self.unfinished.push_back(Unfinished::Settling(Settling { channel, up_to, settlement, recover_ok: false }));
+        }
+        Ok(())
+    }
+
+    /// Deliveries that were taken out of a channel are acknowledged with the read's other ones, or go back.
+    pub(super) fn settled(&mut self, channel: u16, settled: Vec<Settled>, settlement: Settlement, now: Now) {
+        let Some(entry) = self.channels.get_mut(&channel) else { return };
+        match settlement {
+            Settlement::Acknowledge => {
+                let count = |settled: &Settled| settled.runs.iter().map(Run::count).sum::<u64>();
+                let acked = settled.iter().map(count).sum();
+                entry.stats.count(Stat::Ack, acked, now.monotonic);
+                self.client.counters.acked.add(acked);
+                for Settled { source, runs } in settled {
+                    self.acks.add(entry.source(source), runs);
+                }
+            }
+            Settlement::Reject | Settlement::Requeue { .. } => give_back(entry, settled, settlement, now),
+        }
+        self.settled_some(channel, now);
+    }
+
+    /// Hands collected acknowledgements to their queues.
+    pub(crate) fn flush_acks(&mut self, now: Now) {
+        if self.acks.is_empty() {
+            return;
+        }
+        for OfQueue { queue, settled, .. } in self.acks.take() {
+            match &settled[..] {
+                [(consumer, runs)] => {
+                    queue.settle(*consumer, runs, Outcome::Settled, Wait::Lazy, now.monotonic);
+                }
+                _ => queue.acknowledge(&settled, now.monotonic),
+            }
+        }
+    }
+
+    /// `basic.nack`.
+    pub(crate) fn nack(&mut self, channel: u16, nack: &basic::Nack, now: Now) -> Result<()> {
+        let settlement = if nack.requeue { Settlement::Requeue { failed: false } } else { Settlement::Reject };
+        self.not_acknowledged(channel, nack.delivery_tag, nack.multiple, settlement, now)
+    }
+
+    /// `basic.reject`.
+    pub(crate) fn reject(&mut self, channel: u16, reject: &basic::Reject, now: Now) -> Result<()> {
+        let settlement = if reject.requeue { Settlement::Requeue { failed: true } } else { Settlement::Reject };
+        self.not_acknowledged(channel, reject.delivery_tag, false, settlement, now)
+    }
+
+    fn not_acknowledged(
+        &mut self,
+        channel: u16,
+        tag: u64,
+        multiple: bool,
+        settlement: Settlement,
+        now: Now,
+    ) -> Result<()> {
+        if self.transactions > 0 && self.tx_settle(channel, (tag, multiple), settlement)? {
+            return Ok(());
+        }
+        self.settle(channel, (tag, multiple), settlement, now)
+    }
+
+    /// `basic.recover` and `basic.recover-async`: everything unacknowledged of the channel goes back.
+    pub(crate) fn recover(&mut self, channel: u16, requeue: bool, answer: bool, now: Now) -> Result<()> {
+        self.channel(channel)?;
+        if !requeue {
+            return Err(not_implemented("requeue=false"));
+        }
+        let settlement = Settlement::Requeue { failed: false };
+        let settling = Settling { channel, up_to: u64::MAX, settlement, recover_ok: answer };
+        self.begin_work(Unfinished::Settling(settling), now);
+        Ok(())
+    }
+}
+
+/// Drops deliveries for good if they are rejected, or returns them to their queues.
+fn give_back(channel: &Channel, settled: Vec<Settled>, settlement: Settlement, now: Now) {
+    let mut by_queue = ByQueue::default();
+    for Settled { source, runs } in settled {
+        let source = channel.source(source);
+        if settlement == Settlement::Reject {
+            source.queue.settle(source.consumer, &runs, Outcome::Dropped, Wait::Lazy, now.monotonic);
+        } else {
+            by_queue.add(source, runs);
+        }
+    }
+    for OfQueue { queue, settled, .. } in by_queue.take() {
+        let failed = settlement == Settlement::Requeue { failed: true };
+        queue.leave(&[], &settled, failed, now.monotonic);
+    }
+}
+
+pub(super) fn unknown_tag(tag: u64) -> super::error::ProtocolError {
+    precondition(format!("unknown delivery tag {tag}"))
+}

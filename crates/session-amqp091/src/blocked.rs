@@ -1,0 +1,61 @@
+//! Resource alarms: a connection that publishes while one is raised isn't read until the last one clears,
+//! and is told so by `connection.blocked` (RabbitMQ's extension of the specification).
+
+use leveret_amqp091::{Frame, FrameKind, Method, ShortStr, encode_method, method::connection};
+use leveret_queue::WaitReason;
+
+use super::held::Held;
+use super::session::{Phase, Session};
+use leveret_broker::time::Now;
+
+/// Class and method of `basic.publish`, as a method frame begins with them.
+const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
+
+impl Session {
+    /// Whether this frame is part of a publish that an alarm holds back.
+    pub(crate) fn is_held_by_alarm(&self, frame: &Frame<'_>) -> bool {
+        self.alarm
+            && self.phase == Phase::Running
+            && match frame.kind {
+                FrameKind::Method => frame.payload.starts_with(&BASIC_PUBLISH),
+                FrameKind::Header | FrameKind::Body => frame.channel != 0,
+                FrameKind::Heartbeat => false,
+            }
+    }
+
+    /// Holds input back from this publish on. Its client hears of it once.
+    pub(crate) fn hold_for_alarm(&mut self, now: Now) {
+        self.flush_run(now);
+        let queues = self.show_held_publisher(WaitReason::Alarm, now);
+        self.hold(Held::Publishes { reason: WaitReason::Alarm, queues }, now);
+        self.tell_blocked();
+    }
+
+    /// Tells the client, once, that an alarm is raised.
+    pub(crate) fn tell_blocked(&mut self) {
+        if self.client_knows_blocked && !self.told_blocked {
+            self.told_blocked = true;
+            let reason = self.client.broker.alarms.reason();
+            let blocked = connection::Blocked { reason: ShortStr::truncated(&reason) };
+            encode_method(self.client.output.buffer(), 0, &Method::ConnectionBlocked(blocked));
+        }
+    }
+
+    /// Publishing was blocked or goes on, on the whole node.
+    pub(crate) fn alarm_changed(&mut self) {
+        self.alarm = self.client.broker.alarms.publishing_blocked();
+        if self.alarm {
+            // The log may have held it back before the alarm came, since the disk is full.
+            if let Held::Publishes { .. } = self.held {
+                self.tell_blocked();
+            }
+            return;
+        }
+        if let Held::Publishes { reason: WaitReason::Alarm, .. } = self.held {
+            self.end_hold();
+        }
+        if std::mem::take(&mut self.told_blocked) && self.phase == Phase::Running {
+            encode_method(self.client.output.buffer(), 0, &Method::ConnectionUnblocked(connection::Unblocked {}));
+        }
+    }
+}

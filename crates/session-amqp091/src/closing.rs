@@ -1,0 +1,107 @@
+//! The end of a channel or connection, from either side (specification 1.1.3).
+
+use leveret_amqp091::{
+    Method, ReplyCode, ShortStr, encode_method,
+    method::{channel, connection},
+};
+
+use super::channel::Channel;
+use super::error::ProtocolError;
+use super::held::Held;
+use super::session::{Phase, Session};
+use leveret_broker::time::{Nanos, Now, SECOND};
+
+/// How long a client may take to answer our `connection.close`.
+const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
+
+impl Session {
+    pub(crate) fn close_ok(&mut self) {
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionCloseOk(connection::CloseOk {}));
+        self.phase = Phase::Finished;
+    }
+
+    /// Ends the channel or the connection, as the error asks for (specification 1.1.3).
+    pub(crate) fn fail(&mut self, number: u16, error: ProtocolError, now: Now) {
+        self.flush_run(now);
+        self.flush_acks(now);
+        let text = error.reply_text();
+        let (class_id, method_id) = error.method;
+        let hard =
+            (error.code.is_hard() && !error.ends_channel_only) || number == 0 || !self.channels.contains_key(&number);
+        if !hard {
+            self.told().channel_failed(number, &self.cause("channel", &error));
+            self.confirm_durable(now);
+            self.withhold_answer(number);
+            self.begin_end_of_channel(number, None, now);
+            self.channels.insert(number, Box::new(Channel::closing()));
+            let close = channel::Close {
+                reply_code: error.code.code(),
+                reply_text: ShortStr::truncated(&text),
+                class_id,
+                method_id,
+            };
+            encode_method(self.out(number), number, &Method::ChannelClose(close));
+            return;
+        }
+        if !self.is_closing() {
+            // Why a login was refused was told where it was, and is more than its client hears.
+            if self.client.is_logged_in() || error.code != ReplyCode::AccessRefused {
+                self.told().failed(self.state(), &self.cause("connection", &error));
+            }
+            self.send_close(error.code, &text, (class_id, method_id), now);
+        }
+    }
+
+    /// The broker ends the connection.
+    pub(crate) fn close(&mut self, code: ReplyCode, text: &str, now: Now) {
+        if !self.is_closing() {
+            self.told().failed(self.state(), text);
+            self.send_close(code, text, (0, 0), now);
+        }
+    }
+
+    fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing | Phase::Finished)
+    }
+
+    fn send_close(&mut self, code: ReplyCode, text: &str, method: (u16, u16), now: Now) {
+        self.begin_end(None, now);
+        let close = connection::Close {
+            reply_code: code.code(),
+            reply_text: ShortStr::truncated(text),
+            class_id: method.0,
+            method_id: method.1,
+        };
+        encode_method(self.client.output.buffer(), 0, &Method::ConnectionClose(close));
+        self.phase = Phase::Closing;
+        self.end_hold();
+        self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+    }
+
+    /// Ends a connection that hasn't logged in, without a word: what it held is to be free now.
+    pub(crate) fn shed(&mut self, reason: &str, now: Now) {
+        if !self.client.is_logged_in() {
+            self.told().cut(reason, now);
+            self.begin_end(None, now);
+            self.phase = Phase::Finished;
+        }
+    }
+
+    /// See [`leveret_broker::Connection::disconnected`].
+    pub(crate) fn disconnected(&mut self, now: Now) {
+        if std::mem::replace(&mut self.client.gone, true) {
+            return;
+        }
+        match self.phase {
+            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
+            _ => self.told().lost(now),
+        }
+        self.begin_end(None, now);
+        self.phase = Phase::Finished;
+        let position = match self.end_hold() {
+            Held::Durable { ticket, .. } => ticket.position(),
+            _ => None,
+        };
+        self.client.forget(position);
+    }
+}

@@ -1,0 +1,189 @@
+//! `basic.qos`, `basic.consume`, `basic.cancel`, and consumers that the broker cancels.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic};
+use leveret_log::Position;
+use leveret_model::{Action, Refused, authorize};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeleteIf};
+
+use super::arguments;
+use super::deliver::Consumer;
+use super::error::{ProtocolError, Result, not_allowed, not_implemented};
+use super::held::Answer;
+use super::publish::short;
+use super::reply_to::is_reply_name;
+use super::session::Session;
+use leveret_broker::queue_handle::{NoConsumer, QueueRef};
+use leveret_broker::quota::Kind;
+use leveret_broker::reply_to::REPLY_TO;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::CONSUMER;
+
+impl Session {
+    /// `basic.qos`. A global prefetch is taken as one per consumer, as RabbitMQ 4.3 does by default.
+    pub(crate) fn qos(&mut self, channel: u16, qos: &basic::Qos) -> Result<()> {
+        let entry = self.channel(channel)?;
+        if qos.prefetch_size != 0 {
+            return Err(not_implemented(format!("prefetch_size!=0 ({})", qos.prefetch_size)));
+        }
+        entry.prefetch = qos.prefetch_count;
+        encode_method(self.out(channel), channel, &Method::BasicQosOk(basic::QosOk {}));
+        Ok(())
+    }
+
+    /// The queue that a method means: by name, or the last one declared on the channel.
+    pub(crate) fn queue_name(&mut self, channel: u16, name: ShortStr<'_>) -> Result<Arc<str>> {
+        let name = arguments::name("queue", name)?;
+        if !name.is_empty() {
+            return Ok(name.into());
+        }
+        let last = self.channel(channel)?.last_queue.clone();
+        last.ok_or_else(|| ProtocolError::new(ReplyCode::NotFound, "no previously declared queue"))
+    }
+
+    /// The same where a queue is bound or deleted.
+    pub(crate) fn declared_queue_name(&mut self, channel: u16, name: ShortStr<'_>) -> Result<Arc<str>> {
+        match &*arguments::declared_name("queue", name)? {
+            "" => self.queue_name(channel, name),
+            name => Ok(name.into()),
+        }
+    }
+
+    /// A queue that this connection may use for `action`.
+    pub(crate) fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
+        let snapshot = self.client.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)?;
+        let info = snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id))?;
+        Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone())
+    }
+
+    /// As [`Session::known_queue`], if it runs.
+    pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
+        let queue = self.known_queue(name, action)?;
+        queue.check_runs().map_err(|text| ProtocolError::new(ReplyCode::NotFound, text))?;
+        Ok(queue)
+    }
+
+    /// `basic.consume`.
+    pub(crate) fn consume(&mut self, channel: u16, consume: &basic::Consume<'_>, now: Now) -> Result<()> {
+        let name = self.queue_name(channel, consume.queue)?;
+        if &*name == REPLY_TO {
+            return self.consume_replies(channel, consume);
+        }
+        if is_reply_name(&name) {
+            return Err(self.refuse_reply_queue(&name, "basic.consume"));
+        }
+        let queue = self.usable_queue(&name, Action::Consume(&name))?;
+        let options = arguments::arguments(consume.arguments)?;
+        leveret_model::check_consumer_arguments(&self.client.vhost, &name, &options)?;
+        let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
+        self.take_consumer(channel)?;
+        let id = ConsumerId(self.client.broker.fresh_id());
+        let key = id.0;
+        let default = self.client.broker.settings.default_prefetch;
+        let entry = self.channel(channel)?;
+        let prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
+        let added = queue.add_consumer(
+            id,
+            ConsumerOptions {
+                link: self.client.outbox.clone(),
+                key,
+                tag: String::from_utf8_lossy(&tag).into(),
+                channel: format!("{} ({channel})", self.client.name).into(),
+                automatic_ack: consume.no_ack,
+                flow: ConsumerFlow::Prefetch(u32::from(prefetch)),
+                priority: leveret_model::consumer_priority(&options),
+                exclusive: consume.exclusive,
+                mode: ConsumerMode::Move,
+                user: self.client.user.clone(),
+                arguments: options.clone(),
+            },
+            now.monotonic,
+        );
+        if let Err(reason) = added {
+            self.client.account.give(Kind::Consumers, 1);
+            return Err(match reason {
+                NoConsumer::Gone => Refused::no_queue(&self.client.vhost, &name).into(),
+                NoConsumer::Exclusive => {
+                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
+                    ProtocolError::new(ReplyCode::AccessRefused, text)
+                }
+            });
+        }
+        let entry = self.channel(channel)?;
+        let source = entry.consumer_source(&queue, id);
+        entry.consumers.insert(tag.clone(), key);
+        let consumer =
+            Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, source, starved: false };
+        self.consumers.insert(key, Box::new(consumer));
+        self.client.counters.consumers_opened.increment();
+        if !consume.nowait {
+            let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
+            encode_method(self.out(channel), channel, &answer);
+        }
+        Ok(())
+    }
+
+    /// Counts one more consumer.
+    fn take_consumer(&mut self, channel: u16) -> Result<()> {
+        let limit = self.client.broker.settings.consumers_per_channel_max;
+        let have = self.channel(channel)?.consumers.len();
+        if have as u64 >= limit {
+            let text = format!("reached maximum ({limit}) of consumers per channel; raise consumer_max_per_channel");
+            return Err(not_allowed(text));
+        }
+        Ok(self.client.account.take(Kind::Consumers)?)
+    }
+
+    /// `basic.cancel` from the client. What was delivered stays to be settled.
+    pub(crate) fn cancel(&mut self, channel: u16, cancel: &basic::Cancel<'_>, now: Now) -> Result<()> {
+        self.channel(channel)?;
+        let tag = cancel.consumer_tag.as_bytes();
+        self.cancel_replies(channel, tag);
+        let key = self.channel(channel)?.consumers.get(tag).copied();
+        // With its last consumer an auto-delete queue goes: who is told that the consumer has ended finds none.
+        let mut position = 0;
+        if let Some(consumer) = key.and_then(|key| self.forget_consumer(key)) {
+            let left = consumer.queue.cancel(consumer.id, now.monotonic);
+            position = self.delete_if_unused(&consumer.queue, left, now);
+        }
+        let answer = match cancel.nowait {
+            true => Answer::Nothing,
+            false => Answer::BasicCancelOk { channel, tag: tag.into() },
+        };
+        self.answer_when_durable(position, answer);
+        Ok(())
+    }
+
+    fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
+        let consumer = self.consumers.remove(&key)?;
+        self.client.account.give(Kind::Consumers, 1);
+        self.client.counters.consumers_closed.increment();
+        if let Some(channel) = self.channels.get_mut(&consumer.channel) {
+            channel.consumers.remove(&consumer.tag);
+            channel.end_source(consumer.source);
+        }
+        Some(consumer)
+    }
+
+    /// An auto-delete queue goes with its last consumer, unless there is a new one by now.
+    pub(super) fn delete_if_unused(&self, queue: &QueueRef, left: Option<usize>, now: Now) -> Position {
+        if left != Some(0) || !queue.info().auto_delete {
+            return 0;
+        }
+        let condition = DeleteIf { unused: true, ..DeleteIf::default() };
+        self.client.broker.delete_queue(queue.info(), condition, &self.client.counters, now)
+    }
+
+    /// The broker ended a consumer, since its queue is gone.
+    pub(crate) fn cancelled(&mut self, key: u64) {
+        let Some(consumer) = self.forget_consumer(key) else { return };
+        self.client.budget.spend(CONSUMER);
+        let is_open = self.channels.get(&consumer.channel).is_some_and(|channel| !channel.closing);
+        if is_open && self.client_knows_cancel {
+            let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
+            encode_method(self.out(consumer.channel), consumer.channel, &method);
+        }
+    }
+}

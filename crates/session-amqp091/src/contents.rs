@@ -1,0 +1,307 @@
+//! Large bodies on their way to the client: read from their files in pieces, as the socket takes them.
+//!
+//! A content's frames follow each other on their channel (specification 4.2.6); between them stands only what is for other
+//! channels. What else there is for its own waits behind it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_amqp091::{
+    FrameKind, Method, ReplyCode, decode_frame, encode_body_with, encode_content_body, encode_deliver, encode_header,
+    encode_method, method::basic,
+};
+use leveret_message::StoredMessage;
+use leveret_message::deliver::{file_to_amqp091, to_amqp091, within};
+use leveret_queue::Taken;
+
+use super::deliver::CLASS_BASIC;
+use super::error::ProtocolError;
+use super::held::Held;
+use super::publish::short;
+use super::session::Session;
+use leveret_broker::bodies::{BodyReader, Pieces};
+use leveret_broker::output::Output;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Now;
+
+/// Header and end of a frame (4.2.3).
+const FRAME_OVERHEAD: usize = 8;
+/// However little room there is, a frame isn't shorter for that.
+const PAYLOAD_MIN: usize = 4096;
+
+/// What comes before a content.
+pub(crate) enum Lead {
+    /// `basic.deliver` to the consumer with this tag.
+    Deliver { consumer_tag: Arc<[u8]> },
+    /// `basic.get-ok`, with how many messages are left.
+    GetOk { left: u64 },
+}
+
+/// One message whose body is in a file.
+pub(crate) struct Content {
+    channel: u16,
+    /// Gone once it was sent.
+    lead: Option<(Lead, u64, Taken)>,
+    queue: QueueRef,
+    /// From when on it is the first of its connection.
+    reader: Option<BodyReader>,
+    /// Frames of its channel that come after it.
+    behind: Vec<u8>,
+    /// Consumers that come after it.
+    parked: Vec<u64>,
+}
+
+/// Why a content can't be sent.
+enum Failure {
+    /// Its body can't be read.
+    Body(String),
+    /// Its properties of so many bytes are larger than the client's frames.
+    Header(usize),
+}
+
+/// See the module. One is sent after the other, in order.
+#[derive(Default)]
+pub(crate) struct Contents {
+    queue: VecDeque<Content>,
+}
+
+impl Contents {
+    /// Whether there is one for this channel.
+    pub(crate) fn is_on(&self, channel: u16) -> bool {
+        self.queue.iter().any(|content| content.channel == channel)
+    }
+
+    /// Where a frame for this channel goes.
+    pub(crate) fn out<'a>(&'a mut self, output: &'a mut Output, channel: u16) -> &'a mut Vec<u8> {
+        match self.queue.iter_mut().rfind(|content| content.channel == channel) {
+            Some(content) => &mut content.behind,
+            None => output.buffer(),
+        }
+    }
+
+    /// Bytes that wait behind contents.
+    pub(crate) fn behind_bytes(&self) -> usize {
+        self.queue.iter().map(|content| content.behind.len()).sum()
+    }
+
+    /// A consumer goes on when its channel's content is through.
+    pub(crate) fn park(&mut self, channel: u16, key: u64) {
+        if let Some(content) = self.queue.iter_mut().rfind(|content| content.channel == channel) {
+            content.parked.push(key);
+        }
+    }
+
+    /// The client closed this channel: it drops what still comes.
+    pub(crate) fn forget(&mut self, channel: u16) {
+        self.queue.retain(|content| content.channel != channel);
+    }
+
+    /// Takes out all for a channel.
+    fn take(&mut self, channel: u16) -> VecDeque<Content> {
+        let (taken, left) = std::mem::take(&mut self.queue).into_iter().partition(|content| content.channel == channel);
+        self.queue = left;
+        taken
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+    }
+
+    /// Whether something can be sent.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.queue.front().is_some_and(Content::is_ready)
+    }
+}
+
+impl Content {
+    fn is_ready(&self) -> bool {
+        match &self.reader {
+            None => true,
+            Some(BodyReader::Pieces(pieces)) => pieces.has_news(),
+            Some(BodyReader::Whole(whole)) => whole.has_news(),
+        }
+    }
+}
+
+impl Session {
+    /// Where frames for a channel go.
+    pub(crate) fn out(&mut self, channel: u16) -> &mut Vec<u8> {
+        self.contents.out(&mut self.client.output, channel)
+    }
+
+    /// Begins to send a message whose body is in a file: the only one of `taken`.
+    pub(crate) fn begin_content(&mut self, channel: u16, lead: Lead, tag: u64, taken: Taken, queue: &QueueRef) {
+        self.contents.queue.push_back(Content {
+            channel,
+            lead: Some((lead, tag, taken)),
+            queue: queue.clone(),
+            reader: None,
+            behind: Vec::new(),
+            parked: Vec::new(),
+        });
+    }
+
+    /// Sends what has come of contents until the output holds `most` bytes.
+    pub(crate) fn send_contents(&mut self, most: usize, now: Now) {
+        while self.client.output.len() < most
+            && let Some(mut content) = self.contents.queue.pop_front()
+        {
+            match self.send_content(&mut content, most, now) {
+                Ok(true) => self.end_content(content, now),
+                Ok(false) => {
+                    self.contents.queue.push_front(content);
+                    return;
+                }
+                Err(reason) => self.content_failed(content, reason, now),
+            }
+        }
+    }
+
+    /// Sends what there is of one; true when it is through.
+    ///
+    /// # Errors
+    /// Why its body can't be read.
+    fn send_content(&mut self, content: &mut Content, most: usize, now: Now) -> Result<bool, Failure> {
+        if content.lead.is_some() && !self.begin(content, now)? {
+            return Ok(false);
+        }
+        let Some(BodyReader::Pieces(pieces)) = &mut content.reader else { return Ok(true) };
+        loop {
+            pieces.look();
+            if let Some(reason) = pieces.failure() {
+                return Err(Failure::Body(reason.to_owned()));
+            }
+            if pieces.left() == 0 {
+                return Ok(true);
+            }
+            let (available, used) = (pieces.available(), self.client.output.len());
+            if available == 0 || used >= most {
+                return Ok(false);
+            }
+            let room = (most - used).max(PAYLOAD_MIN).min(self.frame_max as usize - FRAME_OVERHEAD);
+            let count = available.min(room);
+            encode_body_with(self.client.output.buffer(), content.channel, |out| pieces.append(count, out));
+        }
+    }
+
+    /// Sends the method and the header, if what they depend on has come.
+    fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, Failure> {
+        let properties_max = self.properties_max();
+        let sent_ms = self.client.broker.settings.sent_ms(now);
+        let Some((lead, tag, taken)) = &content.lead else { return Ok(true) };
+        let message = taken.batch.message(taken.index as usize);
+        let stored = message.view();
+        let Some(file) = message.file else { return Ok(true) };
+        let reader = content.reader.get_or_insert_with(|| {
+            BodyReader::Pieces(Pieces::new(file, &self.client.broker.bodies, &content.queue, &self.client.outbox))
+        });
+        match reader {
+            BodyReader::Pieces(pieces) => {
+                pieces.look();
+                if let Some(reason) = pieces.failure() {
+                    return Err(Failure::Body(reason.to_owned()));
+                }
+                let Some(start) = pieces.start() else { return Ok(false) };
+                match file_to_amqp091(&stored, sent_ms, file.length, start) {
+                    Some((properties, range)) => {
+                        let properties = within(&stored, properties, properties_max).map_err(Failure::Header)?;
+                        let out = self.client.output.buffer();
+                        encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
+                        encode_header(out, content.channel, CLASS_BASIC, range.end - range.start, &properties);
+                        pieces.skip(range.start);
+                    }
+                    None => {
+                        *reader = BodyReader::Whole(pieces.whole());
+                        return Ok(false);
+                    }
+                }
+            }
+            BodyReader::Whole(whole) => {
+                let Some(body) = whole.look() else { return Ok(false) };
+                let body = body.map_err(|reason| Failure::Body(reason.to_owned()))?;
+                let stored = StoredMessage { body, ..stored };
+                let converted = to_amqp091(&stored, sent_ms);
+                let properties = within(&stored, converted.properties, properties_max).map_err(Failure::Header)?;
+                let out = self.client.output.buffer();
+                encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
+                encode_header(out, content.channel, CLASS_BASIC, converted.body.len() as u64, &properties);
+                encode_content_body(out, content.channel, &converted.body, self.frame_max);
+            }
+        }
+        if matches!(lead, Lead::GetOk { .. }) {
+            self.held = Held::No;
+        }
+        content.lead = None;
+        Ok(true)
+    }
+
+    /// What waited for it goes on.
+    fn end_content(&mut self, content: Content, now: Now) {
+        self.client.output.buffer().extend_from_slice(&content.behind);
+        for key in content.parked {
+            if let Some(consumer) = self.consumers.get(&key) {
+                consumer.queue.set_window(consumer.id, true, now.monotonic);
+            }
+        }
+    }
+
+    /// The queue has stopped. A content that was begun can't be ended, so that the connection has to be.
+    fn content_failed(&mut self, content: Content, reason: Failure, now: Now) {
+        let error = match reason {
+            Failure::Header(bytes) => ProtocolError::header_too_large(bytes, self.frame_max),
+            Failure::Body(reason) => ProtocolError::new(ReplyCode::NotFound, content.queue.crashed(&reason)),
+        };
+        let (channel, is_begun) = (content.channel, content.lead.is_none());
+        if is_begun {
+            return self.fail(0, ProtocolError { code: ReplyCode::InternalError, ..error }, now);
+        }
+        // What comes behind counts deliveries from one that the client never hears of.
+        for lost in std::iter::once(content).chain(self.contents.take(channel)) {
+            if matches!(lost.lead, Some((Lead::GetOk { .. }, ..))) {
+                self.held = Held::No;
+            }
+            copy_close(&lost.behind, self.frame_max, self.client.output.buffer());
+        }
+        // Its close may have waited behind the content. A second one would close what the client opens next.
+        if !self.channels.get(&channel).is_some_and(|channel| channel.closing) {
+            self.fail(channel, error, now);
+        }
+    }
+}
+
+/// Of these frames, those that close a channel.
+fn copy_close(mut frames: &[u8], frame_max: u32, out: &mut Vec<u8>) {
+    const CHANNEL_CLOSE: [u8; 4] = [0, 20, 0, 40];
+    while let Ok(Some((frame, length))) = decode_frame(frames, frame_max) {
+        if frame.kind == FrameKind::Method && frame.payload.starts_with(&CHANNEL_CLOSE) {
+            out.extend_from_slice(&frames[..length]);
+        }
+        frames = &frames[length..];
+    }
+}
+
+fn encode_lead(
+    out: &mut Vec<u8>,
+    channel: u16,
+    lead: &Lead,
+    delivery_tag: u64,
+    redelivered: bool,
+    message: &StoredMessage<'_>,
+) {
+    let (exchange, routing_key) = (message.envelope.exchange, message.envelope.routing_key);
+    match lead {
+        Lead::Deliver { consumer_tag } => {
+            encode_deliver(out, channel, consumer_tag, delivery_tag, redelivered, exchange, routing_key);
+        }
+        Lead::GetOk { left } => {
+            let answer = basic::GetOk {
+                delivery_tag,
+                redelivered,
+                exchange: short(exchange),
+                routing_key: short(routing_key),
+                message_count: u32::try_from(*left).unwrap_or(u32::MAX),
+            };
+            encode_method(out, channel, &Method::BasicGetOk(answer));
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Deliveries: what scheduled consumers take, encoded into the connection's output.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
+use leveret_message::StoredMessage;
+use leveret_message::deliver::{to_amqp091, within};
+use leveret_queue::{ConsumerId, Taken, TurnEnd};
+
+use super::contents::Lead;
+use super::error::ProtocolError;
+use super::session::Session;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
+use leveret_broker::stats::Stat;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
+
+pub(super) const CLASS_BASIC: u16 = 60;
+
+/// A consumer of this connection.
+pub(crate) struct Consumer {
+    pub id: ConsumerId,
+    pub channel: u16,
+    pub tag: Arc<[u8]>,
+    pub queue: QueueRef,
+    pub no_ack: bool,
+    /// Index of the source in its channel.
+    pub source: u32,
+    /// The queue was told that the socket is behind.
+    pub starved: bool,
+}
+
+/// Whom deliveries are encoded for.
+pub(crate) struct Recipient<'a> {
+    pub channel: u16,
+    pub tag: &'a [u8],
+    pub frame_max: u32,
+    /// Bytes that the properties of a message may have.
+    pub properties_max: usize,
+    /// Wall time in milliseconds since the Unix epoch, if they are told.
+    pub sent_ms: Option<u64>,
+}
+
+/// One `basic.deliver` with its content.
+///
+/// # Errors
+/// The size of its properties, when they are larger than the recipient's frames: nothing was encoded.
+pub(crate) fn encode_delivery(
+    out: &mut Vec<u8>,
+    to: &Recipient<'_>,
+    delivery_tag: u64,
+    redelivered: bool,
+    message: &StoredMessage<'_>,
+) -> Result<(), usize> {
+    let envelope = &message.envelope;
+    let content = to_amqp091(message, to.sent_ms);
+    let properties = within(message, content.properties, to.properties_max)?;
+    encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
+    encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &properties);
+    encode_content_body(out, to.channel, &content.body, to.frame_max);
+    Ok(())
+}
+
+impl Session {
+    /// Serves scheduled consumers until the output holds one write's worth.
+    pub(crate) fn deliver(&mut self, now: Now) {
+        // A large body and small messages of other channels share what the socket takes.
+        let most = if self.client.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
+        self.send_contents(most, now);
+        self.deliver_scheduled(now);
+        self.send_contents(TURN_BYTES_MAX, now);
+    }
+
+    fn deliver_scheduled(&mut self, now: Now) {
+        if self.client.scheduled.is_empty() && self.client.starved.is_empty() {
+            return;
+        }
+        let consumers = &mut self.consumers;
+        let takes_more = self.client.tell_room(|key, has_room| {
+            let Some(consumer) = consumers.get_mut(&key) else { return false };
+            consumer.starved = !has_room;
+            consumer.queue.set_room(consumer.id, has_room, now.monotonic);
+            true
+        });
+        if !takes_more {
+            return;
+        }
+        while let Some(key) = self.client.next_scheduled() {
+            if self.serve(key, now) == TurnEnd::More {
+                self.client.scheduled.push_back(key);
+            }
+        }
+    }
+
+    /// The client settled something: what waited for that goes on.
+    pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        channel.report(&mut self.client.account);
+        if !channel.parked.is_empty() {
+            channel.wake_next = WOKEN_FIRST;
+            self.wake_parked(number, now);
+        }
+    }
+
+    /// Wakes some consumers that wait for the client to settle something, while there is room. The queues of those that are
+    /// woken may be empty, so that as many more are woken in the next turn if there still is room then, until all are: each time
+    /// twice as many, since one acknowledgement mustn't cost a look at all consumers.
+    fn wake_parked(&mut self, number: u16, now: Now) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        if channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account) == 0 {
+            channel.wake_next = 0;
+            return;
+        }
+        for _ in 0..channel.wake_next {
+            let Some(key) = channel.parked.pop_front() else { break };
+            self.client.budget.spend(CONSUMER);
+            if let Some(consumer) = self.consumers.get(&key) {
+                consumer.queue.set_window(consumer.id, true, now.monotonic);
+            }
+        }
+        channel.wake_next = WOKEN_MAX.min(2 * channel.wake_next);
+        if !channel.parked.is_empty() && !self.waking.contains(&number) {
+            self.waking.push(number);
+        }
+    }
+
+    /// Goes on with that.
+    pub(super) fn wake_more(&mut self, now: Now) {
+        for number in std::mem::take(&mut self.waking) {
+            self.wake_parked(number, now);
+        }
+    }
+
+    /// One turn of one consumer.
+    fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
+        let Some(consumer) = self.consumers.get(&key) else { return TurnEnd::Done };
+        if self.contents.is_on(consumer.channel) {
+            self.contents.park(consumer.channel, key);
+            consumer.queue.set_window(consumer.id, false, now.monotonic);
+            return TurnEnd::Done;
+        }
+        let mut most = TAKE_MESSAGES_MAX;
+        // One that ends takes nothing more.
+        let Some(channel) = self.channels.get_mut(&consumer.channel).filter(|channel| !channel.closing) else {
+            return TurnEnd::Done;
+        };
+        if !consumer.no_ack {
+            most = most.min(channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account));
+            if most == 0 {
+                channel.parked.push_back(key);
+                consumer.queue.set_window(consumer.id, false, now.monotonic);
+                return TurnEnd::Done;
+            }
+        }
+        let mut taken = std::mem::take(&mut self.client.taken);
+        let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        for run in taken.drain(..) {
+            self.encode_run(key, run, now);
+        }
+        self.client.taken = taken;
+        end
+    }
+
+    fn encode_run(&mut self, key: u64, taken: Taken, now: Now) {
+        let properties_max = self.properties_max();
+        let Some(consumer) = self.consumers.get(&key) else { return };
+        let Some(channel) = self.channels.get_mut(&consumer.channel) else { return };
+        let out = self.client.output.buffer();
+        let sent_ms = self.client.broker.settings.sent_ms(now);
+        let frame_max = self.frame_max;
+        let to = Recipient { channel: consumer.channel, tag: &consumer.tag, frame_max, properties_max, sent_ms };
+        let mut in_file = None;
+        let mut too_large = None;
+        for at in 0..taken.count {
+            let tag = channel.next_tag();
+            if taken.batch.is_in_file((taken.index + at) as usize) {
+                in_file = Some(tag);
+                if !consumer.no_ack {
+                    channel.delivered(tag, consumer.source, &taken, at);
+                }
+                continue;
+            }
+            let message = taken.batch.message((taken.index + at) as usize).view();
+            let encoded = encode_delivery(out, &to, tag, taken.redelivered, &message);
+            if !consumer.no_ack {
+                // One that can't be encoded has failed all the same: it goes back with its channel.
+                channel.delivered(tag, consumer.source, &taken, at);
+            }
+            if let Err(bytes) = encoded {
+                too_large = Some((at, bytes));
+                break;
+            }
+        }
+        if let Some((at, bytes)) = too_large {
+            let (channel, queue, id) = (consumer.channel, consumer.queue.clone(), consumer.id);
+            if !consumer.no_ack && at + 1 < taken.count {
+                queue.requeue(Some(id), &[taken.rest(at + 1).run()], false, now.monotonic);
+            }
+            return self.fail(channel, ProtocolError::header_too_large(bytes, frame_max), now);
+        }
+        let count = u64::from(taken.count);
+        if consumer.no_ack {
+            self.client.counters.delivered_no_ack.add(count);
+            channel.stats.count(Stat::DeliverNoAck, count, now.monotonic);
+        } else {
+            channel.report(&mut self.client.account);
+            self.client.counters.delivered_ack.add(count);
+            channel.stats.count(Stat::Deliver, count, now.monotonic);
+        }
+        if taken.redelivered {
+            self.client.counters.redelivered.add(count);
+            channel.stats.count(Stat::Redeliver, count, now.monotonic);
+        }
+        if let Some(tag) = in_file {
+            let lead = Lead::Deliver { consumer_tag: consumer.tag.clone() };
+            let (channel, queue) = (consumer.channel, consumer.queue.clone());
+            // It is the last one that was taken.
+            let last = taken.rest(taken.count - 1);
+            self.begin_content(channel, lead, tag, last, &queue);
+        }
+    }
+}

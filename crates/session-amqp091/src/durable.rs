@@ -1,0 +1,154 @@
+//! What waits for the disk: queues to be applied, confirms, answers.
+
+use leveret_amqp091::{
+    Method, encode_method,
+    method::{basic, channel, exchange, queue, tx},
+};
+use leveret_log::Position;
+use leveret_queue::WaitReason;
+
+use super::held::{Answer, Held};
+use super::publish::short;
+use super::session::Session;
+use leveret_broker::planted::{Bug, is_planted};
+use leveret_broker::stats::Stat;
+use leveret_broker::ticket::Ticket;
+use leveret_broker::time::Now;
+
+impl Session {
+    /// Applies, confirms and answers whatever became durable.
+    pub(crate) fn durable_work(&mut self, now: Now) {
+        let reached = self.client.broker.commit.reached();
+        if !self.client.undurable.apply(reached, &mut self.client.budget) {
+            // The rest comes in the next turn, since what it waits for has been reached.
+            return;
+        }
+        self.confirm_durable(now);
+        match &self.held {
+            Held::Durable { ticket, .. } if ticket.is_durable(reached.durable) => {
+                let Held::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
+                self.client.broker.registry.publish();
+                self.answer(answer);
+            }
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } if !self.publishes_wait() => {
+                self.end_hold();
+            }
+            Held::OwnPublishes if self.client.undurable.is_empty() => {
+                self.end_hold();
+            }
+            Held::Upload if self.client.unwritten.is_low() => {
+                self.end_hold();
+            }
+            Held::Body if !self.run.is_pending() => {
+                self.end_hold();
+                self.flush_in_parts(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends the confirms that are due.
+    pub(crate) fn confirm_durable(&mut self, now: Now) {
+        if self.confirming.is_empty() {
+            return;
+        }
+        let mut reached = self.client.broker.commit.reached();
+        if is_planted(Bug::ConfirmWhenWritten) {
+            reached.durable = reached.written;
+        }
+        let (channels, output, counters) = (&mut self.channels, &mut self.client.output, &self.client.counters);
+        let contents = &mut self.contents;
+        self.confirming.retain(|number| {
+            let Some(channel) = channels.get_mut(number) else { return false };
+            let Some(confirms) = channel.confirms.as_mut().filter(|_| channel.is_confirming) else { return false };
+            let before = confirms.unanswered();
+            while let Some(confirm) = confirms.next(reached) {
+                let (delivery_tag, multiple) = (confirm.sequence, confirm.multiple);
+                let method = if confirm.accepted {
+                    Method::BasicAck(basic::Ack { delivery_tag, multiple })
+                } else {
+                    Method::BasicNack(basic::Nack { delivery_tag, multiple, requeue: false })
+                };
+                encode_method(contents.out(output, *number), *number, &method);
+            }
+            let unanswered = confirms.unanswered();
+            counters.confirmed.add(before - unanswered);
+            channel.stats.count(Stat::Confirm, before - unanswered, now.monotonic);
+            channel.is_confirming = unanswered > 0;
+            channel.is_confirming
+        });
+    }
+
+    pub(crate) fn note_confirming(&mut self, number: u16) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        if !std::mem::replace(&mut channel.is_confirming, true) {
+            self.confirming.push(number);
+        }
+    }
+
+    /// Answers now, or holds input back until `position` is durable.
+    pub(crate) fn answer_when_durable(&mut self, position: Position, answer: Answer) {
+        self.answer_with(Ticket::at(position), answer);
+    }
+
+    /// As [`Session::answer_when_durable`].
+    pub(crate) fn answer_with(&mut self, ticket: Ticket, answer: Answer) {
+        if ticket.is_durable(self.client.broker.commit.durable()) {
+            self.client.broker.registry.publish();
+            self.answer(answer);
+        } else {
+            self.held = Held::Durable { ticket, answer };
+        }
+    }
+
+    /// Registers for a wake-up at the next position that this connection waits for.
+    pub(crate) fn register(&mut self) {
+        self.client.waits_for_log = self.publishes_wait();
+        let (position, wants_room) = match &self.held {
+            // Without a position it is notified when a move of dead letters has one.
+            Held::Durable { ticket, .. } => (ticket.position(), false),
+            Held::No => (None, self.client.waits_for_log),
+            Held::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull, .. } => (None, true),
+            _ => (None, false),
+        };
+        self.client.register(position, wants_room);
+    }
+
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        let (name, tag);
+        let (number, method) = match answer {
+            Answer::Nothing => return,
+            Answer::QueueDeclareOk { channel, queue, messages, consumers } => {
+                name = queue;
+                let queue = short(name.as_bytes());
+                let answer = queue::DeclareOk { queue, message_count: messages, consumer_count: consumers };
+                (channel, Method::QueueDeclareOk(answer))
+            }
+            Answer::QueueDeleteOk { channel, deleted } => {
+                let count: u64 = deleted.iter().map(|queue| queue.deleted_messages()).sum();
+                let message_count = u32::try_from(count).unwrap_or(u32::MAX);
+                (channel, Method::QueueDeleteOk(queue::DeleteOk { message_count }))
+            }
+            Answer::QueueBindOk { channel } => (channel, Method::QueueBindOk(queue::BindOk {})),
+            Answer::QueueUnbindOk { channel } => (channel, Method::QueueUnbindOk(queue::UnbindOk {})),
+            Answer::QueuePurgeOk { channel, messages } => {
+                (channel, Method::QueuePurgeOk(queue::PurgeOk { message_count: messages }))
+            }
+            Answer::ExchangeDeclareOk { channel } => (channel, Method::ExchangeDeclareOk(exchange::DeclareOk {})),
+            Answer::ExchangeDeleteOk { channel } => (channel, Method::ExchangeDeleteOk(exchange::DeleteOk {})),
+            Answer::ExchangeBindOk { channel } => (channel, Method::ExchangeBindOk(exchange::BindOk {})),
+            Answer::ExchangeUnbindOk { channel } => (channel, Method::ExchangeUnbindOk(exchange::UnbindOk {})),
+            Answer::TxCommitOk { channel } => (channel, Method::TxCommitOk(tx::CommitOk {})),
+            Answer::BasicCancelOk { channel, tag: ended } => {
+                tag = ended;
+                (channel, Method::BasicCancelOk(basic::CancelOk { consumer_tag: short(&tag) }))
+            }
+            Answer::ChannelCloseOk { channel } => {
+                self.contents.forget(channel);
+                (channel, Method::ChannelCloseOk(channel::CloseOk {}))
+            }
+            Answer::ConnectionCloseOk => return self.close_ok(),
+        };
+        encode_method(self.out(number), number, &method);
+    }
+}

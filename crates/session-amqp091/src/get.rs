@@ -1,0 +1,125 @@
+//! `basic.get`.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{
+    Frame, FrameKind, Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic,
+};
+use leveret_message::deliver::{to_amqp091, within};
+use leveret_model::Action;
+use leveret_queue::{GetOutcome, Link};
+
+use super::contents::Lead;
+use super::error::{ProtocolError, Result, precondition};
+use super::held::Held;
+use super::publish::short;
+use super::session::{Phase, Session};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::reply_to::is_volatile;
+use leveret_broker::stats::Stat;
+use leveret_broker::time::Now;
+
+const CLASS_BASIC: u16 = 60;
+
+/// Class and method of `basic.get`, `queue.declare`, `queue.purge` and `queue.delete`, as their frames begin.
+const ASKING: [[u8; 4]; 4] = [[0, 60, 0, 70], [0, 50, 0, 10], [0, 50, 0, 30], [0, 50, 0, 40]];
+
+impl Session {
+    /// Whether a frame asks what is in a queue. What its connection published before has to be there then: clients
+    /// that publish without confirms count on it, as methods of a channel take effect in order.
+    pub(crate) fn asks_for_contents(&self, frame: &Frame<'_>) -> bool {
+        let is_asking =
+            frame.kind == FrameKind::Method && ASKING.iter().any(|method| frame.payload.starts_with(method));
+        // To declare a queue again is no question: some clients do it before each publish.
+        is_asking
+            && self.phase == Phase::Running
+            && !matches!(Method::decode(frame.payload), Ok(Method::QueueDeclare(declare)) if !declare.passive)
+    }
+
+    /// `basic.get`; when the message has to be read from disk, input waits for it.
+    pub(crate) fn get(&mut self, channel: u16, get: &basic::Get<'_>, now: Now) -> Result<()> {
+        let name = self.queue_name(channel, get.queue)?;
+        if is_volatile(name.as_bytes()) {
+            return Err(self.refuse_reply_queue(&name, "basic.get"));
+        }
+        let queue = self.usable_queue(&name, Action::Consume(&name))?;
+        self.try_get(channel, queue, get.no_ack, now)
+    }
+
+    /// Answers a get, or holds input back until it can be.
+    pub(crate) fn try_get(&mut self, channel: u16, queue: QueueRef, no_ack: bool, now: Now) -> Result<()> {
+        let max = self.client.broker.settings.unsettled_per_channel_max;
+        if !no_ack
+            && let Some(entry) = self.channels.get(&channel)
+            && entry.room(max, &self.client.account) == 0
+        {
+            return Err(precondition(format!(
+                "number of unacknowledged deliveries on channel {channel} has reached the maximum allowed limit, its own \
+                 ({max}) or that of its user, vhost or node; acknowledge some, or raise unsettled_max_per_channel, \
+                 unsettled_max_per_user, unsettled_max_per_vhost or unsettled_max_per_node"
+            )));
+        }
+        let link: Arc<dyn Link> = self.client.outbox.clone();
+        let taken = match queue.get(no_ack, &link, 0, now.monotonic) {
+            GetOutcome::Wait => {
+                self.held = Held::Get { channel, queue, no_ack };
+                return Ok(());
+            }
+            GetOutcome::Empty => {
+                self.client.counters.get_empty.add(1);
+                self.channel(channel)?.stats.count(Stat::GetEmpty, 1, now.monotonic);
+                let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
+                encode_method(self.out(channel), channel, &answer);
+                return Ok(());
+            }
+            GetOutcome::Message(taken, left) => (taken, left),
+        };
+        let (taken, left) = taken;
+        let stat = if no_ack {
+            self.client.counters.get_no_ack.add(1);
+            Stat::GetNoAck
+        } else {
+            self.client.counters.get_ack.add(1);
+            Stat::Get
+        };
+        if taken.redelivered {
+            self.client.counters.redelivered.add(1);
+        }
+        let (frame_max, properties_max) = (self.frame_max, self.properties_max());
+        let entry = self.channel(channel)?;
+        entry.stats.count(stat, 1, now.monotonic);
+        entry.stats.count(Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
+        let tag = entry.next_tag();
+        if !no_ack {
+            let source = entry.get_source(&queue);
+            entry.delivered(tag, source, &taken, 0);
+        }
+        if taken.ends_in_file() {
+            if let Some(entry) = self.channels.get_mut(&channel) {
+                entry.report(&mut self.client.account);
+            }
+            self.begin_content(channel, Lead::GetOk { left }, tag, taken, &queue);
+            self.held = Held::Content;
+            return Ok(());
+        }
+        let message = taken.batch.message(taken.index as usize).view();
+        let answer = basic::GetOk {
+            delivery_tag: tag,
+            redelivered: taken.redelivered,
+            exchange: short(message.envelope.exchange),
+            routing_key: short(message.envelope.routing_key),
+            message_count: u32::try_from(left).unwrap_or(u32::MAX),
+        };
+        let content = to_amqp091(&message, self.client.broker.settings.sent_ms(now));
+        let properties = within(&message, content.properties, properties_max)
+            .map_err(|bytes| ProtocolError::header_too_large(bytes, frame_max))?;
+        let out = self.out(channel);
+        encode_method(out, channel, &Method::BasicGetOk(answer));
+        encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &properties);
+        encode_content_body(out, channel, &content.body, frame_max);
+        if let Some(entry) = self.channels.get_mut(&channel) {
+            entry.report(&mut self.client.account);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! AMQP 0-9-1 sessions: frames in, calls on queues and the control plane, frames out.
+//!
+//! [`session`] drives a connection's states; each file beside it holds one group of methods.
+
+mod acknowledge;
+mod amqplain;
+mod arguments;
+mod blocked;
+mod channel;
+mod closing;
+mod consume;
+mod content;
+mod contents;
+mod deliver;
+mod durable;
+mod error;
+mod exchanges;
+mod get;
+mod handshake;
+mod heartbeat;
+mod held;
+mod identity;
+mod methods;
+mod protocol;
+mod publish;
+mod queues;
+mod reply_to;
+mod session;
+mod sources;
+mod told;
+mod transaction;
+mod unfinished;
+mod view;
+
+pub use protocol::Amqp091;

@@ -1,0 +1,577 @@
+//! `basic.publish`: collecting messages of the same route into runs, and handing runs to queues.
+//!
+//! A run ends when the queues change, the read's frames are used up, or another method comes: whatever a
+//! client does after a publish sees it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use leveret_amqp091::{
+    ContentHeader, HEADER_OVERHEAD, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header,
+    encode_method, headers, method::basic, priority,
+};
+use leveret_message::headers::Headers;
+use leveret_message::incoming::{FurtherKeys, without_blind_copies};
+use leveret_message::overlay::{Overlay, encode_keys};
+use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, StoredMessage};
+use leveret_queue::WaitReason;
+use smallvec::SmallVec;
+
+use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
+use super::error::{ProtocolError, Result, not_implemented, precondition};
+use super::held::Held;
+use super::session::Session;
+use super::unfinished::Unfinished;
+use leveret_broker::awaited::Awaited;
+use leveret_broker::bodies::BodyFile;
+use leveret_broker::expiration::time_to_live_ms;
+use leveret_broker::headers::MessageHeaders;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::route::{self, Publisher, Route};
+use leveret_broker::stats::Stat;
+use leveret_broker::time::Now;
+use leveret_session::fan_out::{self, FanOut, FannedOut};
+
+/// Class of all content (specification 1.8).
+const CLASS_BASIC: u16 = 60;
+/// Property flags (4.2.6.1): bit 15 is content-type.
+const FLAG_USER_ID: u16 = 1 << 4;
+const FLAG_EXPIRATION: u16 = 1 << 8;
+const FLAG_REPLY_TO: u16 = 1 << 9;
+const FLAG_HEADERS: u16 = 1 << 13;
+const DELIVERY_MODE_PERSISTENT: u8 = 2;
+
+/// A body that lies in the read buffer, or one that was put together, or whose bytes are on their way to a file or gone.
+pub(crate) enum BodyRef<'a> {
+    Slice(&'a [u8]),
+    Whole(Bytes),
+    File(Box<BodyFile>),
+    Dropped(u64),
+}
+
+impl BodyRef<'_> {
+    /// Its bytes, wherever they are.
+    fn length(&self) -> u64 {
+        match self {
+            BodyRef::File(file) => file.length(),
+            BodyRef::Dropped(bytes) => *bytes,
+            body => body.bytes().len() as u64,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            BodyRef::Slice(bytes) => bytes,
+            BodyRef::Whole(bytes) => bytes,
+            BodyRef::File(_) | BodyRef::Dropped(_) => &[],
+        }
+    }
+}
+
+/// What a publish becomes, but for its body.
+pub(crate) struct Prepared {
+    route: Arc<Route>,
+    persistent: bool,
+    expiry_ms: u64,
+    overlay: Vec<u8>,
+    /// Its properties, where they aren't kept as they came.
+    rewritten: Option<Vec<u8>>,
+}
+
+/// A message that goes back to its publisher.
+#[derive(Clone, Copy)]
+pub(super) struct Returned<'a> {
+    pub exchange: &'a [u8],
+    pub routing_key: &'a [u8],
+    pub properties: &'a [u8],
+    pub body: &'a [u8],
+}
+
+/// Messages of one channel and [way](Route::is_same_way) that wait to be handed on together.
+#[derive(Default)]
+pub(crate) struct PublishRun {
+    builder: BatchBuilder,
+    route: Option<Arc<Route>>,
+    channel: u16,
+    persistent: bool,
+    /// Places in the run of messages that go back if they reach nobody.
+    mandatory: Vec<u32>,
+    /// Where its only message's body goes, if it is a large one.
+    file: Option<BodyFile>,
+}
+
+/// What is kept of a run while its queues get it.
+pub(crate) struct RunOnItsWay {
+    channel: u16,
+    mandatory: Vec<u32>,
+}
+
+impl PublishRun {
+    /// Whether it waits for its body file.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.file.as_ref().is_some_and(BodyFile::is_pending)
+    }
+
+    /// Nobody waits for the file any more. A message whose body is nowhere else goes with it; its publisher left without
+    /// a confirm.
+    pub(crate) fn give_up_file(&mut self) {
+        if self.file.take().is_some() && self.builder.has_files() {
+            self.builder.finish();
+            self.mandatory.clear();
+        }
+    }
+}
+
+impl Session {
+    /// Begins a publish; its header and body follow in frames of their own.
+    pub(crate) fn begin_publish(&mut self, channel: u16, publish: &basic::Publish<'_>) -> Result<()> {
+        if publish.immediate {
+            return Err(not_implemented("immediate=true"));
+        }
+        let incoming = Publish {
+            exchange: publish.exchange.as_bytes().into(),
+            routing_key: publish.routing_key.as_bytes().into(),
+            mandatory: publish.mandatory,
+        };
+        self.channel(channel)?.incoming = Incoming::Header(incoming);
+        Ok(())
+    }
+
+    /// Checks a content header against the limits.
+    pub(crate) fn check_header(&self, header: &ContentHeader<'_>) -> Result<()> {
+        if header.class_id != CLASS_BASIC {
+            let text = format!("content header of class {}, expected {CLASS_BASIC} (basic)", header.class_id);
+            return Err(ProtocolError::new(ReplyCode::UnexpectedFrame, text));
+        }
+        let limit = self.client.broker.settings.max_message_size;
+        if header.body_size > limit {
+            return Err(precondition(format!(
+                "message size {} is larger than configured max size {limit}",
+                header.body_size
+            )));
+        }
+        Ok(())
+    }
+
+    /// A content header on `channel`.
+    pub(crate) fn content_header(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
+        let incoming = std::mem::take(&mut self.channel(channel)?.incoming);
+        let Incoming::Header(publish) = incoming else {
+            return Err(unexpected("content header", "a method"));
+        };
+        let header = ContentHeader::decode(payload)?;
+        self.check_header(&header)?;
+        if header.body_size == 0 {
+            return self.publish(
+                channel,
+                &publish.exchange,
+                &publish.routing_key,
+                publish.mandatory,
+                header.properties,
+                BodyRef::Slice(b""),
+                now,
+            );
+        }
+        let body = self.begin_body(channel, &publish, &header, now)?;
+        self.channel(channel)?.incoming = Incoming::Body(publish, body);
+        Ok(())
+    }
+
+    /// A content body on `channel`.
+    pub(crate) fn content_body(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
+        let partial = self.client.partial.clone();
+        let incoming = &mut self.channel(channel)?.incoming;
+        let Incoming::Body(_, body) = incoming else {
+            return Err(unexpected("content body", "a method or content header"));
+        };
+        if !body.add(payload, &partial)? {
+            return Ok(());
+        }
+        let Incoming::Body(publish, body) = std::mem::take(incoming) else { unreachable!("matched above") };
+        let Publish { exchange, routing_key, mandatory } = publish;
+        let Whole { properties, received } = body.finish();
+        let (prepared, body) = match received {
+            WholeBody::Memory(bytes) => {
+                let body = BodyRef::Whole(bytes);
+                return self.publish(channel, &exchange, &routing_key, mandatory, &properties, body, now);
+            }
+            WholeBody::File(file, prepared) => (prepared, BodyRef::File(file)),
+            WholeBody::Dropped(bytes, prepared) => (prepared, BodyRef::Dropped(bytes)),
+        };
+        self.hand_on(channel, &exchange, &routing_key, mandatory, &properties, *prepared, body, now)
+    }
+
+    /// Where the body that a header announces goes. A large one for durable queues alone is routed now, and written to its
+    /// file as it comes. One that a queue has in memory anyway, or that its publisher gets back, or that waits for a commit,
+    /// stays here until it is whole.
+    fn begin_body(&mut self, channel: u16, publish: &Publish, header: &ContentHeader<'_>, now: Now) -> Result<Body> {
+        let size = header.body_size as usize;
+        let persistent = delivery_mode(header.properties) == Some(DELIVERY_MODE_PERSISTENT);
+        if persistent && size >= self.client.broker.settings.body_file_from && self.transactions == 0 {
+            let prepared = self.prepare(channel, &publish.exchange, &publish.routing_key, header.properties, now)?;
+            if prepared.route.streams(&self.client.broker.shared, persistent, size) {
+                let file = self.client.broker.bodies.begin(&self.client.unwritten, &self.client.outbox);
+                let received = Received::File(Box::new(file), Box::new(prepared));
+                return Ok(Body::elsewhere(header.properties, size, received));
+            }
+            if prepared.route.is_unroutable() && !publish.mandatory {
+                let received = Received::Dropped(Box::new(prepared));
+                return Ok(Body::elsewhere(header.properties, size, received));
+            }
+        }
+        Body::new(header.properties, size, &self.client.partial)
+    }
+
+    /// A complete message.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn publish(
+        &mut self,
+        channel: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        mandatory: bool,
+        properties: &[u8],
+        body: BodyRef<'_>,
+        now: Now,
+    ) -> Result<()> {
+        let prepared = self.prepare(channel, exchange, routing_key, properties, now)?;
+        self.hand_on(channel, exchange, routing_key, mandatory, properties, prepared, body, now)
+    }
+
+    /// Checks and routes a message.
+    fn prepare(
+        &mut self,
+        channel: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        properties: &[u8],
+        now: Now,
+    ) -> Result<Prepared> {
+        let flags = content_flags(properties);
+        let headers = if flags & FLAG_HEADERS != 0 { headers(properties) } else { None };
+        let mut expiry_ms = 0;
+        if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
+            let decoded = Properties::decode(properties)?;
+            if let Some(user) = decoded.user_id {
+                let checked = self.client.broker.check_user_id(&self.client.user, user.as_bytes());
+                checked.map_err(precondition)?;
+            }
+            if let Some(text) = decoded.expiration {
+                expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
+            }
+        }
+        let routed_by = headers.map(|table| MessageHeaders(Headers::amqp091(Some(table))));
+        let routed_by = routed_by.as_ref().map(|headers| headers as &dyn leveret_routing::Headers);
+        let mut rewritten = None;
+        if flags & FLAG_REPLY_TO != 0 {
+            rewritten = self.with_volatile_reply_to(channel, properties)?;
+        }
+        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost };
+        let mut overlay = Vec::new();
+        let route = match headers
+            .map(FurtherKeys::of)
+            .transpose()
+            .map_err(|error| precondition(error.to_string()))?
+            .flatten()
+        {
+            None => {
+                let generation = self.client.broker.registry.generation();
+                match self.client.routes.again(generation, exchange, routing_key, headers.is_some()) {
+                    Some(route) => route,
+                    None => {
+                        let snapshot = self.client.broker.registry.snapshot();
+                        self.client.routes.find(&snapshot, &publisher, exchange, routing_key, routed_by)?
+                    }
+                }
+            }
+            Some(further) => {
+                let snapshot = self.client.broker.registry.snapshot();
+                if further.has_blind {
+                    rewritten = Some(without_blind_copies(rewritten.as_deref().unwrap_or(properties))?);
+                }
+                encode_keys(&mut overlay, further.seen.iter().copied(), further.blind.iter().copied());
+                let mut keys = vec![routing_key];
+                keys.extend(further.seen.iter().chain(&further.blind));
+                route::extended(&snapshot, &publisher, exchange, &keys, routed_by)?
+            }
+        };
+        let properties = rewritten.as_deref().unwrap_or(properties);
+        if properties.len() > self.properties_max() {
+            let (size, limit) = (properties.len() + HEADER_OVERHEAD, self.frame_max);
+            return Err(precondition(format!(
+                "content header of {size} bytes with the reply-to that was put in is larger than frame_max ({limit})"
+            )));
+        }
+        if let Some(stamps) = &self.client.broker.settings.stamps {
+            stamps.encode_amqp091(properties, now.wall_ms, &mut overlay);
+        }
+        let persistent = delivery_mode(properties) == Some(DELIVERY_MODE_PERSISTENT);
+        Ok(Prepared { route, persistent, expiry_ms, overlay, rewritten })
+    }
+
+    /// Hands a message on that was routed.
+    #[allow(clippy::too_many_arguments)]
+    fn hand_on(
+        &mut self,
+        channel: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        mandatory: bool,
+        properties: &[u8],
+        prepared: Prepared,
+        body: BodyRef<'_>,
+        now: Now,
+    ) -> Result<()> {
+        self.client.counters.published(body.length());
+        let Prepared { route, persistent, expiry_ms, overlay, rewritten } = prepared;
+        let properties = rewritten.as_deref().unwrap_or(properties);
+        if route.is_unroutable() {
+            route.count_unroutable(mandatory, now.monotonic);
+            return self.unroutable(channel, exchange, routing_key, mandatory, properties, &body, now);
+        }
+        if self.transactions > 0 {
+            self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
+        }
+        let length = body.bytes().len();
+        let is_free = self.transactions == 0;
+        let body = match body {
+            BodyRef::Slice(bytes) if is_free && route.streams(&self.client.broker.shared, persistent, length) => {
+                let bytes = Bytes::copy_from_slice(bytes);
+                BodyRef::File(Box::new(self.client.broker.bodies.write(&bytes, &self.client.outbox)))
+            }
+            body => body,
+        };
+        let is_in_file = matches!(body, BodyRef::File(_));
+        let to_file = is_in_file || is_free && route.wants_file(&self.client.broker.shared, persistent, length);
+        if to_file {
+            self.flush_run(now);
+        }
+        let run = &self.run;
+        let same = run.channel == channel
+            && run.persistent == persistent
+            && run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
+        if !same {
+            self.flush_run(now);
+            self.run.route = Some(route.clone());
+            self.run.channel = channel;
+            self.run.persistent = persistent;
+        }
+        let envelope = Envelope {
+            durable: persistent,
+            priority: priority(properties),
+            exchange,
+            routing_key,
+            received_ms: now.wall_ms,
+            expiry_ms,
+        };
+        let overlay = Overlay::new(&overlay);
+        let message = StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body: b"" };
+        if mandatory {
+            self.run.mandatory.push(self.run.builder.len() as u32);
+        }
+        match body {
+            BodyRef::File(file) => {
+                self.run.builder.push_file(&message, file.body());
+                self.run.file = Some(*file);
+                self.hold(Held::Body, now);
+            }
+            BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
+                if to_file {
+                    self.run.file = Some(self.client.broker.bodies.write(&bytes, &self.client.outbox));
+                    self.hold(Held::Body, now);
+                }
+                self.run.builder.push_large(&message, bytes);
+            }
+            body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
+        }
+        let is_long = self.run.builder.is_full() || fan_out::is_long(self.run.builder.len(), &route);
+        self.client.routes.keep(route);
+        if is_long {
+            // With a body file that is pending this does nothing: it comes again when it is written.
+            self.flush_in_parts(now);
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn unroutable(
+        &mut self,
+        channel: u16,
+        exchange: &[u8],
+        routing_key: &[u8],
+        mandatory: bool,
+        properties: &[u8],
+        body: &BodyRef<'_>,
+        now: Now,
+    ) -> Result<()> {
+        // Those before it keep their place in the order of confirms.
+        self.flush_run(now);
+        let stat = if mandatory { Stat::ReturnUnroutable } else { Stat::DropUnroutable };
+        if let Some(entry) = self.channels.get_mut(&channel) {
+            entry.count_publishes(1, &self.client.counters, now.monotonic);
+            entry.stats.count(stat, 1, now.monotonic);
+        }
+        if mandatory {
+            self.client.counters.unroutable_returned.add(1);
+            let returned = Returned { exchange, routing_key, properties, body: body.bytes() };
+            if self.transactions > 0 && self.tx_return(channel, &returned)? {
+                return Ok(());
+            }
+            self.return_message(channel, &returned);
+        } else {
+            self.client.counters.unroutable_dropped.add(1);
+        }
+        if let Some(confirms) = &mut self.channel(channel)?.confirms {
+            confirms.publish(1, Awaited::default(), true);
+            self.client.counters.published_with_confirm.increment();
+            self.note_confirming(channel);
+        }
+        Ok(())
+    }
+
+    /// `basic.return` of a message that had to be routed and wasn't.
+    pub(super) fn return_message(&mut self, channel: u16, returned: &Returned<'_>) {
+        let Returned { exchange, routing_key, properties, body } = *returned;
+        let frame_max = self.frame_max;
+        let out = self.out(channel);
+        let method = basic::Return {
+            reply_code: ReplyCode::NoRoute.code(),
+            reply_text: leveret_amqp091::ShortStr::literal("NO_ROUTE"),
+            exchange: short(exchange),
+            routing_key: short(routing_key),
+        };
+        encode_method(out, channel, &Method::BasicReturn(method));
+        encode_header(out, channel, CLASS_BASIC, body.len() as u64, properties);
+        encode_content_body(out, channel, body, frame_max);
+    }
+
+    /// Hands the collected run to its queues, since something else comes next.
+    pub(crate) fn flush_run(&mut self, now: Now) {
+        if let Some((run, mut fan_out)) = self.take_run(now) {
+            fan_out.whole(&mut self.client, now.monotonic);
+            self.fanned_out(run, fan_out);
+        }
+    }
+
+    /// Hands the collected run to its queues, or to as many as the turn may: until the rest has it nothing is read.
+    pub(crate) fn flush_in_parts(&mut self, now: Now) {
+        if let Some((run, mut fan_out)) = self.take_run(now) {
+            match fan_out.part(&mut self.client, now.monotonic) {
+                true => self.fanned_out(run, fan_out),
+                false => self.unfinished.push_back(Unfinished::FanOut(run, Box::new(fan_out))),
+            }
+        }
+    }
+
+    /// The collected run on its way to its queues; none if nothing is collected, or what is has to wait.
+    fn take_run(&mut self, now: Now) -> Option<(RunOnItsWay, FanOut)> {
+        if self.run.builder.is_empty() || self.run.is_pending() {
+            return None;
+        }
+        let file = self.run.file.take();
+        let batch = Arc::new(self.run.builder.finish());
+        let mandatory = std::mem::take(&mut self.run.mandatory);
+        let count = batch.len() as u32;
+        let channel = self.run.channel;
+        let persistent = self.run.persistent;
+        let route = self.run.route.clone()?;
+        if let Some(entry) = self.channels.get_mut(&channel) {
+            entry.count_publishes(u64::from(count), &self.client.counters, now.monotonic);
+        }
+        route.count(u64::from(count), now.monotonic);
+        if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
+            return None;
+        }
+        let fan_out = FanOut::new(&self.client, route, batch, persistent, file);
+        Some((RunOnItsWay { channel, mandatory }, fan_out))
+    }
+
+    /// All its queues were offered a run.
+    pub(super) fn fanned_out(&mut self, run: RunOnItsWay, fan_out: FanOut) {
+        let RunOnItsWay { channel, mandatory } = run;
+        let FannedOut { batch, mut accepted, awaited, reached_nobody, .. } = fan_out.end(&mut self.client);
+        let count = batch.len() as u32;
+        if reached_nobody {
+            accepted = self.return_from_gone(channel, &batch, &mandatory);
+        }
+        if let Some(publisher) = self.channels.get_mut(&channel)
+            && let Some(confirms) = &mut publisher.confirms
+        {
+            self.client.counters.published_with_confirm.add(u64::from(count));
+            confirms.publish(u64::from(accepted), awaited, true);
+            confirms.publish(u64::from(count - accepted), awaited, false);
+            if !std::mem::replace(&mut publisher.is_confirming, true) {
+                self.confirming.push(channel);
+            }
+        }
+    }
+
+    /// A run was routed to queues that are all being deleted: it reached nobody, as if it had come a moment later. Returns for how
+    /// many messages, from the first on, that is said by a confirm: one whose body is in a file can't be returned.
+    fn return_from_gone(&mut self, channel: u16, batch: &Batch, mandatory: &[u32]) -> u32 {
+        for index in mandatory {
+            let message = batch.message(*index as usize);
+            if message.file.is_some() {
+                return *index;
+            }
+            let message = message.view();
+            self.client.counters.unroutable_returned.add(1);
+            self.return_message(
+                channel,
+                &Returned {
+                    exchange: message.envelope.exchange,
+                    routing_key: message.envelope.routing_key,
+                    properties: message.properties,
+                    body: message.body,
+                },
+            );
+        }
+        self.client.counters.unroutable_dropped.add(batch.len() as u64 - mandatory.len() as u64);
+        batch.len() as u32
+    }
+
+    /// The queues of this connection's last route show that it is held back.
+    pub(crate) fn show_held_publisher(&self, reason: WaitReason, now: Now) -> SmallVec<[QueueRef; 2]> {
+        let queues = self.run.route.as_ref().map(|route| route.queues.clone()).unwrap_or_default();
+        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
+        queues
+    }
+
+    /// Holds input back while publishes have to wait for the disk. When it is the log that has no room, its last
+    /// route's queues show it.
+    pub(crate) fn hold_for_log(&mut self, now: Now) {
+        self.flush_run(now);
+        if self.alarm {
+            self.tell_blocked();
+        }
+        let reason = self.client.broker.commit.publish_wait();
+        let queues = match self.client.broker.commit.has_room() {
+            true => SmallVec::new(),
+            false => self.show_held_publisher(reason, now),
+        };
+        self.hold(Held::Publishes { reason, queues }, now);
+    }
+
+    /// True while this connection's publishes have to wait for the disk. One that never published goes on:
+    /// the log keeps room for settles and metadata.
+    pub(crate) fn publishes_wait(&self) -> bool {
+        self.run.route.is_some() && self.client.is_log_full()
+    }
+}
+
+fn unexpected(received: &str, expected: &str) -> ProtocolError {
+    ProtocolError::new(ReplyCode::UnexpectedFrame, format!("unexpected {received} frame, expected {expected}"))
+}
+
+/// A name that came over the wire as a short string fits one again.
+pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
+    leveret_amqp091::ShortStr::new(bytes).unwrap_or(leveret_amqp091::ShortStr::EMPTY)
+}
+
+/// The first word of property flags (4.2.6.1).
+fn content_flags(properties: &[u8]) -> u16 {
+    match properties {
+        [high, low, ..] => u16::from_be_bytes([*high, *low]),
+        _ => 0,
+    }
+}

@@ -1,0 +1,176 @@
+//! `queue.*`: declare, bind, unbind, purge, delete.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{Method, encode_method, method::queue};
+use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Resource, authorize};
+use leveret_queue::DeleteIf;
+
+use super::arguments;
+use super::error::Result;
+use super::held::Answer;
+use super::publish::short;
+use super::reply_to::is_reply_name;
+use super::session::Session;
+use leveret_broker::time::Now;
+
+fn clamp(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+impl Session {
+    /// `queue.declare`.
+    pub(crate) fn queue_declare(&mut self, channel: u16, declare: &queue::Declare<'_>, now: Now) -> Result<()> {
+        self.channel(channel)?;
+        let given = &*arguments::declared_name("queue", declare.queue)?;
+        if is_reply_name(given) {
+            return self.declare_reply_queue(channel, given, declare.nowait);
+        }
+        if declare.passive {
+            return self.queue_declare_passive(channel, declare, given, now);
+        }
+        let name: Arc<str> =
+            if given.is_empty() { self.client.broker.names.next("amq.gen-").into() } else { given.into() };
+        let options = arguments::arguments(declare.arguments)?;
+        let dead_letter_exchange = options.get("x-dead-letter-exchange").and_then(|value| value.as_str());
+        let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange })?;
+        let command = Command::DeclareQueue(DeclareQueue {
+            vhost: self.client.vhost.clone(),
+            name: name.clone(),
+            server_named: given.is_empty(),
+            durable: declare.durable,
+            auto_delete: declare.auto_delete,
+            exclusive: declare.exclusive,
+            connection: Some(self.client.id),
+            arguments: options.clone(),
+        });
+        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
+        self.client.counters.queues_declared.increment();
+        if submitted.outcome == leveret_model::Outcome::Created {
+            self.client.counters.queues_created.increment();
+        }
+        self.client.has_exclusive_queues |= declare.exclusive;
+        let staged = self.client.broker.registry.staged_snapshot();
+        let existing = staged.queue(&self.client.vhost, &name).map(|queue| queue.declared_again(now.monotonic));
+        let (messages, consumers) = existing.unwrap_or_default();
+        self.channel(channel)?.last_queue = Some(name.clone());
+        let answer = if declare.nowait {
+            Answer::Nothing
+        } else {
+            Answer::QueueDeclareOk {
+                channel,
+                queue: name,
+                messages: clamp(messages),
+                consumers: clamp(consumers as u64),
+            }
+        };
+        self.answer_when_durable(submitted.position, answer);
+        Ok(())
+    }
+
+    fn queue_declare_passive(
+        &mut self,
+        channel: u16,
+        declare: &queue::Declare<'_>,
+        given: &str,
+        now: Now,
+    ) -> Result<()> {
+        let name = if given.is_empty() { self.queue_name(channel, declare.queue)? } else { given.into() };
+        let action = Action::DeclareQueue { queue: &name, dead_letter_exchange: None };
+        let queue = self.usable_queue(&name, action)?;
+        let (messages, consumers) = queue.declared_again(now.monotonic);
+        self.channel(channel)?.last_queue = Some(name.clone());
+        if !declare.nowait {
+            let answer = queue::DeclareOk {
+                queue: short(name.as_bytes()),
+                message_count: clamp(messages),
+                consumer_count: clamp(consumers as u64),
+            };
+            encode_method(self.out(channel), channel, &Method::QueueDeclareOk(answer));
+        }
+        Ok(())
+    }
+
+    /// `queue.bind`.
+    pub(crate) fn queue_bind(&mut self, channel: u16, bind: &queue::Bind<'_>, now: Now) -> Result<()> {
+        let answer = if bind.nowait { Answer::Nothing } else { Answer::QueueBindOk { channel } };
+        let name = self.declared_queue_name(channel, bind.queue)?;
+        // A queue bound without a name and a key is bound by its name (specification 1.7.2.4).
+        let key = if bind.queue.is_empty() && bind.routing_key.is_empty() {
+            name.as_bytes().into()
+        } else {
+            bind.routing_key.as_bytes().into()
+        };
+        let command = Bind {
+            vhost: self.client.vhost.clone(),
+            source: (&*arguments::declared_name("exchange", bind.exchange)?).into(),
+            destination: DestinationName::Queue(name),
+            routing_key: key,
+            arguments: arguments::arguments(bind.arguments)?,
+            connection: Some(self.client.id),
+        };
+        self.submit_binding(command, true, answer, now)
+    }
+
+    /// `queue.unbind`.
+    pub(crate) fn queue_unbind(&mut self, channel: u16, unbind: &queue::Unbind<'_>, now: Now) -> Result<()> {
+        let command = Bind {
+            vhost: self.client.vhost.clone(),
+            source: (&*arguments::declared_name("exchange", unbind.exchange)?).into(),
+            destination: DestinationName::Queue(self.declared_queue_name(channel, unbind.queue)?),
+            routing_key: unbind.routing_key.as_bytes().into(),
+            arguments: arguments::arguments(unbind.arguments)?,
+            connection: Some(self.client.id),
+        };
+        self.submit_binding(command, false, Answer::QueueUnbindOk { channel }, now)
+    }
+
+    /// Binds or unbinds, after the check that is the same for both and for both kinds of destination.
+    pub(crate) fn submit_binding(&mut self, bind: Bind, add: bool, answer: Answer, now: Now) -> Result<()> {
+        if let DestinationName::Queue(name) = &bind.destination {
+            self.refuse_reply_binding(name)?;
+        }
+        let destination = match &bind.destination {
+            DestinationName::Queue(name) => Resource::Queue(name),
+            DestinationName::Exchange(name) => Resource::Exchange(name),
+        };
+        let permit =
+            self.authorize(Action::Bind { source: &bind.source, destination, routing_key: &bind.routing_key })?;
+        let command = if add { Command::Bind(bind) } else { Command::Unbind(bind) };
+        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
+        self.answer_when_durable(submitted.position, answer);
+        Ok(())
+    }
+
+    /// `queue.purge`.
+    pub(crate) fn queue_purge(&mut self, channel: u16, purge: &queue::Purge<'_>, now: Now) -> Result<()> {
+        let name = self.queue_name(channel, purge.queue)?;
+        // A failed one, too: what can't be read may go.
+        let queue = self.known_queue(&name, Action::Consume(&name))?;
+        let (count, position) = queue.purge(now.monotonic);
+        let answer =
+            if purge.nowait { Answer::Nothing } else { Answer::QueuePurgeOk { channel, messages: clamp(count) } };
+        self.answer_when_durable(position, answer);
+        Ok(())
+    }
+
+    /// `queue.delete`. One that doesn't exist is deleted already.
+    pub(crate) fn queue_delete(&mut self, channel: u16, delete: &queue::Delete<'_>, now: Now) -> Result<()> {
+        let name = self.declared_queue_name(channel, delete.queue)?;
+        let permit = self.authorize(Action::DeleteQueue(&name))?;
+        let command = DeleteQueue { vhost: self.client.vhost.clone(), name, connection: Some(self.client.id) };
+        let condition = DeleteIf { unused: delete.if_unused, empty: delete.if_empty, expired: false };
+        let submitted = self.client.broker.registry.delete_queue(permit, command, condition, None, now.monotonic)?;
+        self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
+        let answer =
+            if delete.nowait { Answer::Nothing } else { Answer::QueueDeleteOk { channel, deleted: submitted.deleted } };
+        self.answer_when_durable(submitted.position, answer);
+        Ok(())
+    }
+
+    /// The permit for what this connection's user wants to do in its vhost.
+    pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit> {
+        let snapshot = self.client.broker.registry.snapshot();
+        Ok(authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)?)
+    }
+}

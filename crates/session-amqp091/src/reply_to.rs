@@ -1,0 +1,161 @@
+//! Direct reply-to: the requester's side, and what the pseudo queue answers to other methods.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{Method, Properties, ReplyCode, ShortStr, encode_method, method::basic, method::queue};
+use leveret_model::Refused;
+
+use super::deliver::{Recipient, encode_delivery};
+use super::error::{ProtocolError, Result, not_allowed, precondition};
+use super::publish::short;
+use super::session::Session;
+use leveret_broker::reply_to::{REPLY_TO, Registration, is_volatile};
+use leveret_broker::settings::TURN_BYTES_MAX;
+use leveret_broker::time::Now;
+
+/// The consumer of answers of a channel.
+pub(crate) struct ReplyConsumer {
+    pub tag: Arc<[u8]>,
+    registration: Registration,
+}
+
+/// Whether a queue name means direct reply-to.
+pub(crate) fn is_reply_name(name: &str) -> bool {
+    name == REPLY_TO || is_volatile(name.as_bytes())
+}
+
+impl Session {
+    /// `basic.consume` from the pseudo queue.
+    pub(crate) fn consume_replies(&mut self, channel: u16, consume: &basic::Consume<'_>) -> Result<()> {
+        let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
+        let key = self.client.broker.fresh_id();
+        let (targets, outbox) = (self.client.broker.replies.clone(), self.client.outbox.clone());
+        let entry = self.channel(channel)?;
+        if entry.reply.is_some() {
+            return Err(precondition("reply consumer already set"));
+        }
+        if !consume.no_ack {
+            return Err(precondition("reply consumer cannot acknowledge"));
+        }
+        entry.reply = Some(ReplyConsumer { tag: tag.clone(), registration: targets.register(outbox, key) });
+        self.reply_channels.insert(key, channel);
+        if !consume.nowait {
+            let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
+            encode_method(self.out(channel), channel, &answer);
+        }
+        Ok(())
+    }
+
+    /// The tag of a new consumer: the client's, if the channel has none of that name, or one of ours.
+    pub(crate) fn free_consumer_tag(&mut self, channel: u16, given: ShortStr<'_>) -> Result<Arc<[u8]>> {
+        if given.as_bytes().is_empty() {
+            return Ok(self.client.broker.names.next("amq.ctag-").into_bytes().into());
+        }
+        let tag = given.as_bytes();
+        let entry = self.channel(channel)?;
+        let replies = entry.reply.as_ref().is_some_and(|reply| *reply.tag == *tag);
+        if replies || entry.consumers.contains_key(tag) {
+            return Err(not_allowed(format!("attempt to reuse consumer tag '{}'", String::from_utf8_lossy(tag))));
+        }
+        Ok(tag.into())
+    }
+
+    /// `reply-to` that names the pseudo queue, replaced by the volatile name of the channel's consumer.
+    pub(crate) fn with_volatile_reply_to(&mut self, channel: u16, raw: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut properties = Properties::decode(raw)?;
+        if properties.reply_to.is_none_or(|name| name.as_bytes() != REPLY_TO.as_bytes()) {
+            return Ok(None);
+        }
+        let Some(reply) = &self.channel(channel)?.reply else {
+            return Err(precondition("fast reply consumer does not exist"));
+        };
+        properties.reply_to = Some(short(reply.registration.target().name().as_bytes()));
+        let mut out = Vec::with_capacity(raw.len() + 64);
+        properties.encode(&mut out);
+        Ok(Some(out))
+    }
+
+    /// `queue.declare` of the pseudo queue or a volatile name, passive or not: it is there, or it isn't.
+    pub(crate) fn declare_reply_queue(&mut self, channel: u16, name: &str, nowait: bool) -> Result<()> {
+        if name != REPLY_TO && self.client.broker.replies.find(name.as_bytes()).is_none() {
+            return Err(Refused::no_queue(&self.client.vhost, name).into());
+        }
+        if !nowait {
+            let answer = queue::DeclareOk { queue: short(name.as_bytes()), message_count: 0, consumer_count: 1 };
+            encode_method(self.out(channel), channel, &Method::QueueDeclareOk(answer));
+        }
+        Ok(())
+    }
+
+    /// A volatile name has no bindings.
+    pub(crate) fn refuse_reply_binding(&self, name: &str) -> Result<()> {
+        match is_volatile(name.as_bytes()) {
+            true => Err(ProtocolError::new(
+                ReplyCode::AccessRefused,
+                "cannot bind or unbind to a volatile (direct reply-to) queue",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Only its own channel gets from a volatile name what is sent to it; for others there is no such queue.
+    pub(crate) fn refuse_reply_queue(&self, name: &str, method: &str) -> ProtocolError {
+        if self.client.broker.replies.find(name.as_bytes()).is_none() {
+            return Refused::no_queue(&self.client.vhost, name).into();
+        }
+        let vhost = &self.client.vhost;
+        match method {
+            "basic.consume" => {
+                precondition(format!("only creator channel may consume from queue '{name}' in vhost '{vhost}'"))
+            }
+            _ => ProtocolError::new(
+                ReplyCode::NotImplemented,
+                format!("{method} not supported by volatile queue '{name}' in vhost '{vhost}'"),
+            ),
+        }
+    }
+
+    /// Ends the channel's consumer of answers, if it has this tag.
+    pub(crate) fn cancel_replies(&mut self, channel: u16, tag: &[u8]) {
+        let entry = self.channels.get_mut(&channel);
+        if let Some(reply) = entry.and_then(|entry| entry.reply.take_if(|reply| *reply.tag == *tag)) {
+            self.forget_reply_consumer(&reply);
+        }
+    }
+
+    /// A channel's consumer of answers has ended.
+    pub(super) fn forget_reply_consumer(&mut self, reply: &ReplyConsumer) {
+        self.reply_channels.remove(&reply.registration.target().key());
+    }
+
+    /// Encodes answers that have come, until the output holds one write's worth.
+    pub(crate) fn deliver_replies(&mut self, now: Now) {
+        let (frame_max, properties_max) = (self.frame_max, self.properties_max());
+        while self.client.output.len() < TURN_BYTES_MAX
+            && self.contents.behind_bytes() < TURN_BYTES_MAX
+            && let Some(reply) = self.replies.pop_front()
+        {
+            reply.done();
+            let owner = |channel: &super::channel::Channel| {
+                channel.reply.as_ref().is_some_and(|own| own.registration.target().is_target_of(&reply))
+            };
+            let key = reply.key;
+            let Some(number) = self.reply_channels.get(&key).copied() else { continue };
+            // The channel or its consumer is gone: so are the answers.
+            let Some(channel) = self.channels.get_mut(&number).filter(|channel| owner(channel)) else { continue };
+            let Some(consumer) = &channel.reply else { continue };
+            let tag = consumer.tag.clone();
+            let sent_ms = self.client.broker.settings.sent_ms(now);
+            let to = Recipient { channel: number, tag: &tag, frame_max, properties_max, sent_ms };
+            let out = self.contents.out(&mut self.client.output, number);
+            for at in 0..reply.batch.len() {
+                let message = reply.batch.message(at).view();
+                if let Err(bytes) = encode_delivery(out, &to, channel.next_tag(), false, &message) {
+                    return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
+                }
+            }
+            self.client.counters.delivered_no_ack.add(reply.batch.len() as u64);
+            self.client.counters.delivered_replies.add(reply.batch.len() as u64);
+        }
+    }
+}

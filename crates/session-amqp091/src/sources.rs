@@ -1,0 +1,111 @@
+//! Where a channel's deliveries came from.
+
+use std::sync::Arc;
+
+use leveret_queue::ConsumerId;
+use rustc_hash::FxHashMap;
+
+use leveret_broker::queue_handle::QueueRef;
+
+/// Below so many entries it isn't worth to look which are of use.
+const SWEEP_MIN: usize = 64;
+
+/// A consumer, or a queue asked by `basic.get`.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub queue: QueueRef,
+    pub consumer: Option<ConsumerId>,
+}
+
+/// Sources by the index that deliveries keep. Those that have ended leave when nothing that they delivered is left: a channel
+/// may have any number of consumers in its life.
+#[derive(Default)]
+pub(crate) struct Sources {
+    entries: Vec<Option<Entry>>,
+    /// Indexes of no use.
+    free: Vec<u32>,
+    /// Queues asked by `basic.get`, by the address of the queue that their entry keeps.
+    queues: FxHashMap<usize, u32>,
+    /// With more than so many entries they are looked through.
+    sweep_above: usize,
+}
+
+struct Entry {
+    source: Source,
+    /// It delivers nothing more.
+    ended: bool,
+}
+
+impl Sources {
+    /// The source with this index, which a delivery or a consumer has.
+    pub(super) fn get(&self, index: u32) -> &Source {
+        let entry = self.entries[index as usize].as_ref();
+        &entry.expect("a source stays as long as its deliveries and its consumer").source
+    }
+
+    /// The index of a new consumer.
+    pub(super) fn add_consumer(&mut self, queue: &QueueRef, id: ConsumerId) -> u32 {
+        self.add(Source { queue: queue.clone(), consumer: Some(id) }, false)
+    }
+
+    /// The index of a queue that is asked for messages, added when it is new.
+    pub(super) fn queue(&mut self, queue: &QueueRef) -> u32 {
+        let address = Arc::as_ptr(queue).addr();
+        if let Some(index) = self.queues.get(&address) {
+            return *index;
+        }
+        let index = self.add(Source { queue: queue.clone(), consumer: None }, true);
+        self.queues.insert(address, index);
+        index
+    }
+
+    fn add(&mut self, source: Source, ended: bool) -> u32 {
+        let entry = Some(Entry { source, ended });
+        match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = entry;
+                index
+            }
+            None => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as u32
+            }
+        }
+    }
+
+    /// A consumer has ended, and some of its deliveries may be left or none is.
+    pub(super) fn end(&mut self, index: u32, may_be_left: bool) {
+        if !may_be_left {
+            self.forget(index);
+        } else if let Some(Some(entry)) = self.entries.get_mut(index as usize) {
+            entry.ended = true;
+        }
+    }
+
+    fn forget(&mut self, index: u32) {
+        if let Some(Entry { source, .. }) = self.entries.get_mut(index as usize).and_then(Option::take) {
+            self.free.push(index);
+            if source.consumer.is_none() {
+                self.queues.remove(&Arc::as_ptr(&source.queue).addr());
+            }
+        }
+    }
+
+    /// There are twice as many as the last look left.
+    pub(super) fn want_sweep(&self) -> bool {
+        self.free.is_empty() && self.entries.len() > self.sweep_above.max(SWEEP_MIN)
+    }
+
+    /// Forgets the sources that have ended and that none of the deliveries left is of, whose indexes these are.
+    pub(super) fn sweep(&mut self, left: impl Iterator<Item = u32>) {
+        let mut is_left = vec![false; self.entries.len()];
+        left.for_each(|index| is_left[index as usize] = true);
+        for (index, is_left) in is_left.into_iter().enumerate() {
+            let has_ended = self.entries[index].as_ref().is_some_and(|entry| entry.ended);
+            if has_ended && !is_left {
+                self.forget(index as u32);
+            }
+        }
+        self.sweep_above = 2 * (self.entries.len() - self.free.len());
+    }
+}

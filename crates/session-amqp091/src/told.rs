@@ -1,0 +1,41 @@
+//! What the log says of a session.
+
+use leveret_amqp091::{FieldValue, method::name_of};
+
+use super::error::ProtocolError;
+use super::session::{Phase, Session};
+use leveret_broker::told::Told;
+
+impl Session {
+    pub(crate) fn told(&self) -> Told<'_> {
+        let named = self.client_properties.lookup("connection_name");
+        let client_name = named.and_then(FieldValue::as_str).unwrap_or_default();
+        self.client.told(client_name)
+    }
+
+    /// RabbitMQ's names.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Start | Phase::Refused => "starting",
+            Phase::Tune => "tuning",
+            Phase::Open => "opening",
+            Phase::Running => "running",
+            Phase::Closing => "closing",
+            Phase::Finished => "closed",
+        }
+    }
+
+    /// `operation queue.declare caused a channel exception not_found: no queue 'q' in vhost '/'`.
+    pub(crate) fn cause(&self, scope: &str, error: &ProtocolError) -> String {
+        if self.phase != Phase::Running {
+            // Until the connection is open RabbitMQ says no more than why.
+            return error.text.clone();
+        }
+        let (class_id, method_id) = error.method;
+        let name = error.code.text().to_ascii_lowercase();
+        match name_of(class_id, method_id) {
+            Some(method) => format!("operation {method} caused a {scope} exception {name}: {}", error.text),
+            None => format!("a {scope} exception {name}: {}", error.text),
+        }
+    }
+}

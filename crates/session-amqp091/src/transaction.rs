@@ -1,0 +1,194 @@
+//! `tx.select`, `tx.commit`, `tx.rollback` (specification 1.9).
+//!
+//! Messages are routed when they are published; they are returned, and all else happens, at the commit.
+
+use std::sync::Arc;
+
+use leveret_amqp091::{Method, encode_method, method::tx};
+use leveret_message::Batch;
+
+use super::acknowledge::unknown_tag;
+use super::channel::{Channel, Delivery, Settled, by_source};
+use super::error::{Result, precondition};
+use super::held::Answer;
+use super::publish::Returned;
+use super::session::Session;
+use leveret_broker::reply_to::ReplyTarget;
+use leveret_broker::route::Route;
+use leveret_broker::settlement::Settlement;
+use leveret_broker::time::Now;
+use leveret_session::transaction::{Committed, TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
+
+/// What of a channel waits for its commit.
+#[derive(Default)]
+pub(crate) struct Tx {
+    transaction: Transaction,
+    /// In the order in which they came.
+    settled: Vec<(Settlement, Vec<Delivery>)>,
+    returns: Vec<UnroutedMessage>,
+    /// Answers to requesters of direct reply-to.
+    replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
+}
+
+/// Exchange, routing key, properties and body of a message that goes back to its publisher.
+struct UnroutedMessage([Box<[u8]>; 4]);
+
+impl UnroutedMessage {
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|part| part.len() as u64 + 16).sum()
+    }
+}
+
+impl Tx {
+    /// Messages and acknowledgements that wait.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let acknowledged = self.settled.iter().map(|(_, deliveries)| deliveries.len()).sum();
+        (self.transaction.message_count() + self.returns.len() + self.replies.len(), acknowledged)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.transaction.bytes()
+            + self.returns.iter().map(UnroutedMessage::bytes).sum::<u64>()
+            + self.replies.iter().map(|(_, batch)| batch.memory() as u64).sum::<u64>()
+    }
+}
+
+impl Session {
+    /// `tx.select`; a second one changes nothing.
+    pub(crate) fn tx_select(&mut self, number: u16) -> Result<()> {
+        let entry = self.channel(number)?;
+        if entry.confirms.is_some() {
+            return Err(precondition("cannot switch from confirm to tx mode"));
+        }
+        if entry.tx.is_none() {
+            entry.tx = Some(Tx::default());
+            self.transactions += 1;
+        }
+        encode_method(self.out(number), number, &Method::TxSelectOk(tx::SelectOk {}));
+        Ok(())
+    }
+
+    /// `tx.commit`: the answer follows when all of it is durable.
+    pub(crate) fn tx_commit(&mut self, number: u16, now: Now) -> Result<()> {
+        let Tx { mut transaction, settled, returns, replies } = self.take_tx(number)?;
+        if let Some(queue) = transaction.stopped_target() {
+            let text = format!(
+                "tx.commit: nothing was committed, since queue '{}' in vhost '{}' has stopped",
+                queue.info().name,
+                queue.info().vhost
+            );
+            self.channel(number)?.restore(settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+            return Err(precondition(&text));
+        }
+        self.settled_some(number, now);
+        let channel = self.channel(number)?;
+        for (settlement, deliveries) in &settled {
+            for Settled { source, runs } in by_source(deliveries) {
+                let source = channel.source(source);
+                transaction.settle(&source.queue, source.consumer, runs, *settlement);
+            }
+        }
+        let Committed { ticket, refused } =
+            transaction.commit(&self.client.broker.commit, &mut self.client.undurable, &self.client.outbox, now);
+        for UnroutedMessage([exchange, routing_key, properties, body]) in &returns {
+            self.return_message(number, &Returned { exchange, routing_key, properties, body });
+        }
+        for (target, batch) in &replies {
+            target.send(batch);
+        }
+        if refused {
+            return Err(precondition("partial tx completion: a queue refused a message (x-overflow=reject-publish)"));
+        }
+        self.answer_with(ticket, Answer::TxCommitOk { channel: number });
+        Ok(())
+    }
+
+    /// `tx.rollback`: messages are forgotten, deliveries are unsettled as before.
+    pub(crate) fn tx_rollback(&mut self, number: u16) -> Result<()> {
+        let tx = self.take_tx(number)?;
+        self.channel(number)?.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+        encode_method(self.out(number), number, &Method::TxRollbackOk(tx::RollbackOk {}));
+        Ok(())
+    }
+
+    fn take_tx(&mut self, number: u16) -> Result<Tx> {
+        let tx = self.channel(number)?.tx.as_mut().map(std::mem::take);
+        let tx = tx.ok_or_else(|| precondition("channel is not transactional"))?;
+        self.channel(number)?.in_transaction = 0;
+        self.transaction_bytes -= tx.bytes();
+        Ok(tx)
+    }
+
+    /// The channel ends; what wasn't committed never was.
+    pub(super) fn tx_end(&mut self, channel: &mut Channel) {
+        let Some(tx) = channel.tx.take() else { return };
+        self.transactions -= 1;
+        channel.in_transaction = 0;
+        self.transaction_bytes -= tx.bytes();
+        channel.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+    }
+
+    /// Refuses a message that would make a transaction too large.
+    pub(super) fn check_transaction(&self, number: u16, body: usize, queues: usize) -> Result<()> {
+        let Some(tx) = self.channels.get(&number).and_then(|channel| channel.tx.as_ref()) else { return Ok(()) };
+        let held = self.transaction_bytes + body as u64;
+        if held > TRANSACTION_BYTES_MAX {
+            return Err(precondition(format!(
+                "transaction too large: the open transactions of this connection would hold {held} bytes, the limit \
+                 is {TRANSACTION_BYTES_MAX}; commit more often"
+            )));
+        }
+        let written = tx.transaction.log_bytes() + body as u64 * queues as u64;
+        if written > TRANSACTION_LOG_BYTES_MAX {
+            return Err(precondition(format!(
+                "transaction too large: its messages would write {written} bytes for all their queues, the limit is \
+                 {TRANSACTION_LOG_BYTES_MAX}; commit more often"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Keeps messages for the commit. False when the channel isn't transactional.
+    pub(super) fn tx_publish(&mut self, number: u16, route: &Route, batch: &Arc<Batch>, persistent: bool) -> bool {
+        let Some(tx) = self.channels.get_mut(&number).and_then(|channel| channel.tx.as_mut()) else { return false };
+        let before = tx.transaction.bytes();
+        tx.transaction.publish(&route.queues, batch.clone(), persistent);
+        tx.replies.extend(route.replies.iter().map(|reply| (reply.clone(), batch.clone())));
+        let answers = route.replies.len() as u64 * batch.memory() as u64;
+        self.transaction_bytes += tx.transaction.bytes() - before + answers;
+        self.client.counters.routed.add(batch.len() as u64);
+        self.client.counters.enqueued.add(batch.len() as u64 * route.queues.len() as u64);
+        true
+    }
+
+    /// Keeps a message that goes back at the commit. False when the channel isn't transactional.
+    pub(super) fn tx_return(&mut self, number: u16, returned: &Returned<'_>) -> Result<bool> {
+        self.check_transaction(number, returned.body.len(), 0)?;
+        let Some(tx) = self.channel(number)?.tx.as_mut() else { return Ok(false) };
+        let Returned { exchange, routing_key, properties, body } = *returned;
+        let unrouted = UnroutedMessage([exchange, routing_key, properties, body].map(Into::into));
+        let bytes = unrouted.bytes();
+        tx.returns.push(unrouted);
+        self.transaction_bytes += bytes;
+        Ok(true)
+    }
+
+    /// Keeps a settlement for the commit. False when the channel isn't transactional.
+    pub(super) fn tx_settle(
+        &mut self,
+        number: u16,
+        (tag, multiple): (u64, bool),
+        settlement: Settlement,
+    ) -> Result<bool> {
+        let entry = self.channel(number)?;
+        if entry.tx.is_none() {
+            return Ok(false);
+        }
+        let deliveries = entry.take(tag, multiple).ok_or_else(|| unknown_tag(tag))?;
+        entry.in_transaction += deliveries.len();
+        if let Some(tx) = &mut entry.tx {
+            tx.settled.push((settlement, deliveries));
+        }
+        Ok(true)
+    }
+}

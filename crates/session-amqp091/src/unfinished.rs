@@ -1,0 +1,230 @@
+//! Work on many things at once, done in parts: see [`leveret_broker::turn_budget`].
+//!
+//! Until the last part is done no input is read and nothing is delivered, so that neither the client nor a queue sees it half
+//! done: the answer comes when all of it is.
+
+use std::collections::{btree_map, hash_map};
+use std::sync::Arc;
+
+use leveret_amqp091::{Method, encode_method, method::basic};
+use leveret_log::Position;
+use leveret_model::QueueId;
+
+use super::channel::{ByQueue, Channel, OfQueue, Settled};
+use super::held::Answer;
+use super::publish::RunOnItsWay;
+use super::session::{Phase, Session};
+use leveret_broker::quota::Kind;
+use leveret_broker::settlement::Settlement;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
+use leveret_session::fan_out::FanOut;
+
+/// Something that was begun.
+pub(crate) enum Unfinished {
+    /// A run is on its way to many queues.
+    FanOut(RunOnItsWay, Box<FanOut>),
+    /// Deliveries of a channel are settled.
+    Settling(Settling),
+    /// A channel ends.
+    Channel(EndingChannel),
+    /// The connection ends.
+    Connection(EndingConnection),
+}
+
+pub(crate) struct Settling {
+    pub channel: u16,
+    /// The last delivery-tag that it is about.
+    pub up_to: u64,
+    pub settlement: Settlement,
+    /// `basic.recover-ok` follows.
+    pub recover_ok: bool,
+}
+
+/// A channel that frames find no more: its consumers end, its deliveries go back to their place.
+pub(crate) struct EndingChannel {
+    channel: Box<Channel>,
+    /// Keys of its consumers.
+    consumers: btree_map::IntoIter<Arc<[u8]>, u64>,
+    /// From here on the queues are gone that go with it.
+    gone_at: Position,
+    /// None when we closed it: what was to be said is said.
+    answer: Option<Answer>,
+}
+
+/// All that is a connection's own ends.
+pub(crate) struct EndingConnection {
+    answer: Option<Answer>,
+    gone_at: Position,
+    /// None until what was begun before is done.
+    left: Option<Remains>,
+}
+
+struct Remains {
+    /// The one that is ending.
+    channel: Option<EndingChannel>,
+    channels: hash_map::IntoIter<u16, Box<Channel>>,
+    /// Exclusive queues from this id on are left; none when no more are.
+    exclusive_queues: Option<QueueId>,
+}
+
+impl Session {
+    /// Begins, and does as much of it as this turn may.
+    pub(super) fn begin_work(&mut self, unfinished: Unfinished, now: Now) {
+        self.unfinished.push_back(unfinished);
+        self.go_on(now);
+    }
+
+    /// Does the next parts of what was begun.
+    pub(super) fn go_on(&mut self, now: Now) {
+        while !self.client.budget.is_spent()
+            && let Some(mut unfinished) = self.unfinished.pop_front()
+        {
+            let is_done = match &mut unfinished {
+                Unfinished::FanOut(_, fan_out) => fan_out.part(&mut self.client, now.monotonic),
+                Unfinished::Settling(settling) => self.settle_part(settling, now),
+                Unfinished::Channel(ending) => self.end_channel_part(ending, now),
+                Unfinished::Connection(ending) => self.end_connection_part(ending, now),
+            };
+            if !is_done {
+                self.unfinished.push_front(unfinished);
+                return;
+            }
+            let (gone_at, answer) = match unfinished {
+                Unfinished::FanOut(run, fan_out) => {
+                    self.fanned_out(run, *fan_out);
+                    continue;
+                }
+                Unfinished::Settling(settling) => {
+                    if settling.recover_ok && self.phase == Phase::Running {
+                        let answer = Method::BasicRecoverOk(basic::RecoverOk {});
+                        encode_method(self.out(settling.channel), settling.channel, &answer);
+                    }
+                    continue;
+                }
+                Unfinished::Channel(EndingChannel { gone_at, answer, .. })
+                | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
+            };
+            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.gone) {
+                self.answer_when_durable(gone_at, answer);
+            }
+        }
+    }
+
+    /// What a channel began is done at once, since it ends.
+    fn finish_settling(&mut self, number: u16, now: Now) {
+        let is_its = |other: &Unfinished| matches!(other, Unfinished::Settling(other) if other.channel == number);
+        while let Some(at) = self.unfinished.iter().position(is_its)
+            && let Some(Unfinished::Settling(mut settling)) = self.unfinished.remove(at)
+        {
+            let budget = std::mem::replace(&mut self.client.budget, TurnBudget::unlimited());
+            self.settle_part(&mut settling, now);
+            self.client.budget = budget;
+        }
+    }
+
+    /// Settles deliveries, those with the lowest tags first. True when no more are left.
+    fn settle_part(&mut self, settling: &mut Settling, now: Now) -> bool {
+        let Settling { channel, up_to, settlement, .. } = *settling;
+        let Some(entry) = self.channels.get_mut(&channel) else { return true };
+        let (settled, is_done) = entry.settle_part(up_to, &mut self.client.budget);
+        self.settled(channel, settled, settlement, now);
+        self.flush_acks(now);
+        is_done
+    }
+
+    /// Takes a channel out of the connection, to end it. What is to be said follows when it has.
+    pub(super) fn begin_end_of_channel(&mut self, number: u16, answer: Option<Answer>, now: Now) {
+        self.finish_settling(number, now);
+        let Some(channel) = self.channels.remove(&number) else { return };
+        let ending = self.ending_channel(channel, answer);
+        self.begin_work(Unfinished::Channel(ending), now);
+    }
+
+    fn ending_channel(&mut self, mut channel: Box<Channel>, answer: Option<Answer>) -> EndingChannel {
+        self.tx_end(&mut channel);
+        if let Some(reply) = channel.reply.take() {
+            self.forget_reply_consumer(&reply);
+        }
+        if channel.has_published() {
+            self.client.counters.publishers_closed.increment();
+        }
+        // One whose close the client hasn't answered was counted when it was closed.
+        if !channel.closing {
+            self.client.account.give(Kind::Channels, 1);
+            self.client.counters.channels_closed.add(1);
+        }
+        let consumers = std::mem::take(&mut channel.consumers).into_iter();
+        EndingChannel { channel, consumers, gone_at: 0, answer }
+    }
+
+    /// Gives deliveries back and ends consumers, each queue's in one step. True when none are left.
+    fn end_channel_part(&mut self, ending: &mut EndingChannel, now: Now) -> bool {
+        let mut by_queue = ByQueue::default();
+        let (settled, mut is_done) = ending.channel.settle_part(u64::MAX, &mut self.client.budget);
+        for Settled { source, runs } in settled {
+            by_queue.add(ending.channel.source(source), runs);
+        }
+        ending.channel.report(&mut self.client.account);
+        while is_done && let Some((_, key)) = ending.consumers.next() {
+            if let Some(consumer) = self.consumers.remove(&key) {
+                self.client.account.give(Kind::Consumers, 1);
+                self.client.counters.consumers_closed.increment();
+                by_queue.of(&consumer.queue).ended.push(consumer.id);
+            }
+            self.client.budget.spend(CONSUMER);
+            is_done = !self.client.budget.is_spent();
+        }
+        for OfQueue { queue, settled, ended } in by_queue.take() {
+            // As RabbitMQ counts: a delivery that the client got and never settled has failed.
+            let left = queue.leave(&ended, &settled, true, now.monotonic);
+            ending.gone_at = ending.gone_at.max(self.delete_if_unused(&queue, left, now));
+        }
+        is_done
+    }
+
+    /// The connection is over: everything that is its own goes.
+    pub(super) fn begin_end(&mut self, answer: Option<Answer>, now: Now) {
+        self.run.give_up_file();
+        self.flush_run(now);
+        self.flush_acks(now);
+        self.begin_work(Unfinished::Connection(EndingConnection { answer, gone_at: 0, left: None }), now);
+    }
+
+    fn end_connection_part(&mut self, ending: &mut EndingConnection, now: Now) -> bool {
+        if ending.left.is_none() {
+            self.confirming.clear();
+            self.contents.clear();
+            self.client.scheduled.clear();
+            self.replies.clear();
+            self.client.starved.clear();
+            let exclusive_queues = self.client.has_exclusive_queues.then_some(QueueId(0));
+            let channels = std::mem::take(&mut self.channels).into_iter();
+            ending.left = Some(Remains { channel: None, channels, exclusive_queues });
+        }
+        let Some(left) = &mut ending.left else { return true };
+        while !self.client.budget.is_spent() {
+            let next = left.channel.take().or_else(|| {
+                self.client.budget.spend(CONSUMER);
+                left.channels.next().map(|(_, channel)| self.ending_channel(channel, None))
+            });
+            let Some(mut channel) = next else { break };
+            let is_done = self.end_channel_part(&mut channel, now);
+            ending.gone_at = ending.gone_at.max(channel.gone_at);
+            left.channel = Some(channel).filter(|_| !is_done);
+        }
+        while !self.client.budget.is_spent()
+            && let Some(next) = &mut left.exclusive_queues
+        {
+            match self.client.delete_exclusive_queues(next, now) {
+                Some(gone_at) => ending.gone_at = ending.gone_at.max(gone_at),
+                None => left.exclusive_queues = None,
+            }
+        }
+        if left.channel.is_some() || left.channels.len() > 0 || left.exclusive_queues.is_some() {
+            return false;
+        }
+        self.client.left();
+        true
+    }
+}

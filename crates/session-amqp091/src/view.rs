@@ -1,0 +1,67 @@
+//! What a connection says of itself when it is asked.
+
+use std::sync::Arc;
+
+use leveret_model::Arguments;
+
+use super::channel::Channel;
+use super::session::{Phase, Session};
+use leveret_broker::connection_state::ConnectionStatus;
+use leveret_broker::inquiry::Inquiry;
+use leveret_broker::time::{Now, SECOND};
+use leveret_broker::views::{ChannelView, ConnectionView};
+
+impl Session {
+    /// Answers an inquiry, if the connection is open.
+    pub(crate) fn answer_inquiry(&mut self, inquiry: &Inquiry, now: Now) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        let mut channels: Vec<ChannelView> = self
+            .channels
+            .iter()
+            .filter(|(_, channel)| !channel.closing)
+            .map(|(number, channel)| self.describe_channel(*number, channel))
+            .collect();
+        channels.sort_unstable_by_key(|channel| channel.number);
+        let properties = || {
+            let encoded = self.client_properties.encoded();
+            super::arguments::arguments(encoded.as_table()).unwrap_or_default()
+        };
+        inquiry.answer(ConnectionView {
+            client: Arc::new(self.client.shown()),
+            peer: self.client.peer.clone(),
+            protocol: self.client.protocol,
+            mechanism: self.client.mechanism.clone(),
+            status: ConnectionStatus::new(self.client.outbox.wait(), self.alarm),
+            connected: self.client.connected,
+            channel_max: self.client.channel_max,
+            frame_max: self.frame_max,
+            timeout_s: self.heartbeat / SECOND,
+            client_properties: if inquiry.is_brief() { Arguments::default() } else { properties() },
+            container_id: None,
+            totals: self.client.counters.totals(),
+            octet_rates: self.client.counters.octet_rates(now.monotonic),
+            queued_bytes: self.client.output.len(),
+            pending_frames: self.replies.len(),
+            channels,
+            sessions: Vec::new(),
+        });
+    }
+
+    fn describe_channel(&self, number: u16, channel: &Channel) -> ChannelView {
+        let (messages, acks) = channel.tx.as_ref().map_or((0, 0), |tx| tx.counts());
+        ChannelView {
+            number,
+            prefetch: channel.prefetch,
+            confirms: channel.confirms.is_some(),
+            transactional: channel.tx.is_some(),
+            consumers: channel.consumers.len() + usize::from(channel.reply.is_some()),
+            unacknowledged: channel.unacknowledged(),
+            unconfirmed: channel.confirms.as_ref().map_or(0, leveret_session::confirms::Confirms::unanswered),
+            uncommitted: messages,
+            acks_uncommitted: acks,
+            stats: channel.stats.clone(),
+        }
+    }
+}

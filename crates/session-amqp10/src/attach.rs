@@ -1,0 +1,447 @@
+//! `attach`: a link begins, or is refused (specification 2.6.3, 2.7.3).
+
+use std::sync::Arc;
+
+use leveret_amqp10::{
+    Outcome, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, Target, TargetArchetype,
+    condition,
+    performative::Attach,
+    terminus::{DistributionMode, TerminusDurability},
+    value::EncodedMap,
+};
+use leveret_model::Action;
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
+
+use super::address;
+use super::assembly::Assembly;
+use super::connection::Connection;
+use super::consumer::Consumer;
+use super::error::{Failure, Result, Scope};
+use super::flow::INITIAL_DELIVERY_COUNT;
+use super::grant::Grant;
+use super::held::Held;
+use super::link::Link;
+use super::publisher::{Destination, PublishRun, Publisher};
+use super::replies::VOLATILE_QUEUE;
+use super::session::Session;
+use super::unconfirmed::Unconfirmed;
+use leveret_broker::queue_handle::{NoConsumer, QueueRef};
+use leveret_broker::quota::Kind;
+use leveret_broker::reply_to::is_volatile;
+use leveret_broker::time::Now;
+
+/// Outcomes that a receiver may answer with (3.4).
+pub(crate) const OUTCOMES: [Symbol<'static>; 4] = [
+    Symbol::new("amqp:accepted:list"),
+    Symbol::new("amqp:rejected:list"),
+    Symbol::new("amqp:released:list"),
+    Symbol::new("amqp:modified:list"),
+];
+/// Bytes of a link's name, which is kept while the link is there.
+const LINK_NAME_MAX: usize = 1024;
+const PRIORITY: &str = "rabbitmq:priority";
+/// JMS selectors, by the names that clients use for the filter.
+const SELECTORS: [&str; 2] = ["jms-selector", "apache.org:selector-filter:string"];
+
+impl Connection {
+    /// The client attaches a link.
+    pub(crate) fn attach(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
+        let handle = attach.handle;
+        if handle > session.handle_max {
+            return Err(Failure::session(
+                condition::FRAMING_ERROR,
+                format!("link handle value ({handle}) exceeds maximum link handle value ({})", session.handle_max),
+            ));
+        }
+        if session.is_attached(handle) {
+            return Err(Failure::session(
+                condition::HANDLE_IN_USE,
+                format!("handle {handle} is already associated with a link"),
+            ));
+        }
+        let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
+        if attached.is_err() {
+            self.declaring = None;
+        }
+        if attached.as_ref().is_err_and(|failure| failure.scope == Scope::Link) {
+            self.refuse(session.channel, attach)?;
+        }
+        attached
+    }
+
+    /// Attaches a link if there may be one more.
+    fn attach_counted(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
+        self.client.account.take(Kind::Links)?;
+        let receives = attach.role == Role::Receiver;
+        if receives && let Err(reached) = self.client.account.take(Kind::Consumers) {
+            self.client.account.give(Kind::Links, 1);
+            return Err(reached.into());
+        }
+        let attached = match attach.role {
+            _ if is_for_management(attach) => match attach.role {
+                Role::Sender => self.attach_requests(session, attach),
+                Role::Receiver => self.attach_responses(session, attach),
+            },
+            Role::Sender => self.attach_publisher(session, attach, now),
+            Role::Receiver => self.attach_consumer(session, attach, now),
+        };
+        if !session.is_attached(attach.handle) {
+            // Refused, or held until its queue is declared.
+            self.client.account.give(Kind::Links, 1);
+            self.client.account.give(Kind::Consumers, u64::from(receives));
+        }
+        attached
+    }
+
+    /// The client sends: where its messages go.
+    fn attach_publisher(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
+        let target = match &attach.target {
+            Some(TargetArchetype::Target(target)) => target,
+            Some(TargetArchetype::Coordinator(_)) => {
+                return self.attach_coordinator(session, attach);
+            }
+            None => return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: no target")),
+        };
+        if let Some(source) = &attach.source {
+            check_outcomes(source)?;
+        }
+        let key = self.client.broker.fresh_id();
+        let mut destination_name = None;
+        let destination = if target.dynamic {
+            let capable = target.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
+            let Some(queue) = self.dynamic_queue(attach, target.address.is_some(), capable, now)? else {
+                return Ok(());
+            };
+            destination_name = Some(super::dynamic::address(queue.info()));
+            Destination::Queue(queue)
+        } else {
+            let Some(destination) = self.destination(target, now)? else { return Ok(()) };
+            destination
+        };
+        let (exchange, queue) = match &destination {
+            Destination::Exchange { exchange, .. } => (Some(exchange.clone()), None),
+            Destination::Queue(queue) => (Some(Arc::from("")), Some(queue.clone())),
+            Destination::Anonymous => (None, None),
+        };
+        if let Some(exchange) = exchange {
+            self.check_exchange(&exchange)?;
+        }
+        if let Some(queue) = queue {
+            queue.watch(key, self.client.outbox.clone());
+            self.links.insert(key, (session.channel, attach.handle));
+        }
+        let settle_mode = attach.snd_settle_mode;
+        let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
+        let publisher = Publisher {
+            name: attach.name.into(),
+            address: destination_name.as_deref().or(target.address).map(Into::into),
+            settle_mode: match settle_mode {
+                SenderSettleMode::Unsettled => "unsettled",
+                SenderSettleMode::Settled => "settled",
+                SenderSettleMode::Mixed => "mixed",
+            },
+            destination,
+            key,
+            grant: Grant::new(self.client.broker.settings.link_credit, initial),
+            assembly: Assembly::new(settle_mode, self.client.partial.clone()),
+            run: PublishRun::default(),
+            unconfirmed: Unconfirmed::default(),
+            flow_due: true,
+            dynamic: target.dynamic,
+        };
+        session.granted.push(attach.handle);
+        session.put(attach.handle, Box::new(Link::Publisher(Box::new(publisher))));
+        self.client.counters.publishers_opened.increment();
+        let properties = super::dynamic::properties();
+        let effective = match &destination_name {
+            Some(name) => super::dynamic::target(name, properties.as_map()),
+            None => *target,
+        };
+        let answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            role: Role::Receiver,
+            snd_settle_mode: settle_mode,
+            rcv_settle_mode: ReceiverSettleMode::First,
+            source: attach.source,
+            target: Some(TargetArchetype::Target(effective)),
+            max_message_size: Some(self.client.broker.settings.max_message_size),
+            ..Attach::default()
+        };
+        self.send_attach(session.channel, answer)?;
+        self.send_session_flows(session);
+        Ok(())
+    }
+
+    /// None while a queue is being declared for it: the attach is then handled again.
+    fn destination(&mut self, target: &Target<'_>, now: Now) -> Result<Option<Destination>> {
+        let Some(address) = target.address else { return Ok(Some(Destination::Anonymous)) };
+        let version_1 = self.client.broker.settings.amqp_address_v1;
+        let parsed =
+            address::target(address, version_1).map_err(|bad| Failure::link(condition::INVALID_FIELD, bad.0))?;
+        let destination = match parsed {
+            address::Target::Exchange { exchange, key } => Destination::Exchange { exchange, key: Some(key) },
+            address::Target::Subject { exchange } => Destination::Exchange { exchange, key: None },
+            address::Target::Queue(name) if is_volatile(name.as_bytes()) => {
+                if !self.client.broker.replies.find(name.as_bytes()).is_some_and(|requester| requester.is_open()) {
+                    return Err(leveret_model::Refused::no_queue(&self.client.vhost, &name).into());
+                }
+                Destination::Exchange { exchange: "".into(), key: Some(name) }
+            }
+            address::Target::Queue(name) => Destination::Queue(self.target_queue(&name)?),
+            address::Target::DeclaredQueue(name) => {
+                let durable = is_durable(target.durable);
+                let Some(queue) = self.declared_queue(&name, durable, now)? else { return Ok(None) };
+                Destination::Queue(queue)
+            }
+        };
+        Ok(Some(destination))
+    }
+
+    fn check_exchange(&self, exchange: &str) -> Result<()> {
+        self.authorize(Action::Publish(exchange))?;
+        let snapshot = self.client.broker.registry.snapshot();
+        let found = snapshot.topology.exchange(&self.client.vhost, exchange);
+        let found = found.ok_or_else(|| leveret_model::Refused::no_exchange(&self.client.vhost, exchange))?;
+        found.check_publish().map_err(|refused| {
+            // RabbitMQ has another word for it here than over AMQP 0-9-1.
+            let text = refused.text.replacen("cannot publish", "forbidden to publish", 1);
+            Failure::link(condition::UNAUTHORIZED_ACCESS, text)
+        })
+    }
+
+    /// A queue to publish to. Another connection's exclusive queue is one as well, as it is for everybody who
+    /// publishes to the default exchange: answers come to temporary queues so.
+    fn target_queue(&self, name: &str) -> Result<QueueRef> {
+        let snapshot = self.client.broker.registry.snapshot();
+        let queue = snapshot
+            .queue(&self.client.vhost, name)
+            .ok_or_else(|| leveret_model::Refused::no_queue(&self.client.vhost, name))?;
+        running(queue.clone())
+    }
+
+    /// A queue that this connection may use, for `action` if one is given.
+    pub(crate) fn usable_queue(&self, name: &str, action: Option<Action<'_>>) -> Result<QueueRef> {
+        let snapshot = self.client.broker.registry.snapshot();
+        let info = snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id))?;
+        let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone();
+        if let Some(action) = action {
+            self.authorize(action)?;
+        }
+        running(queue)
+    }
+
+    /// The client receives: from which queue.
+    fn attach_consumer(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
+        let Some(source) = &attach.source else {
+            return Err(Failure::link(condition::INVALID_FIELD, "Attach refused: source_required"));
+        };
+        check_outcomes(source)?;
+        check_filters(source)?;
+        if source.dynamic && source.capabilities.contains(VOLATILE_QUEUE) {
+            return self.attach_replies(session, attach, source);
+        }
+        let mut dynamic_name = None;
+        let queue = if source.dynamic {
+            let capable = source.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
+            let Some(queue) = self.dynamic_queue(attach, source.address.is_some(), capable, now)? else {
+                return Ok(());
+            };
+            dynamic_name = Some(super::dynamic::address(queue.info()));
+            queue
+        } else {
+            let Some(queue) = self.source_queue(source, now)? else { return Ok(()) };
+            queue
+        };
+        let settled = attach.snd_settle_mode == SenderSettleMode::Settled;
+        let browses = source.distribution_mode == Some(DistributionMode::Copy);
+        let priority =
+            attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
+        let id = ConsumerId(self.client.broker.fresh_id());
+        let key = id.0;
+        self.links.insert(key, (session.channel, attach.handle));
+        let consumer = Consumer {
+            name: attach.name.into(),
+            address: dynamic_name.as_deref().or(source.address).unwrap_or("").into(),
+            queue: queue.clone(),
+            id,
+            key,
+            settled,
+            browses,
+            max_message_size: attach.max_message_size.unwrap_or(0),
+            delivered: Default::default(),
+            next_tag: 0,
+            starved: false,
+            dynamic: source.dynamic,
+        };
+        session.put(attach.handle, Box::new(Link::Consumer(consumer)));
+        let options = ConsumerOptions {
+            link: self.client.outbox.clone(),
+            key,
+            tag: attach.name.into(),
+            channel: format!("{} ({})", self.client.name, session.channel).into(),
+            automatic_ack: settled,
+            flow: ConsumerFlow::Credit { delivery_count: INITIAL_DELIVERY_COUNT.0 },
+            priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
+            mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
+            exclusive: false,
+            user: self.client.user.clone(),
+            arguments: leveret_model::Arguments::default(),
+        };
+        if let Err(reason) = queue.add_consumer(id, options, now.monotonic) {
+            self.links.remove(&key);
+            session.take(attach.handle);
+            let name = &queue.info().name;
+            return Err(match reason {
+                NoConsumer::Gone => leveret_model::Refused::no_queue(&self.client.vhost, name).into(),
+                NoConsumer::Exclusive => {
+                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
+                    Failure::link(condition::RESOURCE_LOCKED, text)
+                }
+            });
+        }
+        self.client.counters.consumers_opened.increment();
+        let properties = super::dynamic::properties();
+        let mut effective = match &dynamic_name {
+            Some(name) => super::dynamic::source(name, properties.as_map()),
+            None => *source,
+        };
+        effective.distribution_mode = Some(if browses { DistributionMode::Copy } else { DistributionMode::Move });
+        effective.default_outcome = Some(Outcome::Released);
+        if !source.dynamic {
+            // Those that it names mean nothing here.
+            effective.capabilities = Symbols::NONE;
+        }
+        effective.outcomes = if source.outcomes.is_empty() { Symbols::of(&OUTCOMES) } else { source.outcomes };
+        // None of those that were asked for is understood.
+        let filters = EncodedMap::new();
+        effective.filter = source.filter.map(|_| filters.as_map());
+        let answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            role: Role::Sender,
+            snd_settle_mode: if settled { SenderSettleMode::Settled } else { SenderSettleMode::Unsettled },
+            rcv_settle_mode: attach.rcv_settle_mode,
+            source: Some(effective),
+            target: attach.target,
+            initial_delivery_count: Some(INITIAL_DELIVERY_COUNT.0),
+            max_message_size: attach.max_message_size,
+            ..Attach::default()
+        };
+        self.send_attach(session.channel, answer)
+    }
+
+    /// None while a queue is being declared for it: the attach is then handled again.
+    fn source_queue(&mut self, source: &Source<'_>, now: Now) -> Result<Option<QueueRef>> {
+        let Some(address) = source.address else {
+            return Err(bad_address("undefined"));
+        };
+        let version_1 = self.client.broker.settings.amqp_address_v1;
+        let parsed =
+            address::source(address, version_1).map_err(|bad| Failure::link(condition::INVALID_FIELD, bad.0))?;
+        let name = match parsed {
+            address::Source::Queue(name) => name,
+            address::Source::DeclaredQueue(name) => {
+                if self.declared_queue(&name, is_durable(source.durable), now)?.is_none() {
+                    return Ok(None);
+                }
+                name
+            }
+            address::Source::Bound { exchange, key } => {
+                match self.bound_queue(&exchange, &key, is_durable(source.durable), now)? {
+                    Some(name) => name,
+                    None => return Ok(None),
+                }
+            }
+        };
+        self.usable_queue(&name, Some(Action::Consume(&name))).map(Some)
+    }
+
+    /// A refused attach is answered with one that has no terminus, and a detach follows (2.6.3).
+    fn refuse(&mut self, channel: u16, attach: &Attach<'_>) -> Result<()> {
+        let mut answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            snd_settle_mode: attach.snd_settle_mode,
+            rcv_settle_mode: attach.rcv_settle_mode,
+            ..Attach::default()
+        };
+        match attach.role {
+            Role::Sender => {
+                answer.role = Role::Receiver;
+                answer.source = attach.source;
+            }
+            Role::Receiver => {
+                answer.role = Role::Sender;
+                answer.target = attach.target;
+                answer.initial_delivery_count = Some(INITIAL_DELIVERY_COUNT.0);
+            }
+        }
+        self.send_attach(channel, answer)
+    }
+
+    /// The frame is handled again when `position` is durable.
+    pub(crate) fn hold(&mut self, position: leveret_log::Position) {
+        self.held = Held::Again { position };
+    }
+}
+
+/// Whether our end is the management node.
+fn is_for_management(attach: &Attach<'_>) -> bool {
+    let address = match (attach.role, &attach.target, &attach.source) {
+        (Role::Sender, Some(TargetArchetype::Target(target)), _) => target.address,
+        (Role::Receiver, _, Some(source)) => source.address,
+        _ => None,
+    };
+    address == Some(super::management::ADDRESS)
+}
+
+fn is_durable(durability: TerminusDurability) -> bool {
+    durability != TerminusDurability::None
+}
+
+fn bad_address(shown: &str) -> Failure {
+    Failure::link(condition::INVALID_FIELD, format!("Attach refused: {{bad_address,{shown}}}"))
+}
+
+/// What no link of ours can do.
+fn check(attach: &Attach<'_>) -> Result<()> {
+    let length = attach.name.len();
+    if length > LINK_NAME_MAX {
+        let text = format!("link name of {length} bytes is too long: at most {LINK_NAME_MAX} are kept");
+        return Err(Failure::link(condition::INVALID_FIELD, text));
+    }
+    let unsettled = attach.unsettled.is_some_and(|map| !map.is_empty());
+    if unsettled || attach.incomplete_unsettled {
+        return Err(Failure::link(condition::NOT_IMPLEMENTED, "Link recovery not supported"));
+    }
+    if attach.rcv_settle_mode == ReceiverSettleMode::Second && attach.snd_settle_mode != SenderSettleMode::Settled {
+        return Err(Failure::link(condition::NOT_IMPLEMENTED, "rcv-settle-mode second not supported"));
+    }
+    Ok(())
+}
+
+fn check_outcomes(source: &Source<'_>) -> Result<()> {
+    match source.outcomes.iter().find(|outcome| !OUTCOMES.contains(outcome)) {
+        None => Ok(()),
+        Some(outcome) => Err(Failure::link(condition::NOT_IMPLEMENTED, format!("Outcomes not supported: [{outcome}]"))),
+    }
+}
+
+/// Filters that aren't known are left out of the answer (3.5.8); a selector that is ignored would deliver messages
+/// that its client asked not to see.
+fn check_filters(source: &Source<'_>) -> Result<()> {
+    let Some(filters) = source.filter else { return Ok(()) };
+    match SELECTORS.iter().find(|name| filters.lookup(name).is_some()) {
+        None => Ok(()),
+        Some(name) => Err(Failure::link(
+            condition::NOT_IMPLEMENTED,
+            format!("filter {name}: message selectors are not supported on queues"),
+        )),
+    }
+}
+
+fn running(queue: QueueRef) -> Result<QueueRef> {
+    queue.check_runs().map_err(|text| Failure::link(condition::ILLEGAL_STATE, text))?;
+    Ok(queue)
+}

@@ -1,0 +1,357 @@
+//! The end of links, sessions and the connection, from either side (specification 2.4.3, 2.5.5, 2.6.6).
+
+use leveret_amqp10::{
+    Error, Performative, encode_performative,
+    performative::{Close, Detach, End},
+};
+
+use leveret_log::Position;
+use leveret_queue::{DeleteIf, Run};
+
+use super::connection::{Connection, Phase};
+use super::error::{Failure, Result, Scope};
+use super::held::Held;
+use super::link::Link;
+use super::pending::Pending;
+use super::rejection::with_error;
+use super::session::Session;
+use leveret_broker::quota::Kind;
+use leveret_broker::time::{Nanos, Now, SECOND};
+use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
+
+/// How long a client may take to answer our `close`.
+const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
+
+/// A link that we detach, and what is said when it has ended.
+pub(super) struct FailedLink {
+    channel: u16,
+    handle: u32,
+    failure: Failure,
+}
+
+impl Connection {
+    /// Ends the connection with an error.
+    pub(crate) fn fail(&mut self, failure: Failure, now: Now) {
+        if matches!(self.phase, Phase::Closing | Phase::Finished) {
+            return;
+        }
+        debug_assert_eq!(failure.scope, Scope::Connection);
+        self.told().failed(self.state(), &format!("{}: {}", failure.condition, failure.description));
+        let has_left = self.leave(now);
+        let cuts_open = self.phase == Phase::Open && self.client.broker.settings.strict_compat;
+        if cuts_open || matches!(self.phase, Phase::SaslInit | Phase::Refused | Phase::Header) {
+            // Before `open` there is no frame that could say why. RabbitMQ 4.3 says it to nobody whom it refuses.
+            self.phase = Phase::Finished;
+            return;
+        }
+        if self.phase == Phase::Open {
+            // A close needs an open before it (2.4.1).
+            self.send_open();
+        }
+        self.phase = Phase::Closing;
+        match has_left {
+            true => self.close_with(&failure, now),
+            false => self.close_due = Some(failure),
+        }
+    }
+
+    /// Tells why we close, once nothing else will be said.
+    pub(super) fn close_with(&mut self, failure: &Failure, now: Now) {
+        self.send_close(Some(failure));
+        self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+    }
+
+    pub(crate) fn send_close(&mut self, failure: Option<&Failure>) {
+        self.send_end_of(0, failure, |error| Performative::Close(Close { error }));
+    }
+
+    pub(crate) fn send_end(&mut self, channel: u16, failure: Option<&Failure>) {
+        self.send_end_of(channel, failure, |error| Performative::End(End { error }));
+    }
+
+    fn send_detach(&mut self, channel: u16, handle: u32, closed: bool, failure: Option<&Failure>) {
+        self.send_end_of(channel, failure, |error| Performative::Detach(Detach { handle, closed, error }));
+    }
+
+    fn send_end_of(
+        &mut self,
+        channel: u16,
+        failure: Option<&Failure>,
+        performative: impl for<'e> Fn(Option<Error<'e>>) -> Performative<'e>,
+    ) {
+        match failure {
+            None => encode_performative(self.client.output.buffer(), channel, &performative(None)),
+            Some(failure) => {
+                with_error(failure, |error| self.send_error(channel, error, |error| performative(Some(error))));
+            }
+        }
+    }
+
+    /// Ends a session with an error; what comes for it is ignored until the client ends it, too.
+    pub(crate) fn fail_session(&mut self, session: &mut Session, failure: Failure, now: Now) {
+        let what = format_args!("ending session {}", session.channel);
+        self.told().refused(what, failure.condition.as_str(), &failure.description);
+        session.ending = true;
+        match self.failed_links.is_empty() && self.leave_session(session, now) {
+            true => self.send_end(session.channel, Some(&failure)),
+            false => self.ended.push_back((session.channel, failure)),
+        }
+    }
+
+    /// Ends a session at once that may not begin; what comes for it is ignored until the client ends it, too.
+    pub(crate) fn refuse_session(&mut self, session: &mut Session, failure: &Failure) {
+        let what = format_args!("refusing session {}", session.channel);
+        self.told().refused(what, failure.condition.as_str(), &failure.description);
+        session.ending = true;
+        self.send_end(session.channel, Some(failure));
+    }
+
+    /// Detaches a link with an error; what comes for it is ignored until the client detaches it, too.
+    pub(crate) fn fail_link(&mut self, session: &mut Session, handle: u32, failure: Failure, now: Now) {
+        let what = format_args!("detaching link {handle} of session {}", session.channel);
+        self.told().refused(what, failure.condition.as_str(), &failure.description);
+        self.client.budget.spend(CONSUMER);
+        let link = session.take(handle);
+        session.put(handle, Box::new(Link::Detached));
+        let failed = FailedLink { channel: session.channel, handle, failure };
+        if let Some(link) = link
+            && let Some(link) = self.end_failed_link(session, &failed, link, now)
+        {
+            return self.failed_links.push_back((failed, link));
+        }
+        self.say_failed(session, &failed, now);
+    }
+
+    /// Ends a link that we detach, as much of it as the turn may: what is left of it, if anything is.
+    fn end_failed_link(
+        &mut self,
+        session: &mut Session,
+        failed: &FailedLink,
+        mut link: Box<Link>,
+        now: Now,
+    ) -> Option<Box<Link>> {
+        let (unsettled, is_done) = self.take_unsettled(session, &mut link, now);
+        if !is_done {
+            return Some(link);
+        }
+        self.leave_link(session, failed.handle, *link, unsettled, now);
+        None
+    }
+
+    fn say_failed(&mut self, session: &mut Session, failed: &FailedLink, now: Now) {
+        self.send_detach(failed.channel, failed.handle, true, Some(&failed.failure));
+        self.resume_parked(session, now);
+    }
+
+    /// Goes on with links that we detach. True when all are told.
+    pub(super) fn go_on_failing_links(&mut self, now: Now) -> bool {
+        while !self.client.budget.is_spent()
+            && let Some((failed, link)) = self.failed_links.pop_front()
+        {
+            // Sessions end after their links.
+            let Some(mut session) = self.sessions.take(failed.channel) else { continue };
+            match self.end_failed_link(&mut session, &failed, link, now) {
+                Some(link) => self.failed_links.push_front((failed, link)),
+                None => self.say_failed(&mut session, &failed, now),
+            }
+            self.sessions.put(session);
+        }
+        self.failed_links.is_empty()
+    }
+
+    /// Takes out what a link delivered, as much as the turn may settle; and whether that was all. If it wasn't, that goes back to
+    /// its place.
+    fn take_unsettled(&mut self, session: &mut Session, link: &mut Link, now: Now) -> (Vec<Run>, bool) {
+        let Link::Consumer(consumer) = link else { return (Vec::new(), true) };
+        let (unsettled, is_done) = session.unsettled.settle_link(&mut consumer.delivered, &mut self.client.budget);
+        if is_done {
+            return (unsettled, true);
+        }
+        if !consumer.browses {
+            consumer.queue.set_room(consumer.id, false, now.monotonic);
+            consumer.queue.requeue(Some(consumer.id), &unsettled, true, now.monotonic);
+        }
+        (Vec::new(), false)
+    }
+
+    /// What a link left may be room for the session's other consumers.
+    fn resume_parked(&mut self, session: &mut Session, now: Now) {
+        if !session.parked.is_empty() {
+            self.continue_session(session, now);
+        }
+    }
+
+    /// The client detaches a link. Closed or not: nothing of it is kept, as in RabbitMQ.
+    pub(crate) fn detached(&mut self, session: &mut Session, detach: &Detach<'_>, now: Now) -> Result<()> {
+        let handle = detach.handle;
+        let Some(mut link) = session.take(handle) else {
+            return Err(Failure::session(
+                leveret_amqp10::condition::UNATTACHED_HANDLE,
+                format!("Unattached link handle: {handle}"),
+            ));
+        };
+        if matches!(*link, Link::Detached) {
+            return Ok(());
+        }
+        let (unsettled, is_done) = self.take_unsettled(session, &mut link, now);
+        if !is_done {
+            // The frame is handled again in the next turn, with the rest.
+            session.put(handle, link);
+            self.held = Held::NextTurn;
+            return Ok(());
+        }
+        if let Some(error) = detach.error.as_ref().filter(|_| !matches!(*link, Link::Left)) {
+            let what = format_args!("the client detached link {handle} of session {}", session.channel);
+            self.told().refused(what, error.condition.as_str(), error.description.unwrap_or_default());
+        }
+        let position = self.leave_link(session, handle, *link, unsettled, now);
+        if self.waits_for(position) {
+            session.put(handle, Box::new(Link::Left));
+            return Ok(());
+        }
+        self.send_detach(session.channel, handle, detach.closed, None);
+        self.resume_parked(session, now);
+        Ok(())
+    }
+
+    /// A queue that a link consumes from or publishes to is gone.
+    pub(crate) fn queue_gone(&mut self, key: u64, now: Now) {
+        let Some((channel, handle)) = self.links.get(&key).copied() else { return };
+        let Some(mut session) = self.sessions.take(channel) else { return };
+        if session.leaving {
+            return self.sessions.put(session);
+        }
+        self.confirm_session(&mut session, now);
+        // A link that was in the middle of what couldn't be read is told that.
+        self.continue_session(&mut session, now);
+        let is_detached = matches!(session.link(handle), Some(Link::Detached));
+        if is_detached || !self.links.contains_key(&key) {
+            return self.sessions.put(session);
+        }
+        let failure = Failure::link(leveret_amqp10::condition::RESOURCE_DELETED, "the queue was deleted or is stopped");
+        self.fail_link(&mut session, handle, failure, now);
+        self.sessions.put(session);
+    }
+
+    /// Whether the answer to the frame at the head of the input has to wait until this is durable. It is handled again then.
+    pub(crate) fn waits_for(&mut self, position: Position) -> bool {
+        if position > self.client.broker.commit.durable() {
+            self.hold(position);
+            return true;
+        }
+        self.client.broker.registry.publish();
+        false
+    }
+
+    /// A link is over: its `unsettled` deliveries go back to their place, what it was sent is handed on. Returns the position
+    /// from which on the queue is gone that goes with it.
+    pub(super) fn leave_link(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        link: Link,
+        unsettled: Vec<Run>,
+        now: Now,
+    ) -> Position {
+        self.count_link_gone(&link);
+        let mut position = 0;
+        match link {
+            Link::Publisher(mut publisher) => {
+                self.flush_run(session, handle, &mut publisher, now);
+                self.collecting.retain(|other| *other != (session.channel, handle));
+                self.confirm_session(session, now);
+                session.confirming.retain(|other| *other != handle);
+                self.links.remove(&publisher.key);
+                if let super::publisher::Destination::Queue(queue) = &publisher.destination {
+                    queue.unwatch(publisher.key);
+                    if publisher.dynamic {
+                        position = self.delete_queue(queue.info(), DeleteIf::default(), now);
+                    }
+                }
+            }
+            Link::Consumer(consumer) => {
+                if !session.leaving {
+                    self.flush_settlements(now);
+                    self.client.budget.spend(TurnBudget::of_looks(self.answers.len()));
+                    self.answers.forget_link(session.channel, handle);
+                    self.transactions.forget_link(session.channel, handle);
+                }
+                let mut unsent = Vec::new();
+                session.unsettled.report(&mut self.client.account);
+                for pending in session.pending.take_link(handle) {
+                    if let Pending::Run { taken, .. } | Pending::Large { taken, .. } = pending
+                        && !consumer.settled
+                        && !consumer.browses
+                    {
+                        unsent.push(taken.run());
+                    }
+                }
+                if !(unsent.is_empty() && unsettled.is_empty()) {
+                    // It must not get again what goes back.
+                    consumer.queue.set_room(consumer.id, false, now.monotonic);
+                }
+                // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves
+                // by detach, end, close or a cut socket. What it never got hasn't.
+                for (runs, failed) in [(unsent, false), (unsettled, true)] {
+                    if !runs.is_empty() && !consumer.browses {
+                        consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
+                    }
+                }
+                if !session.leaving {
+                    session.parked.retain(|other| *other != handle);
+                }
+                self.links.remove(&consumer.key);
+                let left = consumer.queue.cancel(consumer.id, now.monotonic);
+                let unused = !consumer.dynamic;
+                if consumer.dynamic || (left == Some(0) && consumer.queue.info().auto_delete) {
+                    let condition = DeleteIf { unused, ..DeleteIf::default() };
+                    position = self.delete_queue(consumer.queue.info(), condition, now);
+                }
+            }
+            Link::Coordinator(coordinator) => self.leave_coordinator(&coordinator, now),
+            Link::Replies(replies) => {
+                self.links.remove(&replies.registration.target().key());
+                session.pending.retain(|pending| !pending.is_for(handle));
+            }
+            Link::Requests(_) | Link::Left | Link::Detached => {}
+            Link::Responses(responses) => self.leave_responses(session, handle, &responses),
+        }
+        position
+    }
+
+    fn count_link_gone(&mut self, link: &Link) {
+        match link {
+            Link::Left | Link::Detached => {}
+            Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => {
+                self.client.account.give(Kind::Links, 1);
+                self.client.account.give(Kind::Consumers, 1);
+                let is_of_queue = matches!(link, Link::Consumer(_));
+                self.client.counters.consumers_closed.add(u64::from(is_of_queue));
+            }
+            Link::Publisher(_) => {
+                self.client.account.give(Kind::Links, 1);
+                self.client.counters.publishers_closed.increment();
+            }
+            Link::Coordinator(_) | Link::Requests(_) => self.client.account.give(Kind::Links, 1),
+        }
+    }
+
+    /// See [`leveret_broker::Connection::disconnected`].
+    pub(crate) fn disconnected(&mut self, now: Now) {
+        if std::mem::replace(&mut self.client.gone, true) {
+            return;
+        }
+        match self.phase {
+            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
+            _ => self.told().lost(now),
+        }
+        self.leave(now);
+        self.phase = Phase::Finished;
+        self.hide_wait();
+        let position = match std::mem::take(&mut self.held) {
+            Held::Again { position } => Some(position),
+            _ => None,
+        };
+        self.client.forget(position);
+    }
+}

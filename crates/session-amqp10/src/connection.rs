@@ -1,0 +1,497 @@
+//! A connection's states and the dispatch of its frames (specification 2.4).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame, performative::Transfer};
+use leveret_log::Position;
+use leveret_model::{Action, Permit, Refused, authorize};
+use leveret_queue::Signal;
+use rustc_hash::FxHashMap;
+
+use super::answers::Answers;
+use super::closing::FailedLink;
+use super::coordinator::Transactions;
+use super::deliver::Waking;
+use super::disposition::Settlements;
+use super::error::{Failure, Result, Scope};
+use super::held::{Held, ShownWait};
+use super::leaving::Leaving;
+use super::link::Link;
+use super::management::Waiting;
+use super::publisher::WideRun;
+use super::session::Session;
+use super::sessions::Sessions;
+use super::unconfirmed::Due;
+use leveret_broker::outbox::Event;
+use leveret_broker::settings::TURN_BYTES_MAX;
+use leveret_broker::time::{Nanos, Now};
+use leveret_broker::turn_budget::{CONSUMER, CONTROL, EVENT};
+use leveret_session::client_connection::ClientConnection;
+
+/// Where a connection is (2.4.6 and 5.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The SASL header came; `sasl-init` is expected.
+    SaslInit,
+    /// The login was refused; the outcome is sent when the deadline passes.
+    Refused,
+    /// The outcome was sent; the AMQP header is expected.
+    Header,
+    /// `open` is expected.
+    Open,
+    /// Open.
+    Running,
+    /// `close` was sent; only its answer counts.
+    Closing,
+    /// Nothing more will be said.
+    Finished,
+}
+
+/// See the module.
+pub(crate) struct Connection {
+    pub(crate) client: ClientConnection,
+    /// What its client said of itself.
+    pub(crate) client_properties: leveret_model::Arguments,
+    pub(crate) phase: Phase,
+    /// The client's container-id.
+    pub(crate) container: Arc<str>,
+    /// Largest frame that we take, in bytes.
+    pub(crate) frame_max_in: u32,
+    /// Largest frame that the client takes, in bytes.
+    pub(crate) frame_max_out: u32,
+    /// The client wants to hear from us within this time; 0 is off.
+    pub(crate) idle_out: Nanos,
+    /// We want to hear from the client within this time; 0 is off.
+    pub(crate) idle_in: Nanos,
+    pub(super) sessions: Sessions,
+    /// Links that are sent to, by the key that their queue's signals or waiting responses carry: channel and handle.
+    pub(crate) links: FxHashMap<u64, (u16, u32)>,
+    /// The last turn's output was full before everything that the windows let through was in it.
+    pub(crate) unfinished: bool,
+    /// Publishers that collect a run: channel and handle.
+    pub(crate) collecting: Vec<(u16, u32)>,
+    /// Runs that go to many queues and that some haven't got yet.
+    pub(super) fan_outs: VecDeque<Box<WideRun>>,
+    pub(crate) has_published: bool,
+    pub(crate) settlements: Settlements,
+    pub(crate) answers: Answers,
+    /// Of management requests.
+    pub(crate) responses: VecDeque<Waiting>,
+    pub(crate) transactions: Transactions,
+    pub(crate) held: Held,
+    pub(crate) shown_wait: Option<ShownWait>,
+    /// The client maintains the node and stays while that is in maintenance.
+    pub(crate) ignores_maintenance: bool,
+    /// Links that we detach and that have deliveries left.
+    pub(super) failed_links: VecDeque<(FailedLink, Box<Link>)>,
+    /// Sessions that we end and that aren't left yet, and what is said then.
+    pub(super) ended: VecDeque<(u16, Failure)>,
+    /// Why we close, to be said when all is left.
+    pub(super) close_due: Option<Failure>,
+    pub(super) leaving: Leaving,
+    /// From here on the queues are gone that go with what is ending.
+    pub(super) gone_at: Position,
+    pub(super) waking: Vec<Waking>,
+    /// A queue that is being declared for the attach that is held.
+    pub(crate) declaring: Option<Arc<str>>,
+    /// Outcomes that are due, while they are put together.
+    pub(crate) due: Vec<Due>,
+}
+
+impl Connection {
+    pub(crate) fn new(client: ClientConnection) -> Self {
+        let initial_frame_max = client.broker.settings.initial_frame_max;
+        Self {
+            client,
+            client_properties: leveret_model::Arguments::default(),
+            phase: Phase::SaslInit,
+            container: "".into(),
+            frame_max_in: initial_frame_max,
+            frame_max_out: initial_frame_max,
+            idle_out: 0,
+            idle_in: 0,
+            sessions: Sessions::default(),
+            links: FxHashMap::default(),
+            unfinished: false,
+            collecting: Vec::new(),
+            fan_outs: VecDeque::new(),
+            has_published: false,
+            settlements: Settlements::default(),
+            answers: Answers::default(),
+            responses: VecDeque::new(),
+            transactions: Transactions::default(),
+            held: Held::No,
+            shown_wait: None,
+            ignores_maintenance: false,
+            failed_links: VecDeque::new(),
+            ended: VecDeque::new(),
+            close_due: None,
+            leaving: Leaving::default(),
+            gone_at: 0,
+            waking: Vec::new(),
+            declaring: None,
+            due: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.phase == Phase::Finished && !self.is_ending()
+    }
+
+    /// Something that it began is left, most often an end: turns go on with it.
+    pub(crate) fn is_ending(&self) -> bool {
+        let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
+        is_leaving || !self.fan_outs.is_empty()
+    }
+
+    pub(crate) fn wants_read(&self) -> bool {
+        self.takes_input() && !self.client.output.is_full()
+    }
+
+    /// Nothing of ours holds the client's input back: what is missing then is its own fault.
+    pub(crate) fn takes_input(&self) -> bool {
+        self.has_turn_for_input() && !self.client.waits_for_log
+    }
+
+    fn has_turn_for_input(&self) -> bool {
+        let is_over = matches!(self.phase, Phase::Finished | Phase::Refused);
+        matches!(self.held, Held::No) && !self.client.paused && !self.is_ending() && !is_over
+    }
+
+    pub(crate) fn wants_turn(&self) -> bool {
+        // What the socket doesn't take wakes the task when it does.
+        !self.client.events.is_empty()
+            || self.is_ending()
+            || self.held == Held::NextTurn
+            || (self.phase == Phase::Running && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
+            || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
+            || (!self.client.starved.is_empty() && self.client.output.is_empty())
+    }
+
+    /// See [`leveret_broker::Connection::receive`].
+    pub(crate) fn receive(&mut self, input: &[u8], now: Now) -> usize {
+        self.client.last_input = now.monotonic;
+        self.client.budget.renew();
+        let mut used = 0;
+        while self.has_turn_for_input() && !self.client.output.is_full() {
+            if self.client.budget.is_spent() {
+                self.client.paused = true;
+                break;
+            }
+            if self.phase == Phase::Header {
+                let Some(header) = input[used..].first_chunk::<8>() else { break };
+                used += header.len();
+                self.header(header);
+                continue;
+            }
+            if self.phase == Phase::Running && self.publishes_wait() {
+                self.flush_runs(now);
+                self.held = Held::LogRoom;
+                break;
+            }
+            if self.client.unwritten.is_full() {
+                self.held = Held::Upload;
+                break;
+            }
+            let (frame, length) = match decode_frame(&input[used..], self.frame_max_in) {
+                Ok(Some(found)) => found,
+                Ok(None) => break,
+                Err(error) => {
+                    self.fail(error.into(), now);
+                    used = input.len();
+                    break;
+                }
+            };
+            if let Err(failure) = self.frame(frame.kind, frame.channel, frame.body, now) {
+                self.fail(failure, now);
+            }
+            if matches!(self.held, Held::Again { .. } | Held::NextTurn) {
+                // It is handled once more when what it needs is there, or with more time.
+                break;
+            }
+            used += length;
+        }
+        self.flush_runs(now);
+        self.flush_settlements(now);
+        self.answer_requests(now);
+        self.show_wait(now);
+        self.register();
+        self.client.broker.commit.announce();
+        if self.phase == Phase::Finished { input.len() } else { used }
+    }
+
+    fn header(&mut self, header: &[u8; 8]) {
+        if *header == HEADER_AMQP {
+            self.client.output.buffer().extend_from_slice(&HEADER_AMQP);
+            self.phase = Phase::Open;
+            return;
+        }
+        let why = format!("bad_header: {header:?} after SASL; the answer is AMQP 1.0's");
+        self.told().failed(self.state(), &why);
+        self.client.output.buffer().extend_from_slice(&HEADER_AMQP);
+        self.phase = Phase::Finished;
+    }
+
+    fn frame(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
+        match (self.phase, kind) {
+            (Phase::SaslInit, FrameKind::Sasl) => return self.sasl(body, now),
+            (Phase::SaslInit, FrameKind::Amqp) => {
+                let text = "unexpected frame type 0 in sasl mode (expected 1)";
+                return Err(Failure::connection(condition::FRAMING_ERROR, text));
+            }
+            (_, FrameKind::Sasl) => {
+                let text = "unexpected frame type 1 in amqp mode (expected 0)";
+                return Err(Failure::connection(condition::FRAMING_ERROR, text));
+            }
+            _ => {}
+        }
+        if body.is_empty() {
+            return Ok(());
+        }
+        // What comes with every message goes around the enumeration, whose largest variant would be moved each time.
+        if self.phase == Phase::Running
+            && let Some((transfer, payload)) = Transfer::decode_plain(body)
+            && let Some(mut session) = self.sessions.take(channel)
+        {
+            let result = match session.ending {
+                true => Ok(()),
+                false => self.transfer(&mut session, &transfer, payload, now),
+            };
+            return self.conclude(session, Some(transfer.handle), result, now);
+        }
+        let (performative, payload) = Performative::decode(body)?;
+        match (self.phase, performative) {
+            (Phase::Closing, Performative::Close(_)) => self.phase = Phase::Finished,
+            (Phase::Closing, _) => {}
+            (Phase::Open, Performative::Open(open)) => self.open(&open, now)?,
+            (Phase::Open, other) => {
+                return Err(Failure::connection(
+                    condition::ILLEGAL_STATE,
+                    format!("expected open, received {}", other.name()),
+                ));
+            }
+            (_, Performative::Open(_)) => {
+                return Err(Failure::connection(condition::ILLEGAL_STATE, "received a second open"));
+            }
+            (_, Performative::Close(close)) => {
+                if let Some(error) = close.error {
+                    let text = error.description.unwrap_or_default();
+                    self.told().closed_with(error.condition.as_str(), text);
+                }
+                if !self.leave(now) {
+                    self.held = Held::NextTurn;
+                    return Ok(());
+                }
+                let position = std::mem::take(&mut self.gone_at);
+                if self.waits_for(position) {
+                    return Ok(());
+                }
+                self.send_close(None);
+                self.phase = Phase::Finished;
+            }
+            (_, performative) => return self.session_frame(channel, performative, payload, now),
+        }
+        Ok(())
+    }
+
+    fn session_frame(&mut self, channel: u16, performative: Performative<'_>, payload: &[u8], now: Now) -> Result<()> {
+        if channel > self.client.channel_max {
+            return Err(Failure::connection(
+                condition::FRAMING_ERROR,
+                format!("channel number ({channel}) exceeds maximum channel number ({})", self.client.channel_max),
+            ));
+        }
+        let Some(mut session) = self.sessions.take(channel) else {
+            let Performative::Begin(begin) = performative else {
+                return Err(Failure::connection(
+                    condition::FRAMING_ERROR,
+                    format!(
+                        "{} received on channel {channel}, which has no session: begin must come first",
+                        performative.name()
+                    ),
+                ));
+            };
+            return self.begin(channel, &begin);
+        };
+        if session.ending {
+            if let Performative::End(_) = performative {
+                return Ok(());
+            }
+            self.sessions.put(session);
+            return Ok(());
+        }
+        if !matches!(performative, Performative::Transfer(_) | Performative::Disposition(_)) {
+            self.client.budget.spend(CONTROL);
+        }
+        if matches!(performative, Performative::Attach(_)) {
+            self.client.budget.spend(CONSUMER);
+        }
+        let handle = match &performative {
+            Performative::Transfer(transfer) => Some(transfer.handle),
+            Performative::Attach(attach) => Some(attach.handle),
+            Performative::Flow(flow) => flow.handle,
+            _ => None,
+        };
+        let result = match performative {
+            Performative::Transfer(transfer) => self.transfer(&mut session, &transfer, payload, now),
+            Performative::Disposition(disposition) => self.disposition(&mut session, &disposition, now),
+            Performative::Flow(flow) => self.flow(&mut session, &flow, now),
+            Performative::Attach(attach) => self.attach(&mut session, &attach, now),
+            Performative::Detach(detach) => self.detached(&mut session, &detach, now),
+            Performative::End(_) => {
+                if !self.leave_session(&mut session, now) {
+                    self.held = Held::NextTurn;
+                    self.sessions.put(session);
+                    return Ok(());
+                }
+                let position = std::mem::take(&mut self.gone_at);
+                if self.waits_for(position) {
+                    self.sessions.put(session);
+                    return Ok(());
+                }
+                self.send_end(channel, None);
+                return Ok(());
+            }
+            Performative::Begin(_) => Err(Failure::session(
+                condition::ILLEGAL_STATE,
+                format!("begin received on channel {channel}, which has a session"),
+            )),
+            Performative::Open(_) | Performative::Close(_) => Ok(()),
+        };
+        self.conclude(session, handle, result, now)
+    }
+
+    /// Puts the session back after a frame that named this handle, and ends what failed: link or session. What the
+    /// connection has to end for goes on.
+    #[inline]
+    fn conclude(&mut self, session: Box<Session>, handle: Option<u32>, result: Result<()>, now: Now) -> Result<()> {
+        match result {
+            Ok(()) => {
+                self.sessions.put(session);
+                Ok(())
+            }
+            Err(failure) => self.conclude_failed(session, handle, failure, now),
+        }
+    }
+
+    #[cold]
+    fn conclude_failed(
+        &mut self,
+        mut session: Box<Session>,
+        handle: Option<u32>,
+        failure: Failure,
+        now: Now,
+    ) -> Result<()> {
+        // RabbitMQ 4.3 ends the session for what isn't allowed.
+        let is_strict =
+            self.client.broker.settings.strict_compat && failure.condition == condition::UNAUTHORIZED_ACCESS;
+        let handle = handle.filter(|_| !is_strict);
+        match (failure.scope, handle) {
+            (Scope::Link, Some(handle)) => self.fail_link(&mut session, handle, failure, now),
+            (Scope::Link, None) | (Scope::Session, _) => {
+                self.fail_session(&mut session, failure.ending(Scope::Session), now);
+            }
+            (Scope::Connection, _) => {
+                self.sessions.put(session);
+                return Err(failure);
+            }
+        }
+        self.sessions.put(session);
+        Ok(())
+    }
+
+    /// See [`leveret_broker::Connection::turn`].
+    pub(crate) fn turn(&mut self, now: Now) {
+        self.client.budget.renew();
+        self.client.paused = false;
+        let is_held_by_end = self.held == Held::NextTurn;
+        if is_held_by_end {
+            self.held = Held::No;
+        }
+        self.go_on_ending(now);
+        self.client.outbox.drain_after(&mut self.client.events);
+        while !self.client.budget.is_spent()
+            && let Some(event) = self.client.events.pop_front()
+        {
+            self.client.budget.spend(EVENT);
+            self.event(event, now);
+        }
+        if self.client.gone {
+            // What ended in this turn may have published, and somebody has to apply that.
+            self.client.hand_over();
+            self.client.broker.commit.announce();
+            return;
+        }
+        self.durable_work(now);
+        if self.phase == Phase::Running && !is_held_by_end && !self.is_ending() {
+            self.wake_more(now);
+            self.deliver(now);
+        }
+        self.send_flows();
+        self.keep_time(now);
+        self.show_wait(now);
+        self.register();
+        self.client.counters.flush();
+        self.client.broker.commit.announce();
+    }
+
+    fn event(&mut self, event: Event, now: Now) {
+        match event {
+            Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
+            Event::Queue(Signal::Drained { key, delivery_count, available }) => {
+                self.drained(key, delivery_count, available)
+            }
+            Event::Queue(Signal::Cancelled(key)) => self.queue_gone(key, now),
+            Event::Queue(Signal::Loaded(_)) => {}
+            Event::Alarm => self.set_alarm(self.client.broker.alarms.publishing_blocked()),
+            Event::Reply(reply) => self.deliver_replies(&reply, now),
+            // Whoever waits for it looks in this turn.
+            Event::Body => {}
+            Event::Durable => self.client.registered = None,
+            Event::Written => self.client.registered_written = None,
+            // One that isn't open yet is refused then.
+            Event::Maintenance if self.phase == Phase::Running => {
+                if let Err(failure) = self.check_maintenance() {
+                    self.fail(failure, now);
+                }
+            }
+            Event::Maintenance => {}
+            Event::Describe(inquiry) => self.answer_inquiry(&inquiry, now),
+            Event::Shed(reason) => {
+                if !self.client.is_logged_in() {
+                    self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, &*reason), now);
+                }
+            }
+            Event::Close(reason) => {
+                let text = format!("Connection forced: {reason}");
+                self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);
+            }
+        }
+    }
+
+    /// Registers for a wake-up at the next position that this connection waits for.
+    fn register(&mut self) {
+        let held = match self.held {
+            Held::Again { position } => Some(position),
+            _ => None,
+        };
+        let positions =
+            [self.answers.next_position(), self.next_response_position(), self.transactions.next_position(), held];
+        self.client.waits_for_log = self.publishes_wait();
+        let wants_room = matches!(self.held, Held::LogRoom) || self.client.waits_for_log;
+        self.client.register(positions.into_iter().flatten().min(), wants_room);
+    }
+
+    /// True while this connection's publishes have to wait for the disk: the third level of flow control, which
+    /// one that never published doesn't feel.
+    pub(crate) fn publishes_wait(&self) -> bool {
+        self.has_published && self.client.is_log_full()
+    }
+
+    /// The permit for what this connection's user wants to do in its vhost.
+    pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
+        let snapshot = self.client.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)
+    }
+}

@@ -1,0 +1,387 @@
+//! Deliveries: what scheduled consumers take, encoded into the connection's output in transfers that fit the
+//! client's frames and window (specification 2.6.14, 2.7.5).
+
+use leveret_amqp10::performative::{Transfer, begin_delivery};
+use leveret_amqp10::{FrameKind, begin_frame, end_frame};
+use leveret_message::deliver::{Amqp10Run, Delivery};
+use leveret_queue::{Taken, TurnEnd};
+
+use super::connection::Connection;
+use super::consumer::Consumer;
+use super::error::Failure;
+use super::large;
+use super::link::Link;
+use super::pending::{Pending, Rest};
+use super::session::Session;
+use leveret_broker::bodies::{BodyReader, Pieces};
+use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
+
+/// A session whose waiting consumers are being woken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waking {
+    channel: u16,
+    /// So many are woken next.
+    next: usize,
+    /// So many haven't been yet.
+    left: usize,
+}
+
+impl Connection {
+    /// Serves scheduled consumers until the output holds one write's worth.
+    pub(crate) fn deliver(&mut self, now: Now) {
+        let (links, sessions) = (&self.links, &mut self.sessions);
+        let takes_more = self.client.tell_room(|key, has_room| {
+            let Some(&(channel, handle)) = links.get(&key) else { return false };
+            let Some(mut session) = sessions.take(channel) else { return false };
+            let link = session.link(handle);
+            let is_consumer = matches!(link, Some(Link::Consumer(_)));
+            if let Some(Link::Consumer(consumer)) = link {
+                consumer.starved = !has_room;
+                consumer.queue.set_room(consumer.id, has_room, now.monotonic);
+            }
+            sessions.put(session);
+            is_consumer
+        });
+        if !takes_more {
+            self.note_unfinished();
+            return;
+        }
+        for channel in self.sessions.channels_with_work() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
+            if !session.pending.is_empty() {
+                self.continue_session(&mut session, now);
+            }
+            self.sessions.put(session);
+        }
+        self.serve_scheduled(now);
+        self.note_unfinished();
+    }
+
+    fn note_unfinished(&mut self) {
+        let goes_on = |session: &Session| {
+            let next = session.pending.front().filter(|_| session.window.room() > 0);
+            next.is_some_and(|pending| !pending.waits_for_disk())
+        };
+        let unfinished = self.sessions.with_work().any(goes_on);
+        self.unfinished = unfinished;
+    }
+
+    fn serve_scheduled(&mut self, now: Now) {
+        while let Some(key) = self.client.next_scheduled() {
+            if self.serve(key, now) == TurnEnd::More {
+                self.client.scheduled.push_back(key);
+            }
+        }
+    }
+
+    fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
+        let Some(&(channel, handle)) = self.links.get(&key) else { return TurnEnd::Done };
+        let Some(mut session) = self.sessions.take(channel) else { return TurnEnd::Done };
+        if session.leaving {
+            self.sessions.put(session);
+            return TurnEnd::Done;
+        }
+        let end = match session.take(handle) {
+            Some(mut link) => {
+                let (end, failure) = match &mut *link {
+                    Link::Consumer(consumer) => self.serve_consumer(&mut session, handle, consumer, now),
+                    _ => (TurnEnd::Done, None),
+                };
+                session.put(handle, link);
+                if let Some(failure) = failure {
+                    self.fail_link(&mut session, handle, failure, now);
+                }
+                end
+            }
+            None => TurnEnd::Done,
+        };
+        self.sessions.put(session);
+        end
+    }
+
+    fn serve_consumer(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        consumer: &mut Consumer,
+        now: Now,
+    ) -> (TurnEnd, Option<Failure>) {
+        let mut room = if session.pending.is_empty() { session.window.room() } else { 0 };
+        if !consumer.settled {
+            let max = self.client.account.unsettled_allowed(self.client.broker.settings.unsettled_max);
+            room = room.min(session.unsettled.room(session.next_delivery_id, max));
+        }
+        if room == 0 {
+            session.parked.push(handle);
+            consumer.queue.set_window(consumer.id, false, now.monotonic);
+            return (TurnEnd::Done, None);
+        }
+        let most = room.min(self.client.broker.settings.max_queue_credit);
+        let mut taken = std::mem::take(&mut self.client.taken);
+        let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        let mut failure = None;
+        for run in taken.drain(..) {
+            if failure.is_some() {
+                // The link is about to be detached: these go back untouched.
+                session.pending.push_back(Pending::Run { handle, taken: run });
+                continue;
+            }
+            failure = self.encode_run(session, handle, consumer, run, now);
+        }
+        self.client.taken = taken;
+        session.unsettled.report(&mut self.client.account);
+        (end, failure)
+    }
+
+    /// Encodes taken messages; those that the window has no room for wait. A failure detaches the link.
+    fn encode_run(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        consumer: &mut Consumer,
+        taken: Taken,
+        now: Now,
+    ) -> Option<Failure> {
+        let (mut encoded, mut failure) = (0, None);
+        let mut run = Amqp10Run::new(Delivery {
+            redelivered: taken.redelivered,
+            delivery_count: taken.failures,
+            now_ms: now.wall_ms,
+            sent_time: self.client.broker.settings.sent_time,
+        });
+        while encoded < taken.count {
+            if !session.pending.is_empty() || session.window.room() == 0 {
+                break;
+            }
+            failure = self.encode_message(session, handle, consumer, &taken, encoded, &mut run);
+            if failure.is_some() {
+                break;
+            }
+            encoded += 1;
+        }
+        if encoded < taken.count {
+            session.pending.push_back(Pending::Run { handle, taken: taken.rest(encoded) });
+        }
+        let count = u64::from(encoded);
+        if consumer.settled {
+            self.client.counters.delivered_no_ack.add(count);
+        } else {
+            self.client.counters.delivered_ack.add(count);
+        }
+        if taken.redelivered {
+            self.client.counters.redelivered.add(count);
+        }
+        failure
+    }
+
+    fn encode_message<'t>(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        consumer: &mut Consumer,
+        taken: &'t Taken,
+        at: u32,
+        run: &mut Amqp10Run<'t>,
+    ) -> Option<Failure> {
+        let message = taken.batch.message((taken.index + at) as usize);
+        if let Some(file) = message.file {
+            let reader = Pieces::new(file, &self.client.broker.bodies, &consumer.queue, &self.client.outbox);
+            let reader = BodyReader::Pieces(reader);
+            // It is the last one that was taken.
+            session.pending.push_back(Pending::Large { handle, taken: taken.rest(at), reader });
+            return None;
+        }
+        let tag = consumer.next_tag.to_be_bytes();
+        let delivery_id = session.next_delivery_id;
+        let out = self.client.output.buffer();
+        let before = out.len();
+        let start = begin_delivery(out, session.channel, handle, delivery_id.0, tag, consumer.settled);
+        let payload = out.len();
+        run.append(&message, out);
+        let size = (out.len() - payload) as u64;
+        if consumer.max_message_size > 0 && size > consumer.max_message_size {
+            out.truncate(before);
+            run.forget();
+            return Some(Failure::link(
+                leveret_amqp10::condition::MESSAGE_SIZE_EXCEEDED,
+                format!("message size ({size} bytes) > maximum message size ({} bytes)", consumer.max_message_size),
+            ));
+        }
+        consumer.next_tag = consumer.next_tag.wrapping_add(1);
+        session.next_delivery_id.advance();
+        if !consumer.settled {
+            let number = taken.first + u64::from(at);
+            let bytes = taken.batch.body_length((taken.index + at) as usize);
+            session.unsettled.add(delivery_id, handle, number, bytes, taken.durable);
+            consumer.delivered.note(&session.unsettled);
+        }
+        if out.len() - before <= self.frame_max_out as usize {
+            end_frame(out, start);
+            session.window.sent_transfer();
+            return None;
+        }
+        let payload = out.split_off(payload);
+        out.truncate(before);
+        run.forget();
+        let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0, body: None };
+        session.pending.push_back(Pending::Rest(rest));
+        // Without a body in a file nothing can fail.
+        let _ = self.send_rest(session);
+        None
+    }
+
+    /// Sends transfers of the delivery at the head of what waits; true when it is whole.
+    ///
+    /// # Errors
+    /// Its body can't be read on: the link has to go.
+    pub(super) fn send_rest(&mut self, session: &mut Session) -> Result<bool, (u32, Failure)> {
+        let Some(Pending::Rest(mut rest)) = session.pending.pop_front() else { return Ok(true) };
+        while session.window.room() > 0 {
+            let most = match &mut rest.body {
+                None => self.frame_max_out as usize,
+                Some((pieces, queue)) => {
+                    pieces.look();
+                    if let Some(reason) = pieces.failure() {
+                        let failure = large::unreadable(queue, reason);
+                        self.abort(session, &rest);
+                        return Err((rest.handle, failure));
+                    }
+                    // A client may take larger frames than what is read ahead.
+                    (self.frame_max_out as usize).min(TURN_BYTES_MAX).min(pieces.piece_bytes())
+                }
+            };
+            let first = rest.sent == 0;
+            let mut transfer = Transfer { handle: rest.handle, more: true, ..Transfer::default() };
+            if first {
+                transfer.delivery_id = Some(rest.delivery_id.0);
+                transfer.delivery_tag = Some(&rest.tag);
+                transfer.message_format = Some(0);
+                transfer.settled = Some(rest.settled);
+            }
+            let out = self.client.output.buffer();
+            let before = out.len();
+            let start = begin_frame(out, FrameKind::Amqp, session.channel);
+            transfer.encode(out);
+            let header = out.len() - before;
+            // The flag `more` takes one byte whichever it says, so the header's size is right for both.
+            let room = most.saturating_sub(header).max(1);
+            let count = usize::try_from(rest.left()).unwrap_or(usize::MAX).min(room);
+            if count > rest.available() {
+                // Each transfer takes of the client's window: none goes that isn't full.
+                out.truncate(before);
+                break;
+            }
+            if count as u64 == rest.left() {
+                out.truncate(before);
+                let start = begin_frame(out, FrameKind::Amqp, session.channel);
+                transfer.more = false;
+                transfer.encode(out);
+                rest.append(count, out);
+                end_frame(out, start);
+                session.window.sent_transfer();
+                self.response_sent(session, rest.handle);
+                return Ok(true);
+            }
+            rest.append(count, out);
+            end_frame(out, start);
+            session.window.sent_transfer();
+            if out.len() >= TURN_BYTES_MAX {
+                break;
+            }
+        }
+        session.pending.push_front(Pending::Rest(rest));
+        Ok(false)
+    }
+
+    /// Sends what waited for the session's window, and lets its consumers take again.
+    pub(crate) fn continue_session(&mut self, session: &mut Session, now: Now) {
+        if session.leaving {
+            return;
+        }
+        while self.client.output.len() < TURN_BYTES_MAX {
+            match session.pending.front() {
+                None => break,
+                Some(Pending::State(state)) => {
+                    let state = *state;
+                    session.pending.pop_front();
+                    self.encode_link_state(session, state);
+                }
+                Some(_) if session.window.room() == 0 => return,
+                Some(Pending::Large { .. }) => {
+                    if !self.begin_large_delivery(session, now) {
+                        return;
+                    }
+                }
+                Some(Pending::Rest(_)) => match self.send_rest(session) {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err((handle, failure)) => self.fail_link(session, handle, failure, now),
+                },
+                Some(Pending::Run { .. }) => self.continue_run(session, now),
+            }
+        }
+        if !session.pending.is_empty() || session.window.room() == 0 {
+            return;
+        }
+        let parked = session.parked.len();
+        if parked == 0 {
+            return;
+        }
+        let channel = session.channel;
+        match self.waking.iter_mut().find(|waking| waking.channel == channel) {
+            // Who was woken and waits again stands behind the others.
+            Some(waking) => waking.left = parked,
+            None => {
+                let waking = Waking { channel, next: WOKEN_FIRST, left: parked };
+                self.wake_parked(session, waking, now);
+            }
+        }
+    }
+
+    /// Wakes some consumers that wait for the client's window, while there is room. The queues of those that are woken may be
+    /// empty, so that more are woken in the next turn if there still is room then, until each was: every time twice as many,
+    /// since one frame of the client mustn't cost a look at all consumers.
+    fn wake_parked(&mut self, session: &mut Session, waking: Waking, now: Now) {
+        let count = waking.next.min(waking.left).min(session.parked.len());
+        let rest = session.parked.split_off(count);
+        for handle in std::mem::replace(&mut session.parked, rest) {
+            self.client.budget.spend(CONSUMER);
+            if let Some(Link::Consumer(consumer)) = session.link(handle) {
+                consumer.queue.set_window(consumer.id, true, now.monotonic);
+            }
+        }
+        let left = waking.left - count;
+        if left > 0 && !session.parked.is_empty() {
+            self.waking.push(Waking { next: WOKEN_MAX.min(2 * count), left, ..waking });
+        }
+    }
+
+    /// Goes on with that.
+    pub(super) fn wake_more(&mut self, now: Now) {
+        for waking in std::mem::take(&mut self.waking) {
+            let Some(mut session) = self.sessions.take(waking.channel) else { continue };
+            if !session.leaving && session.pending.is_empty() && session.window.room() > 0 {
+                self.wake_parked(&mut session, waking, now);
+            }
+            self.sessions.put(session);
+        }
+    }
+
+    /// Encodes messages that were taken before the window shut.
+    fn continue_run(&mut self, session: &mut Session, now: Now) {
+        let Some(Pending::Run { handle, taken }) = session.pending.pop_front() else { return };
+        let Some(mut link) = session.take(handle) else { return };
+        let waiting = std::mem::take(&mut session.pending);
+        let failure = match &mut *link {
+            Link::Consumer(consumer) => self.encode_run(session, handle, consumer, taken, now),
+            _ => None,
+        };
+        session.put(handle, link);
+        session.pending.append(waiting);
+        if let Some(failure) = failure {
+            self.fail_link(session, handle, failure, now);
+        }
+    }
+}

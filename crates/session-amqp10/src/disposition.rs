@@ -1,0 +1,257 @@
+//! `disposition` of a receiving client: what becomes of its deliveries (specification 2.7.6, 3.4).
+
+use std::sync::Arc;
+
+use leveret_amqp10::{
+    DeliveryState, Performative, Role, Serial, condition, encode_performative, performative::Disposition,
+};
+use leveret_log::Wait;
+use leveret_queue::{ConsumerId, Outcome, QueueState, Run, push_run};
+use rustc_hash::FxHashMap;
+
+use super::answers::Answer;
+use super::connection::Connection;
+use super::error::{Failure, Result};
+use super::held::Held;
+use super::link::Link;
+use super::session::Session;
+use super::transacted::Settled;
+use leveret_broker::queue_handle::{QueueRef, Reason};
+use leveret_broker::settlement::Settlement;
+use leveret_broker::ticket::Ticket;
+use leveret_broker::time::Now;
+
+/// Deliveries of one link that share their fate, collected until the read's frames are used up.
+pub(crate) struct LinkSettlement {
+    queue: QueueRef,
+    consumer: ConsumerId,
+    settlement: Settlement,
+    runs: Vec<Run>,
+    /// The client waits for our answer to these.
+    asked: Asked,
+}
+
+/// Deliveries of one link that the client didn't settle itself: they are answered settled when that is durable.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub channel: u16,
+    pub handle: u32,
+    /// First and last of each run.
+    pub ids: Vec<(Serial, Serial)>,
+    /// What the answer says.
+    pub state: DeliveryState<'static>,
+}
+
+impl Asked {
+    /// Whether they are of this link.
+    pub(crate) fn is_of(&self, channel: u16, handle: u32) -> bool {
+        self.channel == channel && self.handle == handle
+    }
+
+    /// Whether they are of the same link, and the answer says the same.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.is_of(other.channel, other.handle) && self.state == other.state
+    }
+
+    /// These, too.
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (first, last) in other.ids {
+            match self.ids.last_mut().filter(|(_, before)| before.next() == first) {
+                Some((_, before)) => *before = last,
+                None => self.ids.push((first, last)),
+            }
+        }
+    }
+
+    /// The deliveries go back to their place after all.
+    pub(crate) fn release(&mut self) {
+        self.state = DeliveryState::Released;
+    }
+
+    /// Nobody waits.
+    pub(crate) fn clear(&mut self) {
+        self.ids.clear();
+    }
+}
+
+/// Settlements in the order in which the first of each consumer came.
+#[derive(Default)]
+pub(crate) struct Settlements {
+    all: Vec<LinkSettlement>,
+    /// The last one of each consumer.
+    last: FxHashMap<ConsumerId, usize>,
+}
+
+impl Settlements {
+    fn add(&mut self, added: LinkSettlement) {
+        let LinkSettlement { consumer, settlement, .. } = added;
+        let last = match self.all.last() {
+            Some(last) if last.consumer == consumer => Some(self.all.len() - 1),
+            _ => self.last.get(&consumer).copied(),
+        };
+        if let Some(same) = last.map(|at| &mut self.all[at])
+            && same.settlement == settlement
+            && same.asked.state == added.asked.state
+        {
+            added.runs.into_iter().for_each(|run| push_run(&mut same.runs, run));
+            same.asked.extend(added.asked);
+            return;
+        }
+        self.last.insert(consumer, self.all.len());
+        self.all.push(added);
+    }
+
+    fn take(&mut self) -> Vec<LinkSettlement> {
+        self.last.clear();
+        std::mem::take(&mut self.all)
+    }
+}
+
+impl Connection {
+    /// A disposition of the client.
+    pub(crate) fn disposition(&mut self, session: &mut Session, disposition: &Disposition<'_>, now: Now) -> Result<()> {
+        let first = Serial(disposition.first);
+        let last = disposition.last.map_or(first, Serial);
+        if disposition.role == Role::Sender {
+            // As a sender it settles what it published: the outcome that we sent was settled already.
+            return Ok(());
+        }
+        let (state, transaction) = match disposition.state {
+            Some(DeliveryState::Transactional { txn_id, outcome }) => (outcome.map(DeliveryState::from), Some(txn_id)),
+            state => (state, None),
+        };
+        if transaction.is_some_and(|id| !self.is_open_transaction(id)) {
+            return Err(Failure::session(
+                condition::TRANSACTION_UNKNOWN_ID,
+                "disposition in a transaction that was never declared, or is discharged",
+            ));
+        }
+        let settlement = match state {
+            Some(DeliveryState::Accepted) => Settlement::Acknowledge,
+            Some(DeliveryState::Rejected { .. }) => Settlement::Reject,
+            Some(DeliveryState::Released) => Settlement::Requeue { failed: false },
+            Some(DeliveryState::Modified { undeliverable_here: true, .. }) => Settlement::Reject,
+            Some(DeliveryState::Modified { delivery_failed, .. }) => Settlement::Requeue { failed: delivery_failed },
+            // The client has forgotten it and named no outcome: our sources' default one.
+            None | Some(DeliveryState::Received { .. }) if disposition.settled => Settlement::Requeue { failed: false },
+            None | Some(DeliveryState::Received { .. }) => return Ok(()),
+            Some(other) => {
+                return Err(Failure::session(
+                    condition::INVALID_FIELD,
+                    format!("Unrecognised state: {other:?} in DISPOSITION"),
+                ));
+            }
+        };
+        let repeated = repeated(state);
+        let (settled, is_done) = session.unsettled.settle(first, last, &mut self.client.budget);
+        if !is_done {
+            // What is settled by now isn't there any more when the frame is handled again.
+            self.held = Held::NextTurn;
+        }
+        session.unsettled.report(&mut self.client.account);
+        if let Some(transaction) = transaction {
+            self.check_transaction_limit(session, transaction, &settled, now)?;
+        }
+        let made_room = !settled.is_empty() && !session.parked.is_empty();
+        for part in settled {
+            let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
+            let (queue, id, browses) = (consumer.queue.clone(), consumer.id, consumer.browses);
+            let ids = if disposition.settled { Vec::new() } else { part.ids };
+            let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated };
+            if browses {
+                // It only looked: nothing has to become durable.
+                self.answer(&asked, &Ticket::default());
+                continue;
+            }
+            if let Some(transaction) = transaction {
+                let settled = Settled { queue, consumer: id, runs: part.runs, settlement, asked };
+                self.settle_in_transaction(transaction, settled)?;
+                continue;
+            }
+            self.settlements.add(LinkSettlement { queue, consumer: id, settlement, runs: part.runs, asked });
+        }
+        if settlement != Settlement::Acknowledge {
+            self.flush_settlements(now);
+        }
+        if made_room {
+            // Consumers may have waited for that.
+            self.continue_session(session, now);
+        }
+        Ok(())
+    }
+
+    /// Hands collected settlements to their queues.
+    pub(crate) fn flush_settlements(&mut self, now: Now) {
+        for settlement in self.settlements.take() {
+            let LinkSettlement { queue, consumer, settlement, runs, asked } = settlement;
+            let count: u64 = runs.iter().map(Run::count).sum();
+            let is_asked = !asked.ids.is_empty();
+            let wait = if is_asked { Wait::Confirm } else { Wait::Lazy };
+            let now = now.monotonic;
+            let ticket = match settlement {
+                Settlement::Acknowledge => {
+                    self.client.counters.acked.add(count);
+                    match queue.settle(Some(consumer), &runs, Outcome::Settled, wait, now) {
+                        Some(position) => Ticket::at(position),
+                        // It failed in this very call: the messages are in its log, and back after a restart.
+                        None if matches!(queue.state(), QueueState::Failed(_)) => Ticket::moved(Arc::default()),
+                        None => Ticket::default(),
+                    }
+                }
+                Settlement::Reject if is_asked => {
+                    queue.reject(Some(consumer), &runs, &self.client.outbox, Reason::Settlement, now)
+                }
+                Settlement::Reject => {
+                    queue.settle(Some(consumer), &runs, Outcome::Dropped, wait, now);
+                    Ticket::default()
+                }
+                Settlement::Requeue { failed } => {
+                    queue.requeue(Some(consumer), &runs, failed, now);
+                    Ticket::default()
+                }
+            };
+            self.answer(&asked, &ticket);
+        }
+    }
+
+    /// Leaves answers to be sent when what they wait for is durable.
+    pub(crate) fn answer(&mut self, asked: &Asked, ticket: &Ticket) {
+        let Asked { channel, handle, ids, state } = asked;
+        for (first, last) in ids {
+            let (ticket, channel, handle, state) = (ticket.clone(), *channel, *handle, *state);
+            self.answers.push(Answer { ticket, channel, handle, first: *first, last: *last, state });
+        }
+    }
+
+    /// Answers the settlements that became durable.
+    pub(crate) fn answer_settlements(&mut self) {
+        for answer in self.answers.take_due(self.client.broker.commit.durable()) {
+            self.send_settled(&answer);
+        }
+    }
+
+    fn send_settled(&mut self, answer: &Answer) {
+        let &Answer { channel, first, last, state, .. } = answer;
+        let answer = Disposition {
+            role: Role::Sender,
+            first: first.0,
+            last: (first != last).then_some(last.0),
+            settled: true,
+            state: Some(state),
+            batchable: false,
+        };
+        encode_performative(self.client.output.buffer(), channel, &Performative::Disposition(answer));
+    }
+}
+
+/// The client's state as it is repeated to it, without errors and annotations: those are its own.
+fn repeated(state: Option<DeliveryState<'_>>) -> DeliveryState<'static> {
+    match state {
+        Some(DeliveryState::Accepted) => DeliveryState::Accepted,
+        Some(DeliveryState::Rejected { .. }) => DeliveryState::Rejected { error: None },
+        Some(DeliveryState::Modified { delivery_failed, undeliverable_here, .. }) => {
+            DeliveryState::Modified { delivery_failed, undeliverable_here, message_annotations: None }
+        }
+        _ => DeliveryState::Released,
+    }
+}

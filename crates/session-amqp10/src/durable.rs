@@ -1,0 +1,128 @@
+//! What waits for the disk: queues to be applied, outcomes, held input.
+
+use leveret_amqp10::{
+    DeliveryState, Error, Performative, Role, Serial, encode_performative, performative::Disposition,
+};
+
+use super::connection::Connection;
+use super::grant::Pace;
+use super::held::Held;
+use super::link::Link;
+use super::rejection;
+use super::session::Session;
+use super::unconfirmed::{Due, Outcome, merge};
+use leveret_broker::planted::{Bug, is_planted};
+use leveret_broker::time::Now;
+
+impl Connection {
+    /// Applies, confirms and answers whatever became durable.
+    pub(crate) fn durable_work(&mut self, now: Now) {
+        let reached = self.client.broker.commit.reached();
+        if !self.client.undurable.apply(reached, &mut self.client.budget) {
+            // The rest comes in the next turn, since what it waits for has been reached.
+            return;
+        }
+        self.confirm(now);
+        self.answer_settlements();
+        self.answer_discharges();
+        self.answer_requests(now);
+        let goes_on = match self.held {
+            Held::Again { position } => position <= reached.durable,
+            Held::LogRoom => !self.publishes_wait(),
+            Held::Upload => self.client.unwritten.is_low(),
+            Held::Body { channel, handle } => self.body_is_written(channel, handle, now),
+            Held::No | Held::NextTurn => false,
+        };
+        if goes_on {
+            self.client.broker.registry.publish();
+            self.held = Held::No;
+            // It was us who didn't read.
+            self.client.last_input = now.monotonic;
+        }
+    }
+
+    /// Hands a large message to its queues when its body file is written; or its link is gone, and the message with it.
+    fn body_is_written(&mut self, channel: u16, handle: u32, now: Now) -> bool {
+        let Some(mut session) = self.sessions.take(channel) else { return true };
+        let is_pending = matches!(session.link(handle), Some(Link::Publisher(publisher)) if publisher.run.is_pending());
+        if !is_pending {
+            self.flush_link_in_parts(&mut session, handle, now);
+        }
+        self.sessions.put(session);
+        !is_pending
+    }
+
+    /// Sends the outcomes that are due, merged over all links of a session.
+    fn confirm(&mut self, now: Now) {
+        for channel in self.sessions.channels_with_work() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
+            if !session.confirming.is_empty() {
+                self.confirm_session(&mut session, now);
+            }
+            self.sessions.put(session);
+        }
+    }
+
+    pub(crate) fn confirm_session(&mut self, session: &mut Session, now: Now) {
+        let mut reached = self.client.broker.commit.reached();
+        if is_planted(Bug::AcceptWhenWritten) {
+            reached.durable = reached.written;
+        }
+        let sync = self.client.broker.commit.sync_time();
+        let mut due = std::mem::take(&mut self.due);
+        for handle in std::mem::take(&mut session.confirming) {
+            let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
+            if let Some(took) = publisher.unconfirmed.take_due(reached, now.monotonic, &mut due) {
+                publisher.grant.confirmed(Pace::of(took, sync));
+                publisher.top_up(now.monotonic, sync);
+            }
+            let (waits, granted) = (publisher.unconfirmed.count() > 0, publisher.flow_due);
+            if waits {
+                session.note_confirming(handle);
+            }
+            if granted {
+                session.granted.push(handle);
+            }
+        }
+        merge(&mut due);
+        for Due { first, last, outcome } in due.drain(..) {
+            if outcome == Outcome::Accepted {
+                self.client.counters.confirmed.add(u64::from(last.since(first)) + 1);
+            }
+            self.send_outcome(session.channel, first, last, &outcome);
+        }
+        self.due = due;
+    }
+
+    /// Tells the client what became of what it sent.
+    pub(crate) fn send_outcome(&mut self, channel: u16, first: Serial, last: Serial, outcome: &Outcome) {
+        // A function of any lifetime, which a closure isn't.
+        fn disposition(first: Serial, last: Serial, state: DeliveryState<'_>) -> Performative<'_> {
+            Performative::Disposition(Disposition {
+                role: Role::Receiver,
+                first: first.0,
+                last: (first != last).then_some(last.0),
+                settled: true,
+                state: Some(state),
+                batchable: false,
+            })
+        }
+        let rejected = |error: Error<'_>| {
+            self.send_error(channel, error, |error| {
+                disposition(first, last, DeliveryState::Rejected { error: Some(error) })
+            });
+        };
+        match outcome {
+            Outcome::Accepted => {
+                let accepted = disposition(first, last, DeliveryState::Accepted);
+                encode_performative(self.client.output.buffer(), channel, &accepted);
+            }
+            Outcome::Released => {
+                let released = disposition(first, last, DeliveryState::Released);
+                encode_performative(self.client.output.buffer(), channel, &released);
+            }
+            Outcome::Rejected { queue, reason } => rejection::with_refusal(queue, reason, rejected),
+            Outcome::Unroutable(failure) => rejection::with_error(failure, rejected),
+        }
+    }
+}

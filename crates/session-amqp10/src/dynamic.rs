@@ -1,0 +1,189 @@
+//! Queues that a link brings along: dynamic nodes (specification 3.5.10), and what addresses of version 1 declare.
+
+use std::sync::Arc;
+
+use leveret_amqp10::{
+    Role, Source, Symbol, Symbols, Target, condition,
+    performative::Attach,
+    terminus::{ExpiryPolicy, LifetimePolicy, TerminusDurability},
+    value::{EncodedMap, MapRef},
+};
+use leveret_log::Position;
+use leveret_model::{Action, Arguments, Bind, Command, DeclareQueue, DestinationName, Permit, Queue, Resource};
+
+use super::address::percent_encode;
+use super::connection::Connection;
+use super::error::{Failure, Result};
+use leveret_queue::DeleteIf;
+
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Now;
+
+/// What a client must ask for to get a queue of its own.
+pub(crate) const TEMPORARY_QUEUE: &str = "temporary-queue";
+const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(TEMPORARY_QUEUE)];
+/// Of a dynamic queue's name, what comes from the names of container and link.
+const NAME_PART_MAX: usize = 64;
+
+impl Connection {
+    /// The exclusive queue of a dynamic terminus. None while it is being declared.
+    pub(crate) fn dynamic_queue(
+        &mut self,
+        attach: &Attach<'_>,
+        addressed: bool,
+        capable: bool,
+        now: Now,
+    ) -> Result<Option<QueueRef>> {
+        if addressed || !capable {
+            let terminus = match attach.role {
+                Role::Sender => "target",
+                Role::Receiver => "source",
+            };
+            return Err(Failure::link(
+                condition::NOT_IMPLEMENTED,
+                format!(
+                    "Dynamic {terminus} not supported: it needs the capability '{TEMPORARY_QUEUE}', and no address of its \
+                     own"
+                ),
+            ));
+        }
+        let name = match &self.declaring {
+            Some(name) => name.clone(),
+            None => {
+                let part: String = format!("{}-{}", self.container, attach.name).chars().take(NAME_PART_MAX).collect();
+                self.client.broker.names.next(&format!("amq.dyn-{part}-")).into()
+            }
+        };
+        let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
+        self.authorize(Action::Consume(&name))?;
+        self.client.has_exclusive_queues = true;
+        self.ensure_queue(permit, &name, false, true, now)
+    }
+
+    /// A queue by name that is declared when it isn't there. None while it is being declared.
+    pub(crate) fn declared_queue(&mut self, name: &Arc<str>, durable: bool, now: Now) -> Result<Option<QueueRef>> {
+        let permit = self.authorize(Action::DeclareQueue { queue: name, dead_letter_exchange: None })?;
+        if let Ok(queue) = self.usable_queue(name, None) {
+            return Ok(Some(queue));
+        }
+        self.ensure_queue(permit, name, durable, false, now)
+    }
+
+    fn ensure_queue(
+        &mut self,
+        permit: Permit,
+        name: &Arc<str>,
+        durable: bool,
+        exclusive: bool,
+        now: Now,
+    ) -> Result<Option<QueueRef>> {
+        if self.client.broker.registry.snapshot().queue(&self.client.vhost, name).is_none() {
+            let command = Command::DeclareQueue(DeclareQueue {
+                vhost: self.client.vhost.clone(),
+                name: name.clone(),
+                server_named: name.starts_with("amq."),
+                durable,
+                auto_delete: false,
+                exclusive,
+                connection: Some(self.client.id),
+                arguments: Arguments::default(),
+            });
+            let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
+            self.client.counters.queues_declared.increment();
+            self.client.counters.queues_created.increment();
+            if submitted.position > self.client.broker.commit.durable() {
+                self.declaring = Some(name.clone());
+                self.hold(submitted.position);
+                return Ok(None);
+            }
+            self.client.broker.registry.publish();
+        }
+        self.declaring = None;
+        self.usable_queue(name, None).map(Some)
+    }
+
+    /// The name of a queue of the link's own, bound to an exchange. None while it is being declared.
+    pub(crate) fn bound_queue(
+        &mut self,
+        exchange: &Arc<str>,
+        key: &str,
+        durable: bool,
+        now: Now,
+    ) -> Result<Option<Arc<str>>> {
+        if self.client.broker.registry.snapshot().topology.exchange(&self.client.vhost, exchange).is_none() {
+            return Err(leveret_model::Refused::no_exchange(&self.client.vhost, exchange).into());
+        }
+        let name: Arc<str> = match &self.declaring {
+            Some(name) => name.clone(),
+            None => self.client.broker.names.next("amq.gen-").into(),
+        };
+        let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
+        if self.ensure_queue(permit, &name, durable, false, now)?.is_none() {
+            return Ok(None);
+        }
+        let destination = Resource::Queue(&name);
+        let permit = self.authorize(Action::Bind { source: exchange, destination, routing_key: key.as_bytes() })?;
+        let bind = Bind {
+            vhost: self.client.vhost.clone(),
+            source: exchange.clone(),
+            destination: DestinationName::Queue(name.clone()),
+            routing_key: key.as_bytes().into(),
+            arguments: Arguments::default(),
+            connection: Some(self.client.id),
+        };
+        let submitted = self.client.broker.registry.submit(permit, Command::Bind(bind), now.monotonic)?;
+        if submitted.position > self.client.broker.commit.durable() {
+            self.declaring = Some(name);
+            self.hold(submitted.position);
+            return Ok(None);
+        }
+        self.client.broker.registry.publish();
+        Ok(Some(name))
+    }
+
+    /// Deletes a queue that has to go with its link, its last consumer or its connection, if this holds. Returns the position
+    /// from which on it is gone.
+    pub(crate) fn delete_queue(&self, queue: &Queue, condition: DeleteIf, now: Now) -> Position {
+        self.client.broker.delete_queue(queue, condition, &self.client.counters, now)
+    }
+}
+
+/// The address of a queue.
+pub(crate) fn address(queue: &Queue) -> String {
+    format!("/queues/{}", percent_encode(&queue.name))
+}
+
+/// What a dynamic node is: it goes with its link, and messages are moved out of it.
+pub(crate) fn properties() -> EncodedMap {
+    let mut properties = EncodedMap::new();
+    properties.push_symbol("lifetime-policy", LifetimePolicy::DeleteOnClose.value());
+    properties.push_symbol("supported-dist-modes", Symbol::new("move"));
+    properties
+}
+
+/// The target that a dynamic one became.
+pub(crate) fn target<'a>(address: &'a str, properties: MapRef<'a>) -> Target<'a> {
+    Target {
+        address: Some(address),
+        durable: TerminusDurability::None,
+        expiry_policy: ExpiryPolicy::LinkDetach,
+        timeout: 0,
+        dynamic: true,
+        dynamic_node_properties: Some(properties),
+        capabilities: Symbols::of(&CAPABILITIES),
+    }
+}
+
+/// The source that a dynamic one became.
+pub(crate) fn source<'a>(address: &'a str, properties: MapRef<'a>) -> Source<'a> {
+    Source {
+        address: Some(address),
+        durable: TerminusDurability::None,
+        expiry_policy: ExpiryPolicy::LinkDetach,
+        timeout: 0,
+        dynamic: true,
+        dynamic_node_properties: Some(properties),
+        capabilities: Symbols::of(&CAPABILITIES),
+        ..Source::default()
+    }
+}

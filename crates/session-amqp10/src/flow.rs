@@ -1,0 +1,175 @@
+//! `flow`, both ways: windows, credit, drain (specification 2.7.4).
+
+use leveret_amqp10::{Performative, Serial, condition, encode_performative, performative::Flow};
+use leveret_queue::CreditState;
+
+use super::connection::Connection;
+use super::error::{Failure, Result};
+use super::link::Link;
+use super::management::ResponseGrant;
+use super::session::Session;
+use leveret_broker::time::Now;
+
+/// A link's part of a flow of ours, as its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinkState {
+    pub handle: u32,
+    pub delivery_count: u32,
+    pub link_credit: u32,
+    pub available: u32,
+    pub drain: bool,
+}
+
+impl LinkState {
+    fn new(handle: u32, state: &CreditState, drain: bool) -> Self {
+        Self {
+            handle,
+            delivery_count: state.delivery_count,
+            link_credit: state.credit,
+            available: state.available,
+            drain,
+        }
+    }
+}
+
+impl Connection {
+    /// A flow of the client.
+    pub(crate) fn flow(&mut self, session: &mut Session, flow: &Flow<'_>, now: Now) -> Result<()> {
+        session.window.received_flow(flow)?;
+        self.continue_session(session, now);
+        let Some(handle) = flow.handle else {
+            session.echo_due |= flow.echo;
+            return Ok(());
+        };
+        let Some(link) = session.link(handle) else {
+            return Err(Failure::session(condition::UNATTACHED_HANDLE, format!("Unattached link handle: {handle}")));
+        };
+        match link {
+            Link::Consumer(consumer) => {
+                // A receiver that hasn't seen our attach doesn't know our first delivery-count (2.6.7).
+                let seen = flow.delivery_count.unwrap_or(0);
+                let credit = flow.link_credit.unwrap_or(0);
+                let state = consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic);
+                // Its queue is gone, and the link about to be detached: there is no state left to tell.
+                let Some(state) = state else { return Ok(()) };
+                // A drain that finds messages ends with a signal, after the last of them.
+                if (flow.drain && state.credit == 0) || (!flow.drain && flow.echo) {
+                    self.send_link_state(session, LinkState::new(handle, &state, flow.drain));
+                }
+            }
+            Link::Publisher(publisher) => {
+                publisher.flow_due |= flow.echo;
+                session.granted.push(handle);
+            }
+            Link::Coordinator(coordinator) => {
+                coordinator.flow_due |= flow.echo;
+                session.granted.push(handle);
+            }
+            Link::Replies(replies) => {
+                let credit = flow.link_credit.unwrap_or(0);
+                let state = replies.grant(flow.delivery_count.unwrap_or(0), credit, flow.drain);
+                if flow.drain || flow.echo {
+                    self.send_link_state(session, LinkState::new(handle, &state, flow.drain));
+                }
+            }
+            Link::Requests(requests) => {
+                requests.flow_due |= flow.echo;
+                session.granted.push(handle);
+            }
+            Link::Responses(_) => {
+                let grant = ResponseGrant {
+                    seen: flow.delivery_count.map_or(INITIAL_DELIVERY_COUNT, Serial),
+                    credit: flow.link_credit.unwrap_or(0),
+                    drain: flow.drain,
+                    echo: flow.echo,
+                };
+                self.grant_responses(session, handle, grant, now)?;
+            }
+            Link::Left | Link::Detached => {}
+        }
+        Ok(())
+    }
+
+    /// A drain that the client asked for is done: everything available was sent.
+    pub(crate) fn drained(&mut self, key: u64, delivery_count: u32, available: u32) {
+        let Some(&(channel, handle)) = self.links.get(&key) else { return };
+        let Some(mut session) = self.sessions.take(channel) else { return };
+        let state = CreditState { delivery_count, credit: 0, available };
+        self.send_link_state(&mut session, LinkState::new(handle, &state, true));
+        self.sessions.put(session);
+    }
+
+    /// Tells a receiver the state of its link, after the transfers that still wait for its window.
+    pub(crate) fn send_link_state(&mut self, session: &mut Session, state: LinkState) {
+        if session.pending.is_empty() {
+            self.encode_link_state(session, state);
+        } else {
+            session.pending.push_state(state);
+        }
+    }
+
+    pub(crate) fn encode_link_state(&mut self, session: &Session, state: LinkState) {
+        let flow = Flow {
+            handle: Some(state.handle),
+            delivery_count: Some(state.delivery_count),
+            link_credit: Some(state.link_credit),
+            available: Some(state.available),
+            drain: state.drain,
+            ..session.window.flow()
+        };
+        encode_performative(self.client.output.buffer(), session.channel, &Performative::Flow(flow));
+    }
+
+    /// Sends the flows that are due: windows that opened, credit that was granted.
+    pub(crate) fn send_flows(&mut self) {
+        for channel in self.sessions.unlist() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
+            self.send_session_flows(&mut session);
+            self.sessions.put(session);
+        }
+    }
+
+    pub(crate) fn send_session_flows(&mut self, session: &mut Session) {
+        if session.ending || session.leaving {
+            // Nothing follows our end (2.5.5), and who has ended asks for nothing.
+            return;
+        }
+        let channel = session.channel;
+        for handle in std::mem::take(&mut session.granted) {
+            let base = session.window.flow();
+            let (grant, due) = match session.link(handle) {
+                Some(Link::Publisher(publisher)) => (&publisher.grant, &mut publisher.flow_due),
+                Some(Link::Requests(requests)) => (&requests.grant, &mut requests.flow_due),
+                Some(Link::Coordinator(coordinator)) => (&coordinator.grant, &mut coordinator.flow_due),
+                _ => continue,
+            };
+            if !std::mem::take(due) {
+                continue;
+            }
+            let flow = Flow {
+                handle: Some(handle),
+                delivery_count: Some(grant.delivery_count().0),
+                link_credit: Some(grant.credit()),
+                ..base
+            };
+            session.flow_due = false;
+            encode_performative(self.client.output.buffer(), channel, &Performative::Flow(flow));
+        }
+        if std::mem::take(&mut session.flow_due) | std::mem::take(&mut session.echo_due) {
+            let flow = session.window.flow();
+            encode_performative(self.client.output.buffer(), channel, &Performative::Flow(flow));
+        }
+    }
+
+    /// Raises or clears the alarm on every session: its incoming window shuts or opens.
+    pub(crate) fn set_alarm(&mut self, raised: bool) {
+        for channel in self.sessions.channels() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
+            session.flow_due |= session.window.set_shut(raised);
+            self.sessions.put(session);
+        }
+    }
+}
+
+/// The delivery-count that a receiver's first flow is compared with: every link of ours begins at 0.
+pub(crate) const INITIAL_DELIVERY_COUNT: Serial = Serial(0);

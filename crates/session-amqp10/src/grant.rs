@@ -1,0 +1,242 @@
+//! How much a sending client may send: the link credit that we grant (specification 2.6.7).
+//!
+//! RabbitMQ's rule: a grant comes when the remaining credit is at most half of the limit and fewer messages than
+//! the limit are unconfirmed; no more than one and a half times the limit are ever on their way. The limit starts
+//! at `max_link_credit`. With adaptive credit it doubles while the client runs out of credit and confirms keep
+//! pace with the disk, up to a number of messages and of bytes unconfirmed, and is halved when they don't; while
+//! the oldest message is late, the starting grant counts.
+
+use leveret_amqp10::Serial;
+
+use leveret_broker::settings::LinkCredit;
+use leveret_broker::time::Nanos;
+
+/// Confirms keep pace when they take no longer than this many syncs: one may be under way when the message comes,
+/// the next one takes it along.
+const SYNCS_IN_PACE: u64 = 3;
+/// What the way through the queues may take beside the disk.
+const SLACK: Nanos = 2_000_000;
+
+/// Whether the confirms of a link keep pace with the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    Kept,
+    Lost,
+}
+
+impl Pace {
+    /// Of a message that has waited for `took`; a sync takes about `sync`.
+    pub(crate) fn of(took: Nanos, sync: Nanos) -> Self {
+        if took > SYNCS_IN_PACE * sync + SLACK { Self::Lost } else { Self::Kept }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    rule: LinkCredit,
+    limit: u32,
+    credit: u32,
+    delivery_count: Serial,
+    /// Bytes of a message, smoothed over about eight, times eight.
+    mean_bytes_8: u64,
+    /// The client had used half of its credit and got no more, since too much was unconfirmed.
+    held_back: bool,
+}
+
+impl Grant {
+    /// The first grant of a link whose sender begins at `delivery_count`.
+    pub(crate) fn new(rule: LinkCredit, delivery_count: Serial) -> Self {
+        Self { rule, limit: rule.start, credit: rule.start, delivery_count, mean_bytes_8: 0, held_back: false }
+    }
+
+    /// What the client may still send.
+    pub(crate) fn credit(&self) -> u32 {
+        self.credit
+    }
+
+    /// The sender's delivery-count as we know it.
+    pub(crate) fn delivery_count(&self) -> Serial {
+        self.delivery_count
+    }
+
+    /// The client began a delivery. False when it had no credit for it.
+    #[must_use]
+    pub(crate) fn begin_delivery(&mut self) -> bool {
+        if self.credit == 0 {
+            return false;
+        }
+        self.credit -= 1;
+        self.delivery_count.advance();
+        true
+    }
+
+    /// A whole message of this many bytes came.
+    pub(crate) fn received(&mut self, bytes: u64) {
+        self.mean_bytes_8 =
+            if self.mean_bytes_8 == 0 { bytes * 8 } else { self.mean_bytes_8 - self.mean_bytes_8 / 8 + bytes };
+    }
+
+    /// So much credit is left that [`top_up`](Self::top_up) grants nothing at any pace: the limit is never below the
+    /// starting grant, which is that of a lost pace.
+    #[inline]
+    pub(crate) fn is_ample(&self) -> bool {
+        self.credit > self.limit / 2
+    }
+
+    /// Grants more if the rule allows; `pace` is that of the oldest of the `unconfirmed`. True when the client has to
+    /// be told.
+    #[must_use]
+    pub(crate) fn top_up(&mut self, unconfirmed: u32, pace: Pace) -> bool {
+        let limit = match pace {
+            Pace::Kept => self.limit,
+            Pace::Lost => self.rule.start,
+        };
+        if self.credit > limit / 2 {
+            return false;
+        }
+        let most = self.on_their_way_max(limit);
+        if unconfirmed >= limit || unconfirmed + self.credit >= most {
+            self.held_back = true;
+            // Nothing is on its way that could bring the next grant: one message always may.
+            if unconfirmed > 0 || self.credit > 0 {
+                return false;
+            }
+        }
+        let credit = limit.min(most.saturating_sub(unconfirmed)).max(1);
+        let more = credit > self.credit;
+        self.credit = self.credit.max(credit);
+        more
+    }
+
+    /// Messages that may be granted or unconfirmed together.
+    fn on_their_way_max(&self, limit: u32) -> u32 {
+        let most = limit + limit / 2;
+        if !self.rule.adaptive {
+            return most;
+        }
+        let by_bytes = (self.rule.unconfirmed_bytes_max * 8).checked_div(self.mean_bytes_8).unwrap_or(u64::MAX);
+        let by_bytes = u32::try_from(by_bytes.max(1)).unwrap_or(u32::MAX);
+        most.min(self.rule.unconfirmed_messages_max).min(by_bytes)
+    }
+
+    /// Messages are confirmed, the oldest of them at this pace.
+    pub(crate) fn confirmed(&mut self, pace: Pace) {
+        if !self.rule.adaptive {
+            return;
+        }
+        if pace == Pace::Lost {
+            self.limit = (self.limit / 2).max(self.rule.start);
+        } else if std::mem::take(&mut self.held_back) && self.limit < self.rule.unconfirmed_messages_max {
+            self.limit = self.limit.saturating_mul(2).min(self.rule.unconfirmed_messages_max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RABBITMQ: LinkCredit =
+        LinkCredit { start: 170, adaptive: false, unconfirmed_messages_max: 5000, unconfirmed_bytes_max: 1 << 20 };
+    const ADAPTIVE: LinkCredit = LinkCredit { adaptive: true, ..RABBITMQ };
+
+    fn send(grant: &mut Grant, count: u32, bytes: u64) {
+        for _ in 0..count {
+            assert!(grant.begin_delivery());
+            grant.received(bytes);
+        }
+    }
+
+    #[test]
+    fn rabbitmqs_rule() {
+        let mut grant = Grant::new(RABBITMQ, Serial(u32::MAX));
+        send(&mut grant, 84, 12);
+        assert!(!grant.top_up(84, Pace::Kept), "more than half is left");
+        send(&mut grant, 1, 12);
+        assert!(grant.top_up(85, Pace::Kept));
+        assert_eq!(grant.credit(), 170);
+        send(&mut grant, 170, 12);
+        assert!(!grant.top_up(255, Pace::Kept), "one and a half times the limit is on its way");
+        assert!(!grant.begin_delivery());
+        assert!(!grant.top_up(170, Pace::Kept));
+        assert!(grant.top_up(169, Pace::Kept));
+        assert_eq!(grant.credit(), 86, "never more than 255 on their way");
+        assert_eq!(grant.delivery_count(), Serial(254));
+        for _ in 0..100 {
+            grant.confirmed(Pace::Kept);
+        }
+        assert_eq!(grant.limit, 170);
+    }
+
+    #[test]
+    fn credit_grows_while_confirms_keep_pace() {
+        let mut grant = Grant::new(ADAPTIVE, Serial(0));
+        let mut unconfirmed = 0;
+        for _ in 0..20 {
+            let credit = grant.credit();
+            send(&mut grant, credit, 12);
+            unconfirmed += credit;
+            if grant.top_up(unconfirmed, Pace::Kept) {
+                continue;
+            }
+            grant.confirmed(Pace::of(2 * 5_900_000, 5_900_000));
+            unconfirmed = 0;
+            assert!(grant.top_up(0, Pace::Kept));
+        }
+        assert!(grant.credit() >= 3000, "{}", grant.credit());
+        assert!(grant.on_their_way_max(grant.limit) <= 5000);
+        grant.confirmed(Pace::of(100_000_000, 5_900_000));
+        grant.confirmed(Pace::of(100_000_000, 5_900_000));
+        assert!(grant.limit <= 1250);
+        for _ in 0..10 {
+            grant.confirmed(Pace::of(100_000_000, 5_900_000));
+        }
+        assert_eq!(grant.limit, 170, "never below the starting grant");
+    }
+
+    /// A disk that stands still confirms nothing, so the credit has to shrink without a confirm.
+    #[test]
+    fn credit_shrinks_while_the_oldest_message_is_late() {
+        let mut grant = Grant { limit: 4000, credit: 2000, ..Grant::new(ADAPTIVE, Serial(0)) };
+        assert!(!grant.top_up(1000, Pace::Lost));
+        send(&mut grant, 1990, 12);
+        assert!(!grant.top_up(2990, Pace::Lost));
+        send(&mut grant, 10, 12);
+        assert!(!grant.top_up(170, Pace::Lost), "no more than the starting grant waits");
+        assert!(grant.top_up(100, Pace::Lost));
+        assert_eq!(grant.credit(), 155, "one and a half times the starting grant is on its way");
+        send(&mut grant, 100, 12);
+        assert!(grant.top_up(200, Pace::Kept));
+        assert_eq!(grant.credit(), 4000);
+    }
+
+    #[test]
+    fn nothing_is_granted_while_credit_is_ample() {
+        for rule in [RABBITMQ, ADAPTIVE] {
+            for (limit, credit) in [(170, 85), (170, 86), (170, 170), (4000, 86), (4000, 2000), (4000, 2001)] {
+                for (unconfirmed, pace) in [(0, Pace::Kept), (0, Pace::Lost), (5000, Pace::Kept), (5000, Pace::Lost)] {
+                    let mut grant = Grant { limit, credit, ..Grant::new(rule, Serial(0)) };
+                    let is_ample = grant.is_ample();
+                    assert!(!(is_ample && grant.top_up(unconfirmed, pace)), "{credit} of {limit}, {unconfirmed}");
+                    assert!(!is_ample || grant.credit() == credit && !grant.held_back);
+                }
+            }
+        }
+        assert!(Grant::new(RABBITMQ, Serial(0)).is_ample());
+    }
+
+    #[test]
+    fn bytes_have_a_ceiling() {
+        let mut grant = Grant::new(ADAPTIVE, Serial(0));
+        send(&mut grant, 100, 64 << 10);
+        assert!(!grant.top_up(100, Pace::Kept));
+        assert!(!grant.top_up(16, Pace::Kept));
+        let mut grant = Grant { credit: 0, ..grant };
+        assert!(grant.top_up(10, Pace::Kept));
+        assert_eq!(grant.credit(), 6, "sixteen messages of 64 KiB are one MiB");
+        let mut grant = Grant { credit: 0, mean_bytes_8: 8 * (16 << 20), ..grant };
+        assert!(grant.top_up(0, Pace::Kept), "one message always may");
+        assert_eq!(grant.credit(), 1);
+    }
+}

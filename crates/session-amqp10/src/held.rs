@@ -1,0 +1,96 @@
+//! Input that is held back: the connection isn't read until what it waits for has come.
+
+use std::sync::Arc;
+
+use leveret_log::Position;
+use leveret_queue::{QueueWait, WaitReason};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::connection::Connection;
+use super::link::Link;
+use super::publisher::{Destination, Publisher};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Now;
+
+/// Why the connection's input waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It doesn't.
+    #[default]
+    No,
+    /// The frame at its head declared something that becomes durable at this position; then it is handled again.
+    Again { position: Position },
+    /// The frame at its head has more to do than fits in one turn: it is handled again in the next one.
+    NextTurn,
+    /// So much of bodies that come is on its way to their files that the disk has to catch up.
+    Upload,
+    /// The body of the last message of this link is being written to a file of its own.
+    Body { channel: u16, handle: u32 },
+    /// The log takes no publishes for now, or this connection has enough on its way to the disk.
+    LogRoom,
+}
+
+/// What listings show of a client whose publishes wait: the reason, and the queues that show it too.
+pub(crate) struct ShownWait {
+    reason: WaitReason,
+    queues: SmallVec<[QueueRef; 2]>,
+}
+
+impl Connection {
+    /// Lets listings show what the client's publishes wait for at the moment, if they do.
+    pub(crate) fn show_wait(&mut self, now: Now) {
+        let reason = self.publishes_wait_for();
+        if self.shown_wait.as_ref().map(|shown| shown.reason) == reason {
+            return;
+        }
+        self.hide_wait();
+        let Some(reason) = reason else { return };
+        self.client.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
+        let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
+        let queues = match for_log && self.client.broker.commit.has_room() {
+            // It is this connection's own share that is used up.
+            true => SmallVec::new(),
+            false => self.published_to(),
+        };
+        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
+        self.shown_wait = Some(ShownWait { reason, queues });
+    }
+
+    /// Nothing waits any more.
+    pub(crate) fn hide_wait(&mut self) {
+        let Some(ShownWait { reason, queues }) = self.shown_wait.take() else { return };
+        self.client.outbox.set_wait(None);
+        queues.iter().for_each(|queue| queue.publisher_released(reason));
+    }
+
+    fn publishes_wait_for(&self) -> Option<WaitReason> {
+        if !self.has_published || self.client.gone || self.is_finished() {
+            None
+        } else if self.client.broker.alarms.publishing_blocked() {
+            Some(WaitReason::Alarm)
+        } else if matches!(self.held, Held::Upload | Held::Body { .. }) {
+            Some(WaitReason::BodyFile)
+        } else {
+            self.publishes_wait().then(|| self.client.broker.commit.publish_wait())
+        }
+    }
+
+    /// The queues that the client's links publish to, as far as they are known.
+    fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
+        let publishers = self.sessions.iter().flat_map(|session| session.links()).filter_map(|link| match link {
+            Link::Publisher(publisher) => Some(&**publisher),
+            _ => None,
+        });
+        let mut seen = FxHashSet::default();
+        publishers.flat_map(targets).filter(|queue| seen.insert(Arc::as_ptr(queue))).cloned().collect()
+    }
+}
+
+/// A link's own queue, or those that its last message went to.
+fn targets(publisher: &Publisher) -> &[QueueRef] {
+    match &publisher.destination {
+        Destination::Queue(queue) => std::slice::from_ref(queue),
+        _ => publisher.run.route.as_deref().map_or(&[], |route| &route.queues),
+    }
+}

@@ -1,0 +1,136 @@
+//! Deliveries whose bodies are read from files: they begin when the first piece has come, and go on as the client's window
+//! and socket have room.
+
+use leveret_amqp10::{FrameKind, begin_frame, condition, end_frame, performative::Transfer};
+use leveret_message::StoredMessage;
+use leveret_message::deliver::{Delivery, file_to_amqp10, to_amqp10};
+use leveret_queue::Taken;
+
+use super::connection::Connection;
+use super::consumer::Consumer;
+use super::error::Failure;
+use super::link::Link;
+use super::pending::{Pending, Rest};
+use super::session::Session;
+use leveret_broker::bodies::{BodyReader, Pieces};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::time::Now;
+
+/// What the next look at a delivery found.
+enum Begun {
+    /// Not enough has been read.
+    No(BodyReader),
+    /// What comes before the body, and what is still to be read of it.
+    Yes(Vec<u8>, Option<Pieces>),
+}
+
+/// A queue whose message can't be read has stopped, and the link that was to get it ends.
+pub(super) fn unreadable(queue: &QueueRef, reason: &str) -> Failure {
+    Failure::link(condition::INTERNAL_ERROR, queue.crashed(reason))
+}
+
+impl Connection {
+    /// Begins the delivery at the head of what waits, if enough of it has been read; false if not.
+    pub(super) fn begin_large_delivery(&mut self, session: &mut Session, now: Now) -> bool {
+        let Some(Pending::Large { handle, taken, reader }) = session.pending.pop_front() else { return true };
+        let Some(mut link) = session.take(handle) else { return true };
+        let result = match &mut *link {
+            Link::Consumer(consumer) => self.begin_delivery(session, handle, consumer, taken, reader, now),
+            _ => Ok(true),
+        };
+        session.put(handle, link);
+        match result {
+            Ok(has_begun) => has_begun,
+            Err(failure) => {
+                self.fail_link(session, handle, failure, now);
+                true
+            }
+        }
+    }
+
+    /// What the client has of a delivery isn't all of it (2.7.5). The session's window has room.
+    pub(super) fn abort(&mut self, session: &mut Session, rest: &Rest) {
+        if rest.sent == 0 {
+            return;
+        }
+        let transfer = Transfer { handle: rest.handle, aborted: true, ..Transfer::default() };
+        let out = self.client.output.buffer();
+        let start = begin_frame(out, FrameKind::Amqp, session.channel);
+        transfer.encode(out);
+        end_frame(out, start);
+        session.window.sent_transfer();
+    }
+
+    fn begin_delivery(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        consumer: &mut Consumer,
+        taken: Taken,
+        reader: BodyReader,
+        now: Now,
+    ) -> Result<bool, Failure> {
+        let (payload, body) = match read_start(reader, &taken, self.client.broker.settings.sent_time, now)
+            .map_err(|reason| unreadable(&consumer.queue, &reason))?
+        {
+            Begun::Yes(payload, body) => (payload, body),
+            Begun::No(reader) => {
+                session.pending.push_front(Pending::Large { handle, taken, reader });
+                return Ok(false);
+            }
+        };
+        let size = payload.len() as u64 + body.as_ref().map_or(0, Pieces::left);
+        if consumer.max_message_size > 0 && size > consumer.max_message_size {
+            // It goes back untouched with the link.
+            session.pending.push_front(Pending::Run { handle, taken });
+            return Err(Failure::link(
+                condition::MESSAGE_SIZE_EXCEEDED,
+                format!("message size ({size} bytes) > maximum message size ({} bytes)", consumer.max_message_size),
+            ));
+        }
+        let tag = consumer.next_tag.to_be_bytes();
+        consumer.next_tag = consumer.next_tag.wrapping_add(1);
+        let delivery_id = session.next_delivery_id.advance();
+        if !consumer.settled {
+            let bytes = taken.batch.body_length(taken.index as usize);
+            session.unsettled.add(delivery_id, handle, taken.first, bytes, taken.durable);
+            consumer.delivered.note(&session.unsettled);
+            session.unsettled.report(&mut self.client.account);
+        }
+        let body = body.map(|pieces| (pieces, consumer.queue.clone()));
+        let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0, body };
+        session.pending.push_front(Pending::Rest(rest));
+        Ok(true)
+    }
+}
+
+/// What comes before the body, once what it depends on has been read.
+///
+/// # Errors
+/// Why that can't be.
+fn read_start(reader: BodyReader, taken: &Taken, sent_time: bool, now: Now) -> Result<Begun, String> {
+    let message = taken.batch.message(taken.index as usize);
+    let (stored, length) = (message.view(), message.file.map_or(0, |file| file.length));
+    let context =
+        Delivery { redelivered: taken.redelivered, delivery_count: taken.failures, now_ms: now.wall_ms, sent_time };
+    let mut payload = Vec::new();
+    match reader {
+        BodyReader::Pieces(mut pieces) => {
+            pieces.look();
+            if let Some(reason) = pieces.failure() {
+                return Err(reason.to_owned());
+            }
+            let Some(start) = pieces.start() else { return Ok(Begun::No(BodyReader::Pieces(pieces))) };
+            if file_to_amqp10(&stored, &context, length, start, &mut payload) {
+                return Ok(Begun::Yes(payload, Some(pieces)));
+            }
+            Ok(Begun::No(BodyReader::Whole(pieces.whole())))
+        }
+        BodyReader::Whole(mut whole) => {
+            let Some(body) = whole.look() else { return Ok(Begun::No(BodyReader::Whole(whole))) };
+            let stored = StoredMessage { body: body?, ..stored };
+            to_amqp10(&stored, &context, &mut payload);
+            Ok(Begun::Yes(payload, None))
+        }
+    }
+}

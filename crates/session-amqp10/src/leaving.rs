@@ -1,0 +1,158 @@
+//! The end of all that is a session's or the connection's own, in parts: see [`leveret_broker::turn_budget`].
+//!
+//! Until the last part is done no input is read and nothing is delivered, so that neither the client nor a queue sees it half
+//! done. A client's `end` or `close` stays at the head of the input until then.
+
+use leveret_model::QueueId;
+
+use super::connection::Connection;
+use super::link::Link;
+use super::session::Session;
+use leveret_broker::quota::Kind;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::CONSUMER;
+
+/// How far a connection is with the end of all that is its own.
+#[derive(Default)]
+pub(crate) enum Leaving {
+    /// It isn't ending, or it has ended.
+    #[default]
+    No,
+    /// Sessions from this channel on are left.
+    Sessions { next: usize },
+    /// Exclusive queues from this id on are left.
+    Queues { next: QueueId },
+}
+
+impl Leaving {
+    pub(super) fn is_under_way(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+}
+
+impl Connection {
+    /// A session is over: what is its own goes, as much of it as the turn may end. True when nothing is left; then
+    /// [`Connection::gone_at`] says from where on.
+    pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) -> bool {
+        if session.left {
+            return true;
+        }
+        if !std::mem::replace(&mut session.leaving, true) {
+            self.flush_settlements(now);
+            session.parked.clear();
+        }
+        let has_left = self.leave_session_part(session, now);
+        // Nothing may come on its channel after `end`, and the channel may get another session. The end of a coordinator
+        // answers what was settled in its transactions.
+        self.answers.forget_session(session.channel);
+        self.transactions.forget_channel(session.channel);
+        has_left
+    }
+
+    fn leave_session_part(&mut self, session: &mut Session, now: Now) -> bool {
+        let (settled, is_done) = session.unsettled.settle_oldest(&mut self.client.budget);
+        for part in settled {
+            if let Some(Link::Consumer(consumer)) = session.link(part.handle)
+                && !consumer.browses
+            {
+                consumer.queue.requeue(Some(consumer.id), &part.runs, true, now.monotonic);
+            }
+        }
+        if !is_done {
+            return false;
+        }
+        while !self.client.budget.is_spent() {
+            let Some((handle, link)) = session.pop() else {
+                session.pending.clear();
+                session.left = true;
+                self.client.account.give(Kind::Channels, 1);
+                self.client.counters.channels_closed.add(1);
+                return true;
+            };
+            self.client.budget.spend(2 * CONSUMER);
+            let gone_at = self.leave_link(session, handle, *link, Vec::new(), now);
+            self.gone_at = self.gone_at.max(gone_at);
+        }
+        false
+    }
+
+    /// The connection is over: everything that is its own goes, as much of it as the turn may end. True when nothing is left;
+    /// then [`Connection::gone_at`] says from where on.
+    pub(crate) fn leave(&mut self, now: Now) -> bool {
+        self.flush_runs(now);
+        if !self.leaving.is_under_way() {
+            self.leaving = Leaving::Sessions { next: 0 };
+        }
+        if !(self.go_on_fanning_out(now) && self.go_on_failing_links(now)) {
+            return false;
+        }
+        self.flush_settlements(now);
+        while let Leaving::Sessions { next } = self.leaving {
+            if self.client.budget.is_spent() {
+                return false;
+            }
+            self.client.budget.spend(CONSUMER);
+            let Some(slot) = self.sessions.slot(next) else {
+                self.begin_end_of_queues();
+                break;
+            };
+            if let Some(mut session) = slot.take()
+                && !self.leave_session(&mut session, now)
+            {
+                self.sessions.put(session);
+                return false;
+            }
+            self.leaving = Leaving::Sessions { next: next + 1 };
+        }
+        while !self.client.budget.is_spent() {
+            let Leaving::Queues { mut next } = self.leaving else { break };
+            let Some(gone_at) = self.client.delete_exclusive_queues(&mut next, now) else {
+                self.client.left();
+                self.leaving = Leaving::No;
+                return true;
+            };
+            self.leaving = Leaving::Queues { next };
+            self.gone_at = self.gone_at.max(gone_at);
+        }
+        false
+    }
+
+    /// No session is left: the exclusive queues are next.
+    fn begin_end_of_queues(&mut self) {
+        self.ended.clear();
+        self.client.scheduled.clear();
+        self.client.starved.clear();
+        self.answers = Default::default();
+        if let Some(position) = std::mem::take(&mut self.responses).back().map(|waiting| waiting.response.position) {
+            self.client.broker.publish_later(position);
+        }
+        self.leaving = Leaving::Queues { next: QueueId(0) };
+    }
+
+    /// Goes on with what we ended, in the order in which we did.
+    pub(super) fn go_on_ending(&mut self, now: Now) {
+        if !(self.go_on_fanning_out(now) && self.go_on_failing_links(now)) {
+            return;
+        }
+        while !self.client.budget.is_spent()
+            && let Some((channel, failure)) = self.ended.pop_front()
+        {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
+            let has_left = self.leave_session(&mut session, now);
+            self.sessions.put(session);
+            if !has_left {
+                self.ended.push_front((channel, failure));
+                return;
+            }
+            self.send_end(channel, Some(&failure));
+        }
+        if self.leaving.is_under_way()
+            && !self.client.budget.is_spent()
+            && self.leave(now)
+            && let Some(failure) = self.close_due.take()
+            && !self.client.gone
+        {
+            self.close_with(&failure, now);
+        }
+    }
+}

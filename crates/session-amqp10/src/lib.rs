@@ -1,0 +1,49 @@
+//! AMQP 1.0 sessions: frames in, calls on queues and the control plane, frames out.
+//!
+//! [`connection`] drives a connection's states and dispatches its frames, [`sasl`] and [`open`] bring it up, [`closing`]
+//! takes links, sessions and the connection down. A [`session`] has a [`window`] and links: a [`publisher`] gets
+//! credit by [`grant`] and its messages' outcomes from [`unconfirmed`], a [`consumer`]'s credit lives in its queue.
+//! [`attach`] makes links out of [`address`]es, [`transfer`] publishes, by the short way of [`plain`] what it can,
+//! [`deliver`] sends, [`disposition`] settles. [`management`] serves requests that declare, bind and delete.
+
+mod address;
+mod answers;
+mod assembly;
+mod attach;
+mod closing;
+mod connection;
+mod consumer;
+mod coordinator;
+mod deliver;
+mod disposition;
+mod durable;
+mod dynamic;
+mod error;
+mod flow;
+mod grant;
+mod held;
+mod large;
+mod leaving;
+mod link;
+mod management;
+mod open;
+mod pending;
+mod plain;
+mod protocol;
+mod publisher;
+mod rejection;
+mod replies;
+mod sasl;
+mod send;
+mod session;
+mod sessions;
+mod time;
+mod told;
+mod transacted;
+mod transfer;
+mod unconfirmed;
+mod unsettled;
+mod view;
+mod window;
+
+pub use protocol::Amqp10;

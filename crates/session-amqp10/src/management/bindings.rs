@@ -1,0 +1,178 @@
+//! `/bindings` and `/bindings/:location`.
+
+use std::sync::Arc;
+
+use leveret_amqp10::value::{OwnedMap, OwnedValue};
+use leveret_model::{Action, Arguments, Bind, Binding, Command, DestinationName, Permit, Resource, Topology};
+
+use super::arguments;
+use super::fields::{self, Taken};
+use super::location::{self, End, Location};
+use super::names;
+use super::path::Path;
+use super::refusal::{Refusal, Result, Status};
+use super::request;
+use super::response::{Body, Done};
+use crate::connection::Connection;
+use leveret_broker::time::Now;
+
+/// The body of POST.
+#[derive(Default)]
+struct Declaration {
+    source: Option<String>,
+    queue: Option<String>,
+    exchange: Option<String>,
+    key: String,
+    arguments: Arguments,
+}
+
+impl Declaration {
+    fn parse(body: request::Body<'_>) -> Result<Self> {
+        let mut it = Self::default();
+        let text = |field: &mut Option<String>, value| {
+            let mut text = String::new();
+            let taken = fields::text(&mut text, value)?;
+            *field = Some(text);
+            Ok(taken)
+        };
+        fields::each(body, "binding field", |name, value| match name {
+            "source" => text(&mut it.source, value),
+            "destination_queue" => text(&mut it.queue, value),
+            "destination_exchange" => text(&mut it.exchange, value),
+            "binding_key" => fields::text(&mut it.key, value),
+            "arguments" => fields::table(&mut it.arguments, value),
+            _ => Ok(Taken::No),
+        })?;
+        Ok(it)
+    }
+}
+
+impl End {
+    fn name(&self) -> &str {
+        match self {
+            End::Queue(name) | End::Exchange(name) => name,
+        }
+    }
+
+    fn resource(&self) -> Resource<'_> {
+        match self {
+            End::Queue(name) => Resource::Queue(name),
+            End::Exchange(name) => Resource::Exchange(name),
+        }
+    }
+}
+
+impl Connection {
+    /// POST of a binding.
+    pub(super) fn post_binding(&mut self, body: request::Body<'_>, now: Now) -> Result<Done> {
+        let Declaration { source, queue, exchange, key, arguments } = Declaration::parse(body)?;
+        let missing = |what: &str| Refusal::bad_request(format!("missing binding field {what}"));
+        let source = source.ok_or_else(|| missing("'source'"))?;
+        let destination = match (queue, exchange) {
+            (Some(queue), None) => End::Queue(queue),
+            (None, Some(exchange)) => End::Exchange(exchange),
+            (None, None) => return Err(missing("'destination_queue' or 'destination_exchange'")),
+            (Some(_), Some(_)) => {
+                return Err(Refusal::bad_request(
+                    "bad binding fields: either 'destination_queue' or 'destination_exchange', not both",
+                ));
+            }
+        };
+        let permit = self.check_binding(&source, &destination, key.as_bytes())?;
+        let bind = self.bind_command(&source, &destination, key.as_bytes(), arguments);
+        let submitted = self
+            .client
+            .broker
+            .registry
+            .submit(permit, Command::Bind(bind), now.monotonic)
+            .map_err(Refusal::without_conflict)?;
+        Ok(Done::no_content(submitted.position))
+    }
+
+    /// DELETE of a binding. One that doesn't exist is deleted already.
+    pub(super) fn remove_binding(&mut self, segment: &str, now: Now) -> Result<Done> {
+        let location = Location::parse(segment)?;
+        let permit = self.check_binding(&location.source, &location.destination, location.key.as_bytes())?;
+        let (snapshot, position) = self.client.broker.registry.staged();
+        let bindings = between(&snapshot.topology, &self.client.vhost, &location.source, &location.destination);
+        let Some(binding) = bindings.into_iter().find(|binding| location.is_of(binding)) else {
+            return Ok(Done::no_content(position));
+        };
+        let arguments = binding.arguments.clone();
+        let unbind = self.bind_command(&location.source, &location.destination, &binding.routing_key, arguments);
+        let submitted = self
+            .client
+            .broker
+            .registry
+            .submit(permit, Command::Unbind(unbind), now.monotonic)
+            .map_err(Refusal::without_conflict)?;
+        Ok(Done::no_content(submitted.position))
+    }
+
+    /// GET of the bindings between two ends with a key.
+    pub(super) fn list_bindings(&mut self, path: &Path<'_>) -> Result<Done> {
+        let missing = |what: &str| Refusal::bad_request(format!("missing {what} in query"));
+        let source = path.query("src")?.ok_or_else(|| missing("'src'"))?;
+        let key = path.query("key")?.ok_or_else(|| missing("'key'"))?;
+        let destination = match (path.query("dste")?, path.query("dstq")?) {
+            (Some(exchange), _) => End::Exchange(exchange),
+            (None, Some(queue)) => End::Queue(queue),
+            (None, None) => return Err(missing("'dste' or 'dstq'")),
+        };
+        self.check_binding(&source, &destination, key.as_bytes())?;
+        let (snapshot, position) = self.client.broker.registry.staged();
+        let list = between(&snapshot.topology, &self.client.vhost, &source, &destination)
+            .into_iter()
+            .filter(|binding| *binding.routing_key == *key.as_bytes())
+            .filter_map(|binding| describe(binding))
+            .collect();
+        Ok(Done { status: Status::Ok, body: Body::Value(OwnedValue::List(list)), position })
+    }
+
+    fn check_binding(&self, source: &str, destination: &End, key: &[u8]) -> Result<Permit> {
+        names::check_not_default(source)?;
+        names::check_text(source)?;
+        if let End::Exchange(name) = destination {
+            names::check_not_default(name)?;
+        }
+        names::check_text(destination.name())?;
+        self.permit(Action::Bind { source, destination: destination.resource(), routing_key: key })
+    }
+
+    fn bind_command(&self, source: &str, destination: &End, key: &[u8], arguments: Arguments) -> Bind {
+        Bind {
+            vhost: self.client.vhost.clone(),
+            source: source.into(),
+            destination: match destination {
+                End::Queue(name) => DestinationName::Queue(name.as_str().into()),
+                End::Exchange(name) => DestinationName::Exchange(name.as_str().into()),
+            },
+            routing_key: key.into(),
+            arguments,
+            connection: Some(self.client.id),
+        }
+    }
+}
+
+/// The bindings from `source` to `destination`.
+fn between<'a>(topology: &'a Topology, vhost: &str, source: &str, destination: &End) -> Vec<&'a Arc<Binding>> {
+    let found = match destination {
+        End::Queue(name) => topology.queue(vhost, name).map(|queue| queue.destination()),
+        End::Exchange(name) => topology.exchange(vhost, name).map(|exchange| exchange.destination()),
+    };
+    let Some(found) = found else { return Vec::new() };
+    let bindings = topology.bindings_of_destination(vhost, &found);
+    bindings.filter(|binding| *binding.source == *source).collect()
+}
+
+/// None when the key isn't UTF-8: no request can name such a binding, so none gets here.
+fn describe(binding: &Binding) -> Option<OwnedValue> {
+    let destination = format!("destination_{}", binding.destination.kind());
+    let mut map = OwnedMap::default();
+    map.push("source", &*binding.source)
+        .push(destination.as_str(), &**binding.destination.name())
+        .push("binding_key", str::from_utf8(&binding.routing_key).ok()?)
+        .push("arguments", arguments::to_map(&binding.arguments))
+        .push("location", location::of(binding)?.as_str());
+    Some(OwnedValue::Map(map))
+}

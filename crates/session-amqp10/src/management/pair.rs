@@ -1,0 +1,157 @@
+//! Attaching the halves of a link pair: two links of the same name between the same two nodes (link pair, 2.1).
+
+use std::sync::Arc;
+
+use leveret_amqp10::{
+    ReceiverSettleMode, Role, SenderSettleMode, Serial, TargetArchetype, condition,
+    performative::Attach,
+    value::{EncodedMap, Value},
+};
+
+use super::{Requests, Responses};
+use crate::connection::Connection;
+use crate::error::{Failure, Result};
+use crate::flow::INITIAL_DELIVERY_COUNT;
+use crate::link::Link;
+use crate::session::Session;
+
+/// The management node.
+pub(crate) const ADDRESS: &str = "/management";
+const PAIRED: &str = "paired";
+/// Bytes of the address of the client's end, which is kept while a half is there.
+const CLIENT_ADDRESS_MAX: usize = 1024;
+
+/// What both halves of a pair have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PairName {
+    /// Of both links.
+    name: Arc<str>,
+    /// The client's end of both.
+    client: Option<Arc<str>>,
+}
+
+impl PairName {
+    fn new(attach: &Attach<'_>, client: Option<&str>) -> Self {
+        Self { name: attach.name.into(), client: client.map(Into::into) }
+    }
+}
+
+impl Link {
+    /// The pair that the link is half of, and which half.
+    fn pair(&self) -> Option<(&PairName, Role)> {
+        match self {
+            Link::Requests(requests) => Some((&requests.pair, Role::Sender)),
+            Link::Responses(responses) => Some((&responses.pair, Role::Receiver)),
+            Link::Publisher(_)
+            | Link::Consumer(_)
+            | Link::Coordinator(_)
+            | Link::Replies(_)
+            | Link::Left
+            | Link::Detached => None,
+        }
+    }
+}
+
+impl Session {
+    /// The handle of the half of this pair on which the client is `role`.
+    pub(super) fn half(&mut self, pair: &PairName, role: Role) -> Option<u32> {
+        self.handles().into_iter().find(|handle| self.link(*handle).and_then(|link| link.pair()) == Some((pair, role)))
+    }
+}
+
+impl Connection {
+    /// The client attaches the half on which it sends requests.
+    pub(crate) fn attach_requests(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
+        check_paired(attach)?;
+        if attach.snd_settle_mode != SenderSettleMode::Settled {
+            return Err(Failure::link(
+                condition::INVALID_FIELD,
+                format!("snd-settle-mode of requests to {ADDRESS} must be settled, not {:?}", attach.snd_settle_mode),
+            ));
+        }
+        let pair = PairName::new(attach, attach.source.as_ref().and_then(|source| source.address));
+        check_other_half(session, &pair, attach.role)?;
+        self.check_unanswered(session, &pair)?;
+        let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
+        session.put(attach.handle, Box::new(Link::Requests(Requests::new(pair, initial, self.client.partial.clone()))));
+        session.granted.push(attach.handle);
+        let max_message_size = Some(self.client.broker.settings.max_message_size);
+        self.answer_half(session, attach, Attach { role: Role::Receiver, max_message_size, ..Attach::default() })?;
+        self.send_session_flows(session);
+        Ok(())
+    }
+
+    /// The client attaches the half on which it receives responses. They are settled whatever it asks for.
+    pub(crate) fn attach_responses(&mut self, session: &mut Session, attach: &Attach<'_>) -> Result<()> {
+        check_paired(attach)?;
+        let client = match &attach.target {
+            Some(TargetArchetype::Target(target)) => target.address,
+            Some(TargetArchetype::Coordinator(_)) | None => None,
+        };
+        let pair = PairName::new(attach, client);
+        check_other_half(session, &pair, attach.role)?;
+        let key = self.client.broker.fresh_id();
+        self.links.insert(key, (session.channel, attach.handle));
+        let responses = Responses::new(pair, key, attach.max_message_size.unwrap_or(0));
+        session.put(attach.handle, Box::new(Link::Responses(responses)));
+        let answer = Attach {
+            role: Role::Sender,
+            initial_delivery_count: Some(INITIAL_DELIVERY_COUNT.0),
+            max_message_size: attach.max_message_size,
+            ..Attach::default()
+        };
+        self.answer_half(session, attach, answer)
+    }
+
+    fn answer_half(&mut self, session: &Session, attach: &Attach<'_>, answer: Attach<'_>) -> Result<()> {
+        let properties = EncodedMap::new().with(PAIRED, true);
+        let answer = Attach {
+            name: attach.name,
+            handle: attach.handle,
+            snd_settle_mode: SenderSettleMode::Settled,
+            rcv_settle_mode: ReceiverSettleMode::First,
+            source: attach.source,
+            target: attach.target,
+            properties: Some(properties.as_map()),
+            ..answer
+        };
+        self.send_attach(session.channel, answer)
+    }
+}
+
+fn check_paired(attach: &Attach<'_>) -> Result<()> {
+    let own = match (&attach.source, &attach.target) {
+        (Some(source), _) if attach.role == Role::Sender => source.address,
+        (_, Some(TargetArchetype::Target(target))) if attach.role == Role::Receiver => target.address,
+        _ => None,
+    };
+    let length = own.map_or(0, str::len);
+    if length > CLIENT_ADDRESS_MAX {
+        let text = format!("client address of {length} bytes is too long: at most {CLIENT_ADDRESS_MAX} are kept");
+        return Err(Failure::link(condition::INVALID_FIELD, text));
+    }
+    match attach.properties.and_then(|properties| properties.lookup(PAIRED)) {
+        Some(Value::Bool(true)) => Ok(()),
+        _ => Err(Failure::link(
+            condition::INVALID_FIELD,
+            format!("Link property '{PAIRED}' is not set to boolean value 'true'"),
+        )),
+    }
+}
+
+/// A link of this name is there: it has to be the other half of the same pair, and to have no partner yet.
+fn check_other_half(session: &mut Session, pair: &PairName, role: Role) -> Result<()> {
+    for handle in session.handles() {
+        let Some((other, other_role)) = session.link(handle).and_then(|link| link.pair()) else { continue };
+        if other.name == pair.name && (other_role == role || other != pair) {
+            let text = format!(
+                "received invalid attach for management link pair '{}': the name has {} with client address {:?}",
+                pair.name,
+                if other_role == role { "this half already" } else { "its other half" },
+                other.client.as_deref().unwrap_or_default(),
+            );
+            return Err(Failure::link(condition::PRECONDITION_FAILED, text));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! `/queues/:queue` and `/queues/:queue/messages`.
+
+use std::sync::Arc;
+
+use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
+use leveret_model::{
+    Action, Arguments, Command, DeclareQueue, DeleteQueue, Outcome, Permit, Queue, RefusedKind, Resource,
+};
+use leveret_queue::DeleteIf;
+
+use super::arguments;
+use super::fields::{self, Taken};
+use super::names;
+use super::refusal::{Refusal, Result, Status};
+use super::request;
+use super::response::{Body, Done, message_count};
+use crate::connection::Connection;
+use leveret_broker::time::Now;
+
+/// RabbitMQ's name for the type of what a requester of direct reply-to has in place of a queue.
+const VOLATILE: &str = "rabbit_volatile_queue";
+const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
+
+/// The body of PUT.
+struct Declaration {
+    durable: bool,
+    exclusive: bool,
+    auto_delete: bool,
+    arguments: Arguments,
+}
+
+impl Declaration {
+    fn parse(body: request::Body<'_>) -> Result<Self> {
+        let mut it = Self { durable: true, exclusive: false, auto_delete: false, arguments: Arguments::default() };
+        fields::each(body, "queue property", |name, value| match name {
+            "durable" => fields::flag(&mut it.durable, value),
+            "exclusive" => fields::flag(&mut it.exclusive, value),
+            "auto_delete" => fields::flag(&mut it.auto_delete, value),
+            "arguments" => fields::table(&mut it.arguments, value),
+            _ => Ok(Taken::No),
+        })?;
+        Ok(it)
+    }
+}
+
+impl Connection {
+    /// The permit for something that a request wants.
+    pub(super) fn permit(&self, action: Action<'_>) -> Result<Permit> {
+        self.authorize(action).map_err(Refusal::Access)
+    }
+
+    /// GET of a queue. Any permission on it will do.
+    pub(super) fn look_at_queue(&mut self, name: &str) -> Result<Done> {
+        self.permit(Action::Inspect(Resource::Queue(name)))?;
+        if self.is_live_requester(name) {
+            return Ok(Done { status: Status::Ok, body: self.describe_requester(name), position: 0 });
+        }
+        let (snapshot, position) = self.client.broker.registry.staged();
+        let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
+            let text = format!("queue '{name}' in vhost '{}' not found", self.client.vhost);
+            return Err(Refusal::Answer(Status::NotFound, text));
+        };
+        let body = self.describe(queue.info(), queue.counts());
+        Ok(Done { status: Status::Ok, body, position })
+    }
+
+    /// PUT of a queue.
+    pub(super) fn put_queue(&mut self, name: &str, body: request::Body<'_>, now: Now) -> Result<Done> {
+        let Declaration { durable, exclusive, auto_delete, arguments } = Declaration::parse(body)?;
+        if name.is_empty() {
+            return Err(Refusal::bad_request("declare queue with empty name not allowed"));
+        }
+        names::check_text(name)?;
+        names::check_not_reserved("queue", &self.client.vhost, name)?;
+        let dead_letter_exchange = fields::exchange_name(&arguments, DEAD_LETTER_EXCHANGE)?;
+        let permit =
+            self.permit(Action::DeclareQueue { queue: name, dead_letter_exchange: dead_letter_exchange.as_deref() })?;
+        let command = Command::DeclareQueue(DeclareQueue {
+            vhost: self.client.vhost.clone(),
+            name: name.into(),
+            server_named: false,
+            durable,
+            auto_delete,
+            exclusive,
+            connection: Some(self.client.id),
+            arguments,
+        });
+        let submitted =
+            self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
+        self.client.counters.queues_declared.increment();
+        let created = submitted.outcome == Outcome::Created;
+        if created {
+            self.client.counters.queues_created.increment();
+        }
+        self.client.has_exclusive_queues |= exclusive;
+        let (snapshot, _) = self.client.broker.registry.staged();
+        let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
+            // Another connection deleted it in between.
+            return Err(Refusal::bad_request(format!("no queue '{name}' in vhost '{}'", self.client.vhost)));
+        };
+        let body = self.describe(queue.info(), queue.declared_again(now.monotonic));
+        let status = if created { Status::Created } else { Status::Ok };
+        Ok(Done { status, body, position: submitted.position })
+    }
+
+    /// DELETE of a queue. One that doesn't exist is deleted already.
+    pub(super) fn remove_queue(&mut self, name: &str, now: Now) -> Result<Done> {
+        names::check_text(name)?;
+        let permit = self.permit(Action::DeleteQueue(name))?;
+        let command =
+            DeleteQueue { vhost: self.client.vhost.clone(), name: name.into(), connection: Some(self.client.id) };
+        let deleted =
+            self.client.broker.registry.delete_queue(permit, command, DeleteIf::default(), None, now.monotonic);
+        let submitted = deleted.map_err(Refusal::without_conflict)?;
+        self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
+        Ok(Done { status: Status::Ok, body: Body::Deleted(submitted.deleted), position: submitted.position })
+    }
+
+    /// DELETE of a queue's messages.
+    pub(super) fn purge_queue(&mut self, name: &str, now: Now) -> Result<Done> {
+        self.permit(Action::Consume(name))?;
+        if self.is_live_requester(name) {
+            // Answers that wait for it are its connection's already.
+            return Ok(Done { status: Status::Ok, body: Body::Value(message_count(0)), position: 0 });
+        }
+        let (snapshot, staged) = self.client.broker.registry.staged();
+        let info =
+            snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id)).map_err(|refused| {
+                match refused.kind {
+                    RefusedKind::NotFound => Refusal::Answer(Status::NotFound, refused.text),
+                    _ => Refusal::of_model(refused),
+                }
+            })?;
+        let Some(queue) = snapshot.queues.get(&info.id) else {
+            return Err(Refusal::Answer(
+                Status::NotFound,
+                format!("no queue '{name}' in vhost '{}'", self.client.vhost),
+            ));
+        };
+        let (count, position) = queue.purge(now.monotonic);
+        let body = Body::Value(message_count(count));
+        Ok(Done { status: Status::Ok, body, position: position.max(staged) })
+    }
+
+    /// Whether somebody waits for answers under this name (direct reply-to).
+    fn is_live_requester(&self, name: &str) -> bool {
+        self.client.broker.replies.find(name.as_bytes()).is_some()
+    }
+
+    fn describe_requester(&self, name: &str) -> Body {
+        let mut map = OwnedMap::default();
+        map.push("leader", self.client.broker.settings.node_name.as_str())
+            .push("message_count", 0u64)
+            .push("consumer_count", 1u32)
+            .push("name", name)
+            .push("vhost", &*self.client.vhost)
+            .push("durable", false)
+            .push("auto_delete", true)
+            .push("exclusive", false)
+            .push("type", VOLATILE)
+            .push("arguments", arguments::to_map(&Arguments::default()))
+            .push("replicas", OwnedValue::Array(OwnedArray::default()));
+        Body::Value(OwnedValue::Map(map))
+    }
+
+    fn describe(&self, queue: &Arc<Queue>, (messages, consumers): (u64, usize)) -> Body {
+        let node = self.client.broker.settings.node_name.as_str();
+        let replicas = OwnedArray::new(vec![OwnedValue::from(node)]).expect("items of one type");
+        let mut map = OwnedMap::default();
+        map.push("leader", node)
+            .push("message_count", messages)
+            .push("consumer_count", u32::try_from(consumers).unwrap_or(u32::MAX))
+            .push("name", &*queue.name)
+            .push("vhost", &*queue.vhost)
+            .push("durable", queue.durable)
+            .push("auto_delete", queue.auto_delete)
+            .push("exclusive", queue.is_exclusive())
+            .push("type", queue.queue_type().name())
+            .push("arguments", arguments::to_map(&queue.arguments))
+            .push("replicas", OwnedValue::Array(replicas));
+        Body::Value(OwnedValue::Map(map))
+    }
+}

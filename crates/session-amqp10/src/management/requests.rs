@@ -1,0 +1,113 @@
+//! The half of a pair on which requests come.
+
+use leveret_amqp10::{Role, SenderSettleMode, Serial, condition, performative::Transfer};
+
+use super::pair::PairName;
+use super::request::Request;
+use super::response::Response;
+use super::responses::Waiting;
+use crate::assembly::Assembly;
+use crate::connection::Connection;
+use crate::error::{Failure, Result};
+use crate::grant::{Grant, Pace};
+use crate::link::Link;
+use crate::session::Session;
+use leveret_broker::partial::PartialMessages;
+use leveret_broker::settings::LinkCredit;
+use leveret_broker::time::Now;
+
+/// Requests that the client may send ahead. RabbitMQ's number.
+pub(super) const CREDIT: LinkCredit =
+    LinkCredit { start: 8, adaptive: false, unconfirmed_messages_max: 8, unconfirmed_bytes_max: u64::MAX };
+
+/// Our receiving endpoint.
+pub(crate) struct Requests {
+    pub(super) pair: PairName,
+    pub(crate) grant: Grant,
+    /// The client has to be told of its credit.
+    pub(crate) flow_due: bool,
+    assembly: Assembly,
+    /// Requests whose response wasn't sent yet.
+    unanswered: u32,
+}
+
+impl Requests {
+    pub(super) fn new(pair: PairName, initial: Serial, partial: PartialMessages) -> Self {
+        Self {
+            pair,
+            grant: Grant::new(CREDIT, initial),
+            flow_due: true,
+            assembly: Assembly::new(SenderSettleMode::Settled, partial),
+            unanswered: 0,
+        }
+    }
+
+    /// Responses were sent: others may be asked for.
+    pub(super) fn answered(&mut self, count: u32) {
+        self.unanswered -= count.min(self.unanswered);
+        self.top_up();
+    }
+
+    /// The client detached the other half: nothing that waits for it will be sent.
+    pub(super) fn forget_unanswered(&mut self) {
+        self.answered(self.unanswered);
+    }
+
+    fn top_up(&mut self) {
+        self.flow_due |= self.grant.top_up(self.unanswered, Pace::Kept);
+    }
+}
+
+impl Connection {
+    /// A transfer on the request half.
+    pub(crate) fn receive_request(
+        &mut self,
+        session: &mut Session,
+        requests: &mut Requests,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<()> {
+        let size_max = self.client.broker.settings.max_message_size;
+        if let Some(complete) = requests.assembly.receive(transfer, payload, size_max, &mut requests.grant)? {
+            let Some(handle) = session.half(&requests.pair, Role::Receiver) else {
+                return Err(Failure::link(
+                    condition::PRECONDITION_FAILED,
+                    "received transfer on half open management link pair: attach its receiving half first",
+                ));
+            };
+            let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
+            let key = responses.key;
+            let response = self.respond(complete.payload.bytes(), now)?;
+            self.responses.push_back(Waiting { key, response });
+            requests.unanswered += 1;
+        }
+        requests.top_up();
+        if requests.flow_due {
+            session.granted.push(transfer.handle);
+        }
+        Ok(())
+    }
+
+    fn respond(&mut self, message: &[u8], now: Now) -> Result<Response> {
+        let request = Request::parse(message)?;
+        let id = request.id;
+        let served = self.serve_request(&request, now);
+        if let Err(refusal) = &served {
+            tracing::warn!(
+                connection = %self.client.name,
+                user = %self.client.user,
+                "request {} {} failed: {}",
+                cut(request.method.unwrap_or_default()),
+                cut(request.target.unwrap_or_default()),
+                cut(&refusal.to_string()),
+            );
+        }
+        Ok(Response::new(id, served))
+    }
+}
+
+/// As much of a client's text as a line of the log is for.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(256)]
+}

@@ -1,0 +1,91 @@
+//! A response as a message (HTTP over AMQP, 5).
+
+use leveret_amqp10::{
+    message::{MapSection, MessageId, Properties, write_map_section, write_value_raw},
+    value::{EncodedMap, OwnedMap, OwnedValue, Value},
+};
+use leveret_log::Position;
+use leveret_model::Refused;
+
+use super::refusal::{Refusal, Result, Status};
+use leveret_broker::queue_handle::QueueRef;
+
+const VERSION_KEY: &str = "http:response";
+const VERSION: &str = "1.1";
+
+/// What a request comes to.
+pub(super) struct Done {
+    pub status: Status,
+    pub body: Body,
+    /// The response waits until this is durable.
+    pub position: Position,
+}
+
+/// The body of a response.
+pub(super) enum Body {
+    Value(OwnedValue),
+    /// How many messages these queues had when they went, which is known when the deletion is durable.
+    Deleted(Vec<QueueRef>),
+}
+
+impl Done {
+    /// Nothing to tell.
+    pub(super) fn no_content(position: Position) -> Self {
+        Self { status: Status::NoContent, body: Body::Value(OwnedValue::Null), position }
+    }
+}
+
+/// See the module.
+pub(crate) struct Response {
+    /// It may be sent when this is durable.
+    pub position: Position,
+    content: Content,
+}
+
+enum Content {
+    /// Sections before the body, encoded, and the body.
+    Message { head: Vec<u8>, body: Body },
+    /// The session ends in its place.
+    Access(Refused),
+}
+
+impl Response {
+    pub(super) fn new(id: Option<MessageId<'_>>, result: Result<Done>) -> Self {
+        let (status, body, position) = match result {
+            Ok(done) => (done.status, done.body, done.position),
+            Err(Refusal::Answer(status, text)) => (status, Body::Value(OwnedValue::String(text)), 0),
+            Err(Refusal::Access(refused)) => return Self { position: 0, content: Content::Access(refused) },
+        };
+        let mut head = Vec::new();
+        let properties = Properties { subject: Some(status.code()), correlation_id: id, ..Properties::default() };
+        properties.encode(&mut head);
+        let mut application = EncodedMap::new();
+        application.push(VERSION_KEY, Value::String(VERSION));
+        write_map_section(&mut head, MapSection::ApplicationProperties, application.as_map());
+        Self { position, content: Content::Message { head, body } }
+    }
+
+    /// The message, now that its position is durable.
+    ///
+    /// # Errors
+    /// The refusal that ends the session in its place.
+    pub(super) fn into_message(self) -> core::result::Result<Vec<u8>, Refused> {
+        let (mut message, body) = match self.content {
+            Content::Message { head, body } => (head, body),
+            Content::Access(refused) => return Err(refused),
+        };
+        let value = match body {
+            Body::Value(value) => value,
+            Body::Deleted(queues) => message_count(queues.iter().map(|queue| queue.deleted_messages()).sum()),
+        };
+        write_value_raw(&mut message, |out| value.encode(out));
+        Ok(message)
+    }
+}
+
+/// The body that tells how many messages went.
+pub(super) fn message_count(count: u64) -> OwnedValue {
+    let mut map = OwnedMap::default();
+    map.push("message_count", count);
+    OwnedValue::Map(map)
+}

@@ -1,0 +1,202 @@
+//! The half of a pair on which responses go: in the order of the requests, as the client's credit allows.
+
+use std::collections::VecDeque;
+
+use leveret_amqp10::{Role, Serial, condition};
+use leveret_log::Position;
+
+use super::pair::PairName;
+use super::requests::CREDIT;
+use super::response::Response;
+use crate::connection::Connection;
+use crate::error::{Failure, Result, Scope};
+use crate::flow::{INITIAL_DELIVERY_COUNT, LinkState};
+use crate::link::Link;
+use crate::pending::{Pending, Rest};
+use crate::session::Session;
+use leveret_broker::time::Now;
+
+/// Our sending endpoint.
+pub(crate) struct Responses {
+    pub(super) pair: PairName,
+    /// How responses that wait for the disk name it.
+    pub(crate) key: u64,
+    /// The largest message in bytes that the client takes; 0 for no limit.
+    max_message_size: u64,
+    delivery_count: Serial,
+    credit: u32,
+    /// Messages that wait for credit. The other half's credit bounds them.
+    ready: VecDeque<Vec<u8>>,
+}
+
+/// A response that waits for the disk, or for those before it.
+pub(crate) struct Waiting {
+    /// [`Responses::key`] of its link.
+    pub key: u64,
+    pub response: Response,
+}
+
+impl Responses {
+    pub(super) fn new(pair: PairName, key: u64, max_message_size: u64) -> Self {
+        Self { pair, key, max_message_size, delivery_count: INITIAL_DELIVERY_COUNT, credit: 0, ready: VecDeque::new() }
+    }
+
+    /// The receiver's view of the link's state becomes ours (2.6.7).
+    fn set_credit(&mut self, seen: Serial, credit: u32) {
+        let sent = self.delivery_count.since(seen);
+        self.credit = credit.saturating_sub(sent);
+    }
+
+    fn state(&self, handle: u32, drain: bool) -> LinkState {
+        let available = self.ready.len() as u32;
+        LinkState { handle, delivery_count: self.delivery_count.0, link_credit: self.credit, available, drain }
+    }
+}
+
+impl Connection {
+    /// What the first response waits for.
+    pub(crate) fn next_response_position(&self) -> Option<Position> {
+        self.responses.front().map(|waiting| waiting.response.position)
+    }
+
+    /// A new request half brings credit, while responses to an earlier one may wait for the client's: more than one
+    /// half's worth is refused.
+    pub(super) fn check_unanswered(&self, session: &mut Session, pair: &PairName) -> Result<()> {
+        let Some(handle) = session.half(pair, Role::Receiver) else { return Ok(()) };
+        let on_their_way = session.pending.count(handle);
+        let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
+        let waiting = self.responses.iter().filter(|waiting| waiting.key == responses.key).count();
+        match waiting + responses.ready.len() + on_their_way {
+            unanswered if unanswered < CREDIT.start as usize => Ok(()),
+            unanswered => Err(Failure::link(
+                condition::PRECONDITION_FAILED,
+                format!("{unanswered} responses of this management link pair wait: grant credit for them first"),
+            )),
+        }
+    }
+
+    /// Sends the responses whose changes became durable.
+    pub(crate) fn answer_requests(&mut self, now: Now) {
+        let durable = self.client.broker.commit.durable();
+        let mut published = false;
+        while let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.response.position <= durable) {
+            if waiting.response.position > 0 && !std::mem::replace(&mut published, true) {
+                self.client.broker.registry.publish();
+            }
+            let Some(&(channel, handle)) = self.links.get(&waiting.key) else { continue };
+            let Some(mut session) = self.sessions.take(channel) else { continue };
+            if !session.ending {
+                self.answer_request(&mut session, handle, waiting.response, now);
+            }
+            self.sessions.put(session);
+        }
+    }
+
+    fn answer_request(&mut self, session: &mut Session, handle: u32, response: Response, now: Now) {
+        let message = match response.into_message() {
+            Ok(message) => message,
+            Err(refused) => {
+                let failure = Failure::from(refused).ending(Scope::Session);
+                return self.fail_session(session, failure, now);
+            }
+        };
+        let Some(Link::Responses(responses)) = session.link(handle) else { return };
+        responses.ready.push_back(message);
+        if let Err(failure) = self.send_responses(session, handle, now) {
+            self.fail_link(session, handle, failure, now);
+        }
+    }
+
+    /// A flow of the client for the response half.
+    pub(crate) fn grant_responses(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        grant: ResponseGrant,
+        now: Now,
+    ) -> Result<()> {
+        let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
+        responses.set_credit(grant.seen, grant.credit);
+        self.send_responses(session, handle, now)?;
+        let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
+        if grant.drain {
+            // Nothing is left to send, so the rest of the credit goes.
+            responses.delivery_count = Serial(responses.delivery_count.0.wrapping_add(responses.credit));
+            responses.credit = 0;
+        }
+        if grant.drain || grant.echo {
+            let state = responses.state(handle, grant.drain);
+            self.send_link_state(session, state);
+        }
+        Ok(())
+    }
+
+    /// Hands what the credit allows to the session's window.
+    fn send_responses(&mut self, session: &mut Session, handle: u32, now: Now) -> Result<()> {
+        let mut taken = false;
+        while let Some(Link::Responses(responses)) = session.link(handle)
+            && responses.credit > 0
+            && let Some(payload) = responses.ready.pop_front()
+        {
+            let (size, most) = (payload.len() as u64, responses.max_message_size);
+            if most > 0 && size > most {
+                return Err(Failure::link(
+                    condition::MESSAGE_SIZE_EXCEEDED,
+                    format!("message size ({size} bytes) > maximum message size ({most} bytes)"),
+                ));
+            }
+            let tag = responses.delivery_count.0.to_be_bytes();
+            responses.credit -= 1;
+            responses.delivery_count.advance();
+            let delivery_id = session.next_delivery_id;
+            session.next_delivery_id.advance();
+            session.pending.push_back(Pending::Rest(Rest {
+                handle,
+                delivery_id,
+                tag,
+                settled: true,
+                payload,
+                sent: 0,
+                body: None,
+            }));
+            taken = true;
+        }
+        if taken {
+            self.continue_session(session, now);
+        }
+        Ok(())
+    }
+
+    /// A whole message of several transfers was sent. If it was a response another request may come: one that waits for
+    /// the client's window or socket isn't sent yet.
+    pub(crate) fn response_sent(&mut self, session: &mut Session, handle: u32) {
+        let Some(Link::Responses(responses)) = session.link(handle) else { return };
+        let pair = responses.pair.clone();
+        self.with_requests(session, &pair, |requests| requests.answered(1));
+    }
+
+    /// The response half is gone.
+    pub(crate) fn leave_responses(&mut self, session: &mut Session, handle: u32, responses: &Responses) {
+        self.links.remove(&responses.key);
+        session.pending.retain(|pending| !pending.is_for(handle));
+        self.with_requests(session, &responses.pair, super::Requests::forget_unanswered);
+    }
+
+    fn with_requests(&mut self, session: &mut Session, pair: &PairName, call: impl FnOnce(&mut super::Requests)) {
+        let Some(handle) = session.half(pair, Role::Sender) else { return };
+        let Some(Link::Requests(requests)) = session.link(handle) else { return };
+        call(requests);
+        if requests.flow_due {
+            session.granted.push(handle);
+        }
+    }
+}
+
+/// The link part of a flow of the client.
+pub(crate) struct ResponseGrant {
+    /// Its delivery-count.
+    pub seen: Serial,
+    pub credit: u32,
+    pub drain: bool,
+    pub echo: bool,
+}

@@ -1,0 +1,218 @@
+//! What a session has for its client and the client's window has no room for, in order.
+
+use std::collections::VecDeque;
+
+use leveret_amqp10::Serial;
+use leveret_queue::Taken;
+
+use super::flow::LinkState;
+use leveret_broker::bodies::{BodyReader, Pieces};
+use leveret_broker::queue_handle::QueueRef;
+
+/// One thing that waits.
+pub(crate) enum Pending {
+    /// A delivery of which part was sent, or nothing yet.
+    Rest(Rest),
+    /// Messages that were taken and not begun.
+    Run { handle: u32, taken: Taken },
+    /// One that was taken and not begun, whose body is being read from its file.
+    Large { handle: u32, taken: Taken, reader: BodyReader },
+    /// A link's state, to be told after what is before it.
+    State(LinkState),
+}
+
+/// A message that needs several transfers.
+pub(crate) struct Rest {
+    pub handle: u32,
+    pub delivery_id: Serial,
+    pub tag: [u8; 4],
+    pub settled: bool,
+    pub payload: Vec<u8>,
+    pub sent: usize,
+    /// What comes behind the payload, from a file; and whose it is.
+    pub body: Option<(Pieces, QueueRef)>,
+}
+
+impl Rest {
+    /// Bytes that haven't been sent.
+    pub(crate) fn left(&self) -> u64 {
+        (self.payload.len() - self.sent) as u64 + self.body.as_ref().map_or(0, |(pieces, _)| pieces.left())
+    }
+
+    /// Bytes that can be sent now.
+    pub(crate) fn available(&self) -> usize {
+        self.payload.len() - self.sent + self.body.as_ref().map_or(0, |(pieces, _)| pieces.available())
+    }
+
+    /// Appends the next bytes, which are there.
+    pub(crate) fn append(&mut self, count: usize, out: &mut Vec<u8>) {
+        let first = count.min(self.payload.len() - self.sent);
+        out.extend_from_slice(&self.payload[self.sent..self.sent + first]);
+        self.sent += first;
+        if let Some((pieces, _)) = &mut self.body {
+            pieces.append(count - first, out);
+        }
+    }
+}
+
+impl Pending {
+    pub(crate) fn is_for(&self, handle: u32) -> bool {
+        match self {
+            Pending::Rest(rest) => rest.handle == handle,
+            Pending::Run { handle: of, .. } | Pending::Large { handle: of, .. } => *of == handle,
+            Pending::State(state) => state.handle == handle,
+        }
+    }
+
+    /// Bytes of encoded messages that it holds.
+    fn bytes(&self) -> usize {
+        match self {
+            Pending::Rest(rest) => rest.payload.len(),
+            Pending::Run { .. } | Pending::Large { .. } | Pending::State(_) => 0,
+        }
+    }
+
+    /// Whether nothing can be done before more of it has been read.
+    pub(crate) fn waits_for_disk(&self) -> bool {
+        match self {
+            Pending::Rest(Rest { body: Some((pieces, _)), payload, sent, .. }) => {
+                *sent == payload.len() && !pieces.has_news()
+            }
+            Pending::Large { reader: BodyReader::Pieces(pieces), .. } => !pieces.has_news(),
+            Pending::Large { reader: BodyReader::Whole(whole), .. } => !whole.has_news(),
+            Pending::Rest(_) | Pending::Run { .. } | Pending::State(_) => false,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct PendingQueue {
+    queue: VecDeque<Pending>,
+    bytes: usize,
+}
+
+impl PendingQueue {
+    /// Nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// How many runs of messages, rests of messages and flows wait.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Bytes of encoded messages that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How much waits for one link.
+    pub(crate) fn count(&self, handle: u32) -> usize {
+        self.queue.iter().filter(|pending| pending.is_for(handle)).count()
+    }
+
+    /// What comes next.
+    pub(crate) fn front(&self) -> Option<&Pending> {
+        self.queue.front()
+    }
+
+    pub(crate) fn pop_front(&mut self) -> Option<Pending> {
+        let pending = self.queue.pop_front()?;
+        self.bytes -= pending.bytes();
+        Some(pending)
+    }
+
+    pub(crate) fn push_front(&mut self, pending: Pending) {
+        self.bytes += pending.bytes();
+        self.queue.push_front(pending);
+    }
+
+    pub(crate) fn push_back(&mut self, pending: Pending) {
+        self.bytes += pending.bytes();
+        self.queue.push_back(pending);
+    }
+
+    /// A link's state, after all that waits. A client that asks again and again while its window is shut gets the last
+    /// answer only, or its questions would fill the memory.
+    pub(crate) fn push_state(&mut self, state: LinkState) {
+        // From the back: who repeats itself is found at once, however much waits.
+        let same = |pending: &Pending| matches!(pending, Pending::State(earlier) if (earlier.handle, earlier.drain) == (state.handle, state.drain));
+        if let Some(at) = self.queue.iter().rposition(same) {
+            self.queue.remove(at);
+        }
+        self.push_back(Pending::State(state));
+    }
+
+    /// Puts what `others` holds behind.
+    pub(crate) fn append(&mut self, mut others: Self) {
+        self.bytes += others.bytes;
+        self.queue.append(&mut others.queue);
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Pending) -> bool) {
+        self.queue.retain(keep);
+        self.bytes = self.queue.iter().map(Pending::bytes).sum();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Takes out what waits for one link.
+    pub(crate) fn take_link(&mut self, handle: u32) -> Vec<Pending> {
+        let (taken, kept) = std::mem::take(&mut self.queue).into_iter().partition(|pending| pending.is_for(handle));
+        self.queue = kept;
+        self.retain(|_| true);
+        let taken: VecDeque<Pending> = taken;
+        taken.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(handle: u32, link_credit: u32, drain: bool) -> LinkState {
+        LinkState { handle, delivery_count: 0, link_credit, available: 0, drain }
+    }
+
+    fn rest(handle: u32, bytes: usize) -> Pending {
+        let payload = vec![0; bytes];
+        Pending::Rest(Rest { handle, delivery_id: Serial(0), tag: [0; 4], settled: true, payload, sent: 0, body: None })
+    }
+
+    #[test]
+    fn questions_that_are_repeated_have_one_answer() {
+        let mut pending = PendingQueue::default();
+        pending.push_back(rest(1, 10));
+        for credit in 0..1000 {
+            pending.push_state(state(1, credit, false));
+            pending.push_state(state(1, credit, true));
+            pending.push_state(state(2, credit, false));
+        }
+        assert_eq!((pending.queue.len(), pending.bytes()), (4, 10));
+        assert!(matches!(pending.queue.back(), Some(Pending::State(last)) if *last == state(2, 999, false)));
+    }
+
+    #[test]
+    fn bytes_are_counted_in_and_out() {
+        let mut pending = PendingQueue::default();
+        for bytes in [10, 20, 30] {
+            pending.push_back(rest(bytes as u32 % 20, bytes));
+        }
+        let mut others = PendingQueue::default();
+        others.push_back(rest(0, 5));
+        pending.append(others);
+        assert_eq!(pending.bytes(), 65);
+        assert_eq!(pending.take_link(10).len(), 2);
+        assert_eq!(pending.bytes(), 25);
+        let first = pending.pop_front().expect("two wait");
+        pending.push_front(first);
+        pending.retain(|pending| pending.bytes() < 20);
+        assert_eq!(pending.bytes(), 5);
+        pending.pop_front();
+        assert_eq!((pending.bytes(), pending.is_empty()), (0, true));
+    }
+}

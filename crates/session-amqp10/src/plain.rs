@@ -1,0 +1,53 @@
+//! The short way of a message that goes where the one before it went, and has nothing to look at: most of what clients
+//! send in numbers. [`transfer`](super::transfer) has all cases and takes more than twice as long.
+
+use leveret_amqp10::performative::Transfer;
+use leveret_message::incoming::Plain;
+
+use super::connection::Connection;
+use super::error::Result;
+use super::publisher::{Collected, Publisher};
+use super::session::Session;
+use leveret_broker::time::Now;
+
+impl Connection {
+    /// Adds a transfer's message to its link's run. False when it goes the long way: nothing was done then.
+    ///
+    /// # Errors
+    /// See [`Assembly::receive_whole`](super::assembly::Assembly::receive_whole).
+    #[inline]
+    pub(super) fn receive_plain(
+        &mut self,
+        session: &mut Session,
+        publisher: &mut Publisher,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<bool> {
+        let settings = &self.client.broker.settings;
+        if !publisher.assembly.is_whole(transfer)
+            || payload.len() >= settings.body_file_from
+            || settings.stamps.is_some()
+        {
+            return Ok(false);
+        }
+        let Some(message) = Plain::read(payload) else { return Ok(false) };
+        let Publisher { destination, assembly, grant, run, .. } = publisher;
+        let Some((exchange, key)) = destination.fixed() else { return Ok(false) };
+        if !run.goes_on(message.is_durable(), message.has_headers(), self.client.broker.registry.generation()) {
+            return Ok(false);
+        }
+        let (id, settled) = assembly.receive_whole(transfer, payload.len(), settings.max_message_size, grant)?;
+        grant.received(payload.len() as u64);
+        self.client.counters.published(payload.len() as u64);
+        if run.messages.is_empty() {
+            self.collecting.push((session.channel, transfer.handle));
+        }
+        run.builder.push_message(&message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms));
+        run.messages.push(Collected { id, settled });
+        if run.is_full() {
+            self.flush_run_in_parts(session, transfer.handle, publisher, now);
+        }
+        Ok(true)
+    }
+}

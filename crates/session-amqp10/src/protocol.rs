@@ -1,0 +1,88 @@
+//! AMQP 1.0 as one of the broker's protocols.
+
+use leveret_amqp10::{HEADER_AMQP, HEADER_SASL};
+
+use super::connection::Connection;
+use leveret_broker::output::Output;
+use leveret_broker::protocol::{Accepted, Protocol, ProtocolInfo, Recognised, Session};
+use leveret_broker::time::{Nanos, Now};
+use leveret_session::client_connection::ClientConnection;
+
+/// AMQP 1.0.
+#[derive(Debug, Clone, Copy)]
+pub struct Amqp10;
+
+const INFO: ProtocolInfo = ProtocolInfo { label: "amqp10", name: "AMQP 1-0", has_channels: false };
+
+impl Protocol for Amqp10 {
+    fn info(&self) -> &'static ProtocolInfo {
+        &INFO
+    }
+
+    fn recognise(&self, input: &[u8]) -> Recognised {
+        // A client without SASL is refused once its header is whole.
+        let begins = |header: [u8; 8]| header.starts_with(input);
+        match input.len() < HEADER_SASL.len() {
+            true if begins(HEADER_SASL) || begins(HEADER_AMQP) => Recognised::Perhaps,
+            false if input.starts_with(&HEADER_SASL) => Recognised::Yes(HEADER_SASL.len()),
+            _ => Recognised::No,
+        }
+    }
+
+    /// Others are told that it begins with SASL here (specification 2.2).
+    fn refusal(&self, _: &[u8]) -> Option<&'static [u8]> {
+        Some(&HEADER_SASL)
+    }
+
+    fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn Session> {
+        let mut connection = Connection::new(ClientConnection::new(accepted, now));
+        connection.start();
+        Box::new(connection)
+    }
+}
+
+impl Session for Connection {
+    fn receive(&mut self, input: &[u8], now: Now) -> usize {
+        self.receive(input, now)
+    }
+
+    fn turn(&mut self, now: Now) {
+        self.turn(now);
+    }
+
+    fn wants_turn(&self) -> bool {
+        self.wants_turn()
+    }
+
+    fn wants_read(&self) -> bool {
+        self.wants_read()
+    }
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        self.next_deadline()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.is_finished()
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_ending()
+    }
+
+    fn is_logged_in(&self) -> bool {
+        self.client.is_logged_in()
+    }
+
+    fn output(&mut self) -> &mut Output {
+        &mut self.client.output
+    }
+
+    fn transferred(&mut self, read: u64, written: u64, now: Now) {
+        self.client.counters.transferred(read, written, now.monotonic);
+    }
+
+    fn disconnected(&mut self, now: Now) {
+        self.disconnected(now);
+    }
+}

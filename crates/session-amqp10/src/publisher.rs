@@ -1,0 +1,163 @@
+//! A link on which the client sends: whole messages out of transfers (specification 2.6.14), routed and handed to
+//! queues in runs.
+
+use std::sync::Arc;
+
+use leveret_amqp10::{Serial, performative::Transfer};
+use leveret_message::BatchBuilder;
+use leveret_message::incoming::Incoming;
+
+use super::assembly::{Assembly, Complete};
+use super::error::Result;
+use super::grant::{Grant, Pace};
+use super::unconfirmed::Unconfirmed;
+use leveret_broker::bodies::BodyFile;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::route::Route;
+use leveret_broker::time::Nanos;
+use leveret_session::fan_out::{self, FanOut};
+
+/// Where a link's messages go.
+pub(crate) enum Destination {
+    /// An exchange, and the routing key; none is each message's subject.
+    Exchange { exchange: Arc<str>, key: Option<Arc<str>> },
+    /// A queue by name.
+    Queue(QueueRef),
+    /// Where each message's `to` says (anonymous terminus).
+    Anonymous,
+}
+
+impl Destination {
+    /// Exchange and key, where they are the same for all messages.
+    #[inline]
+    pub(crate) fn fixed(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Exchange { exchange, key: Some(key) } => Some((exchange, key)),
+            Self::Queue(queue) => Some(("", &queue.info().name)),
+            Self::Exchange { key: None, .. } | Self::Anonymous => None,
+        }
+    }
+}
+
+/// A message of the run that is collected.
+#[derive(Clone, Copy)]
+pub(crate) struct Collected {
+    pub id: Serial,
+    pub settled: bool,
+}
+
+impl Collected {
+    /// Both may be answered as one.
+    pub(crate) fn is_followed_by(&self, next: &Self) -> bool {
+        self.id.next() == next.id && self.settled == next.settled
+    }
+}
+
+/// Messages of the same [way](Route::is_same_way) that go to their queues together.
+#[derive(Default)]
+pub(crate) struct PublishRun {
+    pub builder: BatchBuilder,
+    pub route: Option<Arc<Route>>,
+    /// The snapshot's generation in which that is the way of the link's further messages, too; 0 when it is that of one
+    /// message.
+    found_in: u64,
+    pub persistent: bool,
+    pub messages: Vec<Collected>,
+    /// Where its only message's body goes, if it is a large one.
+    pub file: Option<Box<BodyFile>>,
+}
+
+impl PublishRun {
+    /// The run takes this way; there is nothing in it that takes another.
+    pub(crate) fn turn_to(&mut self, route: Arc<Route>, found_in: u64, persistent: bool) {
+        self.route = Some(route);
+        self.found_in = found_in;
+        self.persistent = persistent;
+    }
+
+    /// Whether a message of a link whose messages have the same exchange and key takes the run's way in this generation
+    /// of the snapshot, so that it needn't be looked for: with many queues its names would be fetched from memory that
+    /// other cores write to.
+    pub(crate) fn goes_on_with(&self, message: &Incoming<'_>, generation: u64) -> bool {
+        !message.has_further_keys() && self.goes_on(message.durable, !message.headers.is_empty(), generation)
+    }
+
+    /// As [`goes_on_with`](Self::goes_on_with), of a message without further keys.
+    #[inline]
+    pub(crate) fn goes_on(&self, durable: bool, has_headers: bool, generation: u64) -> bool {
+        self.found_in == generation
+            && self.persistent == durable
+            && self.route.as_ref().is_some_and(|route| route.leads_on(has_headers))
+    }
+
+    /// Whether it is handed on before more is collected.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.builder.is_full() || self.route.as_ref().is_some_and(|route| fan_out::is_long(self.messages.len(), route))
+    }
+
+    /// Whether it waits for its body file.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.is_pending())
+    }
+}
+
+/// A run that its queues get in parts, and what its end needs.
+pub(crate) struct WideRun {
+    pub channel: u16,
+    pub handle: u32,
+    pub messages: Vec<Collected>,
+    pub fan_out: FanOut,
+}
+
+/// Our receiving endpoint.
+pub(crate) struct Publisher {
+    /// The link's name.
+    pub name: Arc<str>,
+    /// The address of its target, as the client said.
+    pub address: Option<Arc<str>>,
+    /// `unsettled`, `settled` or `mixed`.
+    pub settle_mode: &'static str,
+    pub destination: Destination,
+    /// How the target queue's signals name the link, when it has one.
+    pub key: u64,
+    pub grant: Grant,
+    pub assembly: Assembly,
+    pub run: PublishRun,
+    pub unconfirmed: Unconfirmed,
+    /// The client has to be told of its credit.
+    pub flow_due: bool,
+    /// The target queue goes with the link.
+    pub dynamic: bool,
+}
+
+impl Publisher {
+    /// Messages whose outcome isn't decided yet.
+    pub(crate) fn unconfirmed(&self) -> u32 {
+        self.unconfirmed.count() + self.run.messages.len() as u32
+    }
+
+    /// Grants more credit when it is due; a sync takes about `sync`.
+    #[inline]
+    pub(crate) fn top_up(&mut self, now: Nanos, sync: Nanos) {
+        if self.grant.is_ample() {
+            return;
+        }
+        let unconfirmed = self.unconfirmed();
+        let oldest = self.unconfirmed.oldest().unwrap_or(now);
+        self.flow_due |= self.grant.top_up(unconfirmed, Pace::of(now.saturating_sub(oldest), sync));
+    }
+
+    /// See [`Assembly::receive`].
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn receive<'a>(
+        &mut self,
+        transfer: &Transfer<'a>,
+        payload: &'a [u8],
+        size_max: u64,
+    ) -> Result<Option<Complete<'a>>> {
+        self.assembly.receive(transfer, payload, size_max, &mut self.grant)
+    }
+}

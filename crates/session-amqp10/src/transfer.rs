@@ -1,0 +1,500 @@
+//! `transfer` of a sending client: the message's way to its queues.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use leveret_amqp10::{condition, performative::Transfer};
+use leveret_message::incoming::{self, Incoming};
+use leveret_message::overlay::{Overlay, encode_keys};
+use leveret_routing::Headers;
+
+use super::address;
+use super::assembly::{Address, Complete, LargeMessage, Payload};
+use super::connection::Connection;
+use super::error::{Failure, Result, Scope};
+use super::held::Held;
+use super::link::Link;
+use super::publisher::{Collected, Destination, PublishRun, Publisher, WideRun};
+use super::session::Session;
+use super::unconfirmed::Outcome;
+use leveret_broker::awaited::Awaited;
+use leveret_broker::headers::MessageHeaders;
+use leveret_broker::route::{self, Route};
+use leveret_broker::time::Now;
+use leveret_session::fan_out::{FanOut, FannedOut};
+
+impl Connection {
+    /// A transfer of the client.
+    pub(crate) fn transfer(
+        &mut self,
+        session: &mut Session,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<()> {
+        session.flow_due |= session.window.received_transfer()?;
+        let handle = transfer.handle;
+        let Some(mut link) = session.take(handle) else {
+            return Err(Failure::session(condition::UNATTACHED_HANDLE, format!("Unknown link handle: {handle}")));
+        };
+        let result = match &mut *link {
+            Link::Publisher(publisher) => self.receive_transfer(session, publisher, transfer, payload, now),
+            Link::Coordinator(coordinator) => {
+                self.receive_transaction_request(session, coordinator, transfer, payload, now)
+            }
+            Link::Requests(requests) => self.receive_request(session, requests, transfer, payload, now),
+            Link::Consumer(_) | Link::Replies(_) | Link::Responses(_) => Err(Failure::session(
+                condition::UNATTACHED_HANDLE,
+                format!("Unknown link handle: {handle} is one on which the client receives"),
+            )),
+            Link::Left | Link::Detached => Ok(()),
+        };
+        session.put(handle, link);
+        result
+    }
+
+    fn receive_transfer(
+        &mut self,
+        session: &mut Session,
+        publisher: &mut Publisher,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<()> {
+        if !self.receive_plain(session, publisher, transfer, payload, now)? {
+            self.receive_any(session, publisher, transfer, payload, now)?;
+        }
+        publisher.top_up(now.monotonic, self.client.broker.commit.sync_time());
+        if publisher.flow_due {
+            session.granted.push(transfer.handle);
+        }
+        Ok(())
+    }
+
+    /// Whatever may come. Apart from what most messages need, whose way is the shorter for it.
+    #[inline(never)]
+    fn receive_any(
+        &mut self,
+        session: &mut Session,
+        publisher: &mut Publisher,
+        transfer: &Transfer<'_>,
+        payload: &[u8],
+        now: Now,
+    ) -> Result<()> {
+        let size_max = self.client.broker.settings.max_message_size;
+        let Some(mut complete) = publisher.receive(transfer, payload, size_max)? else {
+            return self.begin_large(publisher);
+        };
+        // It is looked at while the publisher's run changes.
+        let destination = std::mem::replace(&mut publisher.destination, Destination::Anonymous);
+        let published = self.publish(session, transfer.handle, publisher, &destination, &mut complete, now);
+        publisher.destination = destination;
+        published
+    }
+
+    /// Lets a large durable message for durable queues alone go to its file as it comes: it is routed now. One that a queue
+    /// has in memory anyway, or whose publisher did something wrong, stays until it is whole, and so does one of which too
+    /// little is known yet.
+    fn begin_large(&mut self, publisher: &mut Publisher) -> Result<()> {
+        let from = self.client.broker.settings.body_file_from;
+        let Publisher { assembly, destination, .. } = publisher;
+        let Some(payload) = assembly.large(from) else { return Ok(()) };
+        let Ok(Some((message, body))) = incoming::amqp10_start(payload) else { return Ok(()) };
+        if !message.durable || message.user_id.is_some_and(|user| user != self.client.user.as_bytes()) {
+            return Ok(());
+        }
+        let Ok((exchange, key)) = address_of(destination, &message) else { return Ok(()) };
+        let Ok(route) = self.route(exchange.as_bytes(), key.as_bytes(), &message) else { return Ok(()) };
+        if !route.streams(&self.client.broker.shared, true, payload.len()) {
+            return Ok(());
+        }
+        let address = Address { exchange: exchange.as_ref().into(), key: key.as_ref().into(), route };
+        let file = self.client.broker.bodies.begin(&self.client.unwritten, &self.client.outbox);
+        let bare = payload.len() - message.body_length();
+        let large = LargeMessage::begin(payload, (bare, body), address, file, &self.client.partial)?;
+        assembly.goes_to_file(large);
+        Ok(())
+    }
+
+    /// A complete message.
+    fn publish(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        destination: &Destination,
+        complete: &mut Complete<'_>,
+        now: Now,
+    ) -> Result<()> {
+        publisher.grant.received(complete.size as u64);
+        if let Payload::Large(_) = complete.payload {
+            return self.publish_large(session, handle, publisher, complete, now);
+        }
+        let bytes = complete.payload.bytes();
+        self.client.counters.published(bytes.len() as u64);
+        self.has_published = true;
+        let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
+        if let Some(user) = message.user_id {
+            self.check_user_id(user)?;
+        }
+        let (exchange, key) = match address_of(destination, &message) {
+            Ok(found) => found,
+            Err(failure) => return self.misaddressed(session, handle, publisher, destination, complete, failure, now),
+        };
+        let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
+        let generation = self.client.broker.registry.generation();
+        let goes_on = complete.transaction.is_none() && publisher.run.goes_on_with(&message, generation);
+        if !goes_on {
+            let address = (exchange, key);
+            if !self.turn_to(session, handle, publisher, destination, complete, &message, address, generation, now)? {
+                return Ok(());
+            }
+        }
+        let Some(route) = &publisher.run.route else { return Ok(()) };
+        let to_file = route.wants_file(&self.client.broker.shared, message.durable, bytes.len());
+        if to_file {
+            self.flush_run(session, handle, publisher, now);
+        }
+        if publisher.run.messages.is_empty() {
+            self.collecting.push((session.channel, handle));
+        }
+        let overlay = self.overlay_of(&message, now);
+        let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
+        if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
+            let body = bytes::Bytes::copy_from_slice(stored.body);
+            let file = self.client.broker.bodies.write(&body, &self.client.outbox);
+            let route = publisher.run.route.as_ref();
+            match route.is_some_and(|route| route.streams(&self.client.broker.shared, true, body.len())) {
+                true => publisher.run.builder.push_file(&stored, file.body()),
+                false => publisher.run.builder.push_large(&stored, body),
+            }
+            publisher.run.file = Some(Box::new(file));
+            self.held = Held::Body { channel: session.channel, handle };
+        } else {
+            publisher.run.builder.push_message(&stored);
+        }
+        publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
+        if publisher.run.is_full() {
+            self.flush_run_in_parts(session, handle, publisher, now);
+        }
+        Ok(())
+    }
+
+    /// Finds the way of a message that doesn't simply follow the one before it, and has the link's run take it. False
+    /// when that was all: it was refused, goes nowhere, or waits in its transaction.
+    #[allow(clippy::too_many_arguments)]
+    fn turn_to(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        destination: &Destination,
+        complete: &Complete<'_>,
+        message: &Incoming<'_>,
+        (exchange, key): (&[u8], &[u8]),
+        generation: u64,
+        now: Now,
+    ) -> Result<bool> {
+        let route = match self.route(exchange, key, message) {
+            Ok(route) => route,
+            Err(failure) if matches!(destination, Destination::Anonymous) => {
+                self.misaddressed(session, handle, publisher, destination, complete, failure, now)?;
+                return Ok(false);
+            }
+            Err(failure) => {
+                if !complete.settled {
+                    self.send_outcome(session.channel, complete.id, complete.id, &Outcome::Released);
+                }
+                return Err(failure);
+            }
+        };
+        if let Some(transaction) = &complete.transaction {
+            self.flush_run(session, handle, publisher, now);
+            let overlay = self.overlay_of(message, now);
+            let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
+            let id = (complete.id, complete.settled);
+            self.publish_in_transaction(session.channel, transaction, id, &route, &stored)?;
+            return Ok(false);
+        }
+        if route.is_unroutable() {
+            route.count_unroutable(!complete.settled, now.monotonic);
+            if complete.settled {
+                self.client.counters.unroutable_dropped.add(1);
+            } else {
+                self.client.counters.unroutable_returned.add(1);
+            }
+            // Those before it keep their place in the order of outcomes.
+            self.flush_run(session, handle, publisher, now);
+            let (id, settled) = (complete.id, complete.settled);
+            publisher.unconfirmed.add(id, 1, settled, Awaited::default(), &Outcome::Released, now.monotonic);
+            session.note_confirming(handle);
+            return Ok(false);
+        }
+        let same = publisher.run.persistent == message.durable
+            && publisher.run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
+        if !same {
+            self.flush_run(session, handle, publisher, now);
+        }
+        let leads_on =
+            destination.fixed().is_some() && !message.has_further_keys() && route.leads_on(!message.headers.is_empty());
+        publisher.run.turn_to(route, if leads_on { generation } else { 0 }, message.durable);
+        Ok(true)
+    }
+
+    /// A large message whose body is on its way to its file.
+    fn publish_large(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        complete: &mut Complete<'_>,
+        now: Now,
+    ) -> Result<()> {
+        let Payload::Large(large) = std::mem::replace(&mut complete.payload, Payload::Slice(&[])) else {
+            return Ok(());
+        };
+        let LargeMessage { start, address, file, .. } = *large;
+        let Address { exchange, key, route } = address;
+        self.client.counters.published(complete.size as u64);
+        self.has_published = true;
+        let message =
+            incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
+        self.flush_run(session, handle, publisher, now);
+        publisher.run.turn_to(route, 0, true);
+        self.collecting.push((session.channel, handle));
+        let overlay = self.overlay_of(&message, now);
+        let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
+        publisher.run.builder.push_file(&stored, file.body());
+        publisher.run.file = Some(Box::new(file));
+        publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
+        self.held = Held::Body { channel: session.channel, handle };
+        Ok(())
+    }
+
+    /// What is stored beside the publisher's bytes.
+    #[inline]
+    fn overlay_of(&self, message: &Incoming<'_>, now: Now) -> Vec<u8> {
+        let mut overlay = Vec::new();
+        if message.has_further_keys() {
+            encode_keys(&mut overlay, message.further_keys(), []);
+        }
+        if let Some(stamps) = &self.client.broker.settings.stamps {
+            stamps.encode_amqp10(message, now.wall_ms, &mut overlay);
+        }
+        overlay
+    }
+
+    fn route(&mut self, exchange: &[u8], key: &[u8], message: &Incoming<'_>) -> Result<Arc<Route>> {
+        let publisher = route::Publisher { user: &self.client.user, vhost: &self.client.vhost };
+        let snapshot = self.client.broker.registry.snapshot();
+        let headers = MessageHeaders(message.headers);
+        let headers = (!message.headers.is_empty()).then_some(&headers as &dyn Headers);
+        let mut further = message.further_keys().peekable();
+        if further.peek().is_none() {
+            return Ok(self.client.routes.find(&snapshot, &publisher, exchange, key, headers)?);
+        }
+        let mut keys = vec![key];
+        keys.extend(further);
+        Ok(route::extended(&snapshot, &publisher, exchange, &keys, headers)?)
+    }
+
+    /// A message without a place to go on an anonymous terminus: rejected, or the link ends when the client settled
+    /// it and would never know (anonymous terminus, 2.2.2).
+    #[allow(clippy::too_many_arguments)]
+    fn misaddressed(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        destination: &Destination,
+        complete: &Complete<'_>,
+        mut failure: Failure,
+        now: Now,
+    ) -> Result<()> {
+        if failure.scope != Scope::Link || !matches!(destination, Destination::Anonymous) {
+            return Err(failure);
+        }
+        if complete.settled {
+            failure.delivery_tag = Some(complete.tag.to_vec());
+            return Err(failure);
+        }
+        self.flush_run(session, handle, publisher, now);
+        let outcome = Outcome::Unroutable(Arc::new(failure));
+        publisher.unconfirmed.add(complete.id, 1, false, Awaited::default(), &outcome, now.monotonic);
+        session.note_confirming(handle);
+        Ok(())
+    }
+
+    fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
+        let checked = self.client.broker.check_user_id(&self.client.user, claimed);
+        checked.map_err(|text| Failure::link(condition::UNAUTHORIZED_ACCESS, text))
+    }
+
+    /// Hands all collected runs to their queues, in parts, but for those of a session that is taken out.
+    pub(crate) fn flush_runs(&mut self, now: Now) {
+        for (channel, handle) in std::mem::take(&mut self.collecting) {
+            match self.sessions.take(channel) {
+                Some(mut session) => {
+                    self.flush_link_in_parts(&mut session, handle, now);
+                    self.sessions.put(session);
+                }
+                None => self.collecting.push((channel, handle)),
+            }
+        }
+    }
+
+    /// Hands the collected runs of a session that is taken out to their queues.
+    pub(crate) fn flush_session(&mut self, session: &mut Session, now: Now) {
+        let (ours, others) = self.collecting.drain(..).partition(|(channel, _)| *channel == session.channel);
+        self.collecting = others;
+        let ours: Vec<(u16, u32)> = ours;
+        for (_, handle) in ours {
+            if let Some(mut link) = session.take(handle) {
+                if let Link::Publisher(publisher) = &mut *link {
+                    self.flush_run(session, handle, publisher, now);
+                }
+                session.put(handle, link);
+            }
+        }
+    }
+
+    /// Hands a link's collected run to its queues, or to as many as the turn may.
+    pub(crate) fn flush_link_in_parts(&mut self, session: &mut Session, handle: u32, now: Now) {
+        if let Some(mut link) = session.take(handle) {
+            if let Link::Publisher(publisher) = &mut *link {
+                self.flush_run_in_parts(session, handle, publisher, now);
+            }
+            session.put(handle, link);
+        }
+    }
+
+    /// Hands a link's collected run to its queues, since something else comes next.
+    pub(crate) fn flush_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, now: Now) {
+        if let Some(mut fan_out) = self.take_run(&mut publisher.run, now) {
+            fan_out.whole(&mut self.client, now.monotonic);
+            self.end_run(session, handle, publisher, fan_out, now);
+        }
+    }
+
+    /// Hands a link's collected run to its queues, or to as many as the turn may: until the rest has it nothing is read.
+    pub(crate) fn flush_run_in_parts(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        now: Now,
+    ) {
+        let Some(mut fan_out) = self.take_run(&mut publisher.run, now) else { return };
+        match fan_out.part(&mut self.client, now.monotonic) {
+            true => self.end_run(session, handle, publisher, fan_out, now),
+            false => {
+                let (channel, messages) = (session.channel, std::mem::take(&mut publisher.run.messages));
+                self.fan_outs.push_back(Box::new(WideRun { channel, handle, messages, fan_out }));
+            }
+        }
+    }
+
+    /// The collected run on its way to its queues; none if nothing is collected, or what is has to wait.
+    fn take_run(&mut self, run: &mut PublishRun, now: Now) -> Option<FanOut> {
+        if run.messages.is_empty() || run.is_pending() {
+            return None;
+        }
+        let file = run.file.take().map(|file| *file);
+        let route = run.route.clone()?;
+        let batch = Arc::new(run.builder.finish());
+        route.count(batch.len() as u64, now.monotonic);
+        Some(FanOut::new(&self.client, route, batch, run.persistent, file))
+    }
+
+    fn end_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, fan_out: FanOut, now: Now) {
+        let messages = std::mem::take(&mut publisher.run.messages);
+        self.fanned_out(publisher, &messages, fan_out, now);
+        publisher.run.messages = messages;
+        publisher.run.messages.clear();
+        session.note_confirming(handle);
+    }
+
+    /// All its queues were offered a run of these messages.
+    fn fanned_out(&mut self, publisher: &mut Publisher, messages: &[Collected], fan_out: FanOut, now: Now) {
+        let FannedOut { route, accepted, awaited, refusing, is_refused, reached_nobody, .. } =
+            fan_out.end(&mut self.client);
+        let refused = refusing.map_or(Outcome::Accepted, |at| {
+            let queue = &route.queues[at];
+            let reason = match queue.state() {
+                _ if is_refused => "disk full",
+                leveret_queue::QueueState::Running => "maxlen",
+                _ => "unavailable",
+            };
+            Outcome::Rejected { queue: queue.info().name.clone(), reason }
+        });
+        let reached = if reached_nobody { Outcome::Released } else { Outcome::Accepted };
+        let (taken, others) = messages.split_at(accepted as usize);
+        for (messages, outcome) in [(taken, &reached), (others, &refused)] {
+            for alike in messages.chunk_by(|before, next| before.is_followed_by(next)) {
+                let (first, count) = (alike[0], alike.len() as u32);
+                if !first.settled {
+                    self.client.counters.published_with_confirm.add(u64::from(count));
+                }
+                publisher.unconfirmed.add(first.id, count, first.settled, awaited, outcome, now.monotonic);
+            }
+        }
+    }
+
+    /// Goes on with runs that go to many queues. True when all have got them.
+    pub(super) fn go_on_fanning_out(&mut self, now: Now) -> bool {
+        while let Some(wide) = self.fan_outs.front_mut() {
+            if self.client.budget.is_spent() || !wide.fan_out.part(&mut self.client, now.monotonic) {
+                return false;
+            }
+            let Some(wide) = self.fan_outs.pop_front() else { break };
+            let WideRun { channel, handle, messages, fan_out } = *wide;
+            let session = self.sessions.take(channel);
+            let Some(mut session) = session else {
+                fan_out.end(&mut self.client);
+                continue;
+            };
+            match session.take(handle) {
+                Some(mut link) => {
+                    match &mut *link {
+                        Link::Publisher(publisher) => self.fanned_out(publisher, &messages, fan_out, now),
+                        _ => drop(fan_out.end(&mut self.client)),
+                    }
+                    session.put(handle, link);
+                    session.note_confirming(handle);
+                }
+                None => drop(fan_out.end(&mut self.client)),
+            }
+            self.sessions.put(session);
+        }
+        true
+    }
+}
+
+/// The exchange and routing key of a message.
+fn address_of<'a>(destination: &'a Destination, message: &Incoming<'a>) -> Result<(Cow<'a, str>, Cow<'a, str>)> {
+    match destination {
+        Destination::Exchange { exchange, key: Some(key) } => Ok((Cow::Borrowed(exchange), Cow::Borrowed(key))),
+        Destination::Exchange { exchange, key: None } => {
+            let subject = message.subject.unwrap_or_default();
+            if !address::is_routing_key(subject) {
+                let text = format!("subject of {} bytes is too long for a routing key", subject.len());
+                return Err(Failure::link(condition::INVALID_FIELD, text));
+            }
+            Ok((Cow::Borrowed(exchange), Cow::Borrowed(subject)))
+        }
+        Destination::Queue(queue) => Ok((Cow::Borrowed(""), Cow::Borrowed(&queue.info().name))),
+        Destination::Anonymous => {
+            let failed = |text| Failure::link(condition::PRECONDITION_FAILED, text);
+            let Some(to) = message.to else {
+                return Err(failed("anonymous terminus requires 'to' address to be set".to_owned()));
+            };
+            match address::to_field(to) {
+                Some(address::Target::Exchange { exchange, key }) => {
+                    Ok((Cow::Owned(exchange.to_string()), Cow::Owned(key.to_string())))
+                }
+                Some(address::Target::Queue(queue)) => Ok((Cow::Borrowed(""), Cow::Owned(queue.to_string()))),
+                _ => Err(failed(format!("bad 'to' address string: {to}"))),
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Messages of a sending client that wait for their outcome.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_amqp10::Serial;
+
+use super::error::Failure;
+use leveret_broker::awaited::{Awaited, Reached};
+use leveret_broker::time::Nanos;
+
+/// What became of a published message (3.4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Every queue that it was routed to has it.
+    Accepted,
+    /// No queue matched.
+    Released,
+    /// A queue refused it.
+    Rejected {
+        /// The queue's name.
+        queue: Arc<str>,
+        /// RabbitMQ's word for why.
+        reason: &'static str,
+    },
+    /// Its `to` leads nowhere (anonymous terminus).
+    Unroutable(Arc<Failure>),
+}
+
+/// Consecutive delivery-ids that share their fate.
+#[derive(Debug, Clone)]
+struct Run {
+    first: Serial,
+    count: u32,
+    /// The client settled them itself: no disposition, but they count until they are stored.
+    settled: bool,
+    awaited: Awaited,
+    outcome: Outcome,
+    since: Nanos,
+}
+
+/// An answer that is due: delivery-ids `first..=last`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub first: Serial,
+    pub last: Serial,
+    pub outcome: Outcome,
+}
+
+/// See the module; the messages of one link.
+#[derive(Debug, Default)]
+pub(crate) struct Unconfirmed {
+    runs: VecDeque<Run>,
+    count: u32,
+}
+
+impl Unconfirmed {
+    /// How many messages wait.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// When the oldest of them came.
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
+        self.runs.front().map(|run| run.since)
+    }
+
+    /// Notes `count` messages from the delivery-id `first` on; positions never go back.
+    pub(crate) fn add(
+        &mut self,
+        first: Serial,
+        count: u32,
+        settled: bool,
+        awaited: Awaited,
+        outcome: &Outcome,
+        now: Nanos,
+    ) {
+        self.count += count;
+        let awaited = awaited.behind(self.runs.back().map_or(Awaited::default(), |run| run.awaited));
+        match self.runs.back_mut() {
+            Some(run)
+                if run.first.add(run.count) == first
+                    && run.awaited == awaited
+                    && run.settled == settled
+                    && run.outcome == *outcome =>
+            {
+                run.count += count;
+            }
+            _ => self.runs.push_back(Run { first, count, settled, awaited, outcome: outcome.clone(), since: now }),
+        }
+    }
+
+    /// Takes out what is due, into `out`. Returns how long the oldest of it waited.
+    pub(crate) fn take_due(&mut self, reached: Reached, now: Nanos, out: &mut Vec<Due>) -> Option<Nanos> {
+        let mut oldest = None;
+        while let Some(run) = self.runs.pop_front_if(|run| run.awaited.is_reached(reached)) {
+            self.count -= run.count;
+            oldest.get_or_insert(now.saturating_sub(run.since));
+            if !run.settled {
+                out.push(Due { first: run.first, last: run.first.add(run.count - 1), outcome: run.outcome });
+            }
+        }
+        oldest
+    }
+}
+
+/// Joins answers that lie side by side, whichever link they are for: a disposition belongs to the session.
+pub(crate) fn merge(due: &mut Vec<Due>) {
+    // All ids of a session that can be due together lie within half of the number space. A client that breaks that gets
+    // its answers in some order: distances from one of them have an order whatever the ids are, which those from each
+    // other don't.
+    let Some(base) = due.first().map(|due| due.first) else { return };
+    due.sort_by_key(|due| due.first.distance_from(base));
+    due.dedup_by(|next, last| {
+        let joins = last.last.next() == next.first && last.outcome == next.outcome;
+        if joins {
+            last.last = next.last;
+        }
+        joins
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(durable: u64) -> Reached {
+        Reached { written: durable, durable }
+    }
+
+    #[test]
+    fn nothing_is_due_before_it_is_durable() {
+        let mut link = Unconfirmed::default();
+        let mut due = Vec::new();
+        for at in 0..10 {
+            link.add(
+                Serial(u32::MAX - 4).add(at),
+                1,
+                false,
+                Awaited::durable(5 + u64::from(at / 5)),
+                &Outcome::Accepted,
+                100,
+            );
+        }
+        assert_eq!(link.take_due(at(4), 200, &mut due), None);
+        assert_eq!(link.take_due(at(5), 200, &mut due), Some(100));
+        assert_eq!((due.len(), link.count()), (1, 5));
+        assert_eq!((due[0].first, due[0].last), (Serial(u32::MAX - 4), Serial(u32::MAX)));
+        link.take_due(at(6), 200, &mut due);
+        merge(&mut due);
+        assert_eq!(due, [Due { first: Serial(u32::MAX - 4), last: Serial(4), outcome: Outcome::Accepted }]);
+    }
+
+    #[test]
+    fn messages_are_noted_together_as_one_by_one() {
+        let (mut together, mut single) = (Unconfirmed::default(), Unconfirmed::default());
+        for (first, count, durable) in [(u32::MAX - 1, 3, 1), (1, 2, 1), (3, 4, 2), (10, 2, 2)] {
+            together.add(Serial(first), count, false, Awaited::durable(durable), &Outcome::Accepted, 0);
+            for at in 0..count {
+                let id = Serial(first).add(at);
+                single.add(id, 1, false, Awaited::durable(durable), &Outcome::Accepted, 0);
+            }
+        }
+        assert_eq!((together.count(), together.runs.len()), (single.count(), single.runs.len()));
+        let (mut due, mut expected) = (Vec::new(), Vec::new());
+        together.take_due(at(2), 0, &mut due);
+        single.take_due(at(2), 0, &mut expected);
+        assert_eq!(due, expected);
+        assert_eq!((due.len(), together.count()), (3, 0));
+    }
+
+    #[test]
+    fn interleaved_links_and_settled_messages_get_one_answer_each() {
+        let (mut a, mut b) = (Unconfirmed::default(), Unconfirmed::default());
+        for at in 0..10 {
+            let link = if at % 2 == 0 { &mut a } else { &mut b };
+            link.add(Serial(at), 1, at == 4, Awaited::durable(1), &Outcome::Accepted, 0);
+        }
+        b.add(Serial(10), 1, false, Awaited::default(), &Outcome::Released, 0);
+        let mut due = Vec::new();
+        a.take_due(at(1), 0, &mut due);
+        b.take_due(at(1), 0, &mut due);
+        merge(&mut due);
+        let ranges: Vec<_> = due.iter().map(|due| (due.first.0, due.last.0)).collect();
+        assert_eq!(ranges, [(0, 3), (5, 9), (10, 10)]);
+    }
+
+    #[test]
+    fn ids_without_an_order_are_answered_all_the_same() {
+        let mut due = Vec::new();
+        let mut link = Unconfirmed::default();
+        for at in 0..1000u32 {
+            link.add(Serial(at.wrapping_mul(0x5555_5555)), 1, false, Awaited::durable(1), &Outcome::Accepted, 0);
+        }
+        link.take_due(at(1), 0, &mut due);
+        merge(&mut due);
+        assert_eq!(due.iter().map(|due| due.last.since(due.first) + 1).sum::<u32>(), 1000);
+    }
+}

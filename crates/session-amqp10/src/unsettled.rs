@@ -1,0 +1,513 @@
+//! Deliveries to the client that it hasn't settled, by delivery-id.
+
+use std::collections::VecDeque;
+
+use leveret_amqp10::Serial;
+use leveret_queue::{Run, push_run};
+use rustc_hash::FxHashMap;
+
+use leveret_broker::quota::Account;
+use leveret_broker::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
+
+/// Delivery-ids are compared as serial numbers: those of a session that are open must lie within half of the number
+/// space (RFC 1982), or an old one would count as one to come.
+const SPAN_MAX: u32 = (1 << 31) - 1;
+/// Below so many entries it isn't worth to close gaps.
+const GAPS_MIN: usize = 1024;
+/// Below so many ranges of a link none is looked at before the link ends.
+const RANGES_MIN: usize = 32;
+
+#[derive(Debug, Clone, Copy)]
+struct Delivery {
+    id: Serial,
+    handle: u32,
+    number: u64,
+    bytes: u32,
+    durable: bool,
+    /// 0 while it is open. Once it is settled: where the next one may be that isn't, counted as [`Unsettled::base`]
+    /// counts. A client that settles the same range again and again is answered without looking at each delivery.
+    settled_to: u64,
+}
+
+/// Deliveries of one link that leave together.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Settled {
+    pub handle: u32,
+    pub runs: Vec<Run>,
+    /// Their delivery-ids: first and last of each run.
+    pub ids: Vec<(Serial, Serial)>,
+}
+
+/// What was delivered on a link and may be unsettled, so that the end of the link looks at its own deliveries only, however
+/// many its session has: first and last of those that followed each other, as [`Unsettled::sequence`] counts.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
+    ranges: VecDeque<(u64, u64)>,
+}
+
+impl Delivered {
+    /// Notes the delivery that was just added to its session's.
+    #[inline]
+    pub(crate) fn note(&mut self, unsettled: &Unsettled) {
+        match self.ranges.back_mut() {
+            Some((_, last)) if *last + 1 == unsettled.sequence => *last = unsettled.sequence,
+            _ => self.push(unsettled),
+        }
+    }
+
+    fn push(&mut self, unsettled: &Unsettled) {
+        // More than half of them are settled: the oldest, most often.
+        let most = RANGES_MIN.max(2 * unsettled.open);
+        if self.ranges.len() > most {
+            let oldest = unsettled.oldest();
+            self.ranges.drain(..self.ranges.partition_point(|(_, last)| *last < oldest));
+        }
+        if self.ranges.len() > most {
+            self.ranges.retain(|(first, last)| unsettled.has_open(*first, *last));
+        }
+        self.ranges.push_back((unsettled.sequence, unsettled.sequence));
+    }
+}
+
+/// See the module. Delivery-ids of a session go up (2.7.5), so a queue of them is sorted.
+#[derive(Debug)]
+pub(crate) struct Unsettled {
+    deliveries: VecDeque<Delivery>,
+    /// The place of the first entry among all that ever were, from 1.
+    base: u64,
+    /// The last delivery-id, and its number when all ids of the session are counted: that doesn't begin anew at 2^32.
+    last: Serial,
+    sequence: u64,
+    /// How many entries are open.
+    open: usize,
+    /// What the account counts of them.
+    reported: u64,
+}
+
+impl Default for Unsettled {
+    fn default() -> Self {
+        Self { deliveries: VecDeque::new(), base: 1, last: Serial(0), sequence: 0, open: 0, reported: 0 }
+    }
+}
+
+impl Unsettled {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.open
+    }
+
+    /// Notes a delivery; `id` comes after all that are known.
+    pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool) {
+        self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, settled_to: 0 });
+        self.sequence += u64::from(id.since(self.last));
+        self.last = id;
+        self.open += 1;
+    }
+
+    /// How many more deliveries may be open, of `max` and from `next` on.
+    pub(crate) fn room(&self, next: Serial, max: u32) -> u32 {
+        let left = (max as usize).saturating_sub(self.open);
+        let span = self.deliveries.front().map_or(0, |oldest| next.since(oldest.id));
+        u32::try_from(left).unwrap_or(u32::MAX).min(SPAN_MAX.saturating_sub(span))
+    }
+
+    /// Has the account count what is open.
+    pub(crate) fn report(&mut self, account: &mut Account) {
+        self.reported = account.report_unsettled(self.reported, self.open as u64);
+    }
+
+    /// The places of the deliveries `first..=last`.
+    fn places(&self, first: Serial, last: Serial) -> (usize, usize) {
+        let start = self.deliveries.partition_point(|delivery| delivery.id < first);
+        (start, self.place_from(start, last.next()))
+    }
+
+    /// The first place from this one on, all before which are older than `id`, with `id` or a younger one. It is found the faster
+    /// the nearer it is.
+    fn place_from(&self, mut start: usize, id: Serial) -> usize {
+        let is_older = |at: usize| self.deliveries.get(at).is_some_and(|delivery| delivery.id < id);
+        let mut step = 1;
+        while is_older(start + step - 1) {
+            start += step;
+            step *= 2;
+        }
+        // Within the last step.
+        while step > 1 {
+            step /= 2;
+            if is_older(start + step - 1) {
+                start += step;
+            }
+        }
+        start
+    }
+
+    /// The places of what was delivered from the `first` to the `last` of the sequence; all of it lies behind `after`.
+    fn places_of(&self, first: u64, last: u64, after: usize) -> (usize, usize) {
+        // No id that is open is older.
+        let first = first.max(self.sequence.saturating_sub(u64::from(SPAN_MAX)));
+        if first > last {
+            return (0, 0);
+        }
+        let id = |sequence: u64| Serial(self.last.0.wrapping_sub(self.sequence.wrapping_sub(sequence) as u32));
+        let start = match after {
+            0 => self.deliveries.partition_point(|delivery| delivery.id < id(first)),
+            after => self.place_from(after, id(first)),
+        };
+        (start, self.place_from(start, id(last + 1)))
+    }
+
+    /// The oldest one that may be open.
+    fn oldest(&self) -> u64 {
+        let span = self.deliveries.front().map_or(0, |oldest| self.last.since(oldest.id));
+        self.sequence - u64::from(span)
+    }
+
+    /// Whether one of these is open.
+    fn has_open(&self, first: u64, last: u64) -> bool {
+        let (mut at, end) = self.places_of(first, last, 0);
+        while at < end {
+            match self.deliveries[at].settled_to {
+                0 => return true,
+                settled_to => at = (settled_to - self.base) as usize,
+            }
+        }
+        false
+    }
+
+    /// Takes out the deliveries `first..=last` (2.7.6), as many as the turn may settle; and whether these were all. Ids that
+    /// aren't there were settled before.
+    pub(crate) fn settle(&mut self, first: Serial, last: Serial, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
+        let (start, end) = self.places(first, last);
+        if start >= end {
+            return (Vec::new(), true);
+        }
+        let part = self.affordable(start, end, budget);
+        (self.settle_places(start, part), part == end)
+    }
+
+    /// Where a turn has to stop that settles `start..end`.
+    fn affordable(&self, start: usize, end: usize, budget: &mut TurnBudget) -> usize {
+        let mut at = start;
+        let mut handle = self.deliveries.get(start).map(|delivery| delivery.handle);
+        while at < end && !budget.is_spent() {
+            let delivery = &self.deliveries[at];
+            let mut is_new = false;
+            if delivery.settled_to == 0 {
+                is_new = handle.replace(delivery.handle) != Some(delivery.handle);
+                at += 1;
+            } else {
+                at = (delivery.settled_to - self.base) as usize;
+            }
+            budget.spend(if is_new { CONSUMER } else { DELIVERY });
+        }
+        at.min(end)
+    }
+
+    fn settle_places(&mut self, start: usize, end: usize) -> Vec<Settled> {
+        let mut out = ByLink::default();
+        if start == 0 {
+            for delivery in self.deliveries.drain(..end).filter(|delivery| delivery.settled_to == 0) {
+                out.add(&delivery);
+                self.open -= 1;
+            }
+            self.base += end as u64;
+        } else {
+            self.settle_within(start, end, &mut out);
+        }
+        self.close_gaps();
+        out.links
+    }
+
+    fn close_gaps(&mut self) {
+        while self.deliveries.pop_front_if(|first| first.settled_to > 0).is_some() {
+            self.base += 1;
+        }
+        while self.deliveries.pop_back_if(|last| last.settled_to > 0).is_some() {}
+        // One delivery that stays open must not keep the place of all that came after it.
+        if self.deliveries.len() > GAPS_MIN.max(2 * self.open) {
+            self.deliveries.retain(|delivery| delivery.settled_to == 0);
+            self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
+        }
+    }
+
+    /// Everything in `start..end` is settled afterwards, so whoever is there leads to the end.
+    fn settle_within(&mut self, start: usize, end: usize, out: &mut ByLink) {
+        let past = self.base + end as u64;
+        let mut at = start;
+        while at < end {
+            let delivery = &mut self.deliveries[at];
+            if delivery.settled_to == 0 {
+                out.add(delivery);
+                self.open -= 1;
+                at += 1;
+            } else {
+                at = (delivery.settled_to - self.base) as usize;
+            }
+            delivery.settled_to = delivery.settled_to.max(past);
+        }
+    }
+
+    /// Takes out what was delivered on a link, as much as the turn may settle; and whether this was all.
+    pub(crate) fn settle_link(&mut self, delivered: &mut Delivered, budget: &mut TurnBudget) -> (Vec<Run>, bool) {
+        let mut out = ByLink::default();
+        let mut is_done = true;
+        let mut place = 0;
+        while let Some((first, last)) = delivered.ranges.front_mut() {
+            let (start, end) = self.places_of(*first, *last, place);
+            place = end;
+            let part = if start < end { self.affordable(start, end, budget) } else { end };
+            self.settle_within(start, part, &mut out);
+            budget.spend(DELIVERY);
+            if part < end {
+                let left = self.deliveries[part].id;
+                *first = self.sequence - u64::from(self.last.since(left));
+                is_done = false;
+                break;
+            }
+            delivered.ranges.pop_front();
+        }
+        self.close_gaps();
+        (out.links.pop().map_or_else(Vec::new, |settled| settled.runs), is_done)
+    }
+
+    /// Takes out the oldest ones, as many as the turn may settle, by link; and whether these were all.
+    pub(crate) fn settle_oldest(&mut self, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
+        let part = self.affordable(0, self.deliveries.len(), budget);
+        (self.settle_places(0, part), self.deliveries.is_empty())
+    }
+}
+
+/// Deliveries that leave, by link in the order in which each link's first came.
+#[derive(Default)]
+struct ByLink {
+    links: Vec<Settled>,
+    /// Where each of them is, once there are two: most sessions have one.
+    places: FxHashMap<u32, usize>,
+}
+
+impl ByLink {
+    fn add(&mut self, delivery: &Delivery) {
+        let Delivery { id, handle, .. } = *delivery;
+        let run = Run {
+            first: delivery.number,
+            last: delivery.number,
+            bytes: u64::from(delivery.bytes),
+            durable: delivery.durable,
+        };
+        let found = match self.links.last() {
+            Some(last) if last.handle == handle => Some(self.links.len() - 1),
+            _ => self.places.get(&handle).copied(),
+        };
+        let Some(at) = found else {
+            self.places.insert(handle, self.links.len());
+            self.links.push(Settled { handle, runs: vec![run], ids: vec![(id, id)] });
+            return;
+        };
+        let settled = &mut self.links[at];
+        push_run(&mut settled.runs, run);
+        match settled.ids.last_mut().filter(|(_, last)| last.next() == id) {
+            Some((_, last)) => *last = id,
+            None => settled.ids.push((id, id)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deliveries of two links in turns.
+    fn filled(from: u32, count: u32) -> Unsettled {
+        filled_by_link(from, count).0
+    }
+
+    fn filled_by_link(from: u32, count: u32) -> (Unsettled, [Delivered; 2]) {
+        let (mut unsettled, mut delivered) = (Unsettled::default(), <[Delivered; 2]>::default());
+        for at in 0..count {
+            unsettled.add(Serial(from.wrapping_add(at)), at % 2, u64::from(at / 2), 1, true);
+            delivered[at as usize % 2].note(&unsettled);
+        }
+        (unsettled, delivered)
+    }
+
+    /// Settles all of them in one turn.
+    fn settle(unsettled: &mut Unsettled, first: Serial, last: Serial) -> Vec<Settled> {
+        let (settled, is_done) = unsettled.settle(first, last, &mut TurnBudget::new(u32::MAX));
+        assert!(is_done);
+        settled
+    }
+
+    /// Takes out all that a link delivered, in one turn.
+    fn settle_link(unsettled: &mut Unsettled, delivered: &mut Delivered) -> Vec<Run> {
+        unsettled.settle_link(delivered, &mut TurnBudget::new(u32::MAX)).0
+    }
+
+    fn numbers(settled: &[Settled]) -> Vec<(u32, u64, u64)> {
+        settled.iter().flat_map(|link| link.runs.iter().map(|run| (link.handle, run.first, run.last))).collect()
+    }
+
+    #[test]
+    fn a_range_settles_each_delivery_once() {
+        let mut unsettled = filled(u32::MAX - 3, 10);
+        let (first, last) = (Serial(u32::MAX - 1), Serial(1));
+        assert_eq!(numbers(&settle(&mut unsettled, first, last)), [(0, 1, 2), (1, 1, 2)]);
+        assert!(settle(&mut unsettled, first, last).is_empty());
+        assert_eq!(
+            numbers(&settle(&mut unsettled, Serial(u32::MAX - 3), Serial(5))),
+            [(0, 0, 0), (0, 3, 4), (1, 0, 0), (1, 3, 4)]
+        );
+        assert!(unsettled.deliveries.is_empty());
+    }
+
+    #[test]
+    fn a_link_takes_its_own_with_it() {
+        let (mut unsettled, [mut delivered, _]) = filled_by_link(0, 10);
+        settle(&mut unsettled, Serial(2), Serial(2));
+        let runs = settle_link(&mut unsettled, &mut delivered);
+        assert_eq!(runs.iter().map(|run| (run.first, run.last)).collect::<Vec<_>>(), [(0, 0), (2, 4)]);
+        assert!(settle_link(&mut unsettled, &mut delivered).is_empty());
+        assert_eq!(numbers(&settle(&mut unsettled, Serial(0), Serial(9))), [(1, 0, 4)]);
+    }
+
+    #[test]
+    fn a_range_that_is_settled_again_costs_nothing() {
+        // Both ends stay open, so that nothing in between can be dropped at once.
+        const COUNT: u32 = 1000;
+        let mut unsettled = filled(7, COUNT);
+        for at in 1..COUNT - 1 {
+            assert_eq!(settle(&mut unsettled, Serial(7 + at), Serial(7 + at)).len(), 1);
+        }
+        assert!(settle(&mut unsettled, Serial(8), Serial(7 + COUNT - 2)).is_empty());
+        let settled_to = unsettled.deliveries[1].settled_to;
+        assert_eq!(settled_to, unsettled.base + u64::from(COUNT) - 1, "one step leads over all of them");
+        assert_eq!(unsettled.open, 2);
+        assert_eq!(numbers(&settle(&mut unsettled, Serial(0), Serial(5000))).len(), 2);
+        assert_eq!((unsettled.open, unsettled.deliveries.len()), (0, 0));
+    }
+
+    #[test]
+    fn one_open_delivery_keeps_no_room_for_those_after_it() {
+        let mut unsettled = Unsettled::default();
+        let (mut delivered, mut others) = (Delivered::default(), Delivered::default());
+        unsettled.add(Serial(0), 9, 0, 1, true);
+        delivered.note(&unsettled);
+        for id in 1..1_000_000 {
+            unsettled.add(Serial(id), id % 2, u64::from(id), 1, true);
+            if id % 2 == 0 {
+                others.note(&unsettled);
+            }
+            if id % 10 == 0 {
+                let runs = numbers(&settle(&mut unsettled, Serial(id - 9), Serial(id - 1)));
+                assert_eq!(runs.len(), 9);
+                assert_eq!(settle(&mut unsettled, Serial(id), Serial(id)).len(), 1);
+            }
+            assert!(unsettled.deliveries.len() <= GAPS_MIN + 10);
+        }
+        assert!(unsettled.deliveries.capacity() < 8 * GAPS_MIN);
+        assert!(
+            others.ranges.len() <= 2 * GAPS_MIN,
+            "{} ranges of a link whose deliveries are settled",
+            others.ranges.len()
+        );
+        assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
+    }
+
+    #[test]
+    fn room_ends_at_the_limit_and_at_half_of_the_number_space() {
+        let mut unsettled = filled(u32::MAX - 1, 4);
+        assert_eq!(unsettled.room(Serial(2), 10), 6);
+        assert_eq!(unsettled.room(Serial(2), 3), 0);
+        settle(&mut unsettled, Serial(u32::MAX), Serial(1));
+        assert_eq!(unsettled.room(Serial(2), 10), 9);
+        assert_eq!(unsettled.room(Serial(u32::MAX - 1).add(SPAN_MAX - 2), 10), 2);
+        assert_eq!(unsettled.room(Serial(u32::MAX - 1).add(SPAN_MAX), 10), 0);
+    }
+
+    /// Against the obvious way to do it.
+    #[test]
+    fn any_order_of_settling_is_the_same_as_a_map() {
+        let mut random = 0x9e37_79b9_u32;
+        let mut next = |bound: u32| {
+            random ^= random << 13;
+            random ^= random >> 17;
+            random ^= random << 5;
+            random % bound
+        };
+        let mut unsettled = Unsettled::default();
+        let mut open = std::collections::BTreeMap::new();
+        let mut id = 0;
+        for _ in 0..20_000 {
+            for _ in 0..next(4) {
+                unsettled.add(Serial(id), id % 3, u64::from(id), 1, true);
+                open.insert(id, id % 3);
+                id += 1;
+            }
+            let first = id.saturating_sub(next(3000));
+            let last = first + next(if id % 5 == 0 { 1500 } else { 6 });
+            let mut expected: Vec<_> = open.range(first..=last).map(|(id, handle)| (*id, *handle)).collect();
+            open.retain(|id, _| !(first..=last).contains(id));
+            let mut got = Vec::new();
+            for settled in settle(&mut unsettled, Serial(first), Serial(last)) {
+                got.extend(
+                    settled.runs.iter().flat_map(|run| run.first..=run.last).map(|id| (id as u32, settled.handle)),
+                );
+            }
+            got.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(got, expected);
+            assert_eq!(unsettled.open, open.len());
+        }
+    }
+
+    #[test]
+    fn a_link_is_settled_in_parts() {
+        let (mut unsettled, [_, mut delivered]) = filled_by_link(u32::MAX - 100, 1000);
+        let mut taken = Vec::new();
+        let mut parts = 0;
+        let mut is_done = false;
+        while !is_done {
+            let (runs, all) = unsettled.settle_link(&mut delivered, &mut TurnBudget::new(100));
+            taken.extend(runs.iter().map(Run::count));
+            (parts, is_done) = (parts + 1, all);
+        }
+        assert_eq!((taken.iter().sum::<u64>(), unsettled.len()), (500, 500));
+        assert!(parts >= 5, "{parts} parts");
+    }
+
+    #[test]
+    fn a_link_leaves_alone_what_has_its_ids_after_the_numbers_began_anew() {
+        let mut unsettled = Unsettled::default();
+        let mut delivered = Delivered::default();
+        unsettled.add(Serial(5), 0, 1, 1, true);
+        delivered.note(&unsettled);
+        settle(&mut unsettled, Serial(5), Serial(5));
+        // So far the ids of a session go in one step only here.
+        for id in [SPAN_MAX, 2 * SPAN_MAX, 5] {
+            unsettled.add(Serial(id), 1, 2, 1, true);
+            if id != 5 {
+                settle(&mut unsettled, Serial(id), Serial(id));
+            }
+        }
+        assert!(settle_link(&mut unsettled, &mut delivered).is_empty(), "it is another link's");
+        unsettled.add(Serial(6), 0, 3, 1, true);
+        delivered.note(&unsettled);
+        assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
+        assert_eq!(unsettled.len(), 1);
+    }
+
+    /// A link whose deliveries never end isn't lost count of.
+    #[test]
+    fn a_link_takes_its_last_delivery_after_half_of_the_numbers() {
+        let (mut unsettled, mut delivered) = (Unsettled::default(), Delivered::default());
+        for id in [1, 2] {
+            unsettled.add(Serial(id), 0, 1, 1, true);
+            delivered.note(&unsettled);
+            settle(&mut unsettled, Serial(id), Serial(id));
+        }
+        delivered.ranges = [(1, u64::from(SPAN_MAX) + 10)].into();
+        (unsettled.sequence, unsettled.last) = (u64::from(SPAN_MAX) + 9, Serial(SPAN_MAX + 9));
+        unsettled.add(Serial(SPAN_MAX + 10), 0, 7, 1, true);
+        delivered.note(&unsettled);
+        assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
+    }
+}

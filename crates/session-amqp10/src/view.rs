@@ -1,0 +1,107 @@
+//! What a connection says of itself when it is asked.
+
+use std::sync::Arc;
+
+use leveret_amqp10::value::MapRef;
+use leveret_model::Arguments;
+
+use super::connection::{Connection, Phase};
+use super::link::Link;
+use super::session::Session;
+use leveret_broker::connection_state::ConnectionStatus;
+use leveret_broker::inquiry::Inquiry;
+use leveret_broker::time::{Now, SECOND};
+use leveret_broker::views::{ConnectionView, IncomingView, OutgoingView, SessionView};
+
+/// What of a client's properties can be shown.
+pub(super) fn arguments(properties: MapRef<'_>) -> Arguments {
+    super::management::shown(properties)
+}
+
+impl Connection {
+    /// Answers an inquiry, if the connection is open.
+    pub(crate) fn answer_inquiry(&mut self, inquiry: &Inquiry, now: Now) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        let sessions: Vec<SessionView> = self
+            .sessions
+            .iter()
+            .filter(|session| !session.ending)
+            .map(|session| self.describe_session(session))
+            .collect();
+        inquiry.answer(ConnectionView {
+            client: Arc::new(self.client.shown()),
+            peer: self.client.peer.clone(),
+            protocol: self.client.protocol,
+            mechanism: self.client.mechanism.clone(),
+            status: ConnectionStatus::new(self.client.outbox.wait(), self.client.broker.alarms.publishing_blocked()),
+            connected: self.client.connected,
+            channel_max: self.client.channel_max,
+            frame_max: self.frame_max_out.min(self.frame_max_in),
+            timeout_s: self.idle_in / SECOND,
+            client_properties: if inquiry.is_brief() { Arguments::default() } else { self.client_properties.clone() },
+            container_id: Some(self.container.clone()),
+            totals: self.client.counters.totals(),
+            octet_rates: self.client.counters.octet_rates(now.monotonic),
+            queued_bytes: self.client.output.len(),
+            pending_frames: self.responses.len() + sessions.iter().map(|session| session.pending).sum::<usize>(),
+            channels: Vec::new(),
+            sessions,
+        });
+    }
+
+    fn describe_session(&self, session: &Session) -> SessionView {
+        let flow = session.window.flow();
+        let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
+        let max_message_size = self.client.broker.settings.max_message_size;
+        for (handle, link) in session.attached() {
+            match link {
+                Link::Publisher(publisher) => incoming.push(IncomingView {
+                    handle,
+                    name: publisher.name.clone(),
+                    target: publisher.address.clone(),
+                    settle_mode: publisher.settle_mode,
+                    max_message_size,
+                    delivery_count: publisher.grant.delivery_count().0,
+                    credit: publisher.grant.credit(),
+                    unconfirmed: publisher.unconfirmed(),
+                }),
+                Link::Consumer(consumer) => {
+                    let status = consumer.queue.consumer_status(consumer.id);
+                    outgoing.push(OutgoingView {
+                        handle,
+                        name: consumer.name.clone(),
+                        source: consumer.address.clone(),
+                        queue: Some(consumer.queue.info().name.clone()),
+                        settled: consumer.settled,
+                        max_message_size: consumer.max_message_size,
+                        delivery_count: status.as_ref().map_or(0, |status| status.delivery_count),
+                        credit: status.as_ref().and_then(|status| status.link_credit).unwrap_or(0),
+                        wait: status.map(|status| status.wait),
+                    });
+                }
+                // Without a queue or exchange behind them there is little to say.
+                Link::Replies(_)
+                | Link::Coordinator(_)
+                | Link::Requests(_)
+                | Link::Responses(_)
+                | Link::Left
+                | Link::Detached => {}
+            }
+        }
+        SessionView {
+            channel: session.channel,
+            handle_max: session.handle_max,
+            next_incoming_id: flow.next_incoming_id.unwrap_or(0),
+            incoming_window: flow.incoming_window,
+            next_outgoing_id: flow.next_outgoing_id,
+            remote_incoming_window: session.window.room(),
+            remote_outgoing_window: session.window.remote_outgoing(),
+            unsettled: session.unsettled.len(),
+            pending: session.pending.len(),
+            incoming,
+            outgoing,
+        }
+    }
+}

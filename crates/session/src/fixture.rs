@@ -1,0 +1,42 @@
+//! Queues for tests of what connections publish to.
+
+use std::sync::Arc;
+
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::{Authenticate, Broker, Now, Settings};
+use leveret_log::{MemoryDisk, Options};
+use leveret_model::{Command, DeclareQueue, Topology};
+
+struct Nobody;
+
+impl Authenticate for Nobody {
+    fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: bool) -> Result<String, String> {
+        Err("nobody may".to_owned())
+    }
+
+    fn recognise(&self, _: &Topology, _: &str, _: bool) -> Result<String, String> {
+        Err("nobody may".to_owned())
+    }
+}
+
+/// A durable queue of a broker of its own, on a disk in memory.
+pub(crate) fn queue() -> QueueRef {
+    let now = Now { monotonic: 0, wall_ms: 0 };
+    let (disk, counters) = (MemoryDisk::new(), vec![Arc::default()]);
+    let (broker, _) =
+        Broker::recover(&disk, Options::default(), Settings::default(), Vec::new(), Arc::new(Nobody), counters, now)
+            .expect("an empty disk");
+    let declare = DeclareQueue {
+        vhost: "/".into(),
+        name: "work".into(),
+        server_named: false,
+        durable: true,
+        auto_delete: false,
+        exclusive: false,
+        connection: None,
+        arguments: leveret_model::Arguments::default(),
+    };
+    let commands = vec![Command::CreateVhost { name: "/".into() }, Command::DeclareQueue(declare)];
+    broker.bootstrap(commands, now).expect("is accepted");
+    broker.registry.staged_snapshot().queue("/", "work").expect("is declared").clone()
+}

@@ -1,0 +1,18 @@
+//! What every protocol's connection is: identity, login, vhost, publishes that wait for the disk, confirms, transactions,
+//! the pace of deliveries.
+//!
+//! Each protocol's crate holds a [`ClientConnection`] in its own session, adds its states, and turns frames into calls and
+//! effects into frames.
+//!
+//! This crate must not know codecs, threads, sockets or clocks.
+#![forbid(unsafe_code)]
+
+pub mod client_connection;
+pub mod confirms;
+pub mod fan_out;
+#[cfg(test)]
+mod fixture;
+pub mod transaction;
+pub mod undurable;
+
+pub use client_connection::ClientConnection;

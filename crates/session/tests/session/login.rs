@@ -1,0 +1,107 @@
+//! Who may come in, by which mechanism.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use leveret_amqp10::sasl::{self, SaslCode};
+use leveret_amqp10::{HEADER_SASL, SaslFrame, Symbol, Symbols};
+use leveret_amqp091::FieldTable;
+use leveret_broker::{Peer, Settings};
+use leveret_strict_client::amqp091::{Event, Options};
+
+use crate::stage::{Nobody, Stage, Told};
+
+#[test]
+fn whoever_is_anonymous_is_the_configured_user() {
+    let login = Some(("guest".to_owned(), "guest".to_owned()));
+    let mut stage = Stage::with(Settings { anonymous_login: login, ..Settings::default() });
+    let link = stage.dial(Options { anonymous: true, ..Options::default() });
+    assert_eq!(stage.links[link].told().last(), Some(&Told::Event(Event::Connected)));
+}
+
+#[test]
+fn nobody_is_anonymous_where_there_is_no_user_for_it() {
+    let mut stage = Stage::with(Settings { anonymous_login: None, ..Settings::default() });
+    let link = stage.dial(Options { anonymous: true, ..Options::default() });
+    let (code, text) = stage.links[link].refusal().expect("it is refused");
+    assert_eq!(code, 403);
+    assert!(text.contains("Login was refused using authentication mechanism ANONYMOUS"), "{text}");
+}
+
+/// Passwords can't be tried in quick succession.
+#[test]
+fn a_client_without_a_word_for_a_refused_login_waits_for_the_end_of_its_socket() {
+    let mut stage = Stage::with(Settings { anonymous_login: None, ..Settings::default() });
+    let link = stage.dial(Options { anonymous: true, properties: FieldTable::new(), ..Options::default() });
+    let refused = |stage: &mut Stage| {
+        let link = &mut stage.links[link];
+        assert_eq!(link.refusal(), None);
+        assert!(!link.connection.wants_read(), "nothing that it says counts");
+        link.connection.is_finished()
+    };
+    assert!(!refused(&mut stage));
+    stage.pass(2);
+    assert!(!refused(&mut stage));
+    stage.pass(1);
+    assert!(refused(&mut stage));
+}
+
+/// What a connection of AMQP 1.0 says after this `sasl-init`, at once and after three seconds, and whether it ends.
+fn after_init(mechanism: &str, response: &[u8]) -> ([Vec<u8>; 2], bool) {
+    let mut stage = Stage::with(Settings { anonymous_login: None, ..Settings::default() });
+    let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let peer = Peer::new(address(50_001), address(5672));
+    let mut connection = stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now);
+    connection.receive(&HEADER_SASL, stage.now);
+    let greeting = connection.output().len();
+    connection.output().written(greeting);
+    let mechanism = Symbol::checked(mechanism).expect("a symbol");
+    let mut input = Vec::new();
+    SaslFrame::Init(sasl::Init { mechanism, initial_response: Some(response), hostname: None }).encode(&mut input);
+    connection.receive(&input, stage.now);
+    let said = [2_900, 100].map(|ms| {
+        stage.now.monotonic += ms * 1_000_000;
+        connection.turn(stage.now);
+        connection.output().pending().to_vec()
+    });
+    (said, connection.is_finished())
+}
+
+#[test]
+fn a_refused_login_over_amqp_10_is_told_after_a_while() {
+    let mut outcome = Vec::new();
+    SaslFrame::Outcome(sasl::Outcome { code: SaslCode::Auth, additional_data: None }).encode(&mut outcome);
+    for mechanism in ["ANONYMOUS", "NONSENSE"] {
+        assert_eq!(after_init(mechanism, b""), ([Vec::new(), outcome.clone()], true), "{mechanism}");
+    }
+}
+
+#[test]
+fn only_the_configured_mechanisms_are_offered_and_taken() {
+    let settings = || Settings { auth_mechanisms: vec!["PLAIN".into()], ..Settings::default() };
+    let mut stage = Stage::with(settings());
+    let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let peer = Peer::new(address(50_001), address(5672));
+    let mut connection = stage.broker.accept(&stage.broker.protocols, peer, Arc::new(Nobody), 0, stage.now);
+    connection.receive(&HEADER_SASL, stage.now);
+    let mut expected = HEADER_SASL.to_vec();
+    let plain = [Symbol::new("PLAIN")];
+    SaslFrame::Mechanisms(sasl::Mechanisms { sasl_server_mechanisms: Symbols::of(&plain) }).encode(&mut expected);
+    assert_eq!(connection.output().pending(), expected);
+    // One that isn't offered isn't taken either: this user could come in by it otherwise.
+    let refused = SaslFrame::Init(sasl::Init {
+        mechanism: Symbol::new("AMQPLAIN"),
+        initial_response: Some(b"\x05LOGINS\0\0\0\x05guest\x08PASSWORDS\0\0\0\x05guest"),
+        hostname: None,
+    });
+    let greeting = connection.output().len();
+    connection.output().written(greeting);
+    let mut input = Vec::new();
+    refused.encode(&mut input);
+    connection.receive(&input, stage.now);
+    stage.now.monotonic += 3_000_000_000;
+    connection.turn(stage.now);
+    assert!(connection.is_finished());
+    let link = stage.dial(Options::default());
+    assert_eq!(stage.links[link].told().last(), Some(&Told::Event(Event::Connected)), "PLAIN is taken");
+}
