@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic};
 use leveret_log::Position;
-use leveret_model::{Action, Refused, authorize};
+use leveret_model::{Action, Refused};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeleteIf};
 
 use super::arguments;
@@ -52,10 +52,7 @@ impl Session {
 
     /// A queue that this connection may use for `action`.
     pub(crate) fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
-        let snapshot = self.client.broker.registry.snapshot();
-        authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)?;
-        let info = snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id))?;
-        Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone())
+        Ok(self.client.known_queue(name, action)?)
     }
 
     /// As [`Session::known_queue`], if it runs.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, encode_method, method::queue};
-use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Resource, authorize};
+use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Resource};
 use leveret_queue::DeleteIf;
 
 use super::arguments;
@@ -34,7 +34,7 @@ impl Session {
         let options = arguments::arguments(declare.arguments)?;
         let dead_letter_exchange = options.get("x-dead-letter-exchange").and_then(|value| value.as_str());
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange })?;
-        let command = Command::DeclareQueue(DeclareQueue {
+        let declared = DeclareQueue {
             vhost: self.client.vhost.clone(),
             name: name.clone(),
             server_named: given.is_empty(),
@@ -42,14 +42,9 @@ impl Session {
             auto_delete: declare.auto_delete,
             exclusive: declare.exclusive,
             connection: Some(self.client.id),
-            arguments: options.clone(),
-        });
-        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
-        self.client.counters.queues_declared.increment();
-        if submitted.outcome == leveret_model::Outcome::Created {
-            self.client.counters.queues_created.increment();
-        }
-        self.client.has_exclusive_queues |= declare.exclusive;
+            arguments: options,
+        };
+        let submitted = self.client.declare_queue(permit, declared, now)?;
         let staged = self.client.broker.registry.staged_snapshot();
         let existing = staged.queue(&self.client.vhost, &name).map(|queue| queue.declared_again(now.monotonic));
         let (messages, consumers) = existing.unwrap_or_default();
@@ -170,7 +165,6 @@ impl Session {
 
     /// The permit for what this connection's user wants to do in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit> {
-        let snapshot = self.client.broker.registry.snapshot();
-        Ok(authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)?)
+        Ok(self.client.authorize(action)?)
     }
 }

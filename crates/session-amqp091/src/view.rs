@@ -1,12 +1,9 @@
 //! What a connection says of itself when it is asked.
 
-use std::sync::Arc;
-
 use leveret_model::Arguments;
 
 use super::channel::Channel;
 use super::session::{Phase, Session};
-use leveret_broker::connection_state::ConnectionStatus;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::views::{ChannelView, ConnectionView};
@@ -29,23 +26,12 @@ impl Session {
             super::arguments::arguments(encoded.as_table()).unwrap_or_default()
         };
         inquiry.answer(ConnectionView {
-            client: Arc::new(self.client.shown()),
-            peer: self.client.peer.clone(),
-            protocol: self.client.protocol,
-            mechanism: self.client.mechanism.clone(),
-            status: ConnectionStatus::new(self.client.outbox.wait(), self.alarm),
-            connected: self.client.connected,
-            channel_max: self.client.channel_max,
             frame_max: self.frame_max,
             timeout_s: self.heartbeat / SECOND,
             client_properties: if inquiry.is_brief() { Arguments::default() } else { properties() },
-            container_id: None,
-            totals: self.client.counters.totals(),
-            octet_rates: self.client.counters.octet_rates(now.monotonic),
-            queued_bytes: self.client.output.len(),
             pending_frames: self.replies.len(),
             channels,
-            sessions: Vec::new(),
+            ..self.client.view(self.alarm, now)
         });
     }
 

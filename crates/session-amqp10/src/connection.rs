@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, condition, decode_frame, performative::Transfer};
 use leveret_log::Position;
-use leveret_model::{Action, Permit, Refused, authorize};
+use leveret_model::{Action, Permit, Refused};
 use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
@@ -491,7 +491,6 @@ impl Connection {
 
     /// The permit for what this connection's user wants to do in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
-        let snapshot = self.client.broker.registry.snapshot();
-        authorize(&snapshot.topology, &self.client.user, &self.client.vhost, action)
+        self.client.authorize(action)
     }
 }

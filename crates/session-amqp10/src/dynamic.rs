@@ -78,7 +78,7 @@ impl Connection {
         now: Now,
     ) -> Result<Option<QueueRef>> {
         if self.client.broker.registry.snapshot().queue(&self.client.vhost, name).is_none() {
-            let command = Command::DeclareQueue(DeclareQueue {
+            let declared = DeclareQueue {
                 vhost: self.client.vhost.clone(),
                 name: name.clone(),
                 server_named: name.starts_with("amq."),
@@ -87,10 +87,8 @@ impl Connection {
                 exclusive,
                 connection: Some(self.client.id),
                 arguments: Arguments::default(),
-            });
-            let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
-            self.client.counters.queues_declared.increment();
-            self.client.counters.queues_created.increment();
+            };
+            let submitted = self.client.declare_queue(permit, declared, now)?;
             if submitted.position > self.client.broker.commit.durable() {
                 self.declaring = Some(name.clone());
                 self.hold(submitted.position);

@@ -1,14 +1,11 @@
 //! What a connection says of itself when it is asked.
 
-use std::sync::Arc;
-
 use leveret_amqp10::value::MapRef;
 use leveret_model::Arguments;
 
 use super::connection::{Connection, Phase};
 use super::link::Link;
 use super::session::Session;
-use leveret_broker::connection_state::ConnectionStatus;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::views::{ConnectionView, IncomingView, OutgoingView, SessionView};
@@ -30,24 +27,15 @@ impl Connection {
             .filter(|session| !session.ending)
             .map(|session| self.describe_session(session))
             .collect();
+        let is_blocked = self.client.broker.alarms.publishing_blocked();
         inquiry.answer(ConnectionView {
-            client: Arc::new(self.client.shown()),
-            peer: self.client.peer.clone(),
-            protocol: self.client.protocol,
-            mechanism: self.client.mechanism.clone(),
-            status: ConnectionStatus::new(self.client.outbox.wait(), self.client.broker.alarms.publishing_blocked()),
-            connected: self.client.connected,
-            channel_max: self.client.channel_max,
             frame_max: self.frame_max_out.min(self.frame_max_in),
             timeout_s: self.idle_in / SECOND,
             client_properties: if inquiry.is_brief() { Arguments::default() } else { self.client_properties.clone() },
             container_id: Some(self.container.clone()),
-            totals: self.client.counters.totals(),
-            octet_rates: self.client.counters.octet_rates(now.monotonic),
-            queued_bytes: self.client.output.len(),
             pending_frames: self.responses.len() + sessions.iter().map(|session| session.pending).sum::<usize>(),
-            channels: Vec::new(),
             sessions,
+            ..self.client.view(is_blocked, now)
         });
     }
 

@@ -2,6 +2,8 @@
 //! turn that is left. Each protocol's connection holds one and adds its own states.
 
 mod login;
+mod topology;
+mod view;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

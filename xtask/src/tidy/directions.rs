@@ -31,6 +31,8 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("session", &["session-amqp091", "session-amqp10", "amqp091", "amqp10", "strict-client"]),
     // For its power cuts: the files that a start writes before the log must survive them as well.
     ("node", &["strict-client", "sim", "session-amqp091", "session-amqp10"]),
+    // A protocol of its own.
+    ("leveret", &["broker", "message", "model", "queue", "session"]),
     ("management", &["amqp091", "log", "session-amqp091", "session-amqp10", "strict-client"]),
 ];
 /// Permitted dependencies of the binary, which puts the parts together.

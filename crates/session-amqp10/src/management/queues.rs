@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
-use leveret_model::{
-    Action, Arguments, Command, DeclareQueue, DeleteQueue, Outcome, Permit, Queue, RefusedKind, Resource,
-};
+use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Outcome, Permit, Queue, RefusedKind, Resource};
 use leveret_queue::DeleteIf;
 
 use super::arguments;
@@ -75,7 +73,7 @@ impl Connection {
         let dead_letter_exchange = fields::exchange_name(&arguments, DEAD_LETTER_EXCHANGE)?;
         let permit =
             self.permit(Action::DeclareQueue { queue: name, dead_letter_exchange: dead_letter_exchange.as_deref() })?;
-        let command = Command::DeclareQueue(DeclareQueue {
+        let declared = DeclareQueue {
             vhost: self.client.vhost.clone(),
             name: name.into(),
             server_named: false,
@@ -84,15 +82,9 @@ impl Connection {
             exclusive,
             connection: Some(self.client.id),
             arguments,
-        });
-        let submitted =
-            self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
-        self.client.counters.queues_declared.increment();
+        };
+        let submitted = self.client.declare_queue(permit, declared, now).map_err(Refusal::of_model)?;
         let created = submitted.outcome == Outcome::Created;
-        if created {
-            self.client.counters.queues_created.increment();
-        }
-        self.client.has_exclusive_queues |= exclusive;
         let (snapshot, _) = self.client.broker.registry.staged();
         let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
             // Another connection deleted it in between.

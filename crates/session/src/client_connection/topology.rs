@@ -1,0 +1,45 @@
+//! What a client may do in its vhost, and the queues that it finds and declares there.
+
+use leveret_broker::Now;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::Submitted;
+use leveret_model::{Action, Command, DeclareQueue, Outcome, Permit, Refused, authorize};
+
+use super::ClientConnection;
+
+impl ClientConnection {
+    /// The permit for what this connection's user wants to do in its vhost.
+    ///
+    /// # Errors
+    /// The user may not.
+    pub fn authorize(&self, action: Action<'_>) -> Result<Permit, Refused> {
+        let snapshot = self.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.user, &self.vhost, action)
+    }
+
+    /// A queue that this connection may use for `action`.
+    ///
+    /// # Errors
+    /// The user may not, there is no such queue, or it is exclusive to another connection.
+    pub fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef, Refused> {
+        let snapshot = self.broker.registry.snapshot();
+        authorize(&snapshot.topology, &self.user, &self.vhost, action)?;
+        let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
+        Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").clone())
+    }
+
+    /// Declares a queue and counts that. The answer waits for the position of what was submitted.
+    ///
+    /// # Errors
+    /// The model's.
+    pub fn declare_queue(&mut self, permit: Permit, declare: DeclareQueue, now: Now) -> Result<Submitted, Refused> {
+        let is_exclusive = declare.exclusive;
+        let submitted = self.broker.registry.submit(permit, Command::DeclareQueue(declare), now.monotonic)?;
+        self.counters.queues_declared.increment();
+        if submitted.outcome == Outcome::Created {
+            self.counters.queues_created.increment();
+        }
+        self.has_exclusive_queues |= is_exclusive;
+        Ok(submitted)
+    }
+}

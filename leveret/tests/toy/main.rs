@@ -1,0 +1,118 @@
+//! A protocol joins a node by what it implements, without a change in any crate: it logs in, declares, publishes with
+//! confirms, consumes with credit, acknowledges, is told of an alarm, and is listed under its own name.
+
+mod protocol;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use leveret_broker::AlarmSource;
+use leveret_config::Config;
+use leveret_management::{Api, HttpListener, MetricsOptions, Router, api, metrics, serve};
+use leveret_node::{DirectoryLock, Listener, Node, NodeOptions, Ports};
+use leveret_session_amqp091::Amqp091;
+
+use protocol::Toy;
+
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("connects");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("is set");
+        let mut client = Self(BufReader::new(stream));
+        client.send("TOY");
+        client
+    }
+
+    fn send(&mut self, line: &str) {
+        writeln!(self.0.get_mut(), "{line}").expect("is sent");
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        self.send(line);
+        self.hear()
+    }
+}
+
+/// The answer to a GET by `guest`.
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("connects");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("is set");
+    let head = "host: test\r\nconnection: close\r\nauthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n";
+    write!(stream, "GET {path} HTTP/1.1\r\n{head}\r\n").expect("is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+fn listen() -> (TcpListener, SocketAddr) {
+    let listener = Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
+    let address = listener.local_addr().expect("is bound");
+    (listener, address)
+}
+
+fn answer(node: &Node, router: Router) -> SocketAddr {
+    let (listener, address) = listen();
+    node.spawn(async move { serve(listener, router, HttpListener::default()).await.expect("serves") });
+    address
+}
+
+#[test]
+fn a_protocol_joins_without_a_change_elsewhere() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lock = DirectoryLock::acquire(directory.path()).expect("is free");
+    let mut config = Config::default();
+    config.set("cores=1").expect("is a key");
+    let protocols: Vec<Arc<dyn leveret_broker::Protocol>> = vec![Arc::new(Amqp091), Arc::new(Toy)];
+    let options = NodeOptions::new(&config, protocols, Arc::new(|text| panic!("{text}")));
+    let (mut node, _) = Node::start(lock, options).expect("starts");
+    let (socket, address) = listen();
+    let (old, amqp) = listen();
+    let listeners = vec![
+        Listener { name: "toy", socket, tls: None, protocols: vec!["toy"] },
+        Listener { name: "amqp", socket: old, tls: None, protocols: vec!["amqp091"] },
+    ];
+    node.accept(listeners, Ports::default(), Vec::new()).expect("accepts");
+    let shown = Api::new(node.handle(), "leveret@localhost".into(), directory.path().to_owned(), "synced".into());
+    let http = answer(&node, api(shown.clone()));
+    let scraped = answer(&node, metrics(shown, MetricsOptions::default()));
+
+    let mut client = Client::connect(address);
+    assert_eq!(client.ask("login guest guest"), "ok");
+    assert_eq!(client.ask("declare work"), "ok");
+    assert_eq!(client.ask("publish work one"), "confirmed 1");
+    assert_eq!(client.ask("publish work two"), "confirmed 2");
+    assert_eq!(client.ask("consume work 1"), "ok");
+    assert_eq!(client.hear(), "message 0 one", "its credit is one");
+    assert_eq!(client.ask("ack 0"), "ok");
+
+    let broker = node.handle().broker().clone();
+    broker.set_alarm(AlarmSource::Memory, true);
+    assert_eq!(client.hear(), "blocked");
+    client.send("publish work three");
+    assert!(get(http, "/api/connections").contains("\"protocol\":\"TOY 1\""));
+    broker.set_alarm(AlarmSource::Memory, false);
+    assert_eq!((client.hear(), client.hear()), ("unblocked".into(), "confirmed 3".into()));
+
+    let pages = get(scraped, "/metrics");
+    for line in [
+        "rabbitmq_global_messages_received_total{protocol=\"toy\"} 3",
+        "rabbitmq_global_messages_confirmed_total{protocol=\"toy\"} 3",
+        "rabbitmq_global_consumers{protocol=\"toy\"} 1",
+        "rabbitmq_global_consumers{protocol=\"amqp091\"} 0",
+        "rabbitmq_auth_attempts_succeeded_total{protocol=\"toy\"} 1",
+    ] {
+        assert!(pages.contains(line), "{line} isn't in {pages}");
+    }
+    // Its listener accepts no other protocol, and the other listener doesn't accept it.
+    assert_eq!(Client::connect(amqp).hear(), "");
+}
