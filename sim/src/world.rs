@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use leveret_broker::ticket::StreamId;
 use leveret_broker::{Authenticate, Broker, Peer, Settings};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
@@ -159,7 +160,7 @@ impl World {
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let is_gentle = random.below(4) == 0;
         let is_rarely_synced = random.below(4) == 0;
-        let commit = DiskLane::new(Lane::Commit, slowness);
+        let commit = DiskLane::new(StreamId::LOCAL, Lane::Commit, slowness);
         let small_writes = DiskLane::small_writes(&commit);
         let mut world = Self {
             disk,
@@ -171,7 +172,7 @@ impl World {
             links: Vec::new(),
             cores: Cores::new(CORES),
             actions: Vec::new(),
-            lanes: [commit, DiskLane::new(Lane::Background, slowness), small_writes],
+            lanes: [commit, DiskLane::new(StreamId::LOCAL, Lane::Background, slowness), small_writes],
             reads: ReadLane::default(),
             bodies: BodyLane::default(),
             fruitless: 0,
@@ -240,9 +241,9 @@ impl World {
         let wanted = self
             .broker
             .bootstrap(commands, self.clock.now())
-            .map(|()| self.broker.commit.inspect(leveret_log::Log::appended))
+            .map(|()| self.broker.streams.local().appended())
             .map_err(|error| Failure::new(Check::Runs, error.to_string()))?;
-        while self.broker.commit.durable() < wanted {
+        while !self.broker.streams.reached(StreamId::LOCAL).have(wanted, false) {
             if !self.step()? {
                 return Err(Failure::new(Check::Answered, "the first user never became durable"));
             }

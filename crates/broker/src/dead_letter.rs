@@ -21,6 +21,8 @@ use crate::group::Group;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::registry::Snapshot;
+use crate::streams::Waiter;
+use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
 
 type Targets = SmallVec<[QueueRef; 2]>;
@@ -31,11 +33,11 @@ impl Broker {
         if !self.deferred.has_work(core, now.monotonic) {
             return false;
         }
-        if !self.commit.has_room() {
+        if let Some(full) = self.streams.all().iter().find(|stream| !stream.has_room()) {
             // There is none because of records that aren't durable yet.
             self.deferred.block(core);
-            let (position, broker) = (self.commit.inspect(leveret_log::Log::appended), self.clone());
-            self.commit.when_durable(position, Box::new(move || broker.deferred.wake(core)));
+            let (all, broker) = (Ticket::new(full.id(), full.appended()), self.clone());
+            full.notify(Awaited::durable(all), Waiter::Call(Box::new(move || broker.deferred.wake(core))));
             return false;
         }
         match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
@@ -54,7 +56,7 @@ impl Broker {
             Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| self.registry.finish_deletion(queue)),
             None => {}
         }
-        self.commit.announce();
+        self.streams.announce();
         self.deferred.has_work(core, now.monotonic)
     }
 
@@ -195,17 +197,16 @@ impl<'a> Letters<'a> {
     /// Publishes them in one group with what `settle` adds.
     fn close(mut self, settle: impl FnOnce(&mut Group)) {
         self.end_run();
-        let commit = &self.broker.commit;
-        let mut group = Group::new(commit);
+        let mut group = Group::new(self.queue.stream());
         settle(&mut group);
         for (targets, persistent, batch) in &self.runs {
             for target in targets {
                 target.publish_in(&mut group, batch, 0, batch.len() as u32, *persistent, self.now.monotonic);
             }
         }
-        let (position, queues) = group.close(Wait::Confirm);
-        for queue in queues.into_iter().filter(|_| position > 0) {
-            commit.apply_later(position, queue);
+        let (ticket, queues) = group.close(Wait::Confirm);
+        for queue in queues.into_iter().filter(|_| !ticket.is_nothing()) {
+            self.broker.streams.notify(ticket.into(), Waiter::Queue(queue));
         }
     }
 }

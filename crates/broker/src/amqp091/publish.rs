@@ -21,7 +21,6 @@ use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::held::Held;
 use super::session::Session;
-use crate::awaited::Awaited;
 use crate::bodies::BodyFile;
 use crate::expiration::time_to_live_ms;
 use crate::headers::MessageHeaders;
@@ -31,6 +30,7 @@ use crate::route::{self, Publisher, Route};
 use crate::shared_messages::REFERENCE_BYTES;
 use crate::stats::Stat;
 use crate::time::Now;
+use crate::wait_for::WaitFor;
 
 /// Class of all content (specification 1.8).
 const CLASS_BASIC: u16 = 60;
@@ -415,7 +415,7 @@ impl Session {
             self.client.counters.unroutable_dropped.add(1);
         }
         if let Some(confirms) = &mut self.channel(channel)?.confirms {
-            confirms.publish(1, Awaited::default(), true);
+            confirms.publish(1, WaitFor::default(), true);
             self.client.counters.published_with_confirm.increment();
             self.note_confirming(channel);
         }
@@ -459,7 +459,7 @@ impl Session {
             return;
         }
         let mut accepted = if is_refused { 0 } else { count };
-        let mut awaited = Awaited::default();
+        let mut wait = WaitFor::default();
         let mut bytes = batch.memory() as u64;
         let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
         let shared = self.client.broker.shared.share(&batch, queues, persistent, file.filter(|_| !is_refused));
@@ -468,10 +468,10 @@ impl Session {
             let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
             accepted = accepted.min(published.accepted);
             gone += usize::from(published.is_gone);
-            if published.awaited.position > 0 {
-                if awaited.position == 0 || !is_planted(Bug::FirstQueueConfirms) {
-                    awaited = awaited.and(published.awaited);
-                }
+            if wait.is_nothing() || !is_planted(Bug::FirstQueueConfirms) {
+                wait.and(published.awaited);
+            }
+            if !published.awaited.is_nothing() {
                 self.client.undurable.note_published(published, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
@@ -479,7 +479,7 @@ impl Session {
             }
         }
         if let Some(last) = queues.last() {
-            self.client.undurable.note_confirm(awaited, last);
+            self.client.undurable.note_confirm(&wait, last);
         }
         for reply in &route.replies {
             reply.send(&batch);
@@ -493,8 +493,13 @@ impl Session {
             && let Some(confirms) = &mut publisher.confirms
         {
             self.client.counters.published_with_confirm.add(u64::from(count));
-            confirms.publish(u64::from(accepted), awaited, true);
-            confirms.publish(u64::from(count - accepted), awaited, false);
+            let refused = u64::from(count - accepted);
+            if refused == 0 {
+                confirms.publish(u64::from(accepted), wait, true);
+            } else {
+                confirms.publish(u64::from(accepted), wait.clone(), true);
+                confirms.publish(refused, wait, false);
+            }
             if !std::mem::replace(&mut publisher.is_confirming, true) {
                 self.confirming.push(channel);
             }
@@ -539,10 +544,10 @@ impl Session {
         if self.alarm {
             self.tell_blocked();
         }
-        let reason = self.client.broker.commit.publish_wait();
-        let queues = match self.client.broker.commit.has_room() {
-            true => SmallVec::new(),
-            false => self.show_held_publisher(reason, now),
+        let (reason, is_for_all) = self.client.log_wait();
+        let queues = match is_for_all {
+            true => self.show_held_publisher(reason, now),
+            false => SmallVec::new(),
         };
         self.hold(Held::Publishes { reason, queues }, now);
     }

@@ -28,6 +28,7 @@ use super::unconfirmed::Unconfirmed;
 use crate::queue_handle::{NoConsumer, QueueRef};
 use crate::quota::Kind;
 use crate::reply_to::is_volatile;
+use crate::ticket::Ticket;
 use crate::time::Now;
 
 /// Outcomes that a receiver may answer with (3.4).
@@ -378,9 +379,9 @@ impl Connection {
         self.send_attach(channel, answer)
     }
 
-    /// The frame is handled again when `position` is durable.
-    pub(crate) fn hold(&mut self, position: leveret_log::Position) {
-        self.held = Held::Again { position };
+    /// The frame is handled again when `ticket` is durable.
+    pub(crate) fn hold(&mut self, ticket: Ticket) {
+        self.held = Held::Again { ticket };
     }
 }
 

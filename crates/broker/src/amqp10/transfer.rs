@@ -17,12 +17,12 @@ use super::link::Link;
 use super::publisher::{Collected, Destination, Publisher};
 use super::session::Session;
 use super::unconfirmed::Outcome;
-use crate::awaited::Awaited;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Route};
 use crate::shared_messages::REFERENCE_BYTES;
 use crate::time::Now;
+use crate::wait_for::WaitFor;
 
 impl Connection {
     /// A transfer of the client.
@@ -227,7 +227,7 @@ impl Connection {
             // Those before it keep their place in the order of outcomes.
             self.flush_run(session, handle, publisher, now);
             let (id, settled) = (complete.id, complete.settled);
-            publisher.unconfirmed.add(id, 1, settled, Awaited::default(), &Outcome::Released, now.monotonic);
+            publisher.unconfirmed.add(id, 1, settled, WaitFor::default(), &Outcome::Released, now.monotonic);
             session.note_confirming(handle);
             return Ok(false);
         }
@@ -321,7 +321,7 @@ impl Connection {
         }
         self.flush_run(session, handle, publisher, now);
         let outcome = Outcome::Unroutable(Arc::new(failure));
-        publisher.unconfirmed.add(complete.id, 1, false, Awaited::default(), &outcome, now.monotonic);
+        publisher.unconfirmed.add(complete.id, 1, false, WaitFor::default(), &outcome, now.monotonic);
         session.note_confirming(handle);
         Ok(())
     }
@@ -383,7 +383,7 @@ impl Connection {
             file.filter(|_| !is_refused).map(|file| *file),
         );
         let mut accepted = if is_refused { 0 } else { count };
-        let mut awaited = Awaited::default();
+        let mut wait = WaitFor::default();
         let mut refusing = None;
         let mut gone = 0;
         for queue in queues {
@@ -393,8 +393,8 @@ impl Connection {
                 accepted = published.accepted;
                 refusing = Some(queue);
             }
-            if published.awaited.position > 0 {
-                awaited = awaited.and(published.awaited);
+            wait.and(published.awaited);
+            if !published.awaited.is_nothing() {
                 self.client.undurable.note_published(published, queue, bytes);
                 if shared.is_some() {
                     bytes = REFERENCE_BYTES;
@@ -402,7 +402,7 @@ impl Connection {
             }
         }
         if let Some(last) = queues.last() {
-            self.client.undurable.note_confirm(awaited, last);
+            self.client.undurable.note_confirm(&wait, last);
         }
         for reply in &route.replies {
             reply.send(&batch);
@@ -430,7 +430,7 @@ impl Connection {
                 if !first.settled {
                     self.client.counters.published_with_confirm.add(u64::from(count));
                 }
-                publisher.unconfirmed.add(first.id, count, first.settled, awaited, outcome, now.monotonic);
+                publisher.unconfirmed.add(first.id, count, first.settled, wait.clone(), outcome, now.monotonic);
             }
         }
         run.messages.clear();

@@ -69,8 +69,8 @@ pub(crate) async fn get(call: Call) -> Answer {
             }
         }
     }
-    let position = taken.dispose(settlement);
-    call.api.durable(position).await?;
+    let ticket = taken.dispose(settlement);
+    call.api.durable(ticket).await?;
     json(Value::Array(shown))
 }
 

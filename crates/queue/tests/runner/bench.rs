@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerId, Effects, GroupPosition, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead, Surroundings,
+    ConsumerId, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal, StoredRead, Surroundings,
 };
 
 use super::words::Words;
@@ -65,7 +65,7 @@ pub(crate) struct Bench {
     pub(super) deadline_ms: Option<u64>,
     pub(super) position: u64,
     pub(super) durable_position: u64,
-    pub(super) groups: BTreeMap<String, Arc<GroupPosition>>,
+    pub(super) groups: BTreeMap<String, Arc<GroupPlace>>,
     pub(super) names: BTreeMap<u64, String>,
     /// Durable messages, each alone in a batch.
     pub(super) store: BTreeMap<u64, Arc<Batch>>,
