@@ -27,6 +27,7 @@ pub mod encryption;
 pub mod exchange_counters;
 mod expiration;
 mod expire;
+mod fan_out;
 mod field_tables;
 mod foreign;
 pub mod group;

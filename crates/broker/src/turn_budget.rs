@@ -11,6 +11,11 @@ pub(crate) const WOKEN_FIRST: usize = 16;
 pub(crate) const WOKEN_MAX: usize = 400;
 /// What one delivery costs that is settled or goes back.
 pub(crate) const DELIVERY: u32 = 1;
+/// What one of several queues costs that messages go to, whose memory is far away most often, and each of the messages.
+pub(crate) const QUEUE_RUN: u32 = 25;
+pub(crate) const ENQUEUE: u32 = 2;
+/// What a queue costs whose messages have become durable.
+pub(crate) const APPLY: u32 = 20;
 /// What one event costs.
 pub(crate) const EVENT: u32 = 2;
 /// What a method or performative costs that isn't a message and settles none.

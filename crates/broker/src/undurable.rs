@@ -9,6 +9,7 @@ use crate::queue_handle::{Published, QueueHandle, QueueRef};
 use crate::streams::waits::RunsByStream;
 use crate::streams::{Streams, Waiter};
 use crate::ticket::{Awaited, StreamId};
+use crate::turn_budget::TurnBudget;
 use crate::wait_for::WaitFor;
 
 /// How many times as much a message counts of what a connection may have on its way to the disk if the queue that it goes
@@ -69,13 +70,16 @@ impl Undurable {
         }
     }
 
-    /// Applies whatever has come to it.
-    pub(crate) fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks) {
+    /// Applies what has come to it, or as much of it as the turn may. False when more is left: nothing that waits for that is
+    /// answered before all of it is in its queues.
+    pub(crate) fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks, budget: &mut TurnBudget) -> bool {
         let before = self.bytes;
-        self.bytes -= self.runs.apply(reached);
+        let (bytes, is_all) = self.runs.apply(reached, budget);
+        self.bytes -= bytes;
         if before > 0 && self.bytes == 0 {
             self.allowance.leave();
         }
+        is_all
     }
 
     /// Whether all that was published is in its queues.
@@ -144,15 +148,15 @@ mod tests {
             |position, is_behind| Published { accepted: 1, awaited: written(position), is_behind, is_gone: false };
         undurable.note_published(published(10, false), &os, 300 << 10);
         assert!(!undurable.is_full());
-        undurable.apply(&reached(10, 0));
+        assert!(undurable.apply(&reached(10, 0), &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty(), "it has to be written only");
         undurable.note_published(published(11, true), &os, 300 << 10);
         assert!(undurable.is_full());
         assert_eq!(next(&undurable), (Some(11), Some(11)));
-        undurable.apply(&reached(11, 10));
+        assert!(undurable.apply(&reached(11, 10), &mut TurnBudget::unlimited()));
         assert!(undurable.is_full(), "it is confirmed, and holds its publisher back");
         assert_eq!(next(&undurable).0, None);
-        undurable.apply(&reached(11, 11));
+        assert!(undurable.apply(&reached(11, 11), &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty() && !undurable.is_full());
     }
 
@@ -165,16 +169,16 @@ mod tests {
         undurable.note(awaited[1], &os, 100);
         undurable.note_confirm(&awaited[0].and(awaited[1]).into(), &os);
         // The batch ended between the two.
-        undurable.apply(&reached(11, 10));
+        assert!(undurable.apply(&reached(11, 10), &mut TurnBudget::unlimited()));
         assert_eq!(next(&undurable), (None, Some(11)));
-        undurable.apply(&reached(11, 11));
+        assert!(undurable.apply(&reached(11, 11), &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty());
         // Where the last one has to be durable itself, nothing is added.
         undurable.note(written(12), &os, 100);
         undurable.note(durable(13), &synced, 100);
         undurable.note_confirm(&durable(13).into(), &synced);
         assert_eq!(undurable.runs.of(StreamId::LOCAL).synced.len(), 1);
-        undurable.apply(&reached(13, 13));
+        assert!(undurable.apply(&reached(13, 13), &mut TurnBudget::unlimited()));
         // Nor for those that only have to be written.
         undurable.note(written(14), &os, 100);
         undurable.note_confirm(&written(14).into(), &os);

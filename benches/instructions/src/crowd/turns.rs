@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp091::FieldTable;
-use leveret_strict_client::amqp10::Client as Amqp10;
-use leveret_strict_client::amqp091::Consume;
+use leveret_strict_client::amqp10::{Client as Amqp10, Send, SessionOptions};
+use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
 use super::member::{Amqp091, Client, Member};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
-use crate::QUEUE;
 use crate::session::Stage;
+use crate::{BODY, QUEUE};
 
 /// Things of one kind that a connection has.
 const MANY: u64 = 60_000;
@@ -24,6 +25,9 @@ pub(crate) fn print(part: &str) {
     measure(part, with_exclusive_queues, EXCLUSIVE_ENDS);
     measure(part, with_bindings, BINDING_ENDS);
     measure(part, with_links, LINK_ENDS);
+    measure(part, with_link, FULL_LINK_ENDS);
+    measure(part, with_queues, PUBLISHES);
+    measure(part, with_sender, SENDS);
 }
 
 fn measure<C: Client>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
@@ -85,6 +89,38 @@ const LINK_ENDS: Ends<Amqp10> = &[
     ("broken socket of 60000 links", |member, stage| member.cut(stage)),
 ];
 
+/// The link's session holds as many deliveries of another link, in turns with its own.
+const FULL_LINK_ENDS: Ends<Amqp10> = &[
+    ("detach of 131072 deliveries", |member, _| member.client.detach(1, 0, true, None)),
+    ("queue.delete with a link of 131072 deliveries", |member, stage| {
+        let mut other = amqp091(stage);
+        other.client.client.delete_queue(CHANNEL, QUEUE.as_bytes());
+        other.exchange(stage);
+        member.exchange(stage);
+    }),
+];
+
+const PUBLISHES: Ends<Amqp091> = &[
+    ("publish to 60000 queues", |member, _| {
+        member.client.client.publish(CHANNEL, b"amq.fanout", b"", false, &[0, 0], BODY);
+    }),
+    ("persistent publish to 60000 queues", |member, _| {
+        member.client.client.publish(CHANNEL, b"amq.fanout", b"", false, &[0x10, 0, 2], BODY);
+    }),
+];
+
+const SENDS: Ends<Amqp10> = &[
+    ("transfer to 60000 queues", |member, _| send(member, false)),
+    ("durable transfer to 60000 queues", |member, _| send(member, true)),
+];
+
+fn send(member: &mut Member<Amqp10>, durable: bool) {
+    let mut message = Vec::new();
+    Header { durable: Some(durable), ..Header::default() }.encode(&mut message);
+    write_data(&mut message, BODY);
+    member.client.send(0, 0, b"1", &message, &Send::default());
+}
+
 fn with_consumers() -> (Stage, Member<Amqp091>) {
     let mut stage = stage();
     publish(&mut stage, MANY);
@@ -131,5 +167,51 @@ fn with_links() -> (Stage, Member<Amqp10>) {
     publish(&mut stage, MANY);
     let mut member = amqp10(&mut stage);
     receive(&mut member, &mut stage, MANY as u32, MANY as u32);
+    (stage, member)
+}
+
+/// Two links of one session that hold the messages of two queues in turns.
+fn with_link() -> (Stage, Member<Amqp10>) {
+    let mut stage = stage();
+    let mut other = amqp091(&mut stage);
+    other.client.client.declare_queue(CHANNEL, b"other", QueueDeclare::default(), &FieldTable::new());
+    other.exchange(&mut stage);
+    let mut member = amqp10(&mut stage);
+    let half = UNACKNOWLEDGED as u32 / 2;
+    member.client.begin(1, SessionOptions::default());
+    member.client.attach_receiver(1, 0, "one", &format!("/queues/{QUEUE}"), false);
+    member.client.attach_receiver(1, 1, "other", "/queues/other", false);
+    member.exchange(&mut stage);
+    (0..2).for_each(|handle| member.client.grant(1, handle, half, false));
+    member.exchange(&mut stage);
+    for _ in 0..half {
+        for queue in [QUEUE.as_bytes(), b"other"] {
+            other.client.client.publish(CHANNEL, b"", queue, false, &[0x10, 0, 1], BODY);
+        }
+        other.exchange(&mut stage);
+        member.exchange(&mut stage);
+    }
+    (stage, member)
+}
+
+/// Durable queues of a fanout exchange.
+fn with_queues() -> (Stage, Member<Amqp091>) {
+    let mut stage = stage();
+    let mut member = amqp091(&mut stage);
+    for at in 0..MANY {
+        let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
+        let queue = format!("one-{at}");
+        member.client.client.declare_queue(CHANNEL, queue.as_bytes(), flags, &FieldTable::new());
+        member.client.client.bind_queue(CHANNEL, queue.as_bytes(), b"amq.fanout", b"", &FieldTable::new());
+    }
+    member.exchange(&mut stage);
+    (stage, member)
+}
+
+fn with_sender() -> (Stage, Member<Amqp10>) {
+    let (mut stage, _) = with_queues();
+    let mut member = amqp10(&mut stage);
+    member.client.attach_sender(0, 0, "sender", Some("/exchanges/amq.fanout"));
+    member.exchange(&mut stage);
     (stage, member)
 }

@@ -18,7 +18,10 @@ impl Session {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
-        self.client.undurable.apply(&|stream| streams.reached(stream));
+        if !self.client.undurable.apply(&|stream| streams.reached(stream), &mut self.client.budget) {
+            // The rest comes in the next turn, since what it waits for has been reached.
+            return;
+        }
         self.confirm_durable(now);
         match &self.held {
             Held::Durable { wait, .. } if streams.have(wait) => {
@@ -37,7 +40,7 @@ impl Session {
             }
             Held::Body if !self.run.is_pending() => {
                 self.end_hold();
-                self.flush_run(now);
+                self.flush_in_parts(now);
             }
             _ => {}
         }

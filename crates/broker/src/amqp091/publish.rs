@@ -21,13 +21,13 @@ use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::held::Held;
 use super::session::Session;
+use super::unfinished::Unfinished;
 use crate::bodies::BodyFile;
 use crate::expiration::time_to_live_ms;
+use crate::fan_out::{self, FanOut, FannedOut};
 use crate::headers::MessageHeaders;
-use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
 use crate::route::{self, Publisher, Route};
-use crate::shared_messages::REFERENCE_BYTES;
 use crate::stats::Stat;
 use crate::time::Now;
 use crate::wait_for::WaitFor;
@@ -98,6 +98,12 @@ pub(crate) struct PublishRun {
     mandatory: Vec<u32>,
     /// Where its only message's body goes, if it is a large one.
     file: Option<BodyFile>,
+}
+
+/// What is kept of a run while its queues get it.
+pub(crate) struct RunOnItsWay {
+    channel: u16,
+    mandatory: Vec<u32>,
 }
 
 impl PublishRun {
@@ -378,10 +384,11 @@ impl Session {
             }
             body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
         }
+        let is_long = self.run.builder.is_full() || fan_out::is_long(self.run.builder.len(), &route);
         self.client.routes.keep(route);
-        if self.run.builder.is_full() {
+        if is_long {
             // With a body file that is pending this does nothing: it comes again when it is written.
-            self.flush_run(now);
+            self.flush_in_parts(now);
         }
         Ok(())
     }
@@ -438,57 +445,55 @@ impl Session {
         encode_content_body(out, channel, body, frame_max);
     }
 
-    /// Hands the collected run to its queues.
+    /// Hands the collected run to its queues, since something else comes next.
     pub(crate) fn flush_run(&mut self, now: Now) {
+        if let Some((run, mut fan_out)) = self.take_run(now) {
+            fan_out.whole(&mut self.client, now.monotonic);
+            self.fanned_out(run, fan_out);
+        }
+    }
+
+    /// Hands the collected run to its queues, or to as many as the turn may: until the rest has it nothing is read.
+    pub(crate) fn flush_in_parts(&mut self, now: Now) {
+        if let Some((run, mut fan_out)) = self.take_run(now) {
+            match fan_out.part(&mut self.client, now.monotonic) {
+                true => self.fanned_out(run, fan_out),
+                false => self.unfinished.push_back(Unfinished::FanOut(run, Box::new(fan_out))),
+            }
+        }
+    }
+
+    /// The collected run on its way to its queues; none if nothing is collected, or what is has to wait.
+    fn take_run(&mut self, now: Now) -> Option<(RunOnItsWay, FanOut)> {
         if self.run.builder.is_empty() || self.run.is_pending() {
-            return;
+            return None;
         }
         let file = self.run.file.take();
-        let is_refused = file.as_ref().is_some_and(|file| !file.is_written());
         let batch = Arc::new(self.run.builder.finish());
         let mandatory = std::mem::take(&mut self.run.mandatory);
         let count = batch.len() as u32;
         let channel = self.run.channel;
         let persistent = self.run.persistent;
-        let Some(route) = self.run.route.clone() else { return };
+        let route = self.run.route.clone()?;
         if let Some(entry) = self.channels.get_mut(&channel) {
             entry.count_publishes(u64::from(count), &self.client.counters, now.monotonic);
         }
         route.count(u64::from(count), now.monotonic);
         if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
-            return;
+            return None;
         }
-        let mut accepted = if is_refused { 0 } else { count };
-        let mut wait = WaitFor::default();
-        let mut bytes = batch.memory() as u64;
-        let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
-        let shared = self.client.broker.shared.share(&batch, queues, persistent, file.filter(|_| !is_refused));
-        let mut gone = 0;
-        for queue in queues {
-            let published = queue.publish(&batch, 0, count, persistent, shared, now.monotonic);
-            accepted = accepted.min(published.accepted);
-            gone += usize::from(published.is_gone);
-            if wait.is_nothing() || !is_planted(Bug::FirstQueueConfirms) {
-                wait.and(published.awaited);
-            }
-            if !published.awaited.is_nothing() {
-                self.client.undurable.note_published(published, queue, bytes);
-                if shared.is_some() {
-                    bytes = REFERENCE_BYTES;
-                }
-            }
-        }
-        if let Some(last) = queues.last() {
-            self.client.undurable.note_confirm(&wait, last);
-        }
-        for reply in &route.replies {
-            reply.send(&batch);
-        }
-        if gone > 0 && gone == queues.len() && route.replies.is_empty() {
+        let fan_out = FanOut::new(&self.client, route, batch, persistent, file);
+        Some((RunOnItsWay { channel, mandatory }, fan_out))
+    }
+
+    /// All its queues were offered a run.
+    pub(super) fn fanned_out(&mut self, run: RunOnItsWay, fan_out: FanOut) {
+        let RunOnItsWay { channel, mandatory } = run;
+        let FannedOut { batch, mut accepted, wait, reached_nobody, .. } = fan_out.end(&mut self.client);
+        let count = batch.len() as u32;
+        if reached_nobody {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
         }
-        self.client.counters.routed.add(u64::from(count));
-        self.client.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
         if let Some(publisher) = self.channels.get_mut(&channel)
             && let Some(confirms) = &mut publisher.confirms
         {

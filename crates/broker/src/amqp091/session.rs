@@ -216,7 +216,7 @@ impl Session {
                 Err(error) => self.fail(frame.channel, error, now),
             }
         }
-        self.flush_run(now);
+        self.flush_in_parts(now);
         self.flush_acks(now);
         self.register();
         self.client.broker.streams.announce();

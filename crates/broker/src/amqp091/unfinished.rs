@@ -11,7 +11,9 @@ use leveret_model::QueueId;
 
 use super::channel::{ByQueue, Channel, OfQueue, Settled};
 use super::held::Answer;
+use super::publish::RunOnItsWay;
 use super::session::{Phase, Session};
+use crate::fan_out::FanOut;
 use crate::quota::Kind;
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
@@ -20,6 +22,8 @@ use crate::turn_budget::{CONSUMER, TurnBudget};
 
 /// Something that was begun.
 pub(crate) enum Unfinished {
+    /// A run is on its way to many queues.
+    FanOut(RunOnItsWay, Box<FanOut>),
     /// Deliveries of a channel are settled.
     Settling(Settling),
     /// A channel ends.
@@ -77,6 +81,7 @@ impl Session {
             && let Some(mut unfinished) = self.unfinished.pop_front()
         {
             let is_done = match &mut unfinished {
+                Unfinished::FanOut(_, fan_out) => fan_out.part(&mut self.client, now.monotonic),
                 Unfinished::Settling(settling) => self.settle_part(settling, now),
                 Unfinished::Channel(ending) => self.end_channel_part(ending, now),
                 Unfinished::Connection(ending) => self.end_connection_part(ending, now),
@@ -86,6 +91,10 @@ impl Session {
                 return;
             }
             let (gone_at, answer) = match unfinished {
+                Unfinished::FanOut(run, fan_out) => {
+                    self.fanned_out(run, *fan_out);
+                    continue;
+                }
                 Unfinished::Settling(settling) => {
                     if settling.recover_ok && self.phase == Phase::Running {
                         let answer = Method::BasicRecoverOk(basic::RecoverOk {});

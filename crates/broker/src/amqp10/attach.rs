@@ -270,6 +270,7 @@ impl Connection {
             settled,
             browses,
             max_message_size: attach.max_message_size.unwrap_or(0),
+            delivered: Default::default(),
             next_tag: 0,
             starved: false,
             dynamic: source.dynamic,

@@ -17,10 +17,17 @@ use super::session::Session;
 use crate::quota::Kind;
 use crate::ticket::Ticket;
 use crate::time::{Nanos, Now, SECOND};
-use crate::turn_budget::TurnBudget;
+use crate::turn_budget::{CONSUMER, TurnBudget};
 
 /// How long a client may take to answer our `close`.
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
+
+/// A link that we detach, and what is said when it has ended.
+pub(super) struct FailedLink {
+    channel: u16,
+    handle: u32,
+    failure: Failure,
+}
 
 impl Connection {
     /// Ends the connection with an error.
@@ -85,7 +92,7 @@ impl Connection {
         let what = format_args!("ending session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
         session.ending = true;
-        match self.leave_session(session, now) {
+        match self.failed_links.is_empty() && self.leave_session(session, now) {
             true => self.send_end(session.channel, Some(&failure)),
             false => self.ended.push_back((session.channel, failure)),
         }
@@ -103,14 +110,68 @@ impl Connection {
     pub(crate) fn fail_link(&mut self, session: &mut Session, handle: u32, failure: Failure, now: Now) {
         let what = format_args!("detaching link {handle} of session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
-        if let Some(link) = session.take(handle) {
-            // Its end is told at once, so it can't be cut.
-            let (unsettled, _) = session.unsettled.settle_link(handle, &mut TurnBudget::unlimited());
-            self.leave_link(session, handle, *link, unsettled, now);
-        }
+        self.client.budget.spend(CONSUMER);
+        let link = session.take(handle);
         session.put(handle, Box::new(Link::Detached));
-        self.send_detach(session.channel, handle, true, Some(&failure));
+        let failed = FailedLink { channel: session.channel, handle, failure };
+        if let Some(link) = link
+            && let Some(link) = self.end_failed_link(session, &failed, link, now)
+        {
+            return self.failed_links.push_back((failed, link));
+        }
+        self.say_failed(session, &failed, now);
+    }
+
+    /// Ends a link that we detach, as much of it as the turn may: what is left of it, if anything is.
+    fn end_failed_link(
+        &mut self,
+        session: &mut Session,
+        failed: &FailedLink,
+        mut link: Box<Link>,
+        now: Now,
+    ) -> Option<Box<Link>> {
+        let (unsettled, is_done) = self.take_unsettled(session, &mut link, now);
+        if !is_done {
+            return Some(link);
+        }
+        self.leave_link(session, failed.handle, *link, unsettled, now);
+        None
+    }
+
+    fn say_failed(&mut self, session: &mut Session, failed: &FailedLink, now: Now) {
+        self.send_detach(failed.channel, failed.handle, true, Some(&failed.failure));
         self.resume_parked(session, now);
+    }
+
+    /// Goes on with links that we detach. True when all are told.
+    pub(super) fn go_on_failing_links(&mut self, now: Now) -> bool {
+        while !self.client.budget.is_spent()
+            && let Some((failed, link)) = self.failed_links.pop_front()
+        {
+            // Sessions end after their links.
+            let Some(mut session) = self.sessions.take(failed.channel) else { continue };
+            match self.end_failed_link(&mut session, &failed, link, now) {
+                Some(link) => self.failed_links.push_front((failed, link)),
+                None => self.say_failed(&mut session, &failed, now),
+            }
+            self.sessions.put(session);
+        }
+        self.failed_links.is_empty()
+    }
+
+    /// Takes out what a link delivered, as much as the turn may settle; and whether that was all. If it wasn't, that goes back to
+    /// its place.
+    fn take_unsettled(&mut self, session: &mut Session, link: &mut Link, now: Now) -> (Vec<Run>, bool) {
+        let Link::Consumer(consumer) = link else { return (Vec::new(), true) };
+        let (unsettled, is_done) = session.unsettled.settle_link(&mut consumer.delivered, &mut self.client.budget);
+        if is_done {
+            return (unsettled, true);
+        }
+        if !consumer.browses {
+            consumer.queue.set_room(consumer.id, false, now.monotonic);
+            consumer.queue.requeue(Some(consumer.id), &unsettled, true, now.monotonic);
+        }
+        (Vec::new(), false)
     }
 
     /// What a link left may be room for the session's other consumers.
@@ -123,7 +184,7 @@ impl Connection {
     /// The client detaches a link. Closed or not: nothing of it is kept, as in RabbitMQ.
     pub(crate) fn detached(&mut self, session: &mut Session, detach: &Detach<'_>, now: Now) -> Result<()> {
         let handle = detach.handle;
-        let Some(link) = session.take(handle) else {
+        let Some(mut link) = session.take(handle) else {
             return Err(Failure::session(
                 leveret_amqp10::condition::UNATTACHED_HANDLE,
                 format!("Unattached link handle: {handle}"),
@@ -132,13 +193,9 @@ impl Connection {
         if matches!(*link, Link::Detached) {
             return Ok(());
         }
-        let (unsettled, is_done) = session.unsettled.settle_link(handle, &mut self.client.budget);
-        if !is_done && let Link::Consumer(consumer) = &*link {
+        let (unsettled, is_done) = self.take_unsettled(session, &mut link, now);
+        if !is_done {
             // The frame is handled again in the next turn, with the rest.
-            if !consumer.browses {
-                consumer.queue.set_room(consumer.id, false, now.monotonic);
-                consumer.queue.requeue(Some(consumer.id), &unsettled, true, now.monotonic);
-            }
             session.put(handle, link);
             self.held = Held::NextTurn;
             return Ok(());
@@ -167,7 +224,8 @@ impl Connection {
         self.confirm_session(&mut session, now);
         // A link that was in the middle of what couldn't be read is told that.
         self.continue_session(&mut session, now);
-        if !self.links.contains_key(&key) {
+        let is_detached = matches!(session.link(handle), Some(Link::Detached));
+        if is_detached || !self.links.contains_key(&key) {
             return self.sessions.put(session);
         }
         let failure = Failure::link(leveret_amqp10::condition::RESOURCE_DELETED, "the queue was deleted or is stopped");

@@ -9,13 +9,16 @@ use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
+use super::closing::FailedLink;
 use super::coordinator::Transactions;
 use super::deliver::Waking;
 use super::disposition::Settlements;
 use super::error::{Failure, Result, Scope};
 use super::held::{Held, ShownWait};
 use super::leaving::Leaving;
+use super::link::Link;
 use super::management::Waiting;
+use super::publisher::WideRun;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::unconfirmed::Due;
@@ -68,6 +71,8 @@ pub(crate) struct Connection {
     pub(crate) unfinished: bool,
     /// Publishers that collect a run: channel and handle.
     pub(crate) collecting: Vec<(u16, u32)>,
+    /// Runs that go to many queues and that some haven't got yet.
+    pub(super) fan_outs: VecDeque<Box<WideRun>>,
     pub(crate) has_published: bool,
     pub(crate) settlements: Settlements,
     pub(crate) answers: Answers,
@@ -78,6 +83,8 @@ pub(crate) struct Connection {
     pub(crate) shown_wait: Option<ShownWait>,
     /// The client maintains the node and stays while that is in maintenance.
     pub(crate) ignores_maintenance: bool,
+    /// Links that we detach and that have deliveries left.
+    pub(super) failed_links: VecDeque<(FailedLink, Box<Link>)>,
     /// Sessions that we end and that aren't left yet, and what is said then.
     pub(super) ended: VecDeque<(u16, Failure)>,
     /// Why we close, to be said when all is left.
@@ -108,6 +115,7 @@ impl Connection {
             links: FxHashMap::default(),
             unfinished: false,
             collecting: Vec::new(),
+            fan_outs: VecDeque::new(),
             has_published: false,
             settlements: Settlements::default(),
             answers: Answers::default(),
@@ -116,6 +124,7 @@ impl Connection {
             held: Held::No,
             shown_wait: None,
             ignores_maintenance: false,
+            failed_links: VecDeque::new(),
             ended: VecDeque::new(),
             close_due: None,
             leaving: Leaving::default(),
@@ -130,9 +139,10 @@ impl Connection {
         self.phase == Phase::Finished && !self.is_ending()
     }
 
-    /// Things that it began to end are left: turns go on with them.
+    /// Something that it began is left, most often an end: turns go on with it.
     pub(crate) fn is_ending(&self) -> bool {
-        !self.ended.is_empty() || self.leaving.is_under_way()
+        let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
+        is_leaving || !self.fan_outs.is_empty()
     }
 
     pub(crate) fn wants_read(&self) -> bool {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_queue::ConsumerId;
 
+use super::unsettled::Delivered;
 use crate::queue_handle::QueueRef;
 
 /// Our sending endpoint.
@@ -22,6 +23,7 @@ pub(crate) struct Consumer {
     pub browses: bool,
     /// The largest message in bytes that the client takes; 0 for no limit.
     pub max_message_size: u64,
+    pub delivered: Delivered,
     /// Of the next delivery; unique among those unsettled.
     pub next_tag: u32,
     /// The queue was told that the socket is behind.

@@ -215,6 +215,7 @@ impl Connection {
             let number = taken.first + u64::from(at);
             let bytes = taken.batch.body_length((taken.index + at) as usize);
             session.unsettled.add(delivery_id, handle, number, bytes, taken.durable);
+            consumer.delivered.note(&session.unsettled);
         }
         if out.len() - before <= self.frame_max_out as usize {
             end_frame(out, start);

@@ -20,7 +20,10 @@ impl Connection {
     /// Applies, confirms and answers whatever became durable.
     pub(crate) fn durable_work(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
-        self.client.undurable.apply(&|stream| streams.reached(stream));
+        if !self.client.undurable.apply(&|stream| streams.reached(stream), &mut self.client.budget) {
+            // The rest comes in the next turn, since what it waits for has been reached.
+            return;
+        }
         self.confirm(now);
         self.answer_settlements();
         self.answer_discharges();
@@ -45,7 +48,7 @@ impl Connection {
         let Some(mut session) = self.sessions.take(channel) else { return true };
         let is_pending = matches!(session.link(handle), Some(Link::Publisher(publisher)) if publisher.run.is_pending());
         if !is_pending {
-            self.flush_link(&mut session, handle, now);
+            self.flush_link_in_parts(&mut session, handle, now);
         }
         self.sessions.put(session);
         !is_pending

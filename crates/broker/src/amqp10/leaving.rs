@@ -80,10 +80,13 @@ impl Connection {
     /// then [`Connection::gone_at`] says from where on.
     pub(crate) fn leave(&mut self, now: Now) -> bool {
         self.flush_runs(now);
-        self.flush_settlements(now);
         if !self.leaving.is_under_way() {
             self.leaving = Leaving::Sessions { next: 0 };
         }
+        if !(self.go_on_fanning_out(now) && self.go_on_failing_links(now)) {
+            return false;
+        }
+        self.flush_settlements(now);
         while let Leaving::Sessions { next } = self.leaving {
             if self.client.budget.is_spent() {
                 return false;
@@ -128,6 +131,9 @@ impl Connection {
 
     /// Goes on with what we ended, in the order in which we did.
     pub(super) fn go_on_ending(&mut self, now: Now) {
+        if !(self.go_on_fanning_out(now) && self.go_on_failing_links(now)) {
+            return;
+        }
         while !self.client.budget.is_spent()
             && let Some((channel, failure)) = self.ended.pop_front()
         {

@@ -45,8 +45,8 @@ impl Connection {
         }
         run.builder.push_message(&message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms));
         run.messages.push(Collected { id, settled });
-        if run.builder.is_full() {
-            self.flush_run(session, transfer.handle, publisher, now);
+        if run.is_full() {
+            self.flush_run_in_parts(session, transfer.handle, publisher, now);
         }
         Ok(true)
     }

@@ -12,6 +12,7 @@ use super::error::Result;
 use super::grant::{Grant, Pace};
 use super::unconfirmed::Unconfirmed;
 use crate::bodies::BodyFile;
+use crate::fan_out::{self, FanOut};
 use crate::queue_handle::QueueRef;
 use crate::route::Route;
 use crate::time::Nanos;
@@ -89,10 +90,24 @@ impl PublishRun {
             && self.route.as_ref().is_some_and(|route| route.leads_on(has_headers))
     }
 
+    /// Whether it is handed on before more is collected.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.builder.is_full() || self.route.as_ref().is_some_and(|route| fan_out::is_long(self.messages.len(), route))
+    }
+
     /// Whether it waits for its body file.
     pub(crate) fn is_pending(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.is_pending())
     }
+}
+
+/// A run that its queues get in parts, and what its end needs.
+pub(crate) struct WideRun {
+    pub channel: u16,
+    pub handle: u32,
+    pub messages: Vec<Collected>,
+    pub fan_out: FanOut,
 }
 
 /// Our receiving endpoint.

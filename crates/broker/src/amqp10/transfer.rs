@@ -14,13 +14,12 @@ use super::connection::Connection;
 use super::error::{Failure, Result, Scope};
 use super::held::Held;
 use super::link::Link;
-use super::publisher::{Collected, Destination, Publisher};
+use super::publisher::{Collected, Destination, PublishRun, Publisher, WideRun};
 use super::session::Session;
 use super::unconfirmed::Outcome;
+use crate::fan_out::{FanOut, FannedOut};
 use crate::headers::MessageHeaders;
-use crate::queue_handle::QueueRef;
 use crate::route::{self, Route};
-use crate::shared_messages::REFERENCE_BYTES;
 use crate::time::Now;
 use crate::wait_for::WaitFor;
 
@@ -175,8 +174,8 @@ impl Connection {
             publisher.run.builder.push_message(&stored);
         }
         publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
-        if publisher.run.builder.is_full() {
-            self.flush_run(session, handle, publisher, now);
+        if publisher.run.is_full() {
+            self.flush_run_in_parts(session, handle, publisher, now);
         }
         Ok(())
     }
@@ -331,12 +330,12 @@ impl Connection {
         checked.map_err(|text| Failure::link(condition::UNAUTHORIZED_ACCESS, text))
     }
 
-    /// Hands all collected runs to their queues, but for those of a session that is taken out.
+    /// Hands all collected runs to their queues, in parts, but for those of a session that is taken out.
     pub(crate) fn flush_runs(&mut self, now: Now) {
         for (channel, handle) in std::mem::take(&mut self.collecting) {
             match self.sessions.take(channel) {
                 Some(mut session) => {
-                    self.flush_link(&mut session, handle, now);
+                    self.flush_link_in_parts(&mut session, handle, now);
                     self.sessions.put(session);
                 }
                 None => self.collecting.push((channel, handle)),
@@ -350,69 +349,77 @@ impl Connection {
         self.collecting = others;
         let ours: Vec<(u16, u32)> = ours;
         for (_, handle) in ours {
-            self.flush_link(session, handle, now);
+            if let Some(mut link) = session.take(handle) {
+                if let Link::Publisher(publisher) = &mut *link {
+                    self.flush_run(session, handle, publisher, now);
+                }
+                session.put(handle, link);
+            }
         }
     }
 
-    pub(crate) fn flush_link(&mut self, session: &mut Session, handle: u32, now: Now) {
+    /// Hands a link's collected run to its queues, or to as many as the turn may.
+    pub(crate) fn flush_link_in_parts(&mut self, session: &mut Session, handle: u32, now: Now) {
         if let Some(mut link) = session.take(handle) {
             if let Link::Publisher(publisher) = &mut *link {
-                self.flush_run(session, handle, publisher, now);
+                self.flush_run_in_parts(session, handle, publisher, now);
             }
             session.put(handle, link);
         }
     }
 
-    /// Hands a link's collected run to its queues.
+    /// Hands a link's collected run to its queues, since something else comes next.
     pub(crate) fn flush_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, now: Now) {
-        if publisher.run.messages.is_empty() || publisher.run.is_pending() {
-            return;
+        if let Some(mut fan_out) = self.take_run(&mut publisher.run, now) {
+            fan_out.whole(&mut self.client, now.monotonic);
+            self.end_run(session, handle, publisher, fan_out, now);
         }
-        let run = &mut publisher.run;
-        let file = run.file.take();
-        let is_refused = file.as_ref().is_some_and(|file| !file.is_written());
+    }
+
+    /// Hands a link's collected run to its queues, or to as many as the turn may: until the rest has it nothing is read.
+    pub(crate) fn flush_run_in_parts(
+        &mut self,
+        session: &mut Session,
+        handle: u32,
+        publisher: &mut Publisher,
+        now: Now,
+    ) {
+        let Some(mut fan_out) = self.take_run(&mut publisher.run, now) else { return };
+        match fan_out.part(&mut self.client, now.monotonic) {
+            true => self.end_run(session, handle, publisher, fan_out, now),
+            false => {
+                let (channel, messages) = (session.channel, std::mem::take(&mut publisher.run.messages));
+                self.fan_outs.push_back(Box::new(WideRun { channel, handle, messages, fan_out }));
+            }
+        }
+    }
+
+    /// The collected run on its way to its queues; none if nothing is collected, or what is has to wait.
+    fn take_run(&mut self, run: &mut PublishRun, now: Now) -> Option<FanOut> {
+        if run.messages.is_empty() || run.is_pending() {
+            return None;
+        }
+        let file = run.file.take().map(|file| *file);
+        let route = run.route.clone()?;
         let batch = Arc::new(run.builder.finish());
-        let count = batch.len() as u32;
-        let Some(route) = &run.route else { return };
-        let mut bytes = batch.memory() as u64;
-        let queues: &[QueueRef] = if is_refused { &[] } else { &route.queues };
-        let shared = self.client.broker.shared.share(
-            &batch,
-            queues,
-            run.persistent,
-            file.filter(|_| !is_refused).map(|file| *file),
-        );
-        let mut accepted = if is_refused { 0 } else { count };
-        let mut wait = WaitFor::default();
-        let mut refusing = None;
-        let mut gone = 0;
-        for queue in queues {
-            let published = queue.publish(&batch, 0, count, run.persistent, shared, now.monotonic);
-            gone += usize::from(published.is_gone);
-            if published.accepted < accepted {
-                accepted = published.accepted;
-                refusing = Some(queue);
-            }
-            wait.and(published.awaited);
-            if !published.awaited.is_nothing() {
-                self.client.undurable.note_published(published, queue, bytes);
-                if shared.is_some() {
-                    bytes = REFERENCE_BYTES;
-                }
-            }
-        }
-        if let Some(last) = queues.last() {
-            self.client.undurable.note_confirm(&wait, last);
-        }
-        for reply in &route.replies {
-            reply.send(&batch);
-        }
-        self.client.counters.routed.add(u64::from(count));
-        self.client.counters.enqueued.add(u64::from(count) * (route.queues.len() - gone) as u64);
-        route.count(u64::from(count), now.monotonic);
-        // Any of its queues: the disk is full for all of them.
-        let refusing = refusing.or(route.queues.first().filter(|_| is_refused));
-        let refused = refusing.map_or(Outcome::Accepted, |queue| {
+        route.count(batch.len() as u64, now.monotonic);
+        Some(FanOut::new(&self.client, route, batch, run.persistent, file))
+    }
+
+    fn end_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, fan_out: FanOut, now: Now) {
+        let messages = std::mem::take(&mut publisher.run.messages);
+        self.fanned_out(publisher, &messages, fan_out, now);
+        publisher.run.messages = messages;
+        publisher.run.messages.clear();
+        session.note_confirming(handle);
+    }
+
+    /// All its queues were offered a run of these messages.
+    fn fanned_out(&mut self, publisher: &mut Publisher, messages: &[Collected], fan_out: FanOut, now: Now) {
+        let FannedOut { route, accepted, wait, refusing, is_refused, reached_nobody, .. } =
+            fan_out.end(&mut self.client);
+        let refused = refusing.map_or(Outcome::Accepted, |at| {
+            let queue = &route.queues[at];
             let reason = match queue.state() {
                 _ if is_refused => "disk full",
                 leveret_queue::QueueState::Running => "maxlen",
@@ -420,10 +427,8 @@ impl Connection {
             };
             Outcome::Rejected { queue: queue.info().name.clone(), reason }
         });
-        // Queues that are being deleted are none any more.
-        let reached_nobody = gone > 0 && gone == queues.len() && route.replies.is_empty();
         let reached = if reached_nobody { Outcome::Released } else { Outcome::Accepted };
-        let (taken, others) = run.messages.split_at(accepted as usize);
+        let (taken, others) = messages.split_at(accepted as usize);
         for (messages, outcome) in [(taken, &reached), (others, &refused)] {
             for alike in messages.chunk_by(|before, next| before.is_followed_by(next)) {
                 let (first, count) = (alike[0], alike.len() as u32);
@@ -433,8 +438,35 @@ impl Connection {
                 publisher.unconfirmed.add(first.id, count, first.settled, wait.clone(), outcome, now.monotonic);
             }
         }
-        run.messages.clear();
-        session.note_confirming(handle);
+    }
+
+    /// Goes on with runs that go to many queues. True when all have got them.
+    pub(super) fn go_on_fanning_out(&mut self, now: Now) -> bool {
+        while let Some(wide) = self.fan_outs.front_mut() {
+            if self.client.budget.is_spent() || !wide.fan_out.part(&mut self.client, now.monotonic) {
+                return false;
+            }
+            let Some(wide) = self.fan_outs.pop_front() else { break };
+            let WideRun { channel, handle, messages, fan_out } = *wide;
+            let session = self.sessions.take(channel);
+            let Some(mut session) = session else {
+                fan_out.end(&mut self.client);
+                continue;
+            };
+            match session.take(handle) {
+                Some(mut link) => {
+                    match &mut *link {
+                        Link::Publisher(publisher) => self.fanned_out(publisher, &messages, fan_out, now),
+                        _ => drop(fan_out.end(&mut self.client)),
+                    }
+                    session.put(handle, link);
+                    session.note_confirming(handle);
+                }
+                None => drop(fan_out.end(&mut self.client)),
+            }
+            self.sessions.put(session);
+        }
+        true
     }
 }
 

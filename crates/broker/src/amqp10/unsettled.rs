@@ -14,6 +14,8 @@ use crate::turn_budget::{CONSUMER, DELIVERY, TurnBudget};
 const SPAN_MAX: u32 = (1 << 31) - 1;
 /// Below so many entries it isn't worth to close gaps.
 const GAPS_MIN: usize = 1024;
+/// Below so many ranges of a link none is looked at before the link ends.
+const RANGES_MIN: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
 struct Delivery {
@@ -36,12 +38,43 @@ pub(crate) struct Settled {
     pub ids: Vec<(Serial, Serial)>,
 }
 
+/// What was delivered on a link and may be unsettled, so that the end of the link looks at its own deliveries only, however
+/// many its session has: first and last of those that followed each other, as [`Unsettled::sequence`] counts.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
+    ranges: VecDeque<(u64, u64)>,
+    /// From so many on, those that are settled are looked for.
+    cleared_at: usize,
+}
+
+impl Delivered {
+    /// Notes the delivery that was just added to its session's.
+    #[inline]
+    pub(crate) fn note(&mut self, unsettled: &Unsettled) {
+        match self.ranges.back_mut() {
+            Some((_, last)) if *last + 1 == unsettled.sequence => *last = unsettled.sequence,
+            _ => self.push(unsettled),
+        }
+    }
+
+    fn push(&mut self, unsettled: &Unsettled) {
+        if self.ranges.len() >= self.cleared_at.max(RANGES_MIN) {
+            self.ranges.retain(|(first, last)| unsettled.has_open(*first, *last));
+            self.cleared_at = 2 * self.ranges.len();
+        }
+        self.ranges.push_back((unsettled.sequence, unsettled.sequence));
+    }
+}
+
 /// See the module. Delivery-ids of a session go up (2.7.5), so a queue of them is sorted.
 #[derive(Debug)]
 pub(crate) struct Unsettled {
     deliveries: VecDeque<Delivery>,
     /// The place of the first entry among all that ever were, from 1.
     base: u64,
+    /// The last delivery-id, and its number when all ids of the session are counted: that doesn't begin anew at 2^32.
+    last: Serial,
+    sequence: u64,
     /// How many entries are open.
     open: usize,
     /// What the account counts of them.
@@ -50,7 +83,7 @@ pub(crate) struct Unsettled {
 
 impl Default for Unsettled {
     fn default() -> Self {
-        Self { deliveries: VecDeque::new(), base: 1, open: 0, reported: 0 }
+        Self { deliveries: VecDeque::new(), base: 1, last: Serial(0), sequence: 0, open: 0, reported: 0 }
     }
 }
 
@@ -63,6 +96,8 @@ impl Unsettled {
     /// Notes a delivery; `id` comes after all that are known.
     pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool) {
         self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, settled_to: 0 });
+        self.sequence += u64::from(id.since(self.last));
+        self.last = id;
         self.open += 1;
     }
 
@@ -78,11 +113,40 @@ impl Unsettled {
         self.reported = account.report_unsettled(self.reported, self.open as u64);
     }
 
+    /// The places of the deliveries `first..=last`.
+    fn places(&self, first: Serial, last: Serial) -> (usize, usize) {
+        let start = self.deliveries.partition_point(|delivery| delivery.id < first);
+        let end = self.deliveries.partition_point(|delivery| delivery.id <= last);
+        (start, end)
+    }
+
+    /// The places of what was delivered from the `first` to the `last` of the sequence.
+    fn places_of(&self, first: u64, last: u64) -> (usize, usize) {
+        // No id that is open is older.
+        let first = first.max(self.sequence.saturating_sub(u64::from(SPAN_MAX)));
+        if first > last {
+            return (0, 0);
+        }
+        let id = |sequence| Serial(self.last.0.wrapping_sub((self.sequence - sequence) as u32));
+        self.places(id(first), id(last))
+    }
+
+    /// Whether one of these is open.
+    fn has_open(&self, first: u64, last: u64) -> bool {
+        let (mut at, end) = self.places_of(first, last);
+        while at < end {
+            match self.deliveries[at].settled_to {
+                0 => return true,
+                settled_to => at = (settled_to - self.base) as usize,
+            }
+        }
+        false
+    }
+
     /// Takes out the deliveries `first..=last` (2.7.6), as many as the turn may settle; and whether these were all. Ids that
     /// aren't there were settled before.
     pub(crate) fn settle(&mut self, first: Serial, last: Serial, budget: &mut TurnBudget) -> (Vec<Settled>, bool) {
-        let start = self.deliveries.partition_point(|delivery| delivery.id < first);
-        let end = self.deliveries.partition_point(|delivery| delivery.id <= last);
+        let (start, end) = self.places(first, last);
         if start >= end {
             return (Vec::new(), true);
         }
@@ -119,6 +183,11 @@ impl Unsettled {
         } else {
             self.settle_within(start, end, &mut out);
         }
+        self.close_gaps();
+        out.links
+    }
+
+    fn close_gaps(&mut self) {
         while self.deliveries.pop_front_if(|first| first.settled_to > 0).is_some() {
             self.base += 1;
         }
@@ -128,7 +197,6 @@ impl Unsettled {
             self.deliveries.retain(|delivery| delivery.settled_to == 0);
             self.deliveries.shrink_to(2 * GAPS_MIN.max(self.open));
         }
-        out.links
     }
 
     /// Everything in `start..end` is settled afterwards, so whoever is there leads to the end.
@@ -148,25 +216,23 @@ impl Unsettled {
         }
     }
 
-    /// Takes out what a link delivered, as much as the turn may settle; and whether this was all.
-    pub(crate) fn settle_link(&mut self, handle: u32, budget: &mut TurnBudget) -> (Vec<Run>, bool) {
+    /// Takes out what was delivered on a link, as much as the turn may settle; and whether this was all.
+    pub(crate) fn settle_link(&mut self, delivered: &mut Delivered, budget: &mut TurnBudget) -> (Vec<Run>, bool) {
         let mut out = ByLink::default();
         let mut is_done = true;
-        let looks = self.deliveries.len();
-        self.deliveries.retain(|delivery| {
-            let open = delivery.settled_to == 0;
-            if delivery.handle != handle || !open {
-                return open;
+        while let Some((first, last)) = delivered.ranges.front_mut() {
+            let (start, end) = self.places_of(*first, *last);
+            let part = if start < end { self.affordable(start, end, budget) } else { end };
+            self.settle_within(start, part, &mut out);
+            budget.spend(DELIVERY);
+            if part < end {
+                *first = self.sequence - u64::from(self.last.since(self.deliveries[part].id));
+                is_done = false;
+                break;
             }
-            is_done = !budget.is_spent();
-            if is_done {
-                budget.spend(DELIVERY);
-                out.add(delivery);
-            }
-            !is_done
-        });
-        self.open = self.deliveries.len();
-        budget.spend(TurnBudget::of_looks(looks));
+            delivered.ranges.pop_front();
+        }
+        self.close_gaps();
         (out.links.pop().map_or_else(Vec::new, |settled| settled.runs), is_done)
     }
 
@@ -216,12 +282,18 @@ impl ByLink {
 mod tests {
     use super::*;
 
+    /// Deliveries of two links in turns.
     fn filled(from: u32, count: u32) -> Unsettled {
-        let mut unsettled = Unsettled::default();
+        filled_by_link(from, count).0
+    }
+
+    fn filled_by_link(from: u32, count: u32) -> (Unsettled, [Delivered; 2]) {
+        let (mut unsettled, mut delivered) = (Unsettled::default(), <[Delivered; 2]>::default());
         for at in 0..count {
             unsettled.add(Serial(from.wrapping_add(at)), at % 2, u64::from(at / 2), 1, true);
+            delivered[at as usize % 2].note(&unsettled);
         }
-        unsettled
+        (unsettled, delivered)
     }
 
     /// Settles all of them in one turn.
@@ -232,8 +304,8 @@ mod tests {
     }
 
     /// Takes out all that a link delivered, in one turn.
-    fn settle_link(unsettled: &mut Unsettled, handle: u32) -> Vec<Run> {
-        unsettled.settle_link(handle, &mut TurnBudget::new(u32::MAX)).0
+    fn settle_link(unsettled: &mut Unsettled, delivered: &mut Delivered) -> Vec<Run> {
+        unsettled.settle_link(delivered, &mut TurnBudget::new(u32::MAX)).0
     }
 
     fn numbers(settled: &[Settled]) -> Vec<(u32, u64, u64)> {
@@ -255,11 +327,11 @@ mod tests {
 
     #[test]
     fn a_link_takes_its_own_with_it() {
-        let mut unsettled = filled(0, 10);
+        let (mut unsettled, [mut delivered, _]) = filled_by_link(0, 10);
         settle(&mut unsettled, Serial(2), Serial(2));
-        let runs = settle_link(&mut unsettled, 0);
+        let runs = settle_link(&mut unsettled, &mut delivered);
         assert_eq!(runs.iter().map(|run| (run.first, run.last)).collect::<Vec<_>>(), [(0, 0), (2, 4)]);
-        assert!(settle_link(&mut unsettled, 0).is_empty());
+        assert!(settle_link(&mut unsettled, &mut delivered).is_empty());
         assert_eq!(numbers(&settle(&mut unsettled, Serial(0), Serial(9))), [(1, 0, 4)]);
     }
 
@@ -282,18 +354,28 @@ mod tests {
     #[test]
     fn one_open_delivery_keeps_no_room_for_those_after_it() {
         let mut unsettled = Unsettled::default();
+        let (mut delivered, mut others) = (Delivered::default(), Delivered::default());
         unsettled.add(Serial(0), 9, 0, 1, true);
+        delivered.note(&unsettled);
         for id in 1..1_000_000 {
-            unsettled.add(Serial(id), 0, u64::from(id), 1, true);
+            unsettled.add(Serial(id), id % 2, u64::from(id), 1, true);
+            if id % 2 == 0 {
+                others.note(&unsettled);
+            }
             if id % 10 == 0 {
                 let runs = numbers(&settle(&mut unsettled, Serial(id - 9), Serial(id - 1)));
-                assert_eq!(runs, [(0, u64::from(id) - 9, u64::from(id) - 1)]);
+                assert_eq!(runs.len(), 9);
                 assert_eq!(settle(&mut unsettled, Serial(id), Serial(id)).len(), 1);
             }
             assert!(unsettled.deliveries.len() <= GAPS_MIN + 10);
         }
         assert!(unsettled.deliveries.capacity() < 8 * GAPS_MIN);
-        assert_eq!(settle_link(&mut unsettled, 9).len(), 1);
+        assert!(
+            others.ranges.len() <= 2 * GAPS_MIN,
+            "{} ranges of a link whose deliveries are settled",
+            others.ranges.len()
+        );
+        assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
     }
 
     #[test]
@@ -345,16 +427,53 @@ mod tests {
 
     #[test]
     fn a_link_is_settled_in_parts() {
-        let mut unsettled = filled(0, 1000);
+        let (mut unsettled, [_, mut delivered]) = filled_by_link(u32::MAX - 100, 1000);
         let mut taken = Vec::new();
         let mut parts = 0;
         let mut is_done = false;
         while !is_done {
-            let (runs, all) = unsettled.settle_link(1, &mut TurnBudget::new(100));
+            let (runs, all) = unsettled.settle_link(&mut delivered, &mut TurnBudget::new(100));
             taken.extend(runs.iter().map(Run::count));
             (parts, is_done) = (parts + 1, all);
         }
         assert_eq!((taken.iter().sum::<u64>(), unsettled.len()), (500, 500));
         assert!(parts >= 5, "{parts} parts");
+    }
+
+    #[test]
+    fn a_link_leaves_alone_what_has_its_ids_after_the_numbers_began_anew() {
+        let mut unsettled = Unsettled::default();
+        let mut delivered = Delivered::default();
+        unsettled.add(Serial(5), 0, 1, 1, true);
+        delivered.note(&unsettled);
+        settle(&mut unsettled, Serial(5), Serial(5));
+        // So far the ids of a session go in one step only here.
+        for id in [SPAN_MAX, 2 * SPAN_MAX, 5] {
+            unsettled.add(Serial(id), 1, 2, 1, true);
+            if id != 5 {
+                settle(&mut unsettled, Serial(id), Serial(id));
+            }
+        }
+        assert!(settle_link(&mut unsettled, &mut delivered).is_empty(), "it is another link's");
+        unsettled.add(Serial(6), 0, 3, 1, true);
+        delivered.note(&unsettled);
+        assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
+        assert_eq!(unsettled.len(), 1);
+    }
+
+    /// A link whose deliveries never end isn't lost count of.
+    #[test]
+    fn a_link_takes_its_last_delivery_after_half_of_the_numbers() {
+        let (mut unsettled, mut delivered) = (Unsettled::default(), Delivered::default());
+        for id in [1, 2] {
+            unsettled.add(Serial(id), 0, 1, 1, true);
+            delivered.note(&unsettled);
+            settle(&mut unsettled, Serial(id), Serial(id));
+        }
+        delivered.ranges = [(1, u64::from(SPAN_MAX) + 10)].into();
+        (unsettled.sequence, unsettled.last) = (u64::from(SPAN_MAX) + 9, Serial(SPAN_MAX + 9));
+        unsettled.add(Serial(SPAN_MAX + 10), 0, 7, 1, true);
+        delivered.note(&unsettled);
+        assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
     }
 }

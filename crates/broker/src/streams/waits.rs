@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::Apply;
 use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::turn_budget::{APPLY, TurnBudget};
 use crate::wait_for::WaitFor;
 
 /// Runs of one queue in one entry, at most so many places apart.
@@ -162,14 +163,21 @@ impl<Q: Apply> Runs<Q> {
         }
     }
 
-    /// Applies whatever was reached, with `written` whether it is enough that it is written; its bytes.
-    pub(crate) fn apply(&mut self, reached: Watermarks, written: bool) -> u64 {
+    /// Applies what was reached, or as much of it as the turn may; with `written` it is enough that it is written. Its bytes,
+    /// and whether that was all.
+    fn apply(&mut self, reached: Watermarks, written: bool, budget: &mut TurnBudget) -> (u64, bool) {
         let mut bytes = 0;
         let mut applied: Option<Arc<Q>> = None;
         while let Some(unapplied) = self.0.pop_front_if(|first| reached.have(first.last, written)) {
             bytes += unapplied.bytes;
             if !applied.as_ref().is_some_and(|last| Arc::ptr_eq(last, &unapplied.queue)) {
+                if applied.is_some() && budget.is_spent() {
+                    bytes -= unapplied.bytes;
+                    self.0.push_front(unapplied);
+                    return (bytes, false);
+                }
                 unapplied.queue.clone().apply();
+                budget.spend(APPLY);
                 applied = Some(unapplied.queue);
             }
         }
@@ -177,7 +185,7 @@ impl<Q: Apply> Runs<Q> {
         if let Some(unapplied) = self.0.front().filter(|unapplied| reached.have(unapplied.first, written)) {
             unapplied.queue.clone().apply();
         }
-        bytes
+        (bytes, true)
     }
 
     /// The place that the oldest entry waits for.
@@ -235,15 +243,17 @@ impl<Q: Apply> RunsByStream<Q> {
         self.0.of(stream)
     }
 
-    /// Applies whatever was reached; its bytes.
-    pub(crate) fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> u64 {
-        let lists = self.0.0.iter_mut();
-        lists
-            .map(|(stream, runs)| {
-                let reached = reached(*stream);
-                runs.synced.apply(reached, false) + runs.written.apply(reached, true)
-            })
-            .sum()
+    /// Applies what was reached, or as much of it as the turn may. Its bytes, and whether that was all.
+    pub(crate) fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks, budget: &mut TurnBudget) -> (u64, bool) {
+        let (mut bytes, mut is_all) = (0, true);
+        for (stream, runs) in &mut self.0.0 {
+            let reached = reached(*stream);
+            let (synced, all_synced) = runs.synced.apply(reached, false, budget);
+            let (written, all_written) = runs.written.apply(reached, true, budget);
+            bytes += synced + written;
+            is_all &= all_synced && all_written;
+        }
+        (bytes, is_all)
     }
 
     /// Whether all of them are applied.

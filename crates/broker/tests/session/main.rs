@@ -8,6 +8,7 @@ mod access;
 mod alarms;
 mod allocations;
 mod consuming;
+mod fan_out;
 mod frame_max;
 mod inquiries;
 mod limits;

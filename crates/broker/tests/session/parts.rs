@@ -290,3 +290,42 @@ fn a_disposition_of_many_links_is_done_in_parts() {
     client.run(&mut stage);
     assert_eq!(counts(&stage, "q"), (0, 0), "all were settled");
 }
+
+/// Two links that hold the messages of two queues in turns; `one` of them is deleted.
+#[test]
+fn a_link_whose_queue_is_deleted_ends_in_parts() {
+    let mut stage = stage();
+    let link = stage.connect();
+    for queue in [b"one", b"two"] {
+        stage.links[link].client.declare_queue(1, queue, QueueDeclare::default(), &FieldTable::new());
+    }
+    stage.settle();
+    let mut client = Client10::connect(&mut stage, "guest");
+    for (handle, queue) in [(0, "one"), (1, "two")] {
+        client.client.attach_receiver(CHANNEL, handle, queue, &format!("/queues/{queue}"), false);
+        client.run(&mut stage);
+        client.client.grant(CHANNEL, handle, MANY as u32, false);
+    }
+    for _ in 0..MANY {
+        for queue in [b"one", b"two"] {
+            stage.links[link].client.publish(1, b"", queue, false, &[0, 0], b"x");
+        }
+        stage.settle();
+        client.run(&mut stage);
+    }
+    assert_eq!((client.delivered(0), client.delivered(1)), (MANY as usize, MANY as usize));
+    stage.links[link].client.delete_queue(1, b"one");
+    stage.settle();
+    let is_detached = |client: &Client10| client.refusal().is_some();
+    let mut steps = 0;
+    while !is_detached(&client) {
+        client.step(&mut stage);
+        steps += 1;
+        assert!(steps < 10 * MANY, "it is told at last");
+    }
+    assert!(steps >= 2, "{steps} steps");
+    assert_eq!(client.refusal().as_deref(), Some("amqp:resource-deleted"));
+    client.client.end(CHANNEL, None);
+    client.run(&mut stage);
+    assert_eq!(counts(&stage, "two"), (MANY, 0), "what the other link held is back");
+}
