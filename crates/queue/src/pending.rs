@@ -1,6 +1,7 @@
 //! Messages between the two phases: submitted, and not yet part of the queue.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use leveret_message::Batch;
@@ -111,6 +112,15 @@ impl PendingMessages {
             left -= some;
         }
         bytes
+    }
+
+    /// Their stream lost its place before they were reached: none of them becomes part of the queue. Returns their numbers,
+    /// which are given out again.
+    pub(crate) fn withdraw(&mut self) -> Range<u64> {
+        let first = self.runs.front().map_or(self.next, |pending| pending.first);
+        let end = std::mem::replace(&mut self.next, first);
+        self.clear();
+        first..end
     }
 
     /// The queue is deleted: none of them becomes part of it.

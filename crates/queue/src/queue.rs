@@ -3,6 +3,7 @@
 //! The caller holds the queue's lock. It logs what [`Queue::submit`] accepted and reports the place with
 //! [`Queue::submitted`]; [`Queue::apply`] is idempotent and in order. [`Effects`] are fired after the lock is released.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use leveret_message::Batch;
@@ -113,6 +114,13 @@ impl Queue {
     #[inline]
     pub fn apply(&mut self, reached: Watermarks, effects: &mut Effects) {
         pass!(self, queue => queue.apply(reached, effects));
+    }
+
+    /// What was submitted and isn't applied will never be reached, since its commit stream went on without it: a leadership
+    /// that is lost. Nobody was told of it; who published it offers it again. Returns its numbers, which are given out again:
+    /// those that stand in the shared log have to be let go by the caller, under the same lock.
+    pub fn withdraw(&mut self) -> Range<u64> {
+        pass!(self, queue => queue.withdraw())
     }
 
     /// Hands messages to a scheduled consumer: at most `messages` and about `bytes`, and its fair share.

@@ -6,6 +6,7 @@
 //! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [group=NAME]` | submits messages, at the next position if they are durable |
 //! | `apply POSITION` | everything up to there is durable |
 //! | `write POSITION` | everything up to there is written, and durable up to the last `apply` |
+//! | `withdraw` | the commit stream goes on without what wasn't applied |
 //! | `close-group NAME` | its commit record gets the next position |
 //! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy]` | adds a consumer |
 //! | `take ID [N] [bytes=N]` | its turn |
@@ -142,7 +143,7 @@ impl Bench {
                 words.end()?;
                 self.restart(clean)
             }
-            "purge" | "peek" | "status" | "delete" | "stay" => {
+            "purge" | "peek" | "status" | "delete" | "stay" | "withdraw" => {
                 words.end()?;
                 self.plain(command)
             }

@@ -374,6 +374,13 @@ impl Bench {
     pub(super) fn plain(&mut self, command: &str) -> Answers {
         let now = self.now();
         match command {
+            "withdraw" => {
+                let (numbers, mut answers) = self.with(|queue, _| queue.withdraw())?;
+                let names: Vec<_> = numbers.clone().filter_map(|number| self.names.remove(&number)).collect();
+                numbers.for_each(|number| drop(self.store.remove(&number)));
+                answers.insert(0, if names.is_empty() { "nothing".to_owned() } else { names.join(" ") });
+                Ok(answers)
+            }
             "purge" => {
                 let ((count, runs), mut answers) = self.with(|queue, effects| queue.purge(now, effects))?;
                 answers.insert(0, format!("{count} purged"));
