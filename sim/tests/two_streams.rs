@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::ticket::StreamId;
 use leveret_log::Options;
 use leveret_model::Queue;
@@ -133,5 +134,70 @@ fn a_stream_that_stands_still_holds_up_no_confirm_of_the_other() {
         for still in [StreamId::LOCAL, OTHER] {
             stands_still(still, seed).unwrap_or_else(|failure| panic!("seed {seed}, {still:?}: {failure}"));
         }
+    }
+}
+
+/// Rejects messages whose dead letters go to a queue of the other stream. Returns the disk, and how many changes it had seen when
+/// the last message was confirmed.
+fn reject_to_the_other(count: u64, seed: u64) -> Result<(Arc<SimDisk>, usize), Failure> {
+    let disk = Arc::new(SimDisk::new());
+    let (mut world, _) = World::start(disk.clone(), logs(), seed)?;
+    let script = Script::start(&mut world)?;
+    let mut arguments = FieldTable::new();
+    arguments.insert(b"x-dead-letter-exchange", FieldValue::LongString(Vec::new()));
+    arguments.insert(b"x-dead-letter-routing-key", FieldValue::LongString(b"q-1".to_vec()));
+    for (queue, arguments) in [("q-0", &arguments), ("q-1", &FieldTable::new())] {
+        let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
+        let client = &mut world.links[script.link].amqp091().client;
+        client.declare_queue(CHANNEL, queue.as_bytes(), flags, arguments);
+        script.until(&mut world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))?;
+    }
+    world.links[script.link].amqp091().client.confirm_select(CHANNEL);
+    script.reply(&mut world, "confirm.select-ok")?;
+    for id in 0..count {
+        let client = &mut world.links[script.link].amqp091().client;
+        client.publish(CHANNEL, b"", b"q-0", true, &properties(id, true), &body(id, 40));
+    }
+    confirmed(&mut world, &script, count as usize)?;
+    let confirmed = disk.count();
+    world.still = Some(OTHER);
+    for _ in 0..count {
+        let received = script.get(&mut world, "q-0", true)?.expect("it was confirmed");
+        world.links[script.link].amqp091().client.nack(CHANNEL, received.tag, false, false);
+    }
+    while world.step()? {}
+    assert!(world.broker.has_dead_letters(), "they leave their queue when the other stream has them");
+    assert!(script.get(&mut world, "q-1", false)?.is_none());
+    world.still = None;
+    while world.step()? {}
+    assert!(!world.broker.has_dead_letters());
+    Ok((disk, confirmed))
+}
+
+fn drained(world: &mut World) -> Result<Vec<u64>, Failure> {
+    let script = Script::start(world)?;
+    let mut ids = Vec::new();
+    for queue in ["q-0", "q-1"] {
+        let found = script.drain(world, queue)?;
+        ids.extend(found.iter().filter_map(|received| body::id(&received.content.body)));
+    }
+    Ok(ids)
+}
+
+#[test]
+fn dead_letters_for_another_stream_are_never_nowhere() {
+    const COUNT: u64 = 12;
+    for seed in 0..4 {
+        let (disk, confirmed) = reject_to_the_other(COUNT, seed).unwrap_or_else(|failure| panic!("{seed}: {failure}"));
+        let mut twice = 0;
+        for (at, moment) in disk.moments().enumerate().skip(confirmed) {
+            let survived = Arc::new(moment.crash(seed ^ at as u64));
+            let found = World::start(survived, logs(), seed).and_then(|(mut world, _)| drained(&mut world));
+            let found = found.unwrap_or_else(|failure| panic!("seed {seed}, power cut after change {at}: {failure}"));
+            let ids: BTreeSet<u64> = found.iter().copied().collect();
+            assert_eq!(ids.len() as u64, COUNT, "seed {seed}, power cut after change {at}");
+            twice += usize::from(found.len() > ids.len());
+        }
+        println!("seed {seed}: in both queues after {twice} of {} power cuts", disk.count() - confirmed);
     }
 }
