@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use crate::{Binding, Exchange, LimitOwner, LimitValues, Permission, Queue, TopicPermission, User, VhostSettings};
+use crate::{
+    Binding, BindingsBetween, Exchange, LimitOwner, LimitValues, Permission, Queue, TopicPermission, User,
+    VhostSettings,
+};
 
 /// One thing that a command changed, in the order in which it happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +28,8 @@ pub enum Change {
     ExchangeDeleted(Arc<Exchange>),
     /// A binding exists.
     Bound(Arc<Binding>),
-    /// A binding is gone.
-    Unbound(Arc<Binding>),
+    /// Bindings between two ends are gone.
+    Unbound(BindingsBetween),
     /// A user was created or changed.
     UserPut(Arc<User>),
     /// A user is gone; the changes of its permissions came before.

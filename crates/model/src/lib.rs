@@ -54,7 +54,7 @@ pub use queue_type::QueueType;
 pub use record::{JoinedRecords, RecordError};
 pub use refused::{Refused, RefusedKind};
 pub use topic_permission::TopicPermission;
-pub use topology::Topology;
+pub use topology::{BindingsBetween, Topology};
 pub use user::User;
 pub use value::Value;
 pub use vhost::{LimitOwner, LimitValues, MAX_CHANNELS, MAX_CONNECTIONS, MAX_QUEUES, VhostSettings};

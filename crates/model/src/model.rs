@@ -226,8 +226,7 @@ impl Model {
             let text = format!("Refusing to delete virtual host '{name}' because it is protected from deletion");
             return Err(Refused::new(RefusedKind::Protected, text));
         }
-        let mut changes: Vec<Change> =
-            self.topology.bindings(name).map(|binding| Change::Unbound(binding.clone())).collect();
+        let mut changes: Vec<Change> = self.topology.bindings_between(name).map(Change::Unbound).collect();
         let queues = self.topology.queues(name).map(|queue| Change::QueueDeleted(queue.clone()));
         changes.extend(queues);
         let exchanges = self.topology.exchanges(name);

@@ -110,13 +110,25 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
         Some(name) => vec![Effect::DropVhost(name.clone())],
         None => {
             let drops_object = drops_object(changes);
-            changes.iter().filter_map(|change| effect_of(change, drops_object)).collect()
+            let mut effects = Vec::new();
+            for change in changes {
+                match change {
+                    // With the object that they belonged to.
+                    Change::Unbound(_) if drops_object => {}
+                    Change::Unbound(gone) => {
+                        effects.extend(gone.iter().filter(|one| one.logged).cloned().map(Effect::DropBinding));
+                    }
+                    _ => effects.extend(effect_of(change)),
+                }
+            }
+            effects
         }
     };
     (!effects.is_empty()).then(|| encode(&effects))
 }
 
-fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
+/// What a change is in the log, but for bindings that are gone.
+fn effect_of(change: &Change) -> Option<Effect> {
     Some(match change {
         Change::VhostCreated(name) => Effect::Vhost(name.clone()),
         Change::VhostDeleted(name) => Effect::DropVhost(name.clone()),
@@ -133,7 +145,6 @@ fn effect_of(change: &Change, drops_object: bool) -> Option<Effect> {
             Effect::DropExchange { vhost: exchange.vhost.clone(), name: exchange.name.clone(), id: exchange.id }
         }
         Change::Bound(binding) if binding.logged => Effect::Binding(binding.clone()),
-        Change::Unbound(binding) if binding.logged && !drops_object => Effect::DropBinding(binding.clone()),
         Change::UserPut(user) => Effect::User(user.clone()),
         Change::UserDeleted(user) => Effect::DropUser(user.name.clone()),
         Change::PermissionsSet(permission) => Effect::Permission(permission.clone()),

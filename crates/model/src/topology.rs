@@ -10,6 +10,7 @@ mod edit;
 mod settings;
 
 use bindings::Bindings;
+pub use bindings::BindingsBetween;
 
 type ByName<T> = OrdMap<Arc<str>, T>;
 
@@ -145,6 +146,11 @@ impl Topology {
     /// The bindings of a vhost, by source.
     pub fn bindings(&self, vhost: &str) -> impl Iterator<Item = &Arc<Binding>> {
         self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.iter())
+    }
+
+    /// The bindings of a vhost, by the pair of their ends.
+    pub(crate) fn bindings_between(&self, vhost: &str) -> impl Iterator<Item = BindingsBetween> {
+        self.vhosts.get(vhost).into_iter().flat_map(|vhost| vhost.bindings.between())
     }
 
     /// The bindings that lead out of an exchange. The default exchange has none of its own: it knows

@@ -72,16 +72,18 @@ fn listed(topology: &Topology) -> Vec<String> {
 }
 
 fn kinds(submitted: &Submitted) -> Vec<String> {
-    let name = |change: &Change| match change {
-        Change::QueueDeclared(queue) => format!("queue {}", queue.name),
-        Change::QueueDeleted(queue) => format!("-queue {}", queue.name),
-        Change::ExchangeDeclared(exchange) => format!("exchange {}", exchange.name),
-        Change::ExchangeDeleted(exchange) => format!("-exchange {}", exchange.name),
-        Change::Bound(binding) => ends("", binding),
-        Change::Unbound(binding) => ends("-", binding),
-        other => format!("{other:?}"),
+    let name = |change: &Change| {
+        vec![match change {
+            Change::QueueDeclared(queue) => format!("queue {}", queue.name),
+            Change::QueueDeleted(queue) => format!("-queue {}", queue.name),
+            Change::ExchangeDeclared(exchange) => format!("exchange {}", exchange.name),
+            Change::ExchangeDeleted(exchange) => format!("-exchange {}", exchange.name),
+            Change::Bound(binding) => ends("", binding),
+            Change::Unbound(gone) => return gone.iter().map(|binding| ends("-", binding)).collect(),
+            other => format!("{other:?}"),
+        }]
     };
-    submitted.changes.iter().map(name).collect()
+    submitted.changes.iter().flat_map(name).collect()
 }
 
 fn ends(sign: &str, binding: &Binding) -> String {

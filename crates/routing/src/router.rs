@@ -1,13 +1,16 @@
 use std::sync::Arc;
 
 use imbl::HashMap;
-use leveret_model::{Binding, Change, Exchange, QueueId, Topology};
+use leveret_model::{Binding, BindingsBetween, Change, Destination, Exchange, QueueId, Topology};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::exchange::Table;
 use crate::headers::Headers;
 use crate::targets::Target;
+
+/// So many bindings of a queue that is gone are taken out with one change.
+const TIDIED_MAX: usize = 1000;
 
 /// The queues of a message, in the order of their ids, each once.
 pub type Routes = SmallVec<[QueueId; 4]>;
@@ -31,6 +34,8 @@ pub struct NoExchange;
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     vhosts: HashMap<Arc<str>, Arc<Vhost>>,
+    /// Exchanges with leftovers, once for each: vhost and name.
+    untidy: Vec<(Arc<str>, Arc<str>)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,9 +48,43 @@ struct Vhost {
 #[derive(Clone, Debug)]
 struct Node {
     table: Table,
-    /// How many bindings are in the table.
+    /// How many bindings are in the table, without leftovers.
     bindings: usize,
+    leftovers: Option<Arc<Leftovers>>,
     alternate: Option<Arc<str>>,
+}
+
+/// Bindings that are still in the table, by the queues that they led to, which are gone: to take out tens of thousands at once
+/// would keep a core from everything else.
+#[derive(Clone, Debug, Default)]
+struct Leftovers(Vec<(QueueId, BindingsBetween)>);
+
+impl Node {
+    /// Whether a target is a queue that is gone.
+    fn is_leftover(&self, target: &Target) -> bool {
+        match (&self.leftovers, target) {
+            (Some(leftovers), Target::Queue(id)) => leftovers.0.iter().any(|(gone, _)| gone == id),
+            _ => false,
+        }
+    }
+
+    /// Takes out some leftovers. True when none are left of one queue.
+    fn tidy(&mut self) -> bool {
+        let Some(leftovers) = self.leftovers.as_mut().map(Arc::make_mut) else { return true };
+        let Some((_, gone)) = leftovers.0.last_mut() else { return true };
+        for _ in 0..TIDIED_MAX {
+            let Some(one) = gone.take_one() else {
+                self.table.unbind(gone.first());
+                leftovers.0.pop();
+                if leftovers.0.is_empty() {
+                    self.leftovers = None;
+                }
+                return true;
+            };
+            self.table.unbind(&one);
+        }
+        false
+    }
 }
 
 impl Router {
@@ -67,42 +106,69 @@ impl Router {
         router
     }
 
-    /// Follows changes of the model that came together. The bindings of an exchange that goes aren't taken out one by one,
-    /// nor are all that an exchange has.
+    /// Follows changes of the model that came together. The bindings of an exchange that goes aren't taken out one by one, nor
+    /// are all that an exchange has; of a queue that goes with thousands of them, most are taken out with later changes.
     pub fn apply_all(&mut self, changes: &[Change]) {
-        let mut gone = FxHashSet::default();
+        let (mut exchanges, mut queues) = (FxHashSet::default(), FxHashSet::default());
         if changes.len() > 1 {
-            gone.extend(changes.iter().filter_map(|change| match change {
-                Change::ExchangeDeleted(exchange) => Some(exchange.id),
-                _ => None,
-            }));
-        }
-        let source = |change: &Change| match change {
-            Change::Unbound(binding) => Some(binding.source_id),
-            _ => None,
-        };
-        for together in changes.chunk_by(|one, next| source(one).is_some() && source(one) == source(next)) {
-            match &together[0] {
-                Change::Unbound(binding) if gone.contains(&binding.source_id) => {}
-                Change::Unbound(_) => self.unbind(together),
-                _ => together.iter().for_each(|change| self.apply(change)),
+            for change in changes {
+                match change {
+                    Change::ExchangeDeleted(exchange) => drop(exchanges.insert(exchange.id)),
+                    Change::QueueDeleted(queue) => drop(queues.insert(queue.id)),
+                    _ => {}
+                }
             }
+        }
+        for change in changes {
+            match change {
+                Change::Unbound(gone) if exchanges.contains(&gone.first().source_id) => {}
+                Change::Unbound(gone) => {
+                    let queue = match gone.first().destination {
+                        Destination::Queue { id, .. } => Some(id).filter(|id| queues.contains(id)),
+                        Destination::Exchange { .. } => None,
+                    };
+                    self.unbind(gone, queue);
+                }
+                _ => self.apply(change),
+            }
+        }
+        self.tidy();
+    }
+
+    /// Takes bindings out; `queue` is where they led if that is gone, too.
+    fn unbind(&mut self, gone: &BindingsBetween, queue: Option<QueueId>) {
+        let first = gone.first();
+        let Some(node) = self.node_mut(first) else { return };
+        node.bindings = node.bindings.saturating_sub(gone.len());
+        if node.bindings == 0 {
+            node.table = node.table.emptied();
+            node.leftovers = None;
+            return;
+        }
+        match queue.filter(|_| gone.len() > TIDIED_MAX) {
+            Some(queue) => {
+                let leftovers = Arc::make_mut(node.leftovers.get_or_insert_default());
+                leftovers.0.push((queue, gone.clone()));
+                self.untidy.push((first.vhost.clone(), first.source.clone()));
+            }
+            None => gone.iter().for_each(|binding| node.table.unbind(binding)),
         }
     }
 
-    /// Takes out bindings of one exchange.
-    fn unbind(&mut self, changes: &[Change]) {
-        let bindings = changes.iter().filter_map(|change| match change {
-            Change::Unbound(binding) => Some(&**binding),
-            _ => None,
-        });
-        let Some(first) = bindings.clone().next() else { return };
-        let Some(node) = self.node_mut(first) else { return };
-        match node.bindings.checked_sub(changes.len()) {
-            Some(0) => node.table = node.table.emptied(),
-            _ => bindings.for_each(|binding| node.table.unbind(binding)),
+    /// Whether an exchange has bindings left that lead to queues that are gone.
+    pub fn is_tidy(&self) -> bool {
+        self.untidy.is_empty()
+    }
+
+    /// Takes out some of the bindings that lead to queues that are gone. No message goes another way by it.
+    pub fn tidy(&mut self) {
+        let Some((vhost, exchange)) = self.untidy.last().cloned() else { return };
+        let node = self.vhost_mut(&vhost).and_then(|vhost| vhost.exchanges.get_mut(&exchange)).map(Arc::make_mut);
+        // It may be gone itself, or another one.
+        let is_done = node.is_none_or(Node::tidy);
+        if is_done {
+            self.untidy.pop();
         }
-        node.bindings = node.bindings.saturating_sub(changes.len());
     }
 
     /// Follows a change of the model.
@@ -133,7 +199,7 @@ impl Router {
                 }
             }
             Change::Bound(binding) => self.bind(binding),
-            Change::Unbound(_) => self.unbind(std::slice::from_ref(change)),
+            Change::Unbound(gone) => self.unbind(gone, None),
             Change::UserPut(_)
             | Change::UserDeleted(_)
             | Change::PermissionsSet(_)
@@ -193,8 +259,12 @@ impl Router {
 
     fn insert_exchange(&mut self, exchange: &Exchange) {
         if let Some(vhost) = self.vhost_mut(&exchange.vhost) {
-            let node =
-                Node { table: Table::new(exchange.kind), bindings: 0, alternate: exchange.alternate().map(Arc::from) };
+            let node = Node {
+                table: Table::new(exchange.kind),
+                bindings: 0,
+                leftovers: None,
+                alternate: exchange.alternate().map(Arc::from),
+            };
             vhost.exchanges.insert(exchange.name.clone(), Arc::new(node));
         }
     }
@@ -252,6 +322,9 @@ impl Vhost {
             let keys = if node.table.looks_at_keys() { routing_keys } else { &routing_keys[..1] };
             for key in keys {
                 node.table.matches(key, headers, &mut |target| {
+                    if node.is_leftover(target) {
+                        return;
+                    }
                     found = true;
                     match target {
                         Target::Queue(id) => out.push(*id),

@@ -24,6 +24,8 @@ pub(crate) fn print(part: &str) {
     measure(part, with_channels, CHANNEL_ENDS);
     measure(part, with_exclusive_queues, EXCLUSIVE_ENDS);
     measure(part, with_bindings, BINDING_ENDS);
+    measure(part, with_shared_bindings, SHARED_BINDING_ENDS);
+    measure(part, with_fanout, FANOUT_ENDS);
     measure(part, with_links, LINK_ENDS);
     measure(part, with_link, FULL_LINK_ENDS);
     measure(part, with_queues, PUBLISHES);
@@ -82,6 +84,14 @@ const BINDING_ENDS: Ends<Amqp091> = &[
     ("queue.delete with 60000 bindings", |member, _| member.client.client.delete_queue(CHANNEL, b"bound")),
     ("exchange.delete with 60000 bindings", |member, _| member.client.client.delete_exchange(CHANNEL, b"source")),
 ];
+
+/// Beside another queue that is bound to the same exchange.
+const SHARED_BINDING_ENDS: Ends<Amqp091> = &[("queue.delete with 60000 bindings of a shared exchange", |member, _| {
+    member.client.client.delete_queue(CHANNEL, b"bound");
+})];
+
+const FANOUT_ENDS: Ends<Amqp091> =
+    &[("exchange.delete with 60000 queues", |member, _| member.client.client.delete_exchange(CHANNEL, b"fan"))];
 
 const LINK_ENDS: Ends<Amqp10> = &[
     ("end of 60000 links", |member, _| member.client.end(1, None)),
@@ -159,6 +169,24 @@ fn with_bindings() -> (Stage, Member<Amqp091>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     bind(&mut member, &mut stage, MANY);
+    (stage, member)
+}
+
+fn with_shared_bindings() -> (Stage, Member<Amqp091>) {
+    let (mut stage, mut member) = with_bindings();
+    member.client.client.bind_queue(CHANNEL, QUEUE.as_bytes(), b"source", b"key-1", &FieldTable::new());
+    member.exchange(&mut stage);
+    (stage, member)
+}
+
+fn with_fanout() -> (Stage, Member<Amqp091>) {
+    let (mut stage, mut member) = with_queues();
+    member.client.client.declare_exchange(CHANNEL, b"fan", "fanout", false, &FieldTable::new());
+    for at in 0..MANY {
+        let queue = format!("one-{at}");
+        member.client.client.bind_queue(CHANNEL, queue.as_bytes(), b"fan", b"", &FieldTable::new());
+    }
+    member.exchange(&mut stage);
     (stage, member)
 }
 

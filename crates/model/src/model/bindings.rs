@@ -2,7 +2,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Model;
-use crate::{Bind, Binding, Change, Destination, DestinationName, Exchange, ExchangeId, Outcome, Refused, binding};
+use crate::{
+    Bind, Binding, BindingsBetween, Change, Destination, DestinationName, Exchange, ExchangeId, Outcome, Refused,
+    binding,
+};
 
 impl Model {
     pub(super) fn bind(&mut self, command: Bind) -> Result<(Outcome, Vec<Change>), Refused> {
@@ -39,7 +42,7 @@ impl Model {
             return Ok((Outcome::Absent, Vec::new()));
         };
         self.topology.remove_binding(&binding);
-        let removed = [binding];
+        let removed = [BindingsBetween::from(binding)];
         let sources = sources_of(&removed);
         let mut changes = removed.map(Change::Unbound).into();
         self.auto_delete(sources, &mut changes);
@@ -112,8 +115,9 @@ pub(super) struct Source {
 }
 
 /// The exchanges that bindings led out of, once for those that stand together.
-pub(super) fn sources_of(bindings: &[Arc<Binding>]) -> VecDeque<Source> {
-    let of_each = bindings.chunk_by(|one, next| one.source_id == next.source_id).map(|together| &together[0]);
+pub(super) fn sources_of(removed: &[BindingsBetween]) -> VecDeque<Source> {
+    let source_of = |between: &BindingsBetween| between.first().source_id;
+    let of_each = removed.chunk_by(|one, next| source_of(one) == source_of(next)).map(|together| together[0].first());
     let source = |one: &Arc<Binding>| Source { vhost: one.vhost.clone(), name: one.source.clone(), id: one.source_id };
     of_each.map(source).collect()
 }

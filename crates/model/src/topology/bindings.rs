@@ -31,8 +31,52 @@ impl From<&Destination> for EndId {
     }
 }
 
+/// All bindings between two ends that go together, one or more: as many as there are cost no more than one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BindingsBetween(Few<Arc<Binding>>);
+
+impl From<Arc<Binding>> for BindingsBetween {
+    fn from(binding: Arc<Binding>) -> Self {
+        Self(Few::One(binding))
+    }
+}
+
+impl BindingsBetween {
+    /// One of them: vhost and both ends are those of all.
+    pub fn first(&self) -> &Arc<Binding> {
+        match &self.0 {
+            Few::One(binding) => binding,
+            Few::Many(set) => set.get_min().expect("a set of many isn't empty"),
+        }
+    }
+
+    /// Every one, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
+        self.0.iter()
+    }
+
+    /// How many they are.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Few::One(_) => 1,
+            Few::Many(set) => set.len(),
+        }
+    }
+
+    /// Takes one out; none when it is the last one.
+    pub fn take_one(&mut self) -> Option<Arc<Binding>> {
+        let Few::Many(set) = &mut self.0 else { return None };
+        let one = set.remove_min()?;
+        if let Some(last) = set.get_min().filter(|_| set.len() == 1).cloned() {
+            self.0 = Few::One(last);
+        }
+        Some(one)
+    }
+}
+
 /// A set that isn't empty. Most have one element, and a tree for each would cost half a kilobyte.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Few<T: Ord> {
     One(T),
     Many(OrdSet<T>),
@@ -86,6 +130,11 @@ impl Bindings {
     /// All, by source.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Binding>> {
         self.by_source.values().flat_map(|to| to.values().flat_map(Few::iter))
+    }
+
+    /// All, by the pair of their ends.
+    pub(crate) fn between(&self) -> impl Iterator<Item = BindingsBetween> {
+        self.by_source.values().flat_map(|to| to.values().cloned().map(BindingsBetween))
     }
 
     /// The bindings that lead out of an exchange.
@@ -160,30 +209,35 @@ impl Bindings {
     }
 
     /// Takes out those that lead out of an exchange.
-    pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Vec<Arc<Binding>> {
+    pub(crate) fn remove_source(&mut self, exchange: &Arc<str>) -> Vec<BindingsBetween> {
         let to = self.by_source.remove(exchange).unwrap_or_default();
         for destination in to.keys() {
             self.forget_source(destination, exchange);
         }
-        let removed: Vec<_> = to.values().flat_map(Few::iter).cloned().collect();
-        self.len -= removed.len() as u64;
+        let removed: Vec<_> = to.values().cloned().map(BindingsBetween).collect();
+        self.len -= count(&removed);
         removed
     }
 
     /// Takes out those that lead to a queue or exchange, by source.
-    pub(crate) fn remove_destination(&mut self, destination: &Destination) -> Vec<Arc<Binding>> {
+    pub(crate) fn remove_destination(&mut self, destination: &Destination) -> Vec<BindingsBetween> {
         let Some(sources) = self.sources.remove(&EndId::from(destination)) else { return Vec::new() };
         let mut removed = Vec::new();
         for source in sources.iter() {
             let Some(to) = self.by_source.get_mut(source) else { continue };
-            removed.extend(to.remove(destination).iter().flat_map(Few::iter).cloned());
+            removed.extend(to.remove(destination).map(BindingsBetween));
             if to.is_empty() {
                 self.by_source.remove(source);
             }
         }
-        self.len -= removed.len() as u64;
+        self.len -= count(&removed);
         removed
     }
+}
+
+/// How many bindings these are.
+pub(crate) fn count(removed: &[BindingsBetween]) -> u64 {
+    removed.iter().map(|between| between.len() as u64).sum()
 }
 
 #[cfg(test)]
@@ -230,6 +284,14 @@ mod tests {
         ]
     }
 
+    fn each(removed: &[BindingsBetween]) -> Vec<Arc<Binding>> {
+        for between in removed {
+            assert_eq!(between.len(), between.iter().count());
+            assert!(between.iter().all(|one| one.destination == between.first().destination));
+        }
+        removed.iter().flat_map(BindingsBetween::iter).cloned().collect()
+    }
+
     fn out(plain: &mut BTreeSet<Arc<Binding>>, goes: impl Fn(&Binding) -> bool) -> Vec<Arc<Binding>> {
         let gone: Vec<_> = plain.iter().filter(|binding| goes(binding)).cloned().collect();
         plain.retain(|binding| !goes(binding));
@@ -254,12 +316,12 @@ mod tests {
                     Step::RemoveSource(source) => {
                         let name: Arc<str> = format!("source-{source}").into();
                         let gone = out(&mut plain, |binding| binding.source == name);
-                        prop_assert_eq!(bindings.remove_source(&name), gone);
+                        prop_assert_eq!(each(&bindings.remove_source(&name)), gone);
                     }
                     Step::RemoveDestination(to) => {
                         let end = binding(0, to, 0).destination.clone();
                         prop_assert_eq!(
-                            bindings.remove_destination(&end),
+                            each(&bindings.remove_destination(&end)),
                             out(&mut plain, |binding| binding.destination == end)
                         );
                     }

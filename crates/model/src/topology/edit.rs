@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::{Bindings, Topology, Vhost};
+use super::bindings::{Bindings, BindingsBetween, count};
+use super::{Topology, Vhost};
 use crate::{Binding, Destination, Exchange, Permission, Queue, TopicPermission, User};
 
 impl Topology {
@@ -68,7 +69,7 @@ impl Topology {
     }
 
     /// Takes a queue away and returns the bindings that led to it, which are gone too.
-    pub(crate) fn remove_queue(&mut self, queue: &Queue) -> Vec<Arc<Binding>> {
+    pub(crate) fn remove_queue(&mut self, queue: &Queue) -> Vec<BindingsBetween> {
         self.queues.remove(&queue.id);
         self.forget_owned(queue);
         let Some(vhost) = self.vhost_mut(&queue.vhost) else {
@@ -76,7 +77,7 @@ impl Topology {
         };
         vhost.queues.remove(&queue.name);
         let removed = vhost.bindings.remove_destination(&queue.destination());
-        self.bindings -= removed.len() as u64;
+        self.bindings -= count(&removed);
         removed
     }
 
@@ -89,14 +90,14 @@ impl Topology {
     }
 
     /// Takes an exchange away and returns the bindings from and to it, which are gone too.
-    pub(crate) fn remove_exchange(&mut self, exchange: &Exchange) -> Vec<Arc<Binding>> {
+    pub(crate) fn remove_exchange(&mut self, exchange: &Exchange) -> Vec<BindingsBetween> {
         let Some(vhost) = self.vhost_mut(&exchange.vhost) else {
             return Vec::new();
         };
         let known = vhost.exchanges.remove(&exchange.name).is_some();
         let mut removed = vhost.bindings.remove_source(&exchange.name);
         removed.extend(vhost.bindings.remove_destination(&exchange.destination()));
-        self.bindings -= removed.len() as u64;
+        self.bindings -= count(&removed);
         self.exchanges -= u64::from(known);
         removed
     }
