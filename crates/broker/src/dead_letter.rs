@@ -17,7 +17,7 @@ use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
 
 use crate::broker::Broker;
-use crate::deferred::{Moving, Refused, Targets, Work};
+use crate::deferred::{LetterRuns, Moving, Refused, Targets, Work};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
 use crate::queue_handle::QueueRef;
@@ -147,7 +147,7 @@ struct Letters<'a> {
     builder: BatchBuilder,
     targets: Targets,
     persistent: bool,
-    runs: Vec<(Targets, bool, Arc<Batch>)>,
+    runs: LetterRuns,
     /// Had nowhere to go.
     dropped: u64,
 }
@@ -233,7 +233,7 @@ impl<'a> Letters<'a> {
 
     /// Publishes those for queues of other streams than the one that they come from. Returns the others, how many had nowhere
     /// to go, and what to wait for until the queues of other streams have theirs.
-    fn publish_elsewhere(mut self) -> (Vec<(Targets, bool, Arc<Batch>)>, u64, WaitFor) {
+    fn publish_elsewhere(mut self) -> (LetterRuns, u64, WaitFor) {
         self.end_run();
         let here = self.queue.stream().id();
         let mut wait = WaitFor::default();

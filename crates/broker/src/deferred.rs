@@ -39,12 +39,15 @@ impl Refused {
 /// Queues that dead letters go to.
 pub(crate) type Targets = SmallVec<[QueueRef; 2]>;
 
+/// Dead letters in runs with the same targets, and whether they are persistent.
+pub(crate) type LetterRuns = Vec<(Targets, bool, Arc<Batch>)>;
+
 /// Dead letters of a turn that every target in other commit streams than their queue's has: what is left is one group of
 /// that stream.
 pub(crate) struct Moving {
     pub queue: QueueRef,
-    /// Those for targets of the same stream, in runs; and whether they are persistent.
-    pub runs: Vec<(Targets, bool, Arc<Batch>)>,
+    /// Those for targets of the same stream.
+    pub runs: LetterRuns,
     /// So many had nowhere to go.
     pub dropped: u64,
     /// How many died of what.
